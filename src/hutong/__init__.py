@@ -1,0 +1,1 @@
+"""Hutong: a messaging backbone in Python."""

@@ -1,0 +1,1 @@
+"""Foundation: what every room stands on. Imports nothing of ours."""

@@ -1,0 +1,94 @@
+"""The one error tree.
+
+    HutongError
+    ├── PeerError                 the other side is at fault: it is answered or closed, we go on
+    │   ├── ProtocolError         bytes that break the wire format; the connection is closed
+    │   └── Refused               a valid request that this node will not do; carries the wire error code
+    ├── LimitExceeded             a named bound of ours refused; says which one
+    ├── WaitError                 a parked continuation ended without its value
+    │   ├── Expired               its deadline passed
+    │   └── OwnerGone             the connection or component it belonged to ended
+    ├── StorageError              the disk, or what it holds, is at fault
+    │   ├── DiskFull              no space; writes are refused until space returns
+    │   ├── FlushFailed           fsync failed once: the partition group has failed for good
+    │   └── CorruptData           bytes on disk fail their check; says file and position
+    └── UsageError                the user's command, setting or path is at fault; one sentence, what to do
+
+Anything else that is raised is our own fault and crashes its owner loudly. Wire error codes are attached where the
+fault is known; a room that speaks another protocol translates by table at its boundary.
+"""
+
+
+class HutongError(Exception):
+    """Root of every error this project raises on purpose."""
+
+
+class PeerError(HutongError):
+    """The other side is at fault."""
+
+
+class ProtocolError(PeerError):
+    """Bytes that break the wire format. The only error a decoder lets out."""
+
+
+class Refused(PeerError):
+    """A request that is well formed but refused.
+
+    `code` is the wire error code (Kafka's numbers, see `hutong.wire.kafka.error_codes`).
+    """
+
+    def __init__(self, code: int, message: str = "") -> None:
+        super().__init__(message or f"refused with error code {code}")
+        self.code = code
+        self.message = message
+
+
+class LimitExceeded(HutongError):
+    """A named bound refused to grow.
+
+    `limit` is the name of the bound as in the settings or the module, `maximum` its value.
+    """
+
+    def __init__(self, limit: str, maximum: int) -> None:
+        super().__init__(f"{limit} is {maximum} and would be exceeded")
+        self.limit = limit
+        self.maximum = maximum
+
+
+class WaitError(HutongError):
+    """A parked continuation ended without its value."""
+
+
+class Expired(WaitError):
+    """The deadline passed first."""
+
+
+class OwnerGone(WaitError):
+    """The owner (a connection, a component) ended first."""
+
+
+class StorageError(HutongError):
+    """The disk, or what it holds, is at fault."""
+
+
+class DiskFull(StorageError):
+    """No space is left: writes are refused, reads go on."""
+
+
+class FlushFailed(StorageError):
+    """fsync failed once; the kernel may have marked the pages clean, so nothing after it can be trusted (ATC '20)."""
+
+
+class CorruptData(StorageError):
+    """Bytes on disk fail their check. The message names the file and the position."""
+
+
+class UsageError(HutongError):
+    """The user's command, setting or path is at fault: one sentence that says what is wrong and what to do.
+
+    `exit_code` follows sysexits (64 usage, 65 data, 69 unavailable, 73 cannot create, 74 I/O, 77 permission, 78 config).
+    """
+
+    def __init__(self, message: str, exit_code: int = 64) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
