@@ -1,0 +1,260 @@
+"""Every setting of a node: its default, its bounds, its meaning and the name Kafka gives it.
+
+Strategy: one frozen dataclass per section; the facts stand beside the field, so that the loader (`config`), the command
+`hutong config` and the page docs/configuration.md all read this one table. A setting has one name in four spellings:
+
+    TOML          [log]  retention_ms = 60000
+    environment   HUTONG_LOG_RETENTION_MS=60000
+    flag          --set log.retention_ms=60000
+    Python        settings.log.retention_ms
+
+Knows nothing of files, the environment or the command line.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+KIBIBYTE = 1024
+MEBIBYTE = 1024 * KIBIBYTE
+SECOND_MS = 1000
+MINUTE_MS = 60 * SECOND_MS
+HOUR_MS = 60 * MINUTE_MS
+DAY_MS = 24 * HOUR_MS
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A host and a TCP port; an IPv6 host is written in brackets. Port 0 asks the system for any free one."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known about one setting besides its type and default."""
+
+    meaning: str
+    kafka_name: str | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    choices: tuple[str, ...] = ()
+    secret: bool = False
+
+
+def setting(default: Any, meaning: str, kafka_name: str | None = None, **facts: Any) -> Any:
+    """A dataclass field that carries its facts."""
+    return field(default=default, metadata={"facts": Facts(meaning, kafka_name, **facts)})
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    id: int = setting(1, "Number of this node in its cluster.", "node.id", minimum=0, maximum=INT32_MAX)
+    data_dir: Path = setting(Path("hutong-data"), "Folder that holds everything this node keeps.", "log.dirs")
+    worker_threads: int = setting(
+        4, "Threads for work that blocks: fsync, cold reads, compression.", "num.io.threads", minimum=1, maximum=256
+    )
+    shutdown_timeout_ms: int = setting(
+        5 * SECOND_MS, "How long a stopping node lets open requests finish.", minimum=0, maximum=HOUR_MS
+    )
+    log_level: str = setting(
+        "info", "Least level of the messages on standard error.", choices=("debug", "info", "warning", "error")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSettings:
+    listen: Address = setting(Address("127.0.0.1", 9092), "HOST:PORT where Kafka clients connect.", "listeners")
+    advertised: Address | None = setting(
+        None, "HOST:PORT told to clients, when it is not where the node listens.", "advertised.listeners"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSettings:
+    max_connections: int = setting(
+        20_000, "Open connections in total.", "max.connections", minimum=1, maximum=1_000_000
+    )
+    max_connections_per_ip: int = setting(
+        12_000, "Open connections from one address.", "max.connections.per.ip", minimum=1, maximum=1_000_000
+    )
+    connections_max_idle_ms: int = setting(
+        10 * MINUTE_MS,
+        "A connection silent for so long is closed.",
+        "connections.max.idle.ms",
+        minimum=SECOND_MS,
+        maximum=INT64_MAX,
+    )
+    listen_backlog: int = setting(
+        512, "Connections the kernel keeps until they are accepted.", "socket.listen.backlog.size", minimum=1
+    )
+    max_frame_bytes: int = setting(
+        100 * MEBIBYTE,
+        "Largest request; a longer one closes its connection.",
+        "socket.request.max.bytes",
+        minimum=KIBIBYTE,
+        maximum=INT32_MAX,
+    )
+    max_frame_bytes_before_authentication: int = setting(
+        512 * KIBIBYTE,
+        "Largest request on a listener with authentication, before it succeeded.",
+        minimum=KIBIBYTE,
+        maximum=INT32_MAX,
+    )
+    max_requests_in_flight: int = setting(
+        256, "Requests of one connection worked on at once; at the bound its reading pauses.", minimum=1, maximum=65_536
+    )
+    max_unsent_bytes: int = setting(
+        16 * MEBIBYTE,
+        "Response bytes one connection may leave unread before its reading pauses.",
+        minimum=64 * KIBIBYTE,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    auto_create: bool = setting(True, "Whether asking for a topic's metadata creates it.", "auto.create.topics.enable")
+    default_partitions: int = setting(
+        1, "Partitions of a topic whose creator names no number.", "num.partitions", minimum=1, maximum=10_000
+    )
+    max_partitions: int = setting(
+        10_000, "Partitions of all topics of this node together.", minimum=1, maximum=1_000_000
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    qos: str = setting(
+        "persistence",
+        "What acks=1 waits for: `persistence` is fsync, `receive` is memory. acks=all always waits for fsync.",
+        choices=("receive", "persistence"),
+    )
+    retention_ms: int = setting(
+        7 * DAY_MS, "Age at which records may be deleted; -1 keeps them for ever.", "log.retention.ms", minimum=-1
+    )
+    retention_bytes: int = setting(
+        -1, "Size of a partition beyond which its oldest records may be deleted; -1: no bound.", "log.retention.bytes",
+        minimum=-1,
+    )  # fmt: skip
+    retention_check_interval_ms: int = setting(
+        5 * MINUTE_MS, "Time between two looks for old records.", "log.retention.check.interval.ms", minimum=SECOND_MS
+    )
+    segment_bytes: int = setting(
+        128 * MEBIBYTE,
+        "Size of a journal file; retention deletes whole files.",
+        "log.segment.bytes",
+        minimum=MEBIBYTE,
+        maximum=INT32_MAX,
+    )
+    max_message_bytes: int = setting(
+        1_048_588, "Largest record batch, as sent.", "message.max.bytes", minimum=KIBIBYTE, maximum=INT32_MAX
+    )
+    timestamp_before_max_ms: int = setting(
+        INT64_MAX, "How far in the past a record's timestamp may lie.", "log.message.timestamp.before.max.ms", minimum=0
+    )
+    timestamp_after_max_ms: int = setting(
+        HOUR_MS, "How far in the future a record's timestamp may lie.", "log.message.timestamp.after.max.ms", minimum=0
+    )
+    producer_id_expiration_ms: int = setting(
+        DAY_MS, "A silent idempotent producer is forgotten after this.", "producer.id.expiration.ms", minimum=SECOND_MS
+    )
+    cache_region_bytes: int = setting(
+        4 * MEBIBYTE, "Size of one region of the journal cache.", minimum=64 * KIBIBYTE, maximum=1024 * MEBIBYTE
+    )
+    cache_bytes: int = setting(
+        32 * MEBIBYTE, "Newest bytes kept in memory for readers.", minimum=MEBIBYTE, maximum=INT64_MAX
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSettings:
+    max_bytes: int = setting(55 * MEBIBYTE, "Largest answer to one fetch.", "fetch.max.bytes", minimum=KIBIBYTE)
+    max_sessions: int = setting(
+        1000,
+        "Incremental fetch sessions kept.",
+        "max.incremental.fetch.session.cache.slots",
+        minimum=0,
+        maximum=100_000,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    min_session_timeout_ms: int = setting(
+        6 * SECOND_MS, "Least session timeout a member may ask for.", "group.min.session.timeout.ms", minimum=1
+    )
+    max_session_timeout_ms: int = setting(
+        30 * MINUTE_MS, "Greatest session timeout a member may ask for.", "group.max.session.timeout.ms", minimum=1
+    )
+    initial_rebalance_delay_ms: int = setting(
+        0,
+        "How long a new group waits for more members before its first assignment.",
+        "group.initial.rebalance.delay.ms",
+        minimum=0,
+        maximum=HOUR_MS,
+    )
+    max_members: int = setting(1000, "Members of one group.", "group.max.size", minimum=1, maximum=100_000)
+    max_groups: int = setting(10_000, "Groups of this node.", minimum=1, maximum=1_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetSettings:
+    retention_minutes: int = setting(
+        7 * 24 * 60, "Committed offsets of an empty group are forgotten after this.", "offsets.retention.minutes",
+        minimum=1, maximum=INT32_MAX,
+    )  # fmt: skip
+    max_metadata_bytes: int = setting(
+        4096,
+        "Largest text a member may store with an offset.",
+        "offset.metadata.max.bytes",
+        minimum=0,
+        maximum=MEBIBYTE,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings of one node. Made by hand in tests, by `config.load` everywhere else."""
+
+    node: NodeSettings = NodeSettings()
+    kafka: KafkaSettings = KafkaSettings()
+    network: NetworkSettings = NetworkSettings()
+    topic: TopicSettings = TopicSettings()
+    log: LogSettings = LogSettings()
+    fetch: FetchSettings = FetchSettings()
+    group: GroupSettings = GroupSettings()
+    offsets: OffsetSettings = OffsetSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of the table: `name` is `section.key`; `kind` is its type."""
+
+    section: str
+    key: str
+    kind: Any
+    default: Any
+    facts: Facts
+
+    @property
+    def name(self) -> str:
+        return f"{self.section}.{self.key}"
+
+    @property
+    def environment_name(self) -> str:
+        return f"HUTONG_{self.section}_{self.key}".upper()
+
+
+def all_settings() -> Iterator[Setting]:
+    """Every setting in the order of this file."""
+    for section in fields(Settings):
+        for entry in fields(section.default):  # type: ignore[arg-type]
+            yield Setting(section.name, entry.name, entry.type, entry.default, entry.metadata["facts"])
