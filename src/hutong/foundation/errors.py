@@ -86,7 +86,7 @@ class CorruptData(StorageError):
 class UsageError(HutongError):
     """The user's command, setting or path is at fault: one sentence that says what is wrong and what to do.
 
-    `exit_code` follows sysexits (64 usage, 65 data, 69 unavailable, 73 cannot create, 74 I/O, 77 permission, 78 config).
+    `exit_code` follows sysexits: 64 usage, 65 data, 69 unavailable, 73 cannot create, 74 I/O, 77 permission, 78 config.
     """
 
     def __init__(self, message: str, exit_code: int = 64) -> None:

@@ -1,0 +1,303 @@
+"""Parking: every wait ends exactly once, by value, deadline, owner or lot; bounded and counted."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from hutong.foundation.errors import Expired, HutongError, LimitExceeded, OwnerGone, Refused
+from hutong.foundation.parking import OrderedLot, Owner, Parked, ParkingLot
+from hutong.foundation.timers import TimerWheel
+
+Ending = str | HutongError
+
+
+def make_lot(capacity: int = 100) -> tuple[ParkingLot[str], TimerWheel, list[Ending]]:
+    wheel = TimerWheel(0, tick_ms=1)
+    return ParkingLot("test waits", wheel, capacity), wheel, []
+
+
+def test_a_wait_is_resumed_once_with_its_value() -> None:
+    lot, _, endings = make_lot()
+    ticket = lot.park("key", endings.append)
+    assert ticket.is_waiting
+    assert lot.resume("key", "value")
+    assert not lot.resume("key", "again")
+    assert not ticket.resume("again")
+    assert not ticket.fail(Expired())
+    assert not ticket.abandon()
+    assert endings == ["value"]
+    assert (lot.parked_total, lot.resumed_total, len(lot)) == (1, 1, 0)
+
+
+def test_the_oldest_wait_of_a_key_comes_first() -> None:
+    lot, _, endings = make_lot()
+    for name in ("a", "b", "c"):
+        lot.park("key", lambda value, name=name: endings.append(f"{name}{value}"))  # type: ignore[misc]
+    lot.resume("key", "1")
+    assert endings == ["a1"]
+    assert lot.resume_all("key", "2") == 2
+    assert endings == ["a1", "b2", "c2"]
+    assert lot.resume_all("key", "3") == 0
+
+
+def test_what_parks_again_while_all_are_resumed_stays_parked() -> None:
+    lot, _, endings = make_lot()
+
+    def park_again(_: Ending) -> None:
+        lot.park("key", endings.append)
+
+    lot.park("key", park_again)
+    assert lot.resume_all("key", "value") == 1
+    assert len(lot) == 1
+    assert endings == []
+
+
+def test_a_deadline_expires_a_wait_and_a_value_cancels_the_deadline() -> None:
+    lot, wheel, endings = make_lot()
+    lot.park("late", endings.append, deadline_ms=50)
+    lot.park("in time", endings.append, deadline_ms=50)
+    lot.resume("in time", "value")
+    assert len(wheel) == 1
+    wheel.advance(50)
+    assert endings[0] == "value"
+    assert isinstance(endings[1], Expired)
+    assert (lot.resumed_total, lot.expired_total, len(wheel)) == (1, 1, 0)
+
+
+def test_an_owner_takes_its_waits_with_it_and_leaves_those_of_others() -> None:
+    lot, wheel, endings = make_lot()
+    owner, other = Owner(), Owner()
+    lot.park("key", endings.append, owner=owner, deadline_ms=10)
+    lot.park("key", endings.append, owner=other)
+    lot.park("resumed", endings.append, owner=owner)
+    lot.resume("resumed", "value")
+    assert len(owner) == 1
+    assert owner.end() == 1
+    assert owner.end() == 0
+    assert owner.has_ended
+    assert isinstance(endings[1], OwnerGone)
+    assert (len(lot), len(other), len(wheel)) == (1, 1, 0)
+
+
+def test_an_owner_may_end_with_another_error() -> None:
+    lot, _, endings = make_lot()
+    owner, error = Owner(), Refused(7)
+    lot.park("key", endings.append, owner=owner)
+    owner.end(error)
+    assert endings == [error]
+
+
+def test_parking_under_an_owner_that_has_ended_ends_at_once() -> None:
+    lot, wheel, endings = make_lot()
+    owner = Owner()
+    owner.end()
+    assert not lot.park("key", endings.append, owner=owner, deadline_ms=10).is_waiting
+    assert isinstance(endings[0], OwnerGone)
+    assert (lot.parked_total, lot.failed_total, len(lot), len(wheel)) == (1, 1, 0, 0)
+
+
+def test_a_closed_lot_fails_what_it_holds_and_what_comes() -> None:
+    lot, _, endings = make_lot()
+    error = Refused(1)
+    for key in range(3):
+        lot.park(key, endings.append)
+    assert lot.close(error) == 3
+    lot.park("late", endings.append)
+    assert endings == [error] * 4
+
+
+def test_fail_all_fails_one_key() -> None:
+    lot, _, endings = make_lot()
+    error = Refused(1)
+    lot.park("a", endings.append)
+    lot.park("a", endings.append)
+    lot.park("b", endings.append)
+    assert lot.fail_all("a", error) == 2
+    assert endings == [error, error]
+    assert len(lot) == 1
+
+
+def test_a_full_lot_says_so_and_calls_nobody() -> None:
+    lot, _, endings = make_lot(capacity=1)
+    lot.park("key", endings.append)
+    with pytest.raises(LimitExceeded, match="test waits is 1"):
+        lot.park("key", endings.append)
+    assert endings == []
+    lot.check_invariants()
+
+
+def test_a_continuation_that_raises_loses_no_other() -> None:
+    lot, _, endings = make_lot()
+    owner = Owner()
+
+    def fail(_: Ending) -> None:
+        raise ZeroDivisionError
+
+    lot.park("key", fail, owner=owner)
+    lot.park("key", endings.append, owner=owner)
+    with pytest.raises(ZeroDivisionError):
+        owner.end()
+    assert owner.end() == 1
+    assert len(endings) == 1
+
+
+async def test_a_coroutine_waits_for_a_value() -> None:
+    lot, _, _ = make_lot()
+    waiting = asyncio.ensure_future(lot.wait("key"))
+    await asyncio.sleep(0)
+    lot.resume("key", "value")
+    assert await waiting == "value"
+
+
+async def test_a_coroutine_is_told_of_its_deadline() -> None:
+    lot, wheel, _ = make_lot()
+    waiting = asyncio.ensure_future(lot.wait("key", deadline_ms=10))
+    await asyncio.sleep(0)
+    wheel.advance(10)
+    with pytest.raises(Expired):
+        await waiting
+
+
+async def test_a_cancelled_coroutine_gives_up_its_place() -> None:
+    lot, wheel, _ = make_lot()
+    owner = Owner()
+    waiting = asyncio.ensure_future(lot.wait("key", deadline_ms=10, owner=owner))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert (len(lot), len(wheel), len(owner), lot.abandoned_total) == (0, 0, 0, 1)
+    lot.check_invariants()
+
+
+async def test_a_value_that_meets_a_cancelled_coroutine_is_dropped_quietly() -> None:
+    lot, _, _ = make_lot()
+    waiting = asyncio.ensure_future(lot.wait("key"))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    lot.resume("key", "value")
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
+class ParkingMachine(RuleBasedStateMachine):
+    """Any interleaving of events: each wait ends once, and the lot's books balance."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_ms = 0
+        self.wheel = TimerWheel(0, tick_ms=1)
+        self.lot: ParkingLot[str] = ParkingLot("machine", self.wheel, capacity=20)
+        self.owners = [Owner(), Owner(), Owner()]
+        self.tickets: list[Parked[str]] = []
+        self.endings: list[list[Ending]] = []
+
+    @rule(key=st.integers(0, 2), delay_ms=st.none() | st.integers(0, 50), owner=st.none() | st.integers(0, 2))
+    def park(self, key: int, delay_ms: int | None, owner: int | None) -> None:
+        endings: list[Ending] = []
+        deadline_ms = None if delay_ms is None else self.now_ms + delay_ms
+        try:
+            ticket = self.lot.park(
+                key, endings.append, deadline_ms=deadline_ms, owner=None if owner is None else self.owners[owner]
+            )
+        except LimitExceeded:
+            assert len(self.lot) == 20
+            return
+        self.tickets.append(ticket)
+        self.endings.append(endings)
+
+    @rule(key=st.integers(0, 2), everyone=st.booleans())
+    def resume(self, key: int, everyone: bool) -> None:
+        if everyone:
+            self.lot.resume_all(key, "value")
+        else:
+            self.lot.resume(key, "value")
+
+    @rule(number=st.integers(0, 100), how=st.sampled_from(["resume", "fail", "abandon"]))
+    def end_by_ticket(self, number: int, how: str) -> None:
+        if self.tickets:
+            ticket = self.tickets[number % len(self.tickets)]
+            was_waiting = ticket.is_waiting
+            ended = {
+                "resume": lambda: ticket.resume("value"),
+                "fail": lambda: ticket.fail(Refused(1)),
+                "abandon": ticket.abandon,
+            }[how]()
+            assert ended == was_waiting
+
+    @rule(owner=st.integers(0, 2))
+    def end_owner(self, owner: int) -> None:
+        self.owners[owner].end()
+        assert len(self.owners[owner]) == 0
+        self.owners[owner] = Owner()
+
+    @rule(passed_ms=st.integers(0, 40))
+    def time_passes(self, passed_ms: int) -> None:
+        self.now_ms += passed_ms
+        self.wheel.advance(self.now_ms)
+
+    @invariant()
+    def each_wait_ends_once(self) -> None:
+        self.lot.check_invariants()
+        self.wheel.check_invariants()
+        for ticket, endings in zip(self.tickets, self.endings, strict=True):
+            assert len(endings) <= (0 if ticket.is_waiting else 1)
+        assert len(self.lot) == sum(ticket.is_waiting for ticket in self.tickets)
+        ended = self.lot.resumed_total + self.lot.expired_total + self.lot.failed_total
+        assert ended == sum(map(len, self.endings))
+
+
+TestParkingMachine = ParkingMachine.TestCase
+TestParkingMachine.settings = hypothesis_settings(max_examples=50, stateful_step_count=40, deadline=None)
+
+
+def test_positions_are_resumed_in_order_up_to_the_flush() -> None:
+    lot: OrderedLot[int] = OrderedLot("acknowledgements", capacity=10)
+    seen: list[int | HutongError] = []
+    for position in (10, 20, 20, 30):
+        lot.park(position, seen.append, position)
+    assert lot.resume_through(9) == 0
+    assert lot.resume_through(20) == 3
+    assert seen == [10, 20, 20]
+    assert (len(lot), lot.parked_total, lot.resumed_total) == (1, 4, 3)
+
+
+def test_a_position_before_the_last_is_our_fault() -> None:
+    lot: OrderedLot[int] = OrderedLot("acknowledgements", capacity=10)
+    lot.park(10, lambda _: None, 1)
+    with pytest.raises(ValueError, match="before 10"):
+        lot.park(9, lambda _: None, 1)
+
+
+def test_an_ordered_lot_is_bounded_and_fails_as_a_whole() -> None:
+    lot: OrderedLot[int] = OrderedLot("acknowledgements", capacity=2)
+    seen: list[int | HutongError] = []
+    error = Refused(56)
+    lot.park(1, seen.append, 1)
+    lot.park(2, seen.append, 2)
+    with pytest.raises(LimitExceeded, match="acknowledgements is 2"):
+        lot.park(3, seen.append, 3)
+    assert lot.fail_all(error) == 2
+    assert seen == [error, error]
+    assert (len(lot), lot.failed_total) == (0, 2)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 20)), max_size=50))
+def test_an_ordered_lot_resumes_each_once_and_in_order(script: list[tuple[bool, int]]) -> None:
+    lot: OrderedLot[int] = OrderedLot("acknowledgements", capacity=100)
+    seen: list[int | HutongError] = []
+    parked: list[int] = []
+    position, flushed = 0, -1
+    for is_park, value in script:
+        if is_park:
+            position += value
+            lot.park(position, seen.append, position)
+            parked.append(position)
+        else:
+            flushed = max(flushed, value)
+            lot.resume_through(flushed)
+            assert seen == [p for p in parked if p <= flushed]
