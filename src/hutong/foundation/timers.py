@@ -62,7 +62,7 @@ class TimerWheel:
         self._occupied = [0] * LEVELS  # bit n of level l is set iff slot n of that level holds a dict
         self._due: deque[Timer] = deque()
         self._wake: Callable[[int], None] | None = None
-        self._announced_tick = NEVER_TICK  # when the driver will call next
+        self._announced_tick = 0  # an earlier timer than this must be announced; 0 while nobody listens
 
     def __len__(self) -> int:
         return self._count
@@ -78,7 +78,10 @@ class TimerWheel:
     def add(self, deadline_ms: int, callback: Callback) -> Timer:
         """Call back in the first `advance` to `deadline_ms` (absolute) or later; a past deadline one tick from now."""
         tick = (deadline_ms - self._start_ms + self._tick_ms - 1) // self._tick_ms
-        tick = max(self._tick + 1, min(tick, HORIZON_TICKS))
+        if tick <= self._tick:
+            tick = self._tick + 1
+        elif tick > HORIZON_TICKS:
+            tick = HORIZON_TICKS
         timer = Timer(self, tick, callback)
         self._count += 1
         self._place(timer)
@@ -136,9 +139,11 @@ class TimerWheel:
         timer._slot = slot
 
     def _announce(self) -> None:
+        if self._wake is None:
+            return
         deadline_ms = self.next_deadline_ms()
         self._announced_tick = NEVER_TICK
-        if deadline_ms is not None and self._wake is not None:
+        if deadline_ms is not None:
             self._announced_tick = (deadline_ms - self._start_ms) // self._tick_ms
             self._wake(deadline_ms)
 
