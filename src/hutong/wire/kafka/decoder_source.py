@@ -1,0 +1,233 @@
+"""Writes the source of a decoder: straight-line Python for one message at one version.
+
+Strategy: neighbouring fixed-width fields, together with the length that follows them, are read by one precompiled
+struct straight into the attributes of a new object; a compact length below 128 costs one comparison. Array counts are
+checked against the bytes that remain before anything is built. Slices are not checked one by one: a length that points
+past the end makes the position overshoot, every later read then raises, and the last line compares position and size.
+IndexError, struct.error and UnicodeDecodeError become ProtocolError once, at the outer function.
+"""
+
+import struct
+from typing import Any
+
+from hutong.foundation.errors import ProtocolError
+from hutong.wire.kafka.layout import TableAt, length_code, size_min
+from hutong.wire.kafka.schema import Array, Fixed, MessageInfo, Opaque, Records, Row, Struct, Text, WireType, is_value
+from hutong.wire.kafka.source import Source
+from hutong.wire.kafka.varint import finish_uvarint, read_uvarint, skip_tagged_fields
+
+
+def _reject(why: str) -> None:
+    raise ProtocolError(why)
+
+
+NAMESPACE = {
+    "ProtocolError": ProtocolError,
+    "struct_error": struct.error,
+    "new": object.__new__,
+    "finish_uvarint": finish_uvarint,
+    "read_uvarint": read_uvarint,
+    "skip_tagged_fields": skip_tagged_fields,
+    "unpack_from": struct.unpack_from,
+    "reject": _reject,
+}
+
+
+def decoder_source(table: type[Any], info: MessageInfo, version: int, function: str) -> Source:
+    """Source of `function(data, position=0) -> message`, which takes all of `data` from `position`."""
+    source = Source(NAMESPACE)
+    writer = _DecoderWriter(source, version, info.is_flexible(version))
+    with source.block(f"def {function}(data, position=0)"):
+        with source.block("try"):
+            source.line("size = len(data)")
+            writer.table(table, "message")
+            with source.block("if position != size"):
+                source.line(f"reject(f'{info.name} v{version} ends at byte {{position}} of {{size}}')")
+            source.line("return message")
+        with source.block("except (struct_error, IndexError, UnicodeDecodeError) as error"):
+            source.line(f"raise ProtocolError(f'{info.name} v{version}: {{error}}') from error")
+    return source
+
+
+class _DecoderWriter:
+    """Writes reads. A run of fixed-width reads is held back until something of variable length needs the position."""
+
+    def __init__(self, source: Source, version: int, flexible: bool) -> None:
+        self._source = source
+        self._version = version
+        self._flexible = flexible
+        self._run: list[tuple[str, str]] = []  # struct code, target
+
+    def table(self, table: type[Any], target: str) -> None:
+        """Reads one table into a new object bound to `target`, a local name."""
+        source, layout = self._source, TableAt(table, self._version)
+        name = source.constant(table.__name__, table)
+        frozen = is_value(table)
+        prefix = f"{target}_" if frozen else f"{target}."
+        if not frozen:
+            source.line(f"{target} = new({name})")
+        for field, row in layout.absent + [(field, row) for _, field, row in layout.tagged]:
+            source.line(f"{prefix}{field} = {self._default(table, field, row)}")
+        for field, row in layout.plain:
+            self._value(row.wire_type, prefix + field, row.is_nullable(self._version))
+        if self._flexible:
+            self._tagged_fields([(tag, prefix + field, row) for tag, field, row in layout.tagged])
+        self._flush()
+        if frozen:
+            arguments = [f"{field}={prefix}{field}" for field in table.__annotations__]
+            source.line(f"{target} = {name}({', '.join(arguments)})")
+
+    def _default(self, table: type[Any], field: str, row: Row) -> str:
+        if row.default == () and isinstance(row.wire_type, Array):
+            return "[]"
+        if row.default is None or isinstance(row.default, int | float | str):
+            return repr(row.default)
+        return self._source.constant(f"{table.__name__}_{field}", row.default)
+
+    def _value(self, wire_type: WireType, target: str, nullable: bool) -> None:
+        match wire_type:
+            case Fixed(code, _):
+                self._run.append((code, target))
+            case Struct(table):
+                self._struct(table, target, nullable)
+            case Array(element):
+                self._array(element, target, nullable)
+            case _:
+                self._bytes(wire_type, target, nullable)
+
+    def _flush(self) -> None:
+        """Writes the run that was held back."""
+        source, run = self._source, self._run
+        if not run:
+            return
+        codes = "".join(code for code, _ in run)
+        targets = ", ".join(target for _, target in run)
+        if codes == "B":
+            source.line(f"{targets} = data[position]")
+        else:
+            comma = "," if len(run) == 1 else ""
+            source.line(f"{targets}{comma} = {source.packer('unpack_from', codes)}(data, position)")
+        source.line(f"position += {struct.calcsize('>' + codes)}")
+        self._run = []
+
+    def _length(self, wire_type: WireType) -> str:
+        """Reads a length or count and returns its local name; compact ones are one higher, zero meaning null."""
+        length = self._source.fresh("length")
+        self._run.append((length_code(wire_type, self._flexible), length))
+        self._flush()
+        if self._flexible:
+            with self._source.block(f"if {length} > 127"):
+                self._source.line(f"{length}, position = finish_uvarint(data, position, {length})")
+        return length
+
+    def _null_case(self, length: str, target: str, nullable: bool) -> str:
+        """Writes what null means and returns the head of the block for everything else."""
+        source, null = self._source, "0" if self._flexible else "-1"
+        if nullable:
+            with source.block(f"if {length} == {null}"):
+                source.line(f"{target} = None")
+            if not self._flexible:
+                with source.block(f"elif {length} < 0"):
+                    source.line(f"reject('negative length in {target}')")
+            return "else"
+        with source.block(f"if {length} {'==' if self._flexible else '<'} 0"):
+            source.line(f"reject('no length in {target}')")
+        return ""
+
+    def _bytes(self, wire_type: WireType, target: str, nullable: bool) -> None:
+        source = self._source
+        length = self._length(wire_type)
+        end = f"position + {length} - 1" if self._flexible else f"position + {length}"
+        head = self._null_case(length, target, nullable)
+
+        def read() -> None:
+            source.line(f"end = {end}")
+            source.line(f"{target} = {_SLICES[type(wire_type)]}")
+            source.line("position = end")
+
+        if head:
+            with source.block(head):
+                read()
+        else:
+            read()
+
+    def _array(self, element: WireType, target: str, nullable: bool) -> None:
+        length = self._length(Array(element))
+        head = self._null_case(length, target, nullable)
+        if head:
+            with self._source.block(head):
+                self._elements(element, length, target)
+        else:
+            self._elements(element, length, target)
+
+    def _elements(self, element: WireType, length: str, target: str) -> None:
+        source, smallest = self._source, size_min(element, self._version, self._flexible)
+        assert smallest > 0, "an element that takes no bytes would make counts unbounded"
+        if self._flexible:
+            source.line(f"{length} -= 1")
+        needed = length if smallest == 1 else f"{length} * {smallest}"
+        with source.block(f"if {needed} > size - position"):
+            source.line(f"reject(f'{{{length}}} elements in {target} do not fit')")
+        if isinstance(element, Fixed) and element.code in "bhiq":
+            source.line(f"{target} = list(unpack_from(f'>{{{length}}}{element.code}', data, position))")
+            source.line(f"position += {needed}")
+            return
+        items, item = source.fresh("items"), source.fresh("item")
+        source.line(f"{target} = {items} = []")
+        with source.block(f"for _ in range({length})"):
+            self._value(element, item, nullable=False)
+            self._flush()
+            source.line(f"{items}.append({item})")
+
+    def _struct(self, table: type[Any], target: str, nullable: bool) -> None:
+        local = self._source.fresh("item")
+        if not nullable:
+            self._flush()
+            self.table(table, local)
+            self._source.line(f"{target} = {local}")
+            return
+        present = self._source.fresh("present")
+        self._run.append(("b", present))
+        self._flush()
+        with self._source.block(f"if {present} < 0"):
+            self._source.line(f"{target} = None")
+        with self._source.block("else"):
+            self.table(table, local)
+            self._source.line(f"{target} = {local}")
+
+    def _tagged_fields(self, tagged: list[tuple[int, str, Row]]) -> None:
+        source, count = self._source, self._source.fresh("tags")
+        self._run.append(("B", count))
+        self._flush()
+        if not tagged:
+            with source.block(f"if {count}"):
+                source.line(f"position = skip_tagged_fields(data, position, {count})")
+            return
+        with source.block(f"if {count} > 127"):
+            source.line(f"{count}, position = finish_uvarint(data, position, {count})")
+        with source.block(f"for _ in range({count})"):
+            self._tagged_field(tagged)
+
+    def _tagged_field(self, tagged: list[tuple[int, str, Row]]) -> None:
+        source = self._source
+        tag, length, end = source.fresh("tag"), source.fresh("length"), source.fresh("tag_end")
+        source.line(f"{tag}, position = read_uvarint(data, position)")
+        source.line(f"{length}, position = read_uvarint(data, position)")
+        source.line(f"{end} = position + {length}")
+        branch = "if"
+        for number, target, row in tagged:
+            with source.block(f"{branch} {tag} == {number}"):
+                self._value(row.wire_type, target, row.is_nullable(self._version))
+                self._flush()
+                with source.block(f"if position != {end}"):
+                    source.line(f"reject('{target} has a wrong size')")
+            branch = "elif"
+        with source.block("else"):
+            source.line(f"position = {end}")
+
+
+_SLICES = {
+    Text: "str(data[position:end], 'utf-8')",
+    Opaque: "bytes(data[position:end])",
+    Records: "memoryview(data)[position:end]",
+}

@@ -1,0 +1,42 @@
+"""How one version lays a table out: which rows are there, and the least bytes they take."""
+
+import struct
+from typing import Any
+
+from hutong.wire.kafka.schema import Fixed, Row, Struct, Text, WireType, rows_of
+
+
+class TableAt:
+    """A table as one version lays it out: `plain` rows in wire order, `tagged` ones by tag, `absent` ones left out."""
+
+    def __init__(self, table: type[Any], version: int) -> None:
+        rows = rows_of(table)
+        self.plain = [(name, row) for name, row in rows if version in row.versions and row.tag is None]
+        self.tagged = [(row.tag, name, row) for name, row in rows if version in row.versions and row.tag is not None]
+        self.tagged.sort(key=lambda tagged: tagged[0])
+        self.absent = [(name, row) for name, row in rows if version not in row.versions]
+
+
+def size_min(wire_type: WireType, version: int, flexible: bool) -> int:
+    """The least bytes a value takes: what an array count is checked against before anything is built."""
+    match wire_type:
+        case Fixed(_, size):
+            return size
+        case Struct(table):
+            sizes = [_row_size_min(row, version, flexible) for _, row in TableAt(table, version).plain]
+            return sum(sizes) + flexible
+        case _:
+            return struct.calcsize(length_code(wire_type, flexible))
+
+
+def length_code(wire_type: WireType, flexible: bool) -> str:
+    """The struct code of the length before a value; for compact lengths, of its first byte."""
+    if flexible:
+        return "B"
+    return "h" if isinstance(wire_type, Text) else "i"
+
+
+def _row_size_min(row: Row, version: int, flexible: bool) -> int:
+    if isinstance(row.wire_type, Struct) and row.is_nullable(version):
+        return 1
+    return size_min(row.wire_type, version, flexible)

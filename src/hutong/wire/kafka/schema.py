@@ -1,0 +1,246 @@
+"""The language in which Kafka's messages are written down: one typed dataclass per message, its fields the table rows.
+
+    @message(api_key=12, versions="0-4", flexible="4+")
+    class HeartbeatRequest:
+        group_id: str = string()
+        generation_id: int = int32()
+        member_id: str = string()
+        group_instance_id: str | None = string("3+", nullable="3+", default=None)
+
+A row says the type, the versions that carry the field (all, unless given), the versions that allow null, the tag
+if it is a tagged field (KIP-482), and the value a reader assumes when a version does not carry it. A type checker sees
+an ordinary dataclass with defaults. Names, types, versions and defaults are those of Kafka's message definitions.
+
+Knows nothing of how a value is laid out in bytes beyond the width of the fixed types: that is the engine's business.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar, dataclass_transform
+
+ZERO_UUID = bytes(16)
+"""The UUID that stands for "none": 16 zero bytes."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """A closed range of versions; `last` is None when it is open."""
+
+    first: int
+    last: int | None
+
+    @classmethod
+    def parse(cls, text: str) -> "Versions":
+        """Reads `3-13`, `9+` or `2`."""
+        if text.endswith("+"):
+            return cls(int(text[:-1]), None)
+        first, _, last = text.partition("-")
+        return cls(int(first), int(last or first))
+
+    def __contains__(self, version: int) -> bool:
+        return self.first <= version and (self.last is None or version <= self.last)
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A type of constant width; `code` is its letter in the struct module, big-endian."""
+
+    code: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """UTF-8 with a length before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """Bytes with a length before them, copied out of the frame because they outlive it (group metadata, tokens)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Record batches with a length before them, never copied: a view when decoded, a list of buffers when encoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """Elements with a count before them."""
+
+    element: "WireType"
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A nested table."""
+
+    table: type[Any]
+
+
+WireType: TypeAlias = Fixed | Text | Opaque | Records | Array | Struct
+
+INT8, INT16, INT32, INT64 = Fixed("b", 1), Fixed("h", 2), Fixed("i", 4), Fixed("q", 8)
+UINT16, BOOLEAN, FLOAT64, UUID = Fixed("H", 2), Fixed("?", 1), Fixed("d", 8), Fixed("16s", 16)
+STRING, OPAQUE, RECORDS = Text(), Opaque(), Records()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One field of a table."""
+
+    wire_type: WireType
+    versions: Versions
+    nullable: Versions | None
+    tag: int | None
+    default: Any
+
+    def is_nullable(self, version: int) -> bool:
+        return self.nullable is not None and version in self.nullable
+
+
+@dataclass(frozen=True, slots=True)
+class MessageInfo:
+    """What is true of a message as a whole; `flexible` is None for messages without compact and tagged fields."""
+
+    name: str
+    api_key: int
+    versions: range
+    flexible: Versions | None
+
+    def is_flexible(self, version: int) -> bool:
+        return self.flexible is not None and version in self.flexible
+
+
+def _row(wire_type: WireType, versions: str, nullable: str | None, tag: int | None, default: Any) -> Any:
+    return Row(wire_type, Versions.parse(versions), Versions.parse(nullable) if nullable else None, tag, default)
+
+
+def int8(versions: str = "0+", *, tag: int | None = None, default: int = 0) -> Any:
+    return _row(INT8, versions, None, tag, default)
+
+
+def int16(versions: str = "0+", *, tag: int | None = None, default: int = 0) -> Any:
+    return _row(INT16, versions, None, tag, default)
+
+
+def uint16(versions: str = "0+", *, tag: int | None = None, default: int = 0) -> Any:
+    return _row(UINT16, versions, None, tag, default)
+
+
+def int32(versions: str = "0+", *, tag: int | None = None, default: int = 0) -> Any:
+    return _row(INT32, versions, None, tag, default)
+
+
+def int64(versions: str = "0+", *, tag: int | None = None, default: int = 0) -> Any:
+    return _row(INT64, versions, None, tag, default)
+
+
+def float64(versions: str = "0+", *, tag: int | None = None, default: float = 0.0) -> Any:
+    return _row(FLOAT64, versions, None, tag, default)
+
+
+def boolean(versions: str = "0+", *, tag: int | None = None, default: bool = False) -> Any:
+    return _row(BOOLEAN, versions, None, tag, default)
+
+
+def uuid(versions: str = "0+", *, tag: int | None = None, default: bytes = ZERO_UUID) -> Any:
+    return _row(UUID, versions, None, tag, default)
+
+
+def string(
+    versions: str = "0+", *, nullable: str | None = None, tag: int | None = None, default: str | None = ""
+) -> Any:
+    return _row(STRING, versions, nullable, tag, default)
+
+
+def opaque(
+    versions: str = "0+", *, nullable: str | None = None, tag: int | None = None, default: bytes | None = b""
+) -> Any:
+    return _row(OPAQUE, versions, nullable, tag, default)
+
+
+def record_batches(versions: str = "0+", *, nullable: str | None = None) -> Any:
+    return _row(RECORDS, versions, nullable, None, None)
+
+
+def array(
+    element: WireType | type[Any],
+    versions: str = "0+",
+    *,
+    nullable: str | None = None,
+    tag: int | None = None,
+    default: tuple[()] | None = (),
+) -> Any:
+    """Decoded as a fresh list each time, so the default `()` stands for "a new empty list"."""
+    wire_type = Struct(element) if isinstance(element, type) else element
+    return _row(Array(wire_type), versions, nullable, tag, default)
+
+
+def nested(
+    table: type[Any], versions: str = "0+", *, nullable: str | None = None, tag: int | None = None, default: Any = ...
+) -> Any:
+    """One `value` struct. Unless given, the default is one shared instance with the defaults of its own rows."""
+    return _row(Struct(table), versions, nullable, tag, table() if default is ... else default)
+
+
+@dataclass_transform()
+def struct(table: type[T]) -> type[T]:
+    """Turns a class whose attributes are rows into a slotted dataclass: the elements of arrays."""
+    return _with_rows(table, frozen=False)
+
+
+@dataclass_transform(frozen_default=True)
+def value(table: type[T]) -> type[T]:
+    """Like `struct`, but frozen: the tables that stand alone in a field, whose default instance is shared."""
+    return _with_rows(table, frozen=True)
+
+
+@dataclass_transform()
+def message(*, api_key: int, versions: str, flexible: str | None = None) -> Callable[[type[T]], type[T]]:
+    """Turns a class whose attributes are rows into a slotted dataclass that the engine can encode and decode."""
+    accepted = Versions.parse(versions)
+    if accepted.last is None:
+        raise ValueError("the versions of a message end somewhere")
+    span = range(accepted.first, accepted.last + 1)
+
+    def decorate(table: type[T]) -> type[T]:
+        decorated = _with_rows(table, frozen=False)
+        info = MessageInfo(table.__name__, api_key, span, Versions.parse(flexible) if flexible else None)
+        decorated.__message__ = info  # type: ignore[attr-defined]
+        return decorated
+
+    return decorate
+
+
+def message_info(table: type[Any]) -> MessageInfo:
+    """What `message` was told about this class."""
+    info: MessageInfo = table.__message__
+    return info
+
+
+def rows_of(table: type[Any]) -> list[tuple[str, Row]]:
+    """Field names and rows in wire order."""
+    return [(field.name, field.metadata["row"]) for field in dataclasses.fields(table)]
+
+
+def is_value(table: type[Any]) -> bool:
+    """Whether instances are frozen."""
+    return bool(table.__dataclass_params__.frozen)
+
+
+def _with_rows(table: type[T], *, frozen: bool) -> type[T]:
+    for name in table.__annotations__:
+        row: Row = getattr(table, name)
+        setattr(table, name, _dataclass_field(row))
+    return dataclass(slots=True, frozen=frozen)(table)
+
+
+def _dataclass_field(row: Row) -> Any:
+    metadata = {"row": row}
+    if row.default == () and isinstance(row.wire_type, Array):
+        return dataclasses.field(default_factory=list, metadata=metadata)
+    return dataclasses.field(default=row.default, metadata=metadata)

@@ -1,0 +1,81 @@
+"""Variable-length integers (KIP-482 lengths, record fields) and tagged fields that nobody here knows.
+
+Seven bits a byte, least significant first, the high bit set on all but the last byte; signed ones are zig-zag coded.
+Reading past the end raises IndexError, which the caller translates once at its outer function.
+"""
+
+from hutong.foundation.errors import ProtocolError
+from hutong.wire.buffer import Buffer
+
+UVARINT_BYTES_MAX = 5
+UVARLONG_BYTES_MAX = 10
+ONE_BYTE = [bytes([number]) for number in range(128)]
+
+
+def read_uvarint(data: Buffer, position: int) -> tuple[int, int]:
+    """The unsigned 32-bit number at `position` and the position after it."""
+    number = data[position]
+    if number < 128:
+        return number, position + 1
+    return finish_uvarint(data, position + 1, number)
+
+
+def finish_uvarint(data: Buffer, position: int, first: int) -> tuple[int, int]:
+    """As `read_uvarint` when the first byte is read already and says that more follow; `position` is after it."""
+    number = first & 127
+    for shift in (7, 14, 21, 28):
+        byte = data[position]
+        position += 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            if number > 0xFFFF_FFFF:
+                break
+            return number, position
+    raise ProtocolError(f"a varint does not fit 32 bits in {UVARINT_BYTES_MAX} bytes")
+
+
+def read_varlong(data: Buffer, position: int) -> tuple[int, int]:
+    """The zig-zag coded signed 64-bit number at `position` and the position after it."""
+    number = data[position]
+    position += 1
+    if number > 127:
+        number &= 127
+        for shift in range(7, 7 * UVARLONG_BYTES_MAX, 7):
+            byte = data[position]
+            position += 1
+            number |= (byte & 127) << shift
+            if byte < 128:
+                break
+        else:
+            raise ProtocolError(f"a varint is longer than {UVARLONG_BYTES_MAX} bytes")
+        if number > 0xFFFF_FFFF_FFFF_FFFF:
+            raise ProtocolError("a varint does not fit 64 bits")
+    return (number >> 1) ^ -(number & 1), position
+
+
+def uvarint(number: int) -> bytes:
+    """An unsigned number as bytes. ValueError or IndexError for a negative one: that is our own fault."""
+    if number < 128:
+        return ONE_BYTE[number]
+    encoded = bytearray()
+    while number > 127:
+        encoded.append(number & 127 | 128)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
+
+
+def varlong(number: int) -> bytes:
+    """A signed 64-bit number, zig-zag coded."""
+    return uvarint((number << 1) ^ (number >> 63))
+
+
+def skip_tagged_fields(data: Buffer, position: int, count: int) -> int:
+    """The position after `count` tagged fields. Each takes at least two bytes, so the data bounds the loop."""
+    if count > 127:
+        count, position = finish_uvarint(data, position, count)
+    for _ in range(count):
+        _, position = read_uvarint(data, position)
+        length, position = read_uvarint(data, position)
+        position += length
+    return position
