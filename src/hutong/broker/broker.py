@@ -1,0 +1,54 @@
+"""The broker: what every handler may reach, and nothing that decides.
+
+Knows nothing of sockets or frames, and nothing of how its parts were made: `server/app.py` builds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from hutong.broker.producer_ids import ProducerIds
+    from hutong.broker.topics import Topics
+    from hutong.foundation.clock import Clock
+    from hutong.foundation.parking import ParkingLot
+    from hutong.groups.driver import GroupCoordinator
+
+AUTHORIZED_OPERATIONS_NOT_ASKED: Final = -(2**31)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeIdentity:
+    """Who this node is to its clients. `host` and `port` are what clients are told to connect to."""
+
+    node_id: int
+    cluster_id: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSettings:
+    """What the handlers need to know of the node's settings."""
+
+    auto_create_topics: bool = True
+    default_partitions: int = 1
+    fetch_max_bytes: int = 55 * 1024 * 1024  # fetch.max.bytes of the broker (Kafka's default)
+    fetch_wait_ms_max: int = 5 * 60 * 1000
+
+
+@dataclass(slots=True)
+class Broker:
+    """The rooms behind the handlers."""
+
+    api_keys: tuple[int, ...]  # what dispatch can handle, so what ApiVersions may advertise
+    identity: NodeIdentity
+    node_config: Mapping[str, str]  # the node's own settings under Kafka's names, as DescribeConfigs shows them
+    settings: BrokerSettings
+    clock: Clock
+    topics: Topics
+    producer_ids: ProducerIds
+    groups: GroupCoordinator
+    fetches: ParkingLot[None]

@@ -1,0 +1,97 @@
+"""From a frame to a handler and back: decode, call, encode.
+
+Strategy: one route per (API, version), found by the first four bytes of the frame; a route holds the compiled decoder
+and encoder, so that nothing is looked up twice. The set of handlers is the one registry: it also feeds ApiVersions.
+
+Knows nothing of sockets: the reactor gives frames and takes buffers. Raising ProtocolError closes the connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from hutong.broker.context import Later, RequestContext
+from hutong.broker.kafka import HANDLERS, k18_api_versions
+from hutong.foundation.errors import ProtocolError
+from hutong.reactor.connection import Pending
+from hutong.wire.kafka import codecs
+from hutong.wire.kafka.headers import decode_request_header, encode_response_frame
+from hutong.wire.kafka.registry import APIS
+
+if TYPE_CHECKING:
+    from hutong.broker.broker import Broker
+    from hutong.reactor.connection import Peer, Response
+    from hutong.wire.buffer import Buffer
+
+Handle = Callable[[Any, RequestContext], Any]
+_API_VERSIONS: Final = k18_api_versions.API_KEY
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """What one (API, version) needs. `decode` takes (frame, offset of the body)."""
+
+    api_key: int
+    api_version: int
+    decode: Callable[[Any, int], Any]
+    handle: Handle
+
+
+class Dispatch:
+    """The reactor's handler for Kafka connections."""
+
+    def __init__(self, broker: Broker, handlers: Mapping[int, Handle] = HANDLERS) -> None:
+        self._broker = broker
+        self._handlers = handlers
+        self._routes: dict[int, Route] = {}
+        self.requests_total: dict[int, int] = dict.fromkeys(handlers, 0)
+
+    def connection_opened(self, peer: Peer) -> None:
+        """A connection needs no state of its own until there is authentication."""
+
+    def connection_closed(self, peer: Peer) -> None:
+        """What the connection was waiting for has ended with its owner."""
+
+    def request_received(self, frame: Buffer, peer: Peer) -> Response:
+        """Handle one request; returns the response's buffers, a Pending one, or None where none is due."""
+        header, offset = decode_request_header(frame)
+        api_key, api_version = header.api_key, header.api_version
+        route = self._routes.get(api_key << 16 | api_version)
+        if route is None:
+            if api_key == _API_VERSIONS and api_version not in APIS[api_key].versions:
+                return encode_response_frame(api_key, 0, header.correlation_id, k18_api_versions.unsupported_version())
+            route = self._add_route(api_key, api_version)
+        self.requests_total[api_key] += 1
+        request = route.decode(frame, offset)
+        answer = route.handle(request, RequestContext(api_version, header.client_id, peer, self._broker))
+        if answer is None:
+            return None
+        if isinstance(answer, Later):
+            return _pending(answer, route, header.correlation_id)
+        return encode_response_frame(api_key, api_version, header.correlation_id, answer)
+
+    def _add_route(self, api_key: int, api_version: int) -> Route:
+        handle = self._handlers.get(api_key)
+        if handle is None:
+            raise ProtocolError(f"API key {api_key} is not supported")
+        if api_version not in APIS[api_key].versions:
+            raise ProtocolError(f"version {api_version} of API key {api_key} is not supported")
+        route = Route(api_key, api_version, codecs.request_decoder(api_key, api_version), handle)
+        self._routes[api_key << 16 | api_version] = route
+        return route
+
+
+def _pending(later: Later[Any], route: Route, correlation_id: int) -> Response:
+    if later.is_complete:
+        done: list[Any] = []
+        later.then(done.append)
+        return encode_response_frame(route.api_key, route.api_version, correlation_id, done[0])
+    pending = Pending()
+    later.then(
+        lambda response: pending.complete(
+            encode_response_frame(route.api_key, route.api_version, correlation_id, response)
+        )
+    )
+    return pending

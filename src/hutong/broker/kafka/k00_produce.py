@@ -1,0 +1,162 @@
+"""Produce (key 0, versions 3-13, advertised from 0): append record batches.
+
+Versions below 3 carry message sets of magic 0 and 1; they are advertised because librdkafka otherwise disables
+compression (KAFKA-18659), and refused. From 10 the leader is told with NOT_LEADER errors (KIP-951), from 13 topics come
+by id (KIP-516).
+
+Acknowledgement: acks=0 is never answered, and an error closes the connection; acks=1 waits for the topic's QoS; acks=-1
+waits for ALL. Each partition answers for itself; the response leaves when the last of them is settled.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hutong.broker.context import Later, RequestContext
+from hutong.broker.gather import Gather, put_error
+from hutong.foundation.errors import HutongError, ProtocolError, Refused
+from hutong.journal.qos import Qos
+from hutong.wire.kafka.apis.k00_produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+from hutong.wire.kafka.records import validate_batch
+
+if TYPE_CHECKING:
+    from hutong.broker.partition import Partition
+    from hutong.broker.topics import Topics
+    from hutong.journal.writer import Appended
+    from hutong.wire.kafka.records import BatchHeader
+
+API_KEY = 0
+ACKS_NONE: Final = 0
+ACKS_LEADER: Final = 1
+ACKS_ALL: Final = -1
+_COMPRESSION_ZSTD: Final = 4
+_ZSTD_FROM_VERSION: Final = 7  # KIP-110
+_IDS_FROM_VERSION: Final = 13  # KIP-516
+
+
+def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse | Later[ProduceResponse] | None:
+    if request.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
+        return _refused_whole(request, ErrorCode.INVALID_REQUIRED_ACKS)
+    if request.transactional_id is not None:
+        return _refused_whole(request, ErrorCode.INVALID_TXN_STATE)
+    gather = Gather(ProduceResponse())
+    for topic_data in request.topic_data:
+        results: list[PartitionProduceResponse] = []
+        gather.response.responses.append(TopicProduceResponse(topic_data.name, topic_data.topic_id, results))
+        for data in topic_data.partition_data:
+            result = PartitionProduceResponse(data.index)
+            results.append(result)
+            gather.expect()
+            try:
+                _append(topic_data, data, request.acks, context, result, gather)
+            except Refused as refused:
+                _put(result, refused)
+                gather.settled()
+    if request.acks == ACKS_NONE:
+        return _unanswered(gather.response)
+    return gather.returned()
+
+
+def _append(
+    topic_data: TopicProduceData,
+    data: PartitionProduceData,
+    acks: int,
+    context: RequestContext,
+    result: PartitionProduceResponse,
+    gather: Gather[ProduceResponse],
+) -> None:
+    partition = _find(context.broker.topics, topic_data, data.index, context.api_version)
+    records = data.records
+    if records is None:
+        raise Refused(ErrorCode.INVALID_RECORD, "The request has no record batch for this partition.")
+    header = validate_batch(records, 0, len(records))
+    _check(partition, header, len(records), context)
+    if acks == ACKS_ALL:
+        if partition.config.min_insync_replicas > 1:
+            raise Refused(ErrorCode.NOT_ENOUGH_REPLICAS, "This node is the only replica of the partition.")
+        qos = Qos.ALL
+    elif acks == ACKS_LEADER:
+        qos = Qos.RECEIVE if partition.config.receive_qos else Qos.PERSISTENCE
+    else:
+        qos = Qos.ONE_WAY
+
+    def settle(outcome: Appended | HutongError) -> None:
+        _put(result, outcome)
+        gather.settled()
+
+    partition.log.append(records, header, qos, settle)
+
+
+def _find(topics: Topics, topic_data: TopicProduceData, index: int, api_version: int) -> Partition:
+    if api_version >= _IDS_FROM_VERSION:
+        topic = topics.by_id(topic_data.topic_id)
+        if topic is None:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, "This node hosts no topic with that id.")
+    else:
+        topic = topics.get(topic_data.name)
+        if topic is None:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This node hosts no such topic.")
+    partition = topic.partition(index)
+    if partition is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic has no such partition.")
+    if partition.is_internal:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, "Internal topics are written by the node alone.")
+    return partition
+
+
+def _check(partition: Partition, header: BatchHeader, size: int, context: RequestContext) -> None:
+    """What depends on the topic; the batch by itself has been validated."""
+    config = partition.config
+    if size > config.max_message_bytes:
+        raise Refused(
+            ErrorCode.MESSAGE_TOO_LARGE, f"The batch is {size} bytes, max.message.bytes is {config.max_message_bytes}."
+        )
+    if header.is_transactional:
+        raise Refused(ErrorCode.INVALID_TXN_STATE, "A transactional batch outside a transaction.")
+    if header.compression == _COMPRESSION_ZSTD and context.api_version < _ZSTD_FROM_VERSION:
+        raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7 or later (KIP-110).")
+    if not config.log_append_time:
+        ahead_ms = header.max_timestamp - context.broker.clock.wall_ms()
+        if ahead_ms > config.timestamp_after_max_ms or -ahead_ms > config.timestamp_before_max_ms:
+            raise Refused(ErrorCode.INVALID_TIMESTAMP, "A record's timestamp is outside the range the topic accepts.")
+
+
+def _put(result: PartitionProduceResponse, outcome: Appended | HutongError) -> None:
+    if isinstance(outcome, HutongError):
+        put_error(result, outcome)
+        result.base_offset = -1
+    else:
+        result.base_offset = outcome.base_offset
+        result.log_append_time_ms = outcome.append_time_ms
+        result.log_start_offset = outcome.start_offset
+
+
+def _unanswered(response: ProduceResponse) -> None:
+    """With acks=0 nothing is answered; a closed connection is the only way to tell the client of an error."""
+    for topic in response.responses:
+        for result in topic.partition_responses:
+            if result.error_code:
+                raise ProtocolError(f"produce with acks=0 failed with error code {result.error_code}")
+
+
+def _refused_whole(request: ProduceRequest, code: ErrorCode) -> ProduceResponse | None:
+    if request.acks == ACKS_NONE:
+        raise ProtocolError(f"produce with acks=0 failed with error code {code}")
+    return ProduceResponse(
+        [
+            TopicProduceResponse(
+                topic.name,
+                topic.topic_id,
+                [PartitionProduceResponse(data.index, code, -1) for data in topic.partition_data],
+            )
+            for topic in request.topic_data
+        ]
+    )

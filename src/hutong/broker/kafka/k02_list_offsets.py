@@ -1,0 +1,95 @@
+"""ListOffsets (key 2, versions 1-11): the offset at the start, the end, or of the first record at or after a time.
+
+Timestamps below zero are questions: -1 the end, -2 the start, -3 the record with the greatest timestamp (KIP-734, from
+7), -4 the start of what is on local disk (KIP-405, from 8), -5 the end of what is in remote storage (KIP-1005, from 9),
+-6 the start of the next upload (from 11). There is no remote storage here, so -4 is the start and -5 is "none". The end
+is the high watermark: what a consumer may read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hutong.broker.context import Later, RequestContext
+from hutong.broker.gather import Gather, error_code_of
+from hutong.broker.kafka.k01_fetch import check_leader_epoch
+from hutong.broker.partition import LEADER_EPOCH
+from hutong.foundation.errors import HutongError, Refused
+from hutong.wire.kafka.apis.k02_list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hutong.journal.log import PartitionLog
+
+API_KEY = 2
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+_FROM_VERSION: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+_NONE: Final = -1
+
+Found = tuple[int, int]  # (timestamp in ms, offset), -1 where there is none
+
+
+def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse | Later[ListOffsetsResponse]:
+    gather = Gather(ListOffsetsResponse())
+
+    def settle(entry: ListOffsetsPartitionResponse, outcome: Found | HutongError) -> None:
+        if isinstance(outcome, HutongError):
+            entry.error_code = error_code_of(outcome)
+        else:
+            entry.timestamp, entry.offset = outcome
+            entry.leader_epoch = LEADER_EPOCH if entry.offset >= 0 else _NONE
+        gather.settled()
+
+    for topic in request.topics:
+        entries = [ListOffsetsPartitionResponse(asked.partition_index) for asked in topic.partitions]
+        gather.response.topics.append(ListOffsetsTopicResponse(topic.name, entries))
+        for asked, entry in zip(topic.partitions, entries, strict=True):
+            gather.expect()
+            try:
+                _look_up(topic.name, asked, context, lambda found, entry=entry: settle(entry, found))  # type: ignore[misc]
+            except Refused as refused:
+                settle(entry, refused)
+    return gather.returned()
+
+
+def _look_up(
+    name: str,
+    asked: ListOffsetsPartition,
+    context: RequestContext,
+    then: Callable[[Found | HutongError], None],
+) -> None:
+    partition = context.broker.topics.partition(name, asked.partition_index)
+    if partition is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    check_leader_epoch(asked.current_leader_epoch)
+    if asked.timestamp >= 0:
+        partition.log.offset_for_timestamp(asked.timestamp, then)
+    elif context.api_version < _FROM_VERSION.get(asked.timestamp, 0):
+        raise Refused(ErrorCode.UNSUPPORTED_VERSION)
+    elif asked.timestamp == MAX_TIMESTAMP:
+        partition.log.offset_of_max_timestamp(then)
+    else:
+        then((_NONE, _boundary(partition.log, asked.timestamp)))
+
+
+def _boundary(log: PartitionLog, question: int) -> int:
+    if question == LATEST:
+        return log.high_watermark
+    if question in (EARLIEST, EARLIEST_LOCAL):
+        return log.start_offset
+    if question in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return _NONE
+    raise Refused(ErrorCode.INVALID_REQUEST)

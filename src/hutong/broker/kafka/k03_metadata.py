@@ -1,0 +1,130 @@
+"""Metadata (key 3, versions 0-13): the nodes, and the topics with their partitions and leaders.
+
+A null list of topics asks for all (in version 0 an empty one does); from 10 topics may be named by id (KIP-516); from 4
+the client says whether a missing topic may be created. A topic that is created here is answered whole once it is durable: clients need
+not come back for it. Authorized operations are never computed: nobody is authorised or not before the security room.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hutong.broker.broker import AUTHORIZED_OPERATIONS_NOT_ASKED
+from hutong.broker.context import Later, RequestContext
+from hutong.broker.gather import Gather, error_code_of
+from hutong.broker.partition import LEADER_EPOCH, Topic
+from hutong.foundation.errors import HutongError, Refused
+from hutong.wire.kafka.apis.k03_metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from hutong.broker.broker import Broker
+
+API_KEY = 3
+ZERO_UUID = bytes(16)
+
+
+def handle(request: MetadataRequest, context: RequestContext) -> MetadataResponse | Later[MetadataResponse]:
+    broker = context.broker
+    response = _about_the_cluster(broker)
+    if request.topics is None or (context.api_version == 0 and not request.topics):
+        response.topics = [describe(topic, broker) for topic in broker.topics.all()]
+        return response
+    missing = _answer_known(request.topics, broker, response)
+    if not missing:
+        return response
+    if not (request.allow_auto_topic_creation and broker.settings.auto_create_topics):
+        for entry in missing:
+            entry.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return response
+    return _create(missing, broker, response)
+
+
+def _about_the_cluster(broker: Broker) -> MetadataResponse:
+    identity = broker.identity
+    return MetadataResponse(
+        brokers=[MetadataResponseBroker(identity.node_id, identity.host, identity.port)],
+        cluster_id=identity.cluster_id,
+        controller_id=identity.node_id,
+        cluster_authorized_operations=AUTHORIZED_OPERATIONS_NOT_ASKED,
+    )
+
+
+def _answer_known(
+    asked: list[MetadataRequestTopic], broker: Broker, response: MetadataResponse
+) -> list[MetadataResponseTopic]:
+    """Fill in what exists; returns the entries of named topics that do not. Each topic is answered once."""
+    missing: list[MetadataResponseTopic] = []
+    seen: set[str | bytes] = set()
+    for item in asked:
+        key: str | bytes = item.topic_id if item.topic_id != ZERO_UUID else item.name or ""
+        if key in seen:
+            continue
+        seen.add(key)
+        topic = broker.topics.by_id(key) if isinstance(key, bytes) else broker.topics.get(key)
+        if topic is not None:
+            response.topics.append(describe(topic, broker))
+        elif isinstance(key, bytes):
+            response.topics.append(MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, key))
+        else:
+            entry = MetadataResponseTopic(ErrorCode.NONE, key)
+            response.topics.append(entry)
+            missing.append(entry)
+    return missing
+
+
+def _create(
+    missing: list[MetadataResponseTopic], broker: Broker, response: MetadataResponse
+) -> MetadataResponse | Later[MetadataResponse]:
+    gather = Gather(response)
+
+    def settle(entry: MetadataResponseTopic, outcome: Topic | HutongError) -> None:
+        if isinstance(outcome, Topic):
+            _fill(entry, outcome, broker)
+        else:
+            entry.error_code = error_code_of(outcome)
+        gather.settled()
+
+    for entry in missing:
+        gather.expect()
+        try:
+            broker.topics.get_or_create(
+                entry.name or "",
+                broker.settings.default_partitions,
+                lambda outcome, entry=entry: settle(entry, outcome),  # type: ignore[misc]
+            )
+        except Refused as refused:
+            settle(entry, refused)
+    return gather.returned()
+
+
+def describe(topic: Topic, broker: Broker) -> MetadataResponseTopic:
+    """One topic with all its partitions, of which this node is leader and only replica."""
+    entry = MetadataResponseTopic()
+    _fill(entry, topic, broker)
+    return entry
+
+
+def _fill(entry: MetadataResponseTopic, topic: Topic, broker: Broker) -> None:
+    node_id = broker.identity.node_id
+    entry.error_code = ErrorCode.NONE
+    entry.name = topic.name
+    entry.topic_id = topic.topic_id
+    entry.is_internal = topic.is_internal
+    entry.partitions = [
+        MetadataResponsePartition(
+            partition_index=partition.index,
+            leader_id=node_id,
+            leader_epoch=LEADER_EPOCH,
+            replica_nodes=[node_id],
+            isr_nodes=[node_id],
+        )
+        for partition in topic.partitions
+    ]

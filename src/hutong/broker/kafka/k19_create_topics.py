@@ -1,0 +1,107 @@
+"""CreateTopics (key 19, versions 2-7): create topics with their settings (KIP-4).
+
+A partition count or replication factor of -1 takes the node's default (KIP-464). Manual assignments are accepted where
+they name this node alone. From 5 the answer carries the resulting settings (KIP-525), from 7 the topic's id. A topic that
+is named twice in one request is refused. `validate_only` decides and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from hutong.broker.context import Later, RequestContext
+from hutong.broker.gather import Gather, put_error
+from hutong.broker.partition import Topic
+from hutong.broker.topic_config import KEYS, effective_text
+from hutong.foundation.errors import HutongError, Refused
+from hutong.wire.kafka.apis.k19_create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from hutong.broker.broker import Broker
+
+API_KEY = 19
+SOURCE_TOPIC: Final = 1  # DYNAMIC_TOPIC_CONFIG
+SOURCE_DEFAULT: Final = 5  # DEFAULT_CONFIG
+
+
+def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse | Later[CreateTopicsResponse]:
+    broker = context.broker
+    gather = Gather(CreateTopicsResponse())
+    named = Counter(topic.name for topic in request.topics)
+
+    def settle(result: CreatableTopicResult, outcome: Topic | HutongError | None) -> None:
+        _put_outcome(result, outcome)
+        gather.settled()
+
+    for asked in {topic.name: topic for topic in request.topics}.values():
+        result = CreatableTopicResult(asked.name)
+        gather.response.topics.append(result)
+        gather.expect()
+        try:
+            if named[asked.name] > 1:
+                raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            count = _partition_count(asked, broker)
+            overrides = {config.name: config.value for config in asked.configs}
+            checked = broker.topics.check_creation(asked.name, count, overrides)
+            _describe_result(result, count, checked, broker)
+            if request.validate_only:
+                settle(result, None)
+            else:
+                broker.topics.create(
+                    asked.name,
+                    count,
+                    overrides,
+                    lambda outcome, result=result: settle(result, outcome),  # type: ignore[misc]
+                )
+        except Refused as refused:
+            settle(result, refused)
+    return gather.returned()
+
+
+def _partition_count(asked: CreatableTopic, broker: Broker) -> int:
+    """How many partitions are asked for. Raises Refused with Kafka's codes."""
+    if asked.assignments:
+        if asked.num_partitions != -1 or asked.replication_factor != -1:
+            raise Refused(ErrorCode.INVALID_REQUEST, "Assignments exclude a partition count and a replication factor.")
+        if sorted(item.partition_index for item in asked.assignments) != list(range(len(asked.assignments))):
+            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Partitions are numbered from 0 without gaps.")
+        if any(item.broker_ids != [broker.identity.node_id] for item in asked.assignments):
+            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Only this node can hold replicas.")
+        return len(asked.assignments)
+    if asked.replication_factor not in (-1, 1):
+        raise Refused(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Replication factor {asked.replication_factor} is not possible: there is 1 node.",
+        )
+    return broker.settings.default_partitions if asked.num_partitions == -1 else asked.num_partitions
+
+
+def _describe_result(result: CreatableTopicResult, count: int, overrides: dict[str, str], broker: Broker) -> None:
+    text = effective_text(overrides, broker.topics.defaults)
+    result.num_partitions = count
+    result.replication_factor = 1
+    result.configs = [
+        CreatableTopicConfigs(
+            name=name,
+            value=text[name],
+            config_source=SOURCE_TOPIC if name in overrides else SOURCE_DEFAULT,
+        )
+        for name in KEYS
+    ]
+
+
+def _put_outcome(result: CreatableTopicResult, outcome: Topic | HutongError | None) -> None:
+    if isinstance(outcome, Topic):
+        result.topic_id = outcome.topic_id
+    elif outcome is not None:
+        put_error(result, outcome)
+        result.num_partitions = result.replication_factor = -1
+        result.configs = []

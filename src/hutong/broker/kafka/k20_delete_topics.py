@@ -1,0 +1,58 @@
+"""DeleteTopics (key 20, versions 1-6): delete topics by name or, from 6, by id (KIP-516).
+
+The answer leaves when the deletion is durable; the data is gone from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hutong.broker.context import Later, RequestContext
+from hutong.broker.gather import Gather, put_error
+from hutong.foundation.errors import HutongError, Refused
+from hutong.wire.kafka.apis.k20_delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+API_KEY = 20
+ZERO_UUID = bytes(16)
+
+
+def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse | Later[DeleteTopicsResponse]:
+    asked = request.topics or [DeleteTopicState(name) for name in request.topic_names]
+    gather = Gather(DeleteTopicsResponse(responses=[DeletableTopicResult(item.name, item.topic_id) for item in asked]))
+
+    def settle(result: DeletableTopicResult, outcome: HutongError | None) -> None:
+        if outcome is not None:
+            put_error(result, outcome)
+        gather.settled()
+
+    for result in gather.response.responses:
+        gather.expect()
+        try:
+            _delete(result, context, lambda outcome, result=result: settle(result, outcome))  # type: ignore[misc]
+        except Refused as refused:
+            settle(result, refused)
+    return gather.returned()
+
+
+def _delete(result: DeletableTopicResult, context: RequestContext, then: Callable[[HutongError | None], None]) -> None:
+    topics = context.broker.topics
+    if result.topic_id != ZERO_UUID:
+        if result.name is not None:
+            raise Refused(ErrorCode.INVALID_REQUEST, "A topic is named by its name or by its id, not by both.")
+        topic = topics.by_id(result.topic_id)
+        if topic is None:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, "This node hosts no topic with that id.")
+    else:
+        topic = topics.get(result.name or "")
+        if topic is None:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This node hosts no such topic.")
+    if topic.is_internal:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, "Internal topics cannot be deleted.")
+    result.name, result.topic_id = topic.name, topic.topic_id
+    topics.delete(topic, then)

@@ -1,0 +1,44 @@
+"""OffsetForLeaderEpoch (key 23, versions 2-4): where a leader epoch ended, so that a client sees truncation (KIP-320).
+
+One node leads since the first record, in one epoch: that epoch ends at the high watermark, and no other is known.
+"""
+
+from typing import Final
+
+from hutong.broker.context import RequestContext
+from hutong.broker.kafka.k01_fetch import check_leader_epoch
+from hutong.broker.partition import LEADER_EPOCH
+from hutong.foundation.errors import Refused
+from hutong.wire.kafka.apis.k23_offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+API_KEY = 23
+_UNDEFINED: Final = -1
+
+
+def handle(request: OffsetForLeaderEpochRequest, context: RequestContext) -> OffsetForLeaderEpochResponse:
+    response = OffsetForLeaderEpochResponse()
+    for topic in request.topics:
+        entries = [_answer(topic.topic, asked, context) for asked in topic.partitions]
+        response.topics.append(OffsetForLeaderTopicResult(topic.topic, entries))
+    return response
+
+
+def _answer(name: str, asked: OffsetForLeaderPartition, context: RequestContext) -> EpochEndOffset:
+    entry = EpochEndOffset(partition=asked.partition, leader_epoch=_UNDEFINED, end_offset=_UNDEFINED)
+    try:
+        partition = context.broker.topics.partition(name, asked.partition)
+        if partition is None:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        check_leader_epoch(asked.current_leader_epoch)
+        if asked.leader_epoch == LEADER_EPOCH:
+            entry.leader_epoch, entry.end_offset = LEADER_EPOCH, partition.log.high_watermark
+    except Refused as refused:
+        entry.error_code = refused.code
+    return entry

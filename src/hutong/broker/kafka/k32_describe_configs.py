@@ -1,0 +1,113 @@
+"""DescribeConfigs (key 32, versions 1-4): the settings of topics and of this node (KIP-133, KIP-226, KIP-569).
+
+Every setting that a topic can have is listed with its source: the topic's own, the node's, or the built-in default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from hutong.broker.context import RequestContext
+from hutong.broker.topic_config import KEYS, ConfigKey, ConfigType
+from hutong.broker.topics import check_topic_name
+from hutong.foundation.errors import Refused
+from hutong.wire.kafka.apis.k32_describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+API_KEY = 32
+RESOURCE_TOPIC: Final = 2
+RESOURCE_BROKER: Final = 4
+_SOURCE_TOPIC: Final = 1
+_SOURCE_NODE: Final = 4  # STATIC_BROKER_CONFIG
+_SOURCE_DEFAULT: Final = 5
+
+
+def handle(request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
+    response = DescribeConfigsResponse()
+    for asked in request.resources:
+        result = DescribeConfigsResult(resource_type=asked.resource_type, resource_name=asked.resource_name)
+        response.results.append(result)
+        try:
+            result.configs = _describe(asked, request, context)
+        except Refused as refused:
+            result.error_code, result.error_message = refused.code, refused.message
+    return response
+
+
+def _describe(
+    asked: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext
+) -> list[DescribeConfigsResourceResult]:
+    if asked.resource_type == RESOURCE_TOPIC:
+        return _describe_topic(asked, request, context)
+    if asked.resource_type == RESOURCE_BROKER:
+        return _describe_node(asked, request, context)
+    raise Refused(ErrorCode.INVALID_REQUEST, f"Resource type {asked.resource_type} has no settings here.")
+
+
+def _wanted(names: list[str] | None, known: Iterable[str]) -> list[str]:
+    """The known names that were asked for; null and an empty list both ask for all of them."""
+    return [name for name in known if not names or name in names]
+
+
+def _describe_topic(
+    asked: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext
+) -> list[DescribeConfigsResourceResult]:
+    check_topic_name(asked.resource_name)
+    topics = context.broker.topics
+    topic = topics.get(asked.resource_name)
+    if topic is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This node hosts no such topic.")
+    return [
+        _entry(KEYS[name], _layers(KEYS[name], topic.overrides, topics.defaults), request)
+        for name in _wanted(asked.configuration_keys, KEYS)
+    ]
+
+
+def _describe_node(
+    asked: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext
+) -> list[DescribeConfigsResourceResult]:
+    broker = context.broker
+    if asked.resource_name not in ("", str(broker.identity.node_id)):
+        raise Refused(ErrorCode.INVALID_REQUEST, f"This is node {broker.identity.node_id}, not {asked.resource_name}.")
+    return [
+        DescribeConfigsResourceResult(
+            name=name,
+            value=broker.node_config[name],
+            read_only=True,
+            config_source=_SOURCE_NODE,
+            config_type=ConfigType.STRING,
+        )
+        for name in _wanted(asked.configuration_keys, broker.node_config)
+    ]
+
+
+def _layers(key: ConfigKey, overrides: Mapping[str, str], defaults: Mapping[str, str]) -> list[tuple[str, int]]:
+    """(value, source) from the strongest to the built-in default."""
+    layers = [(key.default, _SOURCE_DEFAULT)]
+    if key.name in defaults:
+        layers.insert(0, (defaults[key.name], _SOURCE_NODE))
+    if key.name in overrides:
+        layers.insert(0, (overrides[key.name], _SOURCE_TOPIC))
+    return layers
+
+
+def _entry(
+    key: ConfigKey, layers: list[tuple[str, int]], request: DescribeConfigsRequest
+) -> DescribeConfigsResourceResult:
+    value, source = layers[0]
+    return DescribeConfigsResourceResult(
+        name=key.name,
+        value=value,
+        config_source=source,
+        config_type=key.type,
+        documentation=key.documentation if request.include_documentation else None,
+        synonyms=[DescribeConfigsSynonym(key.name, *layer) for layer in layers] if request.include_synonyms else [],
+    )

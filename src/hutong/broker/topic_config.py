@@ -1,0 +1,221 @@
+"""Topic settings under Kafka's own names: what may be set, what it means, what it is when nobody set it.
+
+Strategy: one table of keys, each with its type, default and check. A topic keeps only what its user set; the effective
+values are worked out once per change into a frozen `TopicConfig`, so that the produce path reads plain attributes.
+
+Knows nothing of partitions, disks or requests.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from hutong.foundation.errors import Refused
+from hutong.wire.kafka.error_codes import ErrorCode
+
+INT64_MAX = 2**63 - 1
+OVERRIDES_MAX = 64
+
+
+class ConfigType(IntEnum):
+    """DescribeConfigs' numbers for the type of a setting (KIP-569)."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKey:
+    """One setting: its Kafka name, type, default as text, check and one sentence of documentation."""
+
+    name: str
+    type: ConfigType
+    default: str
+    accepts: Callable[[str], bool]
+    documentation: str
+
+
+def _whole(minimum: int, maximum: int = INT64_MAX) -> Callable[[str], bool]:
+    def accepts(text: str) -> bool:
+        digits = text[1:] if text.startswith("-") else text
+        return digits.isascii() and digits.isdigit() and len(digits) <= 19 and minimum <= int(text) <= maximum
+
+    return accepts
+
+
+def _share(text: str) -> bool:
+    try:
+        return 0.0 <= float(text) <= 1.0
+    except ValueError:
+        return False
+
+
+def _one_of(*values: str) -> Callable[[str], bool]:
+    return lambda text: text in values
+
+
+def _subset_of(*values: str) -> Callable[[str], bool]:
+    return lambda text: bool(text) and set(text.replace(" ", "").split(",")) <= set(values)
+
+
+def _key(name: str, kind: ConfigType, default: str, accepts: Callable[[str], bool], documentation: str) -> ConfigKey:
+    return ConfigKey(name, kind, default, accepts, documentation)
+
+
+_BOOLEAN = _one_of("true", "false")
+
+KEYS: dict[str, ConfigKey] = {
+    key.name: key
+    for key in (
+        _key(
+            "cleanup.policy",
+            ConfigType.LIST,
+            "delete",
+            _subset_of("delete", "compact"),
+            "delete: old records go by retention; compact: records are kept by key.",
+        ),
+        _key(
+            "compression.type",
+            ConfigType.STRING,
+            "producer",
+            _one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
+            "Batches are stored as the producer compressed them.",
+        ),
+        _key("delete.retention.ms", ConfigType.LONG, "86400000", _whole(0), "How long tombstones stay readable."),
+        _key("file.delete.delay.ms", ConfigType.LONG, "60000", _whole(0), "Accepted; deleted data goes at once."),
+        _key("flush.messages", ConfigType.LONG, str(INT64_MAX), _whole(1), "Accepted; `hutong.qos` decides."),
+        _key("flush.ms", ConfigType.LONG, str(INT64_MAX), _whole(0), "Accepted; `hutong.qos` decides."),
+        _key(
+            "hutong.qos",
+            ConfigType.STRING,
+            "persistence",
+            _one_of("persistence", "receive"),
+            "What acks=1 waits for: persistence (fsync) or receive (the journal cache).",
+        ),
+        _key("index.interval.bytes", ConfigType.INT, "4096", _whole(0, 2**31 - 1), "Accepted; the index is per node."),
+        _key(
+            "max.compaction.lag.ms",
+            ConfigType.LONG,
+            str(INT64_MAX),
+            _whole(1),
+            "Longest time a record stays uncompacted.",
+        ),
+        _key("max.message.bytes", ConfigType.INT, "1048588", _whole(0, 2**31 - 1), "Largest record batch accepted."),
+        _key(
+            "message.timestamp.after.max.ms",
+            ConfigType.LONG,
+            "3600000",
+            _whole(0),
+            "How far a record's timestamp may lie ahead of the node's clock.",
+        ),
+        _key(
+            "message.timestamp.before.max.ms",
+            ConfigType.LONG,
+            str(INT64_MAX),
+            _whole(0),
+            "How far a record's timestamp may lie behind the node's clock.",
+        ),
+        _key(
+            "message.timestamp.type",
+            ConfigType.STRING,
+            "CreateTime",
+            _one_of("CreateTime", "LogAppendTime"),
+            "Whose clock stamps records: the producer's or the node's.",
+        ),
+        _key(
+            "min.cleanable.dirty.ratio", ConfigType.DOUBLE, "0.5", _share, "Share of dirty data that starts compaction."
+        ),
+        _key("min.compaction.lag.ms", ConfigType.LONG, "0", _whole(0), "Shortest time a record stays uncompacted."),
+        _key(
+            "min.insync.replicas",
+            ConfigType.INT,
+            "1",
+            _whole(1, 2**31 - 1),
+            "Replicas that must hold a record before acks=all is answered.",
+        ),
+        _key("preallocate", ConfigType.BOOLEAN, "false", _BOOLEAN, "Accepted; the journal always preallocates."),
+        _key("retention.bytes", ConfigType.LONG, "-1", _whole(-1), "Bytes kept per partition; -1: no bound."),
+        _key("retention.ms", ConfigType.LONG, "604800000", _whole(-1), "How long records are kept; -1: for ever."),
+        _key(
+            "segment.bytes",
+            ConfigType.INT,
+            "1073741824",
+            _whole(14, 2**31 - 1),
+            "Accepted; the journal's segments are shared.",
+        ),
+        _key(
+            "segment.index.bytes", ConfigType.INT, "10485760", _whole(4, 2**31 - 1), "Accepted; the index is per node."
+        ),
+        _key("segment.jitter.ms", ConfigType.LONG, "0", _whole(0), "Accepted; the journal's segments are shared."),
+        _key("segment.ms", ConfigType.LONG, "604800000", _whole(1), "Accepted; the journal's segments are shared."),
+        _key(
+            "unclean.leader.election.enable",
+            ConfigType.BOOLEAN,
+            "false",
+            _one_of("false"),
+            "Always false: a replica that lacks acknowledged records never leads.",
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """The effective settings that the data path reads."""
+
+    retention_ms: int
+    retention_bytes: int
+    max_message_bytes: int
+    timestamp_before_max_ms: int
+    timestamp_after_max_ms: int
+    min_insync_replicas: int
+    compacted: bool
+    compacted_only: bool
+    log_append_time: bool
+    receive_qos: bool
+
+
+def effective_text(overrides: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
+    """Every key with its value as text: the topic's own, else the node's, else the built-in one."""
+    return {name: overrides.get(name, defaults.get(name, key.default)) for name, key in KEYS.items()}
+
+
+def effective(overrides: Mapping[str, str], defaults: Mapping[str, str]) -> TopicConfig:
+    """Work out the values that the data path reads."""
+    text = effective_text(overrides, defaults)
+    return TopicConfig(
+        retention_ms=int(text["retention.ms"]),
+        retention_bytes=int(text["retention.bytes"]),
+        max_message_bytes=int(text["max.message.bytes"]),
+        timestamp_before_max_ms=int(text["message.timestamp.before.max.ms"]),
+        timestamp_after_max_ms=int(text["message.timestamp.after.max.ms"]),
+        min_insync_replicas=int(text["min.insync.replicas"]),
+        compacted="compact" in text["cleanup.policy"],
+        compacted_only=text["cleanup.policy"] == "compact",
+        log_append_time=text["message.timestamp.type"] == "LogAppendTime",
+        receive_qos=text["hutong.qos"] == "receive",
+    )
+
+
+def check_overrides(overrides: Mapping[str, str | None]) -> dict[str, str]:
+    """The overrides that may be stored; a None value means "the default" and is left out.
+
+    Raises Refused(INVALID_CONFIG) that names the setting.
+    """
+    if len(overrides) > OVERRIDES_MAX:
+        raise Refused(ErrorCode.INVALID_CONFIG, f"a topic takes at most {OVERRIDES_MAX} settings")
+    checked: dict[str, str] = {}
+    for name, value in overrides.items():
+        key = KEYS.get(name)
+        if key is None:
+            raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name[:100]}")
+        if value is None:
+            continue
+        if not key.accepts(value):
+            raise Refused(ErrorCode.INVALID_CONFIG, f"Invalid value {value[:100]!r} for configuration {name}")
+        checked[name] = value
+    return checked
