@@ -1,7 +1,7 @@
 """Splits a byte stream into frames: a 32-bit size, then that many bytes.
 
-Strategy: what arrives whole is sliced out of the chunk it came in; only a frame that spans chunks is gathered, in a buffer
-that grows with the bytes that really came, never from the size the peer claims.
+Strategy: what arrives whole is sliced out of the chunk it came in; only a frame that spans chunks is gathered, in a
+buffer that grows with the bytes that really came, never from the size the peer claims.
 """
 
 import struct
@@ -16,8 +16,8 @@ _size_at = struct.Struct(">i").unpack_from
 class FrameDecoder:
     """One direction of one connection. Raises ProtocolError for a size below zero or above `max_frame_bytes`.
 
-    Frames that came whole inside one `bytes` chunk are `bytes`; out of other buffers they are copied, because the caller
-    may reuse those. `max_frame_bytes` may be changed at any time and holds for sizes read from then on.
+    Frames are copies of what the caller gave, so it may reuse its buffer. `max_frame_bytes` may be changed at any time
+    and holds for sizes read from then on. After an error the stream cannot be read on: close it.
     """
 
     __slots__ = ("_partial", "max_frame_bytes")

@@ -4,13 +4,43 @@ from dataclasses import dataclass
 from typing import Any
 
 from hutong.foundation.errors import ProtocolError
-from hutong.wire.kafka.apis import (
-    k00_produce,
-    k01_fetch,
-    k02_list_offsets,
-    k03_metadata,
-    k10_find_coordinator,
-    k18_api_versions,
+from hutong.wire.kafka.apis.k00_produce import ProduceRequest, ProduceResponse
+from hutong.wire.kafka.apis.k01_fetch import FetchRequest, FetchResponse
+from hutong.wire.kafka.apis.k02_list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from hutong.wire.kafka.apis.k03_metadata import MetadataRequest, MetadataResponse
+from hutong.wire.kafka.apis.k08_offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from hutong.wire.kafka.apis.k09_offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from hutong.wire.kafka.apis.k10_find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest, JoinGroupResponse
+from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
+from hutong.wire.kafka.apis.k13_leave_group import LeaveGroupRequest, LeaveGroupResponse
+from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest, SyncGroupResponse
+from hutong.wire.kafka.apis.k15_describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from hutong.wire.kafka.apis.k16_list_groups import ListGroupsRequest, ListGroupsResponse
+from hutong.wire.kafka.apis.k17_sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from hutong.wire.kafka.apis.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
+from hutong.wire.kafka.apis.k19_create_topics import CreateTopicsRequest, CreateTopicsResponse
+from hutong.wire.kafka.apis.k20_delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from hutong.wire.kafka.apis.k21_delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from hutong.wire.kafka.apis.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from hutong.wire.kafka.apis.k23_offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from hutong.wire.kafka.apis.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from hutong.wire.kafka.apis.k33_alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from hutong.wire.kafka.apis.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from hutong.wire.kafka.apis.k42_delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from hutong.wire.kafka.apis.k44_incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from hutong.wire.kafka.apis.k47_offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from hutong.wire.kafka.apis.k60_describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from hutong.wire.kafka.apis.k69_consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from hutong.wire.kafka.apis.k75_describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
 )
 from hutong.wire.kafka.schema import message_info
 
@@ -71,12 +101,35 @@ APIS: dict[int, Api] = {
     entry.key: entry
     for entry in (
         # Older librdkafka turns compression off unless version 0 is offered (KAFKA-18659); 0 to 2 are refused anyway.
-        _api(k00_produce.ProduceRequest, k00_produce.ProduceResponse, range(14)),
-        _api(k01_fetch.FetchRequest, k01_fetch.FetchResponse),
-        _api(k02_list_offsets.ListOffsetsRequest, k02_list_offsets.ListOffsetsResponse),
-        _api(k03_metadata.MetadataRequest, k03_metadata.MetadataResponse),
-        _api(k10_find_coordinator.FindCoordinatorRequest, k10_find_coordinator.FindCoordinatorResponse),
-        _api(k18_api_versions.ApiVersionsRequest, k18_api_versions.ApiVersionsResponse),
+        _api(ProduceRequest, ProduceResponse, range(14)),
+        _api(FetchRequest, FetchResponse),
+        _api(ListOffsetsRequest, ListOffsetsResponse),
+        _api(MetadataRequest, MetadataResponse),
+        _api(OffsetCommitRequest, OffsetCommitResponse),
+        _api(OffsetFetchRequest, OffsetFetchResponse),
+        _api(FindCoordinatorRequest, FindCoordinatorResponse),
+        _api(JoinGroupRequest, JoinGroupResponse),
+        _api(HeartbeatRequest, HeartbeatResponse),
+        _api(LeaveGroupRequest, LeaveGroupResponse),
+        _api(SyncGroupRequest, SyncGroupResponse),
+        _api(DescribeGroupsRequest, DescribeGroupsResponse),
+        _api(ListGroupsRequest, ListGroupsResponse),
+        _api(SaslHandshakeRequest, SaslHandshakeResponse),
+        _api(ApiVersionsRequest, ApiVersionsResponse),
+        _api(CreateTopicsRequest, CreateTopicsResponse),
+        _api(DeleteTopicsRequest, DeleteTopicsResponse),
+        _api(DeleteRecordsRequest, DeleteRecordsResponse),
+        _api(InitProducerIdRequest, InitProducerIdResponse),
+        _api(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
+        _api(DescribeConfigsRequest, DescribeConfigsResponse),
+        _api(AlterConfigsRequest, AlterConfigsResponse),
+        _api(CreatePartitionsRequest, CreatePartitionsResponse),
+        _api(DeleteGroupsRequest, DeleteGroupsResponse),
+        _api(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
+        _api(OffsetDeleteRequest, OffsetDeleteResponse),
+        _api(DescribeClusterRequest, DescribeClusterResponse),
+        _api(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
+        _api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
     )
 }
 

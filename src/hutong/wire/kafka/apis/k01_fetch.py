@@ -1,4 +1,10 @@
-"""Fetch (key 1), versions NOTES"""
+"""Fetch (key 1), versions 4 to 18, flexible from 12.
+
+Version 5 adds the log start offset, 7 incremental sessions (KIP-227), 9 the leader epoch (KIP-320), 10 zstd (KIP-110),
+11 the rack and the preferred replica (KIP-392). Version 12 finds divergence by epoch (KIP-595). Version 13 names topics
+by id (KIP-516). Version 15 moves the replica id into a tagged field (KIP-903), 16 answers with the addresses of new
+leaders (KIP-951), 17 adds the directory id (KIP-853), 18 the high watermark that a follower knows (KIP-1166).
+"""
 
 from hutong.wire.buffer import Buffer
 from hutong.wire.kafka.schema import (
@@ -58,9 +64,9 @@ class FetchRequest:
     max_wait_ms: int = int32()
     min_bytes: int = int32()
     max_bytes: int = int32(default=2**31 - 1)
-    isolation_level: int = int8()
-    session_id: int = int32("7+")
-    session_epoch: int = int32("7+", default=-1)
+    isolation_level: int = int8()  # 0: read uncommitted; 1: read committed
+    session_id: int = int32("7+")  # 0: no session
+    session_epoch: int = int32("7+", default=-1)  # -1: no session; 0: a new one
     topics: list[FetchTopic] = array(FetchTopic)
     forgotten_topics_data: list[ForgottenTopic] = array(ForgottenTopic, "7+")
     rack_id: str = string("11+")

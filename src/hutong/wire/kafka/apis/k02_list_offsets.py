@@ -1,4 +1,9 @@
-"""ListOffsets (key 2), versions NOTES"""
+"""ListOffsets (key 2), versions 1 to 11, flexible from 6.
+
+Version 2 adds the isolation level, 4 leader epochs (KIP-320). Special timestamps: -1 latest, -2 earliest, from version
+7 -3 greatest timestamp (KIP-734), from 8 -4 earliest local, from 9 -5 last tiered (KIP-1005), from 11 -6 earliest
+pending upload (KIP-1023). Version 10 adds a timeout for answers that wait for remote storage (KIP-1075).
+"""
 
 from hutong.wire.kafka.schema import array, int8, int16, int32, int64, message, string, struct
 
@@ -19,7 +24,7 @@ class ListOffsetsTopic:
 @message(api_key=2, versions="1-11", flexible="6+")
 class ListOffsetsRequest:
     replica_id: int = int32()
-    isolation_level: int = int8("2+")
+    isolation_level: int = int8("2+")  # 0: read uncommitted; 1: read committed
     topics: list[ListOffsetsTopic] = array(ListOffsetsTopic)
     timeout_ms: int = int32("10+")
 

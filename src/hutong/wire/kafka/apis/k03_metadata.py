@@ -1,4 +1,10 @@
-"""Metadata (key 3), versions NOTES"""
+"""Metadata (key 3), versions 0 to 13, flexible from 9.
+
+Topics to ask for: in version 0 an empty list means all; from version 1 null means all and an empty list none. Version 1
+adds racks, the controller and internal topics, 2 the cluster id, 4 the switch for auto-creation, 5 offline replicas, 7
+leader epochs, 8 authorized operations (KIP-430), of which those of the cluster leave with 11 (KIP-700). Version 10 adds
+topic ids, which may be asked for from 12 (KIP-516); such answers have a null name. Version 13 adds a top-level error.
+"""
 
 from hutong.wire.kafka.schema import INT32, array, boolean, int16, int32, message, string, struct, uuid
 
@@ -43,7 +49,7 @@ class MetadataResponseTopic:
     topic_id: bytes = uuid("10+")
     is_internal: bool = boolean("1+")
     partitions: list[MetadataResponsePartition] = array(MetadataResponsePartition)
-    topic_authorized_operations: int = int32("8+", default=-(2**31))
+    topic_authorized_operations: int = int32("8+", default=-(2**31))  # a bit set; the default means "not asked for"
 
 
 @message(api_key=3, versions="0-13", flexible="9+")

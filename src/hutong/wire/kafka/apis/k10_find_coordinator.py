@@ -1,4 +1,8 @@
-"""FindCoordinator (key 10), versions NOTES"""
+"""FindCoordinator (key 10), versions 0 to 6, flexible from 3.
+
+Version 1 adds the kind of key, 4 asks for many keys at once (KIP-699) and moves the answer into a list. Version 5 knows
+TRANSACTION_ABORTABLE (KIP-890), 6 the share coordinator (KIP-932).
+"""
 
 from hutong.wire.kafka.schema import STRING, array, int8, int16, int32, message, string, struct
 
@@ -6,7 +10,7 @@ from hutong.wire.kafka.schema import STRING, array, int8, int16, int32, message,
 @message(api_key=10, versions="0-6", flexible="3+")
 class FindCoordinatorRequest:
     key: str = string("0-3")
-    key_type: int = int8("1+")
+    key_type: int = int8("1+")  # 0: group; 1: transaction; 2: share group
     coordinator_keys: list[str] = array(STRING, "4+")
 
 
