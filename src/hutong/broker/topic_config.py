@@ -1,7 +1,8 @@
 """Topic settings under Kafka's own names: what may be set, what it means, what it is when nobody set it.
 
-Strategy: one table of keys, each with its type, default and check. A topic keeps only what its user set; the effective
-values are worked out once per change into a frozen `TopicConfig`, so that the produce path reads plain attributes.
+Strategy: one table of keys, each with its type, default and check. A topic keeps only what its user set; the
+effective values are worked out once per change into a frozen `TopicConfig`, so that the produce path reads plain
+attributes.
 
 Knows nothing of partitions, disks or requests.
 """
@@ -67,6 +68,8 @@ def _key(name: str, kind: ConfigType, default: str, accepts: Callable[[str], boo
 
 
 _BOOLEAN = _one_of("true", "false")
+_SHARED = "Accepted without effect: segments belong to the journal, which topics share."
+_NODE_INDEX = "Accepted without effect: the index is set up for the node."
 
 KEYS: dict[str, ConfigKey] = {
     key.name: key
@@ -96,13 +99,13 @@ KEYS: dict[str, ConfigKey] = {
             _one_of("persistence", "receive"),
             "What acks=1 waits for: persistence (fsync) or receive (the journal cache).",
         ),
-        _key("index.interval.bytes", ConfigType.INT, "4096", _whole(0, 2**31 - 1), "Accepted; the index is per node."),
+        _key("index.interval.bytes", ConfigType.INT, "4096", _whole(0, 2**31 - 1), _NODE_INDEX),
         _key(
             "max.compaction.lag.ms",
             ConfigType.LONG,
             str(INT64_MAX),
             _whole(1),
-            "Longest time a record stays uncompacted.",
+            "Longest time before compaction.",
         ),
         _key("max.message.bytes", ConfigType.INT, "1048588", _whole(0, 2**31 - 1), "Largest record batch accepted."),
         _key(
@@ -126,10 +129,8 @@ KEYS: dict[str, ConfigKey] = {
             _one_of("CreateTime", "LogAppendTime"),
             "Whose clock stamps records: the producer's or the node's.",
         ),
-        _key(
-            "min.cleanable.dirty.ratio", ConfigType.DOUBLE, "0.5", _share, "Share of dirty data that starts compaction."
-        ),
-        _key("min.compaction.lag.ms", ConfigType.LONG, "0", _whole(0), "Shortest time a record stays uncompacted."),
+        _key("min.cleanable.dirty.ratio", ConfigType.DOUBLE, "0.5", _share, "Dirty share that starts compaction."),
+        _key("min.compaction.lag.ms", ConfigType.LONG, "0", _whole(0), "Shortest time before compaction."),
         _key(
             "min.insync.replicas",
             ConfigType.INT,
@@ -145,13 +146,11 @@ KEYS: dict[str, ConfigKey] = {
             ConfigType.INT,
             "1073741824",
             _whole(14, 2**31 - 1),
-            "Accepted; the journal's segments are shared.",
+            _SHARED,
         ),
-        _key(
-            "segment.index.bytes", ConfigType.INT, "10485760", _whole(4, 2**31 - 1), "Accepted; the index is per node."
-        ),
-        _key("segment.jitter.ms", ConfigType.LONG, "0", _whole(0), "Accepted; the journal's segments are shared."),
-        _key("segment.ms", ConfigType.LONG, "604800000", _whole(1), "Accepted; the journal's segments are shared."),
+        _key("segment.index.bytes", ConfigType.INT, "10485760", _whole(4, 2**31 - 1), _NODE_INDEX),
+        _key("segment.jitter.ms", ConfigType.LONG, "0", _whole(0), _SHARED),
+        _key("segment.ms", ConfigType.LONG, "604800000", _whole(1), _SHARED),
         _key(
             "unclean.leader.election.enable",
             ConfigType.BOOLEAN,

@@ -193,9 +193,7 @@ class Topics:
                 f"The topic {topic.name} currently has {now} partition(s); {count} would not be an increase.",
             )
         if count > PARTITIONS_PER_TOPIC_MAX or self._partition_count + count - now > PARTITIONS_MAX:
-            raise Refused(
-                ErrorCode.INVALID_PARTITIONS, f"A topic has at most {PARTITIONS_PER_TOPIC_MAX} partitions here."
-            )
+            raise Refused(ErrorCode.INVALID_PARTITIONS, f"At most {PARTITIONS_PER_TOPIC_MAX} partitions a topic.")
 
     def orphaned_logs(self) -> Iterable[tuple[Journal, int]]:
         """Logs on disk that no topic owns: a deletion was recorded but its data outlived a crash."""

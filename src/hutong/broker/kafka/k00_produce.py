@@ -1,11 +1,11 @@
 """Produce (key 0, versions 3-13, advertised from 0): append record batches.
 
 Versions below 3 carry message sets of magic 0 and 1; they are advertised because librdkafka otherwise disables
-compression (KAFKA-18659), and refused. From 10 the leader is told with NOT_LEADER errors (KIP-951), from 13 topics come
-by id (KIP-516).
+compression (KAFKA-18659), and refused. From 10 the leader is told with NOT_LEADER errors (KIP-951), from 13 topics
+come by id (KIP-516).
 
-Acknowledgement: acks=0 is never answered, and an error closes the connection; acks=1 waits for the topic's QoS; acks=-1
-waits for ALL. Each partition answers for itself; the response leaves when the last of them is settled.
+Acknowledgement: acks=0 is never answered, and an error closes the connection; acks=1 waits for the topic's QoS;
+acks=-1 waits for ALL. Each partition answers for itself; the response leaves when the last of them is settled.
 """
 
 from __future__ import annotations

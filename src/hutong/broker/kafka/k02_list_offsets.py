@@ -1,9 +1,9 @@
 """ListOffsets (key 2, versions 1-11): the offset at the start, the end, or of the first record at or after a time.
 
-Timestamps below zero are questions: -1 the end, -2 the start, -3 the record with the greatest timestamp (KIP-734, from
-7), -4 the start of what is on local disk (KIP-405, from 8), -5 the end of what is in remote storage (KIP-1005, from 9),
--6 the start of the next upload (from 11). There is no remote storage here, so -4 is the start and -5 is "none". The end
-is the high watermark: what a consumer may read.
+Timestamps below zero are questions: -1 the end, -2 the start, -3 the record with the greatest timestamp (KIP-734,
+from 7), -4 the start of what is on local disk (KIP-405, from 8), -5 the end of what is in remote storage (KIP-1005,
+from 9), -6 the start of the next upload (from 11). There is no remote storage here, so -4 is the start and -5 is
+"none". The end is the high watermark: what a consumer may read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Metadata (key 3, versions 0-13): the nodes, and the topics with their partitions and leaders.
 
-A null list of topics asks for all (in version 0 an empty one does); from 10 topics may be named by id (KIP-516); from 4
-the client says whether a missing topic may be created. A topic that is created here is answered whole once it is durable: clients need
-not come back for it. Authorized operations are never computed: nobody is authorised or not before the security room.
+A null list of topics asks for all (in version 0 an empty one does); from 10 topics may be named by id (KIP-516); from
+4 the client says whether a missing topic may be created. A topic that is created here is answered whole once it is
+durable: clients need not come back for it. Authorized operations are never computed: nobody is authorised or not
+before the security room.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """ApiVersions (key 18, versions 0-4): which APIs and versions this node answers (KIP-35, KIP-511).
 
-Its response header is always version 0, so that a client of any age can read it. A request of a version we do not know
-is answered in version 0 with UNSUPPORTED_VERSION and our range, so that the client can ask again. The list comes from
-the registry that dispatch uses: what is advertised is what is handled.
+Its response header is always version 0, so that a client of any age can read it. A request of a version we do not
+know is answered in version 0 with UNSUPPORTED_VERSION and our range, so that the client can ask again. The list comes
+from the registry that dispatch uses: what is advertised is what is handled.
 """
 
 from collections.abc import Iterable
@@ -31,12 +31,8 @@ def unsupported_version() -> ApiVersionsResponse:
 
 def advertised(keys: Iterable[int]) -> list[ApiVersion]:
     """The version ranges of these APIs, by key."""
-    return [
-        ApiVersion(
-            api_key=key, min_version=APIS[key].advertised_versions[0], max_version=APIS[key].advertised_versions[-1]
-        )
-        for key in sorted(keys)
-    ]
+    ranges = ((key, APIS[key].advertised_versions) for key in sorted(keys))
+    return [ApiVersion(key, versions[0], versions[-1]) for key, versions in ranges]
 
 
 def _is_legal(text: str) -> bool:

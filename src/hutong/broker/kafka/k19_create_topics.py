@@ -1,8 +1,8 @@
 """CreateTopics (key 19, versions 2-7): create topics with their settings (KIP-4).
 
-A partition count or replication factor of -1 takes the node's default (KIP-464). Manual assignments are accepted where
-they name this node alone. From 5 the answer carries the resulting settings (KIP-525), from 7 the topic's id. A topic that
-is named twice in one request is refused. `validate_only` decides and changes nothing.
+A partition count or replication factor of -1 takes the node's default (KIP-464). Manual assignments are accepted
+where they name this node alone. From 5 the answer carries the resulting settings (KIP-525), from 7 the topic's id. A
+topic that is named twice in one request is refused. `validate_only` decides and changes nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """InitProducerId (key 22, versions 0-6): an id for an idempotent producer (KIP-98, KIP-360).
 
 Every call gives a fresh id with epoch 0, also where a producer names its old one: that is the answer Kafka gives to a
-producer without a transactional id. Deviation: a transactional id is refused with INVALID_REQUEST until transactions are here.
+producer without a transactional id. Deviation: a transactional id is refused with INVALID_REQUEST until transactions
+are here.
 """
 
 from hutong.broker.context import Later, RequestContext
