@@ -1,0 +1,68 @@
+"""The tree of commands, apart from what `hutong serve` runs.
+
+Strategy: one module per topic of work, each with its own typer application. What a command needs beyond typer (the
+Kafka client, tables, Spark) is imported inside the command, so that `--help` and a typing error cost nothing.
+
+Knows nothing of exit codes beyond what a command returns.
+"""
+
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from hutong.cli import configuration, consume, group, produce, serve, topic
+from hutong.foundation.errors import UsageError
+
+app = typer.Typer(
+    name="hutong",
+    help="A messaging broker in Python: Kafka clients connect to it unchanged, pipelines run on Spark.",
+    no_args_is_help=True,
+    add_completion=True,
+    context_settings={"help_option_names": ["--help", "-h"]},
+    pretty_exceptions_enable=False,
+)
+
+
+@app.command(
+    "serve",
+    help="Run a node until it is told to stop.",
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)
+def _serve(context: typer.Context) -> int:
+    return serve.serve(list(context.args))
+
+
+app.add_typer(topic.app, name="topic")
+app.command("produce")(produce.produce)
+app.command("consume")(consume.consume)
+app.command("tail")(consume.tail)
+app.add_typer(group.app, name="group")
+app.command("config")(configuration.config)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and end.", is_eager=True)] = False,
+) -> None:
+    if version:
+        from importlib.metadata import version as version_of
+
+        typer.echo(f"hutong {version_of('hutong')}")
+        raise typer.Exit
+
+
+def run_app(arguments: list[str]) -> int:
+    """The exit code of the command. Raises UsageError for what typer refuses, in one sentence."""
+    try:
+        code = app(arguments, prog_name="hutong", standalone_mode=False)
+    except TyperException as error:
+        message = error.format_message().strip()
+        if not message:  # typer has printed the help of a command that was called with nothing
+            return 64
+        sentence = message if message.endswith((".", "?", "!")) else f"{message}."
+        raise UsageError(f"{sentence} `hutong --help` lists the commands.") from None
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    return code if isinstance(code, int) else 0

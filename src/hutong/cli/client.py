@@ -1,0 +1,143 @@
+"""The Kafka client behind the commands: connect, ask, and say in one sentence why not.
+
+Strategy: confluent-kafka does all talking. Before its first use the address is tried by a plain TCP connection, because
+librdkafka retries an absent broker for as long as it is let, and a person who typed a wrong port should know at once.
+
+Knows nothing of how results are shown.
+"""
+
+import socket
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from hutong.foundation.errors import UsageError
+
+CONNECT_TIMEOUT_SECONDS = 3.0
+REQUEST_TIMEOUT_SECONDS = 15.0
+EXIT_NO_INPUT = 66
+EXIT_UNAVAILABLE = 69
+EXIT_CANNOT_CREATE = 73
+EXIT_TEMPORARY = 75
+EXIT_PROTOCOL = 76
+
+T = TypeVar("T")
+
+UNREACHABLE = {
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TIMED_OUT,
+    KafkaError._RESOLVE,
+    KafkaError.REQUEST_TIMED_OUT,
+}
+UNKNOWN_TOPIC = {
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+}
+UNSUPPORTED = {KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION}
+
+
+def configuration(bootstrap: str, **settings: Any) -> dict[str, Any]:
+    """Client settings every command shares. librdkafka's own messages are silenced: errors reach us as values."""
+    shared = {"bootstrap.servers": bootstrap, "client.id": "hutong-cli", "log_level": 2}
+    return shared | {key.replace("_", "."): value for key, value in settings.items()}
+
+
+def admin(bootstrap: str) -> AdminClient:
+    reach(bootstrap)
+    return AdminClient(configuration(bootstrap))
+
+
+def producer(bootstrap: str, **settings: Any) -> Producer:
+    reach(bootstrap)
+    return Producer(configuration(bootstrap, **settings))
+
+
+def consumer(bootstrap: str, **settings: Any) -> Consumer:
+    """`group_id` is required by librdkafka even where no group is joined."""
+    reach(bootstrap)
+    return Consumer(configuration(bootstrap, **settings))
+
+
+def reach(bootstrap: str) -> None:
+    """Raises UsageError unless one of the comma-separated addresses accepts a connection."""
+    reasons = []
+    for address in bootstrap.split(","):
+        host, _, port = address.strip().rpartition(":")
+        if not host or not port.isdigit() or int(port) > 65_535:
+            raise UsageError(f"{address!r} is no broker address; write HOST:PORT.")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_SECONDS).close()
+        except OSError as error:
+            reasons.append(error.strerror or str(error))
+        else:
+            return
+    raise UsageError(
+        f"No broker answers at {bootstrap} ({reasons[-1]}); "
+        "start one with `hutong serve` or name another with --bootstrap.",
+        EXIT_UNAVAILABLE,
+    )
+
+
+def result(future: "Future[T]", subject: str) -> T:
+    """The value of an admin call about `subject`. Raises UsageError in its place."""
+    try:
+        return future.result(REQUEST_TIMEOUT_SECONDS)
+    except KafkaException as error:
+        raise failure(error, subject) from None
+    except TimeoutError:
+        raise UsageError(f"The broker did not answer within {REQUEST_TIMEOUT_SECONDS:g} s.", EXIT_UNAVAILABLE) from None
+
+
+def failure(error: KafkaException | KafkaError, subject: str) -> UsageError:
+    """What went wrong with `subject` (a topic, a group), as a sentence and an exit code."""
+    cause: KafkaError = error.args[0] if isinstance(error, KafkaException) else error
+    code = cause.code()
+    if code in UNREACHABLE:
+        return UsageError(f"The broker stopped answering ({cause.str()}); is it still running?", EXIT_UNAVAILABLE)
+    if code in UNKNOWN_TOPIC:
+        return UsageError(f"There is no {subject}; `hutong topic list` shows what there is.", EXIT_NO_INPUT)
+    if code == KafkaError._UNKNOWN_PARTITION:
+        return UsageError(f"The {subject} has no such partition; `hutong topic describe` shows them.", EXIT_NO_INPUT)
+    if code == KafkaError.TOPIC_ALREADY_EXISTS:
+        return UsageError(f"The {subject} exists already; `--if-absent` accepts that.", EXIT_CANNOT_CREATE)
+    if code == KafkaError.GROUP_ID_NOT_FOUND:
+        return UsageError(f"There is no {subject}; `hutong group list` shows what there is.", EXIT_NO_INPUT)
+    if code in {KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID}:
+        return UsageError(f"The {subject} has members; stop them first.", EXIT_TEMPORARY)
+    if code in UNSUPPORTED:
+        return UsageError("This broker does not offer that operation.", EXIT_UNAVAILABLE)
+    return UsageError(f"The broker refused the {subject}: {cause.str().rstrip('.')}.", EXIT_PROTOCOL)
+
+
+def partitions_of(client: AdminClient | Consumer, topic: str) -> list[int]:
+    """The topic's partition numbers; never creates it. Raises UsageError when it does not exist."""
+    try:
+        # Asking for one topic by name would create it where the broker auto-creates; the whole list creates nothing.
+        found = client.list_topics(timeout=REQUEST_TIMEOUT_SECONDS).topics.get(topic)
+    except KafkaException as error:
+        raise failure(error, f"topic {topic}") from None
+    if found is None:
+        raise failure(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART), f"topic {topic}")
+    return sorted(found.partitions)
+
+
+def offsets(client: AdminClient, partitions: Iterable[tuple[str, int]], spec: OffsetSpec) -> dict[tuple[str, int], int]:
+    """(topic, partition) → the offset the `spec` describes, -1 where no record fits."""
+    wanted = {TopicPartition(topic, partition): spec for topic, partition in partitions}
+    if not wanted:
+        return {}
+    futures: Mapping[TopicPartition, Future[Any]] = client.list_offsets(
+        wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=REQUEST_TIMEOUT_SECONDS
+    )
+    return {(at.topic, at.partition): result(future, f"topic {at.topic}").offset for at, future in futures.items()}

@@ -1,0 +1,70 @@
+"""The entry point `hutong`: choose the path, turn errors into one sentence and an exit code.
+
+Strategy: `hutong serve` must answer its first client within half a second of being typed, so it leaves here before the
+command framework (typer and rich, about 0.15 s) is imported. Every other command goes through `app`.
+
+Knows nothing of what the commands do.
+"""
+
+import os
+import sys
+from typing import NoReturn
+
+from hutong.foundation.errors import CorruptData, DiskFull, HutongError, LimitExceeded, StorageError, UsageError
+
+EXIT_USAGE = 64
+EXIT_DATA = 65
+EXIT_UNAVAILABLE = 69
+EXIT_SOFTWARE = 70
+EXIT_CANNOT_CREATE = 73
+EXIT_IO = 74
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
+
+EXIT_CODES: tuple[tuple[type[HutongError], int], ...] = (  # the first that fits, so the narrow ones stand first
+    (CorruptData, EXIT_DATA),
+    (DiskFull, EXIT_CANNOT_CREATE),
+    (StorageError, EXIT_IO),
+    (LimitExceeded, EXIT_UNAVAILABLE),
+)
+
+
+def main() -> NoReturn:
+    """Run the command in `sys.argv` and exit: 0, or a code of sysexits.h after one sentence on standard error."""
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = _quiet_broken_pipe()
+    sys.exit(code)
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code of a command line. Errors made on purpose are told; anything else is our fault and is raised."""
+    try:
+        if arguments[:1] == ["serve"]:
+            from hutong.cli.serve import serve
+
+            return serve(arguments[1:])
+        from hutong.cli.app import run_app
+
+        return run_app(arguments)
+    except HutongError as error:
+        print(f"hutong: {error}", file=sys.stderr)
+        return _exit_code(error)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:  # the reader of our output went away, as `| head` does
+        return _quiet_broken_pipe()
+
+
+def _exit_code(error: HutongError) -> int:
+    if isinstance(error, UsageError):
+        return error.exit_code
+    return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), EXIT_SOFTWARE)
+
+
+def _quiet_broken_pipe() -> int:
+    """Give the interpreter's own flush at exit somewhere to write to."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return EXIT_BROKEN_PIPE

@@ -1,0 +1,99 @@
+"""`hutong serve`: run a node until a signal stops it.
+
+Strategy: argparse instead of the command framework of the other commands, and no import that serving does not need,
+because the time from typing the command to the first acknowledged record is a promise.
+
+Knows nothing of what a node is made of: `hutong.server.app` does.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from hutong.foundation.errors import UsageError
+from hutong.server.config import load
+from hutong.server.settings import Address, Settings
+
+EXIT_USAGE = 64
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+DIRECT_FLAGS = {  # option of the command -> the setting it is short for
+    "data_dir": "node.data_dir",
+    "kafka": "kafka.listen",
+    "advertised": "kafka.advertised",
+    "log_level": "node.log_level",
+}
+
+
+def serve(arguments: Sequence[str]) -> int:
+    """Run a node with these command-line arguments; returns the exit code once it has stopped cleanly.
+
+    Prints one line on standard output when clients are accepted. Raises UsageError for a wrong option, setting or path,
+    and StorageError where the data folder cannot be used.
+    """
+    try:
+        options = _parser().parse_args(arguments)
+    except SystemExit as end:  # argparse ends the process itself after printing the help
+        return int(end.code or 0)
+    _run(load(options.config, flags=flags_of(options)).settings, as_json=options.json)
+    return 0
+
+
+def flags_of(options: argparse.Namespace) -> dict[str, str]:
+    """`section.key` -> text, from `--set` and the options that stand for one setting. Raises UsageError."""
+    flags: dict[str, str] = {}
+    for assignment in options.set:
+        name, equals, value = assignment.partition("=")
+        if not equals:
+            raise UsageError(f"--set {assignment} has no value; write --set section.key=value.", EXIT_USAGE)
+        flags[name.strip()] = value
+    given = {name: getattr(options, option, None) for option, name in DIRECT_FLAGS.items()}
+    return flags | {name: value for name, value in given.items() if value is not None}
+
+
+def ready_line(kafka: Address, pid: int, *, as_json: bool) -> str:
+    """The line that tells a supervisor where clients may connect."""
+    if as_json:
+        return json.dumps({"ready": True, "kafka": str(kafka), "pid": pid})
+    return f"ready kafka={kafka} pid={pid}"
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; `hutong serve --help` lists the options.", EXIT_USAGE)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="hutong serve",
+        description="Run a node until it is told to stop (SIGTERM, or Ctrl-C). Logs go to standard error.",
+        epilog="`hutong config` lists every setting that --set takes.",
+    )
+    parser.add_argument("--data-dir", metavar="DIR", help="folder that holds everything this node keeps")
+    parser.add_argument("--kafka", metavar="HOST:PORT", help="where Kafka clients connect; port 0: any free one")
+    parser.add_argument("--advertised", metavar="HOST:PORT", help="what clients are told, where that differs")
+    parser.add_argument("--config", metavar="FILE", type=Path, help="settings as TOML")
+    parser.add_argument("--set", metavar="SECTION.KEY=VALUE", action="append", default=[], help="any other setting")
+    parser.add_argument("--log-level", metavar="LEVEL", help="debug, info, warning or error")
+    parser.add_argument("--json", action="store_true", help="print the ready line as a JSON object")
+    return parser
+
+
+def _run(settings: Settings, *, as_json: bool) -> None:
+    import asyncio
+    import logging
+
+    import uvloop
+
+    from hutong.server import app
+
+    logging.basicConfig(level=settings.node.log_level.upper(), stream=sys.stderr, format=LOG_FORMAT)
+
+    def ready(info: app.ReadyInfo) -> None:
+        print(ready_line(info.kafka, os.getpid(), as_json=as_json), flush=True)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(app.serve(settings, ready=ready))
