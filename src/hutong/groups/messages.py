@@ -1,0 +1,238 @@
+"""What a group hears (events), what it wants done (instructions), and what it says (replies).
+
+Plain values. A `ticket` names one waiting request: the group answers each ticket exactly once, when it likes, and knows
+nothing else about who asked. `now_ms` is monotonic time; wall time appears only where it is stored.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from hutong.wire.kafka.error_codes import ErrorCode
+
+Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
+"""(name, metadata) in the member's order of preference. The metadata is the client's own and opaque here."""
+
+
+# ---- durable state
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRecord:
+    """One member as stored. `subscription` is its metadata for the chosen protocol."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    subscription: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRecord:
+    """A finished generation as stored: enough to go on after a restart without a rebalance."""
+
+    protocol_type: str
+    generation_id: int
+    protocol_name: str | None
+    leader_id: str | None
+    members: tuple[MemberRecord, ...]
+
+
+# ---- events
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """JoinGroup. `new_member_id` is used only if the group decides to hand out an id."""
+
+    ticket: int
+    now_ms: int
+    member_id: str
+    new_member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: Protocols
+    requires_known_member_id: bool = True  # KIP-394, version 4 on
+    can_skip_assignment: bool = True  # KIP-814, version 9 on
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """SyncGroup. Only the leader's `assignments` count. Null protocol fields mean that the client is too old to say."""
+
+    ticket: int
+    now_ms: int
+    member_id: str
+    group_instance_id: str | None
+    generation_id: int
+    protocol_type: str | None
+    protocol_name: str | None
+    assignments: tuple[tuple[str, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaver:
+    """Who leaves. An empty `member_id` with an instance id is an administrator's removal (KIP-345)."""
+
+    member_id: str
+    group_instance_id: str | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    ticket: int
+    now_ms: int
+    leavers: tuple[Leaver, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """The time that `next_tick_ms` asked for has come, or it is some other time: both are fine."""
+
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """Why a record was written: the leader's assignment of this generation."""
+
+    generation_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """Why a record was written: a static member came back under a new id, without a rebalance."""
+
+    ticket: int
+    group_instance_id: str
+    old_member_id: str
+    new_member_id: str
+    old_leader_id: str | None
+    can_skip_assignment: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Emptied:
+    """Why a record was written: the last member left."""
+
+    generation_id: int
+
+
+Cause: TypeAlias = Assigned | Replaced | Emptied
+
+
+@dataclass(frozen=True, slots=True)
+class Persisted:
+    cause: Cause
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class PersistFailed:
+    cause: Cause
+    error: ErrorCode
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Retire:
+    """The group was deleted or expired; only an empty group is ever retired."""
+
+
+Event: TypeAlias = Join | Sync | Leave | Tick | Persisted | PersistFailed | Retire
+
+
+# ---- replies
+
+
+@dataclass(frozen=True, slots=True)
+class JoinReply:
+    """`members` (member id, instance id, metadata) is filled for the leader only."""
+
+    error: ErrorCode
+    member_id: str = ""
+    generation_id: int = -1
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    leader_id: str = ""
+    skip_assignment: bool = False
+    members: tuple[tuple[str, str | None, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReply:
+    error: ErrorCode
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignment: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveReply:
+    """One code for each leaver, in the order asked."""
+
+    errors: tuple[ErrorCode, ...]
+
+
+Reply: TypeAlias = JoinReply | SyncReply | LeaveReply
+
+
+# ---- instructions
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    ticket: int
+    reply: Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Persist:
+    """Make the record durable, then say `Persisted(cause)` or `PersistFailed(cause, ...)`."""
+
+    record: GroupRecord
+    cause: Cause
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalancing:
+    """For people and figures: a rebalance has begun after this generation, for this reason."""
+
+    generation_id: int
+    reason: str
+
+
+Instruction: TypeAlias = Answer | Persist | Rebalancing
+
+
+# ---- descriptions
+
+
+@dataclass(frozen=True, slots=True)
+class MemberDescription:
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """What an administrator is shown. `protocol_name` is empty until a generation is agreed."""
+
+    group_id: str
+    state: str
+    protocol_type: str
+    protocol_name: str
+    members: tuple[MemberDescription, ...]

@@ -1,0 +1,27 @@
+"""The bounds and times of consumer groups. Kafka's names and defaults, except where a comment says why not."""
+
+from dataclasses import dataclass
+
+MINUTE_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """Every wait and every growth of a group is limited by one of these."""
+
+    session_timeout_ms_min: int = 6_000
+    session_timeout_ms_max: int = 30 * MINUTE_MS
+    # Kafka waits 3,000 ms so that a fleet starting together costs one rebalance. Here a rebalance is cheap and people
+    # run test suites against us: long enough to gather processes started by one command, short enough not to be felt.
+    initial_rebalance_delay_ms: int = 200
+    new_member_join_timeout_ms: int = 5 * MINUTE_MS
+    # Kafka has no bounds on groups, members and offsets; memory does.
+    groups_max: int = 10_000
+    members_max: int = 5_000
+    member_metadata_bytes_max: int = 1024 * 1024
+    assignment_bytes_max: int = 16 * 1024 * 1024
+    offsets_max: int = 1_000_000
+    waits_max: int = 50_000
+    offset_metadata_bytes_max: int = 4_096
+    offsets_retention_ms: int = 7 * 24 * 60 * MINUTE_MS
+    offsets_retention_check_interval_ms: int = 10 * MINUTE_MS
