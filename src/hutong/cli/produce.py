@@ -7,10 +7,11 @@ Knows nothing of what the lines mean.
 """
 
 import gzip
+import os
 import sys
 import time
+import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal, cast
@@ -55,8 +56,8 @@ def produce(
 
     separator = key_separator.encode() if key_separator is not None else None
     for path in files or []:
-        if not path.is_file():
-            raise UsageError(f"There is no file {path}.", EXIT_NO_INPUT)
+        if path.is_dir() or not os.access(path, os.R_OK):
+            raise UsageError(f"{path} is no file that you may read.", EXIT_NO_INPUT)
     shared = {"headers": _headers(headers), **({} if partition is None else {"partition": partition})}
     settings = {"acks": acks, "compression_type": compression, "linger_ms": linger_ms}
     sending = Sending(client.producer(bootstrap, enable_idempotence=acks == "all", **settings), topic, shared)
@@ -133,30 +134,22 @@ def _pairs(files: list[Path] | None, separator: bytes | None) -> Iterator[tuple[
 def _sources(files: list[Path] | None) -> Iterator[tuple[str, Iterator[bytes]]]:
     if not files:
         yield "standard input", _lines(sys.stdin.buffer, "standard input")
-        return
-    for path in files:
-        with _opened(path) as stream:
-            yield str(path), _lines(stream, str(path))
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
-    try:
+    for path in files or []:
         with path.open("rb") as plain:
-            yield cast("IO[bytes]", gzip.GzipFile(fileobj=plain)) if path.suffix == ".gz" else plain
-    except (gzip.BadGzipFile, EOFError) as error:
-        raise UsageError(f"{path} is not a whole gzip file: {error}.", EXIT_DATA) from None
-    except OSError as error:
-        raise UsageError(f"Cannot read {path}: {error.strerror}.", EXIT_NO_INPUT) from None
+            stream = cast("IO[bytes]", gzip.GzipFile(fileobj=plain)) if path.suffix == ".gz" else plain
+            yield str(path), _lines(stream, str(path))
 
 
 def _lines(stream: IO[bytes], source: str) -> Iterator[bytes]:
     number = 0
-    while line := stream.readline(LINE_BYTES_MAX + 1):
-        number += 1
-        if len(line) > LINE_BYTES_MAX:
-            raise UsageError(f"Line {number} of {source} is longer than {LINE_BYTES_MAX} bytes.", EXIT_DATA)
-        yield line.removesuffix(b"\n")
+    try:
+        while line := stream.readline(LINE_BYTES_MAX + 1):
+            number += 1
+            if len(line) > LINE_BYTES_MAX:
+                raise UsageError(f"Line {number} of {source} is longer than {LINE_BYTES_MAX} bytes.", EXIT_DATA)
+            yield line.removesuffix(b"\n")
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise UsageError(f"{source} is not a whole gzip file: {error}.", EXIT_DATA) from None
 
 
 def _headers(pairs: list[str] | None) -> list[tuple[str, bytes]]:

@@ -53,8 +53,8 @@ def create(
 
     from hutong.cli import client
 
-    admin = client.admin(bootstrap)
     wanted = NewTopic(topic, partitions, 1, config=dict(_assignments(configs)))
+    admin = client.admin(bootstrap)
     try:
         client.result(admin.create_topics([wanted])[topic], f"topic {topic}")
     except UsageError as error:
