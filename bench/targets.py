@@ -1,0 +1,92 @@
+"""The brokers to measure: ours, Apache Kafka by a start script, any other by its address, and the bare server.
+
+Strategy: a target is an address, a process id where we know one, and what has to be said when a topic is made. Every
+server that is started here is stopped here.
+"""
+
+import pathlib
+import socket
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from bench.processes import ReadyProcess
+from bench.raw_client import create_topic
+
+DEFAULT_KAFKA_SCRIPT: Final = pathlib.Path(__file__).resolve().parents[2] / "shared" / "peers" / "kafka" / "kafka"
+QOS_RECEIVE: Final = "receive"
+
+
+@dataclass(slots=True)
+class Target:
+    """A broker under measurement."""
+
+    name: str
+    bootstrap: str
+    pid: int | None = None
+    is_hutong: bool = False
+    is_ceiling: bool = False  # not a broker: shows what the client alone can do
+    topic_configs: Mapping[str, str] = field(default_factory=dict)
+    process: ReadyProcess | None = field(default=None, repr=False)
+
+    def create_topic(self, topic: str) -> None:
+        """A fresh topic of one partition, which holds one record from the start: proof that it takes records."""
+        create_topic(self.bootstrap, topic, configs=self.topic_configs)
+
+    def with_qos(self, qos: str) -> "Target":
+        """The same broker with topics of another quality of service; Hutong only."""
+        return replace(self, name=f"{self.name} {qos}", topic_configs={"hutong.qos": qos})
+
+    def stop(self) -> None:
+        if self.process:
+            self.process.__exit__(None, None, None)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def hutong_command(data_dir: pathlib.Path, address: str = "127.0.0.1:0") -> list[str]:
+    hutong = pathlib.Path(sys.executable).with_name("hutong")
+    return [str(hutong), "serve", "--kafka", address, "--data-dir", str(data_dir)]
+
+
+def kafka_command(script: pathlib.Path, data_dir: pathlib.Path, *, fsync: bool = False) -> list[str]:
+    command = [str(script), "start", "--port", str(free_port()), "--dir", str(data_dir)]
+    return [*command, "--fsync"] if fsync else command
+
+
+def start_hutong(folder: pathlib.Path, name: str = "hutong") -> Target:
+    process = _started(hutong_command(folder / name), folder / f"{name}.log")
+    return Target(name, process.fields["kafka"], int(process.fields["pid"]), is_hutong=True, process=process)
+
+
+def start_kafka(script: pathlib.Path, folder: pathlib.Path, *, fsync: bool = False) -> Target:
+    name = "kafka-fsync" if fsync else "kafka"
+    process = _started(kafka_command(script, folder / name, fsync=fsync), folder / f"{name}.log")
+    return Target(name, process.fields["0"], int(process.fields["pid"]), process=process)
+
+
+def start_ceiling(folder: pathlib.Path) -> Target:
+    """The bare server of `bench.null_broker`: answers at once, checks nothing, keeps nothing."""
+    process = _started([sys.executable, "-m", "bench.null_broker"], folder / "ceiling.log")
+    return Target("ceiling", process.fields["kafka"], int(process.fields["pid"]), is_ceiling=True, process=process)
+
+
+def peer(text: str) -> Target:
+    """A target that runs already, from `name=HOST:PORT`."""
+    name, _, address = text.rpartition("=")
+    return Target(name or "peer", address, is_hutong=name.startswith("hutong"))
+
+
+def scratch_folder(parent: str | None) -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="hutong-bench-", dir=parent)
+
+
+def _started(command: list[str], log: pathlib.Path) -> ReadyProcess:
+    return ReadyProcess(command, log_path=str(log)).start()
