@@ -47,7 +47,11 @@ class DataDir:
                 f"The data folder {path} is in use by another node; stop it, or choose another with --data-dir.",
                 _EXIT_UNAVAILABLE,
             ) from None
-        self.cluster_id = self._read_mark() or self._write_mark(random_bytes)
+        try:
+            self.cluster_id = self._read_mark() or self._write_mark(random_bytes)
+        except UsageError:
+            self.close()
+            raise
 
     def group_path(self, group: str) -> Path:
         """Where a partition group's journal lives."""
@@ -64,7 +68,8 @@ class DataDir:
                 content = json.loads(file.read(_MARK_BYTES_MAX))
             if content["format"] != FORMAT:
                 raise UsageError(
-                    f"The data folder {self.path} has format {content['format']}, this version reads {FORMAT}.", _EXIT_DATA
+                    f"The data folder {self.path} has format {content['format']}, this version reads {FORMAT}.",
+                    _EXIT_DATA,
                 )
             return str(content["cluster_id"])
         except FileNotFoundError:

@@ -1,0 +1,81 @@
+"""The node's settings in each room's own words. No room knows the settings of the node."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Final
+
+from hutong.broker.broker import BrokerSettings
+from hutong.broker.lifetimes import STATE_GROUPS
+from hutong.groups.settings import GroupSettings
+from hutong.journal.settings import JournalSettings
+from hutong.server.settings import Settings, all_settings
+
+_MINUTE_MS: Final = 60_000
+_MEBIBYTE: Final = 1024 * 1024
+_STATE_JOURNAL: Final = JournalSettings(
+    # Small segments: a snapshot trims what came before it, and only whole segments give their space back.
+    segment_bytes=16 * _MEBIBYTE,
+    preallocate_bytes=1 * _MEBIBYTE,
+    region_bytes=256 * 1024,
+    hot_bytes_max=1 * _MEBIBYTE,
+    batch_bytes_max=8 * _MEBIBYTE,
+)
+
+
+def journal_settings(settings: Settings, group: str) -> JournalSettings:
+    """Bounds of one partition group's journal."""
+    if group in STATE_GROUPS:
+        return _STATE_JOURNAL
+    log = settings.log
+    return JournalSettings(
+        segment_bytes=log.segment_bytes,
+        region_bytes=log.cache_region_bytes,
+        hot_bytes_max=log.cache_bytes,
+        batch_bytes_max=min(log.segment_bytes, JournalSettings().batch_bytes_max),
+        producer_expiry_ms=log.producer_id_expiration_ms,
+    )
+
+
+def topic_defaults(settings: Settings) -> dict[str, str]:
+    """What a topic's settings are where neither its user nor Kafka's default says otherwise."""
+    log = settings.log
+    return {
+        "hutong.qos": log.qos,
+        "max.message.bytes": str(log.max_message_bytes),
+        "message.timestamp.after.max.ms": str(log.timestamp_after_max_ms),
+        "message.timestamp.before.max.ms": str(log.timestamp_before_max_ms),
+        "retention.bytes": str(log.retention_bytes),
+        "retention.ms": str(log.retention_ms),
+        "segment.bytes": str(log.segment_bytes),
+    }
+
+
+def broker_settings(settings: Settings) -> BrokerSettings:
+    return BrokerSettings(
+        auto_create_topics=settings.topic.auto_create,
+        default_partitions=settings.topic.default_partitions,
+        fetch_max_bytes=settings.fetch.max_bytes,
+    )
+
+
+def group_settings(settings: Settings) -> GroupSettings:
+    return dataclasses.replace(
+        GroupSettings(),
+        session_timeout_ms_min=settings.group.min_session_timeout_ms,
+        session_timeout_ms_max=settings.group.max_session_timeout_ms,
+        initial_rebalance_delay_ms=settings.group.initial_rebalance_delay_ms,
+        members_max=settings.group.max_members,
+        groups_max=settings.group.max_groups,
+        offset_metadata_bytes_max=settings.offsets.max_metadata_bytes,
+        offsets_retention_ms=settings.offsets.retention_minutes * _MINUTE_MS,
+    )
+
+
+def node_config(settings: Settings) -> Mapping[str, str]:
+    """The node's settings under Kafka's names, as clients that describe a broker expect them."""
+    shown: dict[str, str] = {}
+    for setting in all_settings():
+        value = getattr(getattr(settings, setting.section), setting.key)
+        if setting.facts.kafka_name and value is not None and not setting.facts.secret:
+            shown[setting.facts.kafka_name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return shown
