@@ -17,6 +17,7 @@ Knows nothing of how a value is laid out in bytes beyond the width of the fixed 
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeAlias, TypeVar, dataclass_transform
 
 ZERO_UUID = bytes(16)
@@ -33,6 +34,7 @@ class Versions:
     last: int | None
 
     @classmethod
+    @cache
     def parse(cls, text: str) -> "Versions":
         """Reads `3-13`, `9+` or `2`."""
         if text.endswith("+"):
@@ -233,10 +235,49 @@ def is_value(table: type[Any]) -> bool:
 
 
 def _with_rows(table: type[T], *, frozen: bool) -> type[T]:
+    """Makes the dataclass, its methods shared or made at first use.
+
+    There are some 150 tables; what dataclasses generates for each of them would be a tenth of a second of every start.
+    """
     for name in table.__annotations__:
         row: Row = getattr(table, name)
         setattr(table, name, _dataclass_field(row))
-    return dataclass(slots=True, frozen=frozen)(table)
+    table.__doc__ = table.__doc__ or table.__name__  # or dataclasses derives one from the signature, slowly
+    table.__init__, table.__repr__, table.__eq__ = _first_init, _repr, _equal  # type: ignore[method-assign]
+    table.__hash__ = _hash if frozen else None  # type: ignore[method-assign,assignment]
+    return dataclass(slots=True, frozen=frozen, init=False, repr=False, eq=False)(table)
+
+
+def _first_init(self: Any, *arguments: Any, **keywords: Any) -> None:
+    """Stands in for `__init__` until the first instance is made by hand; decoders never need it."""
+    table = type(self)
+    table.__init__ = _compile_init(table)
+    table.__init__(self, *arguments, **keywords)
+
+
+def _compile_init(table: type[Any]) -> Any:
+    namespace: dict[str, Any] = {"new_list": (), "set_frozen": object.__setattr__}
+    parameters, body = [], []
+    for field in dataclasses.fields(table):
+        name, is_list = field.name, field.default is dataclasses.MISSING
+        namespace[f"default_{name}"] = field.default
+        parameters.append(f"{name}={'new_list' if is_list else f'default_{name}'}")
+        argument = f"[] if {name} is new_list else {name}" if is_list else name
+        body.append(f"set_frozen(self, '{name}', {argument})" if is_value(table) else f"self.{name} = {argument}")
+    exec(f"def __init__(self, {', '.join(parameters)}):\n " + "\n ".join(body), namespace)
+    return namespace["__init__"]
+
+
+def _repr(self: Any) -> str:
+    return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
+
+
+def _equal(self: Any, other: Any) -> bool:
+    return type(self) is type(other) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+
+def _hash(self: Any) -> int:
+    return hash(tuple(getattr(self, name) for name in self.__slots__))
 
 
 def _dataclass_field(row: Row) -> Any:
