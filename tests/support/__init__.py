@@ -1,0 +1,1 @@
+"""Helpers of the tests that judge a node from outside: processes, waiting, checking histories."""
