@@ -18,6 +18,7 @@ class GroupSettings:
     # Kafka has no bounds on groups, members and offsets; memory does.
     groups_max: int = 10_000
     members_max: int = 5_000
+    name_bytes_max: int = 4_096  # group, instance and protocol names; stored with a 16-bit length
     member_metadata_bytes_max: int = 1024 * 1024
     assignment_bytes_max: int = 16 * 1024 * 1024
     offsets_max: int = 1_000_000

@@ -1,0 +1,397 @@
+"""The group coordinator: carries out what groups decide, and is what the rest of the node sees of them.
+
+Strategy: each request becomes an event of one group; each instruction that comes back is an answer to a parked request,
+a record to append, or a note. One timer per group stands at the earliest thing that can lapse. Waiting requests are
+parked under their ticket and end with their connection; the group itself never learns of connections.
+
+Contains no decision about membership (`machine.py`), retention (`offsets.py`) or input (`requests.py`). Belongs to one
+loop.
+"""
+
+import itertools
+import logging
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone
+from hutong.foundation.parking import Owner, ParkingLot
+from hutong.foundation.timers import Timer, TimerWheel
+from hutong.groups.machine import ClassicGroup
+from hutong.groups.messages import (
+    Answer,
+    Cause,
+    Event,
+    GroupRecord,
+    Instruction,
+    JoinReply,
+    Leave,
+    Leaver,
+    LeaveReply,
+    Persist,
+    Persisted,
+    PersistFailed,
+    Rebalancing,
+    Reply,
+    Retire,
+    SyncReply,
+    Tick,
+)
+from hutong.groups.offset_log import Change, OffsetLog, StatePort
+from hutong.groups.offsets import OffsetStore, Usage
+from hutong.groups.records import (
+    GroupKey,
+    OffsetKey,
+    StoredGroup,
+    decode_group,
+    decode_key,
+    decode_offset,
+    encode_group,
+    encode_group_key,
+)
+from hutong.groups.requests import (
+    Caller,
+    Stamp,
+    group_id_error,
+    join_error,
+    join_event,
+    sync_error,
+    sync_event,
+)
+from hutong.groups.settings import GroupSettings
+from hutong.groups.states import GroupState
+from hutong.groups.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest
+from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
+from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest
+from hutong.wire.kafka.error_codes import ErrorCode
+
+# A client retries this code after asking for the coordinator again: right for whatever is wrong here and may pass.
+UNAVAILABLE: Final = ErrorCode.COORDINATOR_NOT_AVAILABLE
+_log = logging.getLogger("hutong.groups")
+ReplyT = TypeVar("ReplyT", bound=Reply)
+
+
+@dataclass(slots=True)
+class _Seat:
+    """One group, and what the coordinator keeps beside it."""
+
+    group: ClassicGroup
+    timer: Timer | None = None
+    timer_at_ms: int = 0
+    empty_since_ms: int | None = None  # wall time; None while it has members, or if it never had any
+
+
+class GroupCoordinator:
+    """All groups of this node.
+
+    Start: `replay` every record of the state topic, then `start`. A `then` is called exactly once, on the loop; errors
+    are values, never raised.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        timers: TimerWheel,
+        state: StatePort,
+        random_bytes: Callable[[int], bytes],
+        topic_exists: Callable[[str, int], bool],
+        settings: GroupSettings | None = None,
+    ) -> None:
+        self.settings = settings or GroupSettings()
+        self.offsets = OffsetStore()
+        self.rebalances_total = 0
+        self._clock = clock
+        self._timers = timers
+        self._state = state
+        self._random_bytes = random_bytes
+        self._topic_exists = topic_exists
+        self._offset_log = OffsetLog(self.offsets, state)
+        self._seats: dict[str, _Seat] = {}
+        self._stored: dict[str, StoredGroup] = {}  # filled by replay, emptied by start
+        self._waits: ParkingLot[Reply] = ParkingLot("group waits", timers, self.settings.waits_max)
+        self._tickets = itertools.count(1)
+        self._retention_timer: Timer | None = None
+
+    # ---- start and stop
+
+    def replay(self, key: bytes, value: bytes | None) -> None:
+        """Apply one record of the state topic, oldest first. Raises CorruptData."""
+        decoded = decode_key(key)
+        if isinstance(decoded, OffsetKey):
+            self.offsets.apply(decoded, None if value is None else decode_offset(value))
+        elif value is None:
+            self._stored.pop(decoded.group_id, None)
+        else:
+            self._stored[decoded.group_id] = decode_group(value)
+
+    def start(self) -> None:
+        """Take the groups up as replayed: members have one session time-out from now to be heard again."""
+        now_ms = self._clock.monotonic_ms()
+        for group_id, stored in self._stored.items():
+            seat = _Seat(ClassicGroup.restored(group_id, self.settings, stored.record, now_ms))
+            seat.empty_since_ms = None if stored.record.members else stored.since_ms
+            self._seats[group_id] = seat
+            self._set_timer(seat)
+        self._stored.clear()
+        for group_id in self.offsets.groups():
+            self._seat(group_id)
+        self._forget_lost_topics()
+        self._arm_retention()
+
+    def close(self) -> None:
+        """Answer everything that waits; clients will look for another coordinator."""
+        for seat in self._seats.values():
+            if seat.timer is not None:
+                seat.timer.cancel()
+        if self._retention_timer is not None:
+            self._retention_timer.cancel()
+        self._waits.close(OwnerGone("the node is stopping"))
+
+    # ---- membership
+
+    def join(self, request: JoinGroupRequest, caller: Caller, then: Callable[[JoinReply], None]) -> None:
+        error = join_error(request, self.settings)
+        seat = None
+        if error is ErrorCode.NONE:
+            seat = self._seats.get(request.group_id)
+            if seat is None and request.member_id:
+                error = ErrorCode.UNKNOWN_MEMBER_ID
+            elif seat is None and (seat := self._new_seat(request.group_id)) is None:
+                error = UNAVAILABLE
+        if seat is None:
+            then(JoinReply(error, request.member_id))
+            return
+        stamp = self._park(caller.owner, then, JoinReply(UNAVAILABLE, request.member_id))
+        if stamp is not None:
+            self._tell(seat, join_event(request, caller, stamp))
+
+    def sync(self, request: SyncGroupRequest, caller: Caller, then: Callable[[SyncReply], None]) -> None:
+        error = sync_error(request, caller.api_version, self.settings)
+        seat = self._seats.get(request.group_id)
+        if error is not ErrorCode.NONE or seat is None:
+            then(SyncReply(error or ErrorCode.UNKNOWN_MEMBER_ID))
+            return
+        stamp = self._park(caller.owner, then, SyncReply(UNAVAILABLE))
+        if stamp is not None:
+            self._tell(seat, sync_event(request, stamp))
+
+    def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
+        error = group_id_error(request.group_id, self.settings)
+        if error is not ErrorCode.NONE:
+            return error
+        seat = self._seats.get(request.group_id)
+        if seat is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        now_ms = self._clock.monotonic_ms()
+        return seat.group.heartbeat(request.member_id, request.group_instance_id, request.generation_id, now_ms)
+
+    def leave(self, group_id: str, leavers: Sequence[Leaver], then: Callable[[LeaveReply], None]) -> None:
+        seat = self._seats.get(group_id)
+        if seat is None:
+            then(LeaveReply((ErrorCode.UNKNOWN_MEMBER_ID,) * len(leavers)))
+            return
+        stamp = self._park(None, then, LeaveReply((UNAVAILABLE,) * len(leavers)))
+        if stamp is not None:
+            self._tell(seat, Leave(stamp.ticket, stamp.now_ms, tuple(leavers)))
+
+    # ---- offsets
+
+    def commit_error(
+        self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int
+    ) -> ErrorCode:
+        """Whether this caller may commit now; renews the member's lease. Call `commit` in the same turn."""
+        error = group_id_error(group_id, self.settings)
+        if error is not ErrorCode.NONE:
+            return error
+        seat = self._seats.get(group_id)
+        if seat is None:
+            # Without a generation the caller is an administrator, or assigns its partitions itself: no group is needed.
+            return ErrorCode.ILLEGAL_GENERATION if generation_id >= 0 else ErrorCode.NONE
+        return seat.group.check_commit(member_id, group_instance_id, generation_id, self._clock.monotonic_ms())
+
+    def commit(self, group_id: str, changes: Sequence[Change], then: Callable[[ErrorCode], None]) -> None:
+        """Make offsets durable, then answer. The caller has asked `commit_error`."""
+        if len(self.offsets) + len(changes) > self.settings.offsets_max:
+            then(ErrorCode.POLICY_VIOLATION)
+        elif group_id not in self._seats and self._new_seat(group_id) is None:
+            then(UNAVAILABLE)
+        else:
+            self._offset_log.write(group_id, changes, lambda error: then(_code(error)))
+
+    def forget_offsets(self, group_id: str, keys: Iterable[OffsetKey], then: Callable[[ErrorCode], None]) -> None:
+        """Delete committed offsets of one group."""
+        self._offset_log.write(group_id, [(key, None) for key in keys], lambda error: then(_code(error)))
+
+    def forget_topic(self, topic: str) -> None:
+        """A topic was deleted: what was committed for it means nothing any more."""
+        keys = sorted(self.offsets.keys_of_topic(topic), key=lambda key: key.group_id)
+        for group_id, of_group in itertools.groupby(keys, key=lambda key: key.group_id):
+            self.forget_offsets(group_id, of_group, _ignore)
+
+    # ---- administration
+
+    def get(self, group_id: str) -> ClassicGroup | None:
+        """A group to look at, or None."""
+        seat = self._seats.get(group_id)
+        return seat.group if seat is not None else None
+
+    def __iter__(self) -> Iterator[ClassicGroup]:
+        """Every group, to look at."""
+        return (seat.group for seat in self._seats.values())
+
+    def __len__(self) -> int:
+        return len(self._seats)
+
+    def delete(self, group_id: str, then: Callable[[ErrorCode], None]) -> None:
+        """Delete an empty group with all its offsets."""
+        seat = self._seats.get(group_id)
+        error = group_id_error(group_id, self.settings)
+        if error is not ErrorCode.NONE:
+            then(error)
+        elif seat is None:
+            then(ErrorCode.GROUP_ID_NOT_FOUND)
+        elif seat.group.state is not GroupState.EMPTY:
+            then(ErrorCode.NON_EMPTY_GROUP)
+        else:
+            self._end(seat, self.offsets.keys_of_group(group_id), then)
+
+    # ---- inside: groups
+
+    def _new_seat(self, group_id: str) -> _Seat | None:
+        """A group that nobody has named before, or None if there are too many."""
+        if len(self._seats) >= self.settings.groups_max:
+            _log.warning("group %s is refused: there are %d groups already", group_id, self.settings.groups_max)
+            return None
+        return self._seat(group_id)
+
+    def _seat(self, group_id: str) -> _Seat:
+        seat = self._seats.get(group_id)
+        if seat is None:
+            seat = self._seats[group_id] = _Seat(ClassicGroup(group_id, self.settings))
+        return seat
+
+    def _end(self, seat: _Seat, keys: Sequence[OffsetKey], then: Callable[[ErrorCode], None]) -> None:
+        """Write the end of a group. It stays if meanwhile somebody joined it or committed to it."""
+
+        def ended(error: HutongError | None) -> None:
+            group = seat.group
+            if error is None and group.state is GroupState.EMPTY and not self._offset_log.holds(group.group_id):
+                self._tell(seat, Retire())
+                self._drop(seat)
+            then(_code(error))
+
+        self._offset_log.forget_group(seat.group.group_id, keys, ended)
+
+    def _drop(self, seat: _Seat) -> None:
+        if seat.timer is not None:
+            seat.timer.cancel()
+            seat.timer = None
+        self._seats.pop(seat.group.group_id, None)
+
+    def _park(self, owner: Owner | None, then: Callable[[ReplyT], None], otherwise: ReplyT) -> Stamp | None:
+        """Park a request until its group answers. `otherwise` is the reply if it never will."""
+        ticket = next(self._tickets)
+
+        def settle(reply: Reply | HutongError) -> None:
+            then(otherwise if isinstance(reply, HutongError) else reply)  # type: ignore[arg-type]  # of its own kind
+
+        try:
+            self._waits.park(ticket, settle, owner=owner)
+        except LimitExceeded:
+            then(otherwise)
+            return None
+        return Stamp(ticket, self._clock.monotonic_ms(), str(uuid.UUID(bytes=self._random_bytes(16), version=4)))
+
+    def _tell(self, seat: _Seat, event: Event) -> None:
+        for instruction in seat.group.handle(event):
+            self._carry_out(seat, instruction)
+        if seat.group.is_blank and not self._offset_log.holds(seat.group.group_id):
+            self._drop(seat)
+        elif seat.group.state is not GroupState.DEAD:
+            self._set_timer(seat)
+
+    def _carry_out(self, seat: _Seat, instruction: Instruction) -> None:
+        match instruction:
+            case Answer(ticket, reply):
+                self._waits.resume(ticket, reply)
+            case Persist(record, cause):
+                self._persist(seat, record, cause)
+            case Rebalancing(generation_id, reason):
+                self.rebalances_total += 1
+                _log.info("group %s rebalances after generation %d: %s", seat.group.group_id, generation_id, reason)
+
+    def _persist(self, seat: _Seat, record: GroupRecord, cause: Cause) -> None:
+        since_ms = self._clock.wall_ms()
+        seat.empty_since_ms = None if record.members else since_ms
+
+        def appended(error: HutongError | None) -> None:
+            now_ms = self._clock.monotonic_ms()
+            if error is None:
+                self._tell(seat, Persisted(cause, now_ms))
+                return
+            _log.error("group %s could not be stored: %s", seat.group.group_id, error)
+            self._tell(seat, PersistFailed(cause, UNAVAILABLE, now_ms))
+
+        key = encode_group_key(GroupKey(seat.group.group_id))
+        self._state.append_all([(key, encode_group(StoredGroup(record, since_ms)))], appended)
+
+    def _set_timer(self, seat: _Seat) -> None:
+        """Keep a timer at the earliest thing that can lapse; one that stands earlier will find out that it is early."""
+        due_ms = seat.group.next_tick_ms()
+        if due_ms is None or (seat.timer is not None and seat.timer_at_ms <= due_ms):
+            return
+        if seat.timer is not None:
+            seat.timer.cancel()
+        seat.timer_at_ms = due_ms
+        seat.timer = self._timers.add(due_ms, lambda: self._timer_fired(seat))
+
+    def _timer_fired(self, seat: _Seat) -> None:
+        seat.timer = None
+        self._tell(seat, Tick(self._clock.monotonic_ms()))
+
+    # ---- inside: retention
+
+    def _forget_lost_topics(self) -> None:
+        """A crash may come between a topic's deletion and that of its offsets."""
+        for group_id in list(self.offsets.groups()):
+            keys = [
+                key for key in self.offsets.keys_of_group(group_id) if not self._topic_exists(key.topic, key.partition)
+            ]
+            self.forget_offsets(group_id, keys, _ignore)
+
+    def _arm_retention(self) -> None:
+        due_ms = self._clock.monotonic_ms() + self.settings.offsets_retention_check_interval_ms
+        self._retention_timer = self._timers.add(due_ms, self._enforce_retention)
+
+    def _enforce_retention(self) -> None:
+        now_ms = self._clock.wall_ms()
+        for seat in list(self._seats.values()):
+            group_id, is_empty = seat.group.group_id, seat.group.state is GroupState.EMPTY
+            old = self.offsets.expired(group_id, _usage(seat), now_ms, self.settings.offsets_retention_ms)
+            if is_empty and not seat.group.roster.pending and len(old) == len(self.offsets.keys_of_group(group_id)):
+                self._end(seat, old, _ignore)
+            elif old:
+                self.forget_offsets(group_id, old, _ignore)
+        self._arm_retention()
+
+
+def _usage(seat: _Seat) -> Usage:
+    group = seat.group
+    is_understood = group.state is GroupState.STABLE and group.protocol_type == CONSUMER_PROTOCOL_TYPE
+    return Usage(
+        has_members=group.state is not GroupState.EMPTY,
+        empty_since_ms=seat.empty_since_ms,
+        subscribed=subscribed_topics(group.subscriptions()) if is_understood else None,
+    )
+
+
+def _code(error: HutongError | None) -> ErrorCode:
+    return ErrorCode.NONE if error is None else UNAVAILABLE
+
+
+def _ignore(_code: ErrorCode) -> None:
+    """Whatever failed to be forgotten is found again by the next retention check."""

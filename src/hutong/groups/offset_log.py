@@ -1,0 +1,86 @@
+"""Durable changes of committed offsets: write the records, and let the table follow when they are on disk.
+
+Strategy: each request is one append; `OffsetStore.apply` is called in the order of appends, after the disk has them.
+Between the two the old value is what a fetch sees, which is right: the new one could still be lost.
+
+Knows nothing of members or generations: whoever calls has checked that the caller may.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, TypeAlias
+
+from hutong.foundation.errors import HutongError
+from hutong.groups.offsets import OffsetStore
+from hutong.groups.records import (
+    CommittedOffset,
+    GroupKey,
+    OffsetKey,
+    encode_group_key,
+    encode_offset,
+    encode_offset_key,
+)
+
+Entry: TypeAlias = tuple[bytes, bytes | None]
+Change: TypeAlias = tuple[OffsetKey, CommittedOffset | None]
+
+
+class StatePort(Protocol):
+    """The internal compacted topic that groups write to."""
+
+    def append_all(self, entries: Sequence[Entry], then: Callable[[HutongError | None], None]) -> None:
+        """Append records, None being a tombstone; `then` gets None once they are durable, in the order of appends."""
+        ...
+
+
+class OffsetLog:
+    """The only writer of offsets."""
+
+    def __init__(self, store: OffsetStore, state: StatePort) -> None:
+        self._store = store
+        self._state = state
+        self._unconfirmed: Counter[str] = Counter()  # group -> appends that are not durable yet
+
+    def holds(self, group_id: str) -> bool:
+        """Whether the group has offsets, or will have once an append of theirs is durable."""
+        return group_id in self._unconfirmed or bool(self._store.of_group(group_id))
+
+    def write(self, group_id: str, changes: Sequence[Change], then: Callable[[HutongError | None], None]) -> None:
+        """Make these changes of one group durable together, then visible; then call back."""
+        self._append(group_id, changes, [_entry(change) for change in changes], then)
+
+    def forget_group(
+        self, group_id: str, keys: Iterable[OffsetKey], then: Callable[[HutongError | None], None]
+    ) -> None:
+        """Write the end of a group: tombstones for these offsets and for its own record."""
+        changes: list[Change] = [(key, None) for key in keys]
+        ending: Entry = (encode_group_key(GroupKey(group_id)), None)
+        self._append(group_id, changes, [*map(_entry, changes), ending], then)
+
+    def _append(
+        self,
+        group_id: str,
+        changes: Sequence[Change],
+        entries: Sequence[Entry],
+        then: Callable[[HutongError | None], None],
+    ) -> None:
+        if not entries:
+            then(None)
+            return
+        self._unconfirmed[group_id] += 1
+
+        def appended(error: HutongError | None) -> None:
+            self._unconfirmed[group_id] -= 1
+            if not self._unconfirmed[group_id]:
+                del self._unconfirmed[group_id]
+            if error is None:
+                for key, committed in changes:
+                    self._store.apply(key, committed)
+            then(error)
+
+        self._state.append_all(entries, appended)
+
+
+def _entry(change: Change) -> Entry:
+    key, committed = change
+    return encode_offset_key(key), None if committed is None else encode_offset(committed)

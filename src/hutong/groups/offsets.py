@@ -1,0 +1,105 @@
+"""Committed offsets: how far each group has read, and which of them have grown old.
+
+Strategy: a table of group → topic → partition, changed by `apply` alone, which is called for each durable record: while
+running when the append is confirmed, at start when the topic is replayed. So memory never says more than the disk.
+
+Retention is Kafka's (KIP-211): offsets age only while nobody needs them. In a group without members they age from the
+moment it became empty, in a group that never had members (its clients assign partitions themselves) from their own
+commit, and in a living consumer group only for topics it is no longer subscribed to.
+
+Knows nothing of members' protocols, requests or the topic that it is replayed from.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from hutong.groups.records import NO_EXPIRY_MS, CommittedOffset, OffsetKey
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What retention must know of a group.
+
+    `empty_since_ms` is wall time, None for a group with members or without a history of members.
+    `subscribed` is None where every topic counts as in use.
+    """
+
+    has_members: bool
+    empty_since_ms: int | None = None
+    subscribed: frozenset[str] | None = None
+
+
+class OffsetStore:
+    """Every committed offset of this node."""
+
+    def __init__(self) -> None:
+        self._by_group: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def apply(self, key: OffsetKey, committed: CommittedOffset | None) -> None:
+        """Take over one durable record; None is a tombstone."""
+        if committed is None:
+            self._forget(key)
+            return
+        partitions = self._by_group.setdefault(key.group_id, {}).setdefault(key.topic, {})
+        self._count += key.partition not in partitions
+        partitions[key.partition] = committed
+
+    def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
+        return self._by_group.get(group_id, {}).get(topic, {}).get(partition)
+
+    def of_group(self, group_id: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
+        """Topic → partition → offset; empty for a group that has none."""
+        return self._by_group.get(group_id, {})
+
+    def groups(self) -> Iterator[str]:
+        """The groups that have at least one offset."""
+        return iter(self._by_group)
+
+    def keys_of_group(self, group_id: str) -> list[OffsetKey]:
+        return [
+            OffsetKey(group_id, topic, partition)
+            for topic, partitions in self.of_group(group_id).items()
+            for partition in partitions
+        ]
+
+    def keys_of_topic(self, topic: str) -> list[OffsetKey]:
+        return [
+            OffsetKey(group_id, topic, partition)
+            for group_id, topics in self._by_group.items()
+            for partition in topics.get(topic, ())
+        ]
+
+    def expired(self, group_id: str, usage: Usage, now_ms: int, retention_ms: int) -> list[OffsetKey]:
+        """The offsets that may be forgotten at `now_ms` (wall time)."""
+        old = []
+        for topic, partitions in self.of_group(group_id).items():
+            if usage.has_members and (usage.subscribed is None or topic in usage.subscribed):
+                continue
+            for partition, committed in partitions.items():
+                if _expires_at_ms(committed, usage, retention_ms) <= now_ms:
+                    old.append(OffsetKey(group_id, topic, partition))
+        return old
+
+    def _forget(self, key: OffsetKey) -> None:
+        topics = self._by_group.get(key.group_id, {})
+        partitions = topics.get(key.topic, {})
+        if partitions.pop(key.partition, None) is None:
+            return
+        self._count -= 1
+        if not partitions:
+            del topics[key.topic]
+        if not topics:
+            del self._by_group[key.group_id]
+
+
+def _expires_at_ms(committed: CommittedOffset, usage: Usage, retention_ms: int) -> int:
+    if committed.expires_at_ms != NO_EXPIRY_MS:
+        return committed.expires_at_ms
+    aging_since_ms = committed.committed_at_ms
+    if usage.empty_since_ms is not None:
+        aging_since_ms = max(aging_since_ms, usage.empty_since_ms)
+    return aging_since_ms + retention_ms
