@@ -166,8 +166,11 @@ class GroupCoordinator:
             then(JoinReply(error, request.member_id))
             return
         stamp = self._park(caller.owner, then, JoinReply(UNAVAILABLE, request.member_id))
-        if stamp is not None:
-            self._tell(seat, join_event(request, caller, stamp))
+        if stamp is None:
+            self._tidy(seat)
+        else:
+            unique = uuid.UUID(bytes=self._random_bytes(16), version=4)
+            self._tell(seat, join_event(request, caller, stamp, str(unique)))
 
     def sync(self, request: SyncGroupRequest, caller: Caller, then: Callable[[SyncReply], None]) -> None:
         error = sync_error(request, caller.api_version, self.settings)
@@ -290,7 +293,8 @@ class GroupCoordinator:
         if seat.timer is not None:
             seat.timer.cancel()
             seat.timer = None
-        self._seats.pop(seat.group.group_id, None)
+        if self._seats.get(seat.group.group_id) is seat:
+            del self._seats[seat.group.group_id]
 
     def _park(self, owner: Owner | None, then: Callable[[ReplyT], None], otherwise: ReplyT) -> Stamp | None:
         """Park a request until its group answers. `otherwise` is the reply if it never will."""
@@ -304,11 +308,15 @@ class GroupCoordinator:
         except LimitExceeded:
             then(otherwise)
             return None
-        return Stamp(ticket, self._clock.monotonic_ms(), str(uuid.UUID(bytes=self._random_bytes(16), version=4)))
+        return Stamp(ticket, self._clock.monotonic_ms())
 
     def _tell(self, seat: _Seat, event: Event) -> None:
         for instruction in seat.group.handle(event):
             self._carry_out(seat, instruction)
+        self._tidy(seat)
+
+    def _tidy(self, seat: _Seat) -> None:
+        """Leave nothing behind of a group that nothing is known of, and a timer for one that waits for something."""
         if seat.group.is_blank and not self._offset_log.holds(seat.group.group_id):
             self._drop(seat)
         elif seat.group.state is not GroupState.DEAD:
@@ -358,10 +366,9 @@ class GroupCoordinator:
     def _forget_lost_topics(self) -> None:
         """A crash may come between a topic's deletion and that of its offsets."""
         for group_id in list(self.offsets.groups()):
-            keys = [
-                key for key in self.offsets.keys_of_group(group_id) if not self._topic_exists(key.topic, key.partition)
-            ]
-            self.forget_offsets(group_id, keys, _ignore)
+            keys = self.offsets.keys_of_group(group_id)
+            lost = [key for key in keys if not self._topic_exists(key.topic, key.partition)]
+            self.forget_offsets(group_id, lost, _ignore)
 
     def _arm_retention(self) -> None:
         due_ms = self._clock.monotonic_ms() + self.settings.offsets_retention_check_interval_ms

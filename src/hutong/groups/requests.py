@@ -35,7 +35,6 @@ class Stamp:
 
     ticket: int
     now_ms: int
-    unique: str = ""  # makes a member id unique
 
 
 def group_id_error(group_id: str, settings: GroupSettings) -> ErrorCode:
@@ -59,15 +58,15 @@ def join_error(request: JoinGroupRequest, settings: GroupSettings) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def join_event(request: JoinGroupRequest, caller: Caller, stamp: Stamp) -> Join:
-    """Before version 1 there is one time-out for both purposes."""
+def join_event(request: JoinGroupRequest, caller: Caller, stamp: Stamp, unique: str) -> Join:
+    """`unique` tells new members of one name apart. Before version 1 there is one time-out for both purposes."""
     timeout_ms = request.rebalance_timeout_ms if caller.api_version >= 1 else request.session_timeout_ms
     named_after = request.group_instance_id or caller.client_id
     return Join(
         ticket=stamp.ticket,
         now_ms=stamp.now_ms,
         member_id=request.member_id,
-        new_member_id=f"{named_after[:_CLIENT_ID_LENGTH_IN_MEMBER_ID_MAX]}-{stamp.unique}",
+        new_member_id=f"{named_after[:_CLIENT_ID_LENGTH_IN_MEMBER_ID_MAX]}-{unique}",
         group_instance_id=request.group_instance_id,
         client_id=caller.client_id,
         client_host=caller.client_host,
