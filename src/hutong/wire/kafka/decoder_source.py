@@ -8,6 +8,8 @@ IndexError, struct.error and UnicodeDecodeError become ProtocolError once, at th
 """
 
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from hutong.foundation.errors import ProtocolError
@@ -34,14 +36,17 @@ NAMESPACE = {
 
 
 def decoder_source(table: type[Any], info: MessageInfo, version: int, function: str) -> Source:
-    """Source of `function(data, position=0) -> message`, which takes all of `data` from `position`."""
+    """Source of `function(data, position=0) -> message`, which takes all of `data` from `position`.
+
+    Where `info.open_ended`, bytes may follow: newer versions of such a message only append.
+    """
     source = Source(NAMESPACE)
     writer = _DecoderWriter(source, version, info.is_flexible(version))
     with source.block(f"def {function}(data, position=0)"):
         with source.block("try"):
             source.line("size = len(data)")
             writer.table(table, "message")
-            with source.block("if position != size"):
+            with source.block(f"if position {'>' if info.open_ended else '!='} size"):
                 source.line(f"reject(f'{info.name} v{version} ends at byte {{position}} of {{size}}')")
             source.line("return message")
         with source.block("except (struct_error, IndexError, UnicodeDecodeError) as error"):
@@ -57,6 +62,7 @@ class _DecoderWriter:
         self._version = version
         self._flexible = flexible
         self._run: list[tuple[str, str]] = []  # struct code, target
+        self._labels: dict[str, str] = {}  # target to what error messages call it
 
     def table(self, table: type[Any], target: str) -> None:
         """Reads one table into a new object bound to `target`, a local name."""
@@ -66,6 +72,8 @@ class _DecoderWriter:
         prefix = f"{target}_" if frozen else f"{target}."
         if not frozen:
             source.line(f"{target} = new({name})")
+        for field in table.__annotations__:
+            self._labels[prefix + field] = f"{table.__name__}.{field}"
         for field, row in layout.absent + [(field, row) for _, field, row in layout.tagged]:
             source.line(f"{prefix}{field} = {self._default(table, field, row)}")
         for field, row in layout.plain:
@@ -76,6 +84,9 @@ class _DecoderWriter:
         if frozen:
             arguments = [f"{field}={prefix}{field}" for field in table.__annotations__]
             source.line(f"{target} = {name}({', '.join(arguments)})")
+
+    def _label(self, target: str) -> str:
+        return self._labels.get(target, "an element")
 
     def _default(self, table: type[Any], field: str, row: Row) -> str:
         if row.default == () and isinstance(row.wire_type, Array):
@@ -120,63 +131,51 @@ class _DecoderWriter:
                 self._source.line(f"{length}, position = finish_uvarint(data, position, {length})")
         return length
 
-    def _null_case(self, length: str, target: str, nullable: bool) -> str:
-        """Writes what null means and returns the head of the block for everything else."""
-        source, null = self._source, "0" if self._flexible else "-1"
+    @contextmanager
+    def _unless_null(self, length: str, target: str, nullable: bool) -> Iterator[None]:
+        """Writes what null and negative lengths mean; inside goes what all others mean."""
+        source = self._source
         if nullable:
-            with source.block(f"if {length} == {null}"):
+            with source.block(f"if {length} == {0 if self._flexible else -1}"):
                 source.line(f"{target} = None")
-            if not self._flexible:
-                with source.block(f"elif {length} < 0"):
-                    source.line(f"reject('negative length in {target}')")
-            return "else"
-        with source.block(f"if {length} {'==' if self._flexible else '<'} 0"):
-            source.line(f"reject('no length in {target}')")
-        return ""
+        if not (nullable and self._flexible):
+            with source.block(f"{'elif' if nullable else 'if'} {length} < {1 if self._flexible else 0}"):
+                source.line(f"reject('{self._label(target)} has no length')")
+        with source.block("else") if nullable else nullcontext():
+            yield
 
     def _bytes(self, wire_type: WireType, target: str, nullable: bool) -> None:
-        source = self._source
-        length = self._length(wire_type)
-        end = f"position + {length} - 1" if self._flexible else f"position + {length}"
-        head = self._null_case(length, target, nullable)
-
-        def read() -> None:
-            source.line(f"end = {end}")
+        source, length = self._source, self._length(wire_type)
+        with self._unless_null(length, target, nullable):
+            source.line(f"end = position + {length}{' - 1' if self._flexible else ''}")
             source.line(f"{target} = {_SLICES[type(wire_type)]}")
             source.line("position = end")
 
-        if head:
-            with source.block(head):
-                read()
-        else:
-            read()
-
     def _array(self, element: WireType, target: str, nullable: bool) -> None:
-        length = self._length(Array(element))
-        head = self._null_case(length, target, nullable)
-        if head:
-            with self._source.block(head):
+        source, length = self._source, self._length(Array(element))
+        smallest = size_min(element, self._version, self._flexible)
+        assert smallest > 0, "elements that take no bytes would make counts unbounded"
+        with self._unless_null(length, target, nullable):
+            if self._flexible:
+                source.line(f"{length} -= 1")
+            with source.block(f"if {length} * {smallest} > size - position"):
+                source.line(f"reject(f'{self._label(target)} cannot hold {{{length}}} elements')")
+            if isinstance(element, Fixed) and element.code in "bhiq":
+                source.line(f"{target} = list(unpack_from(f'>{{{length}}}{element.code}', data, position))")
+                source.line(f"position += {length} * {smallest}")
+            else:
                 self._elements(element, length, target)
-        else:
-            self._elements(element, length, target)
 
     def _elements(self, element: WireType, length: str, target: str) -> None:
-        source, smallest = self._source, size_min(element, self._version, self._flexible)
-        assert smallest > 0, "an element that takes no bytes would make counts unbounded"
-        if self._flexible:
-            source.line(f"{length} -= 1")
-        needed = length if smallest == 1 else f"{length} * {smallest}"
-        with source.block(f"if {needed} > size - position"):
-            source.line(f"reject(f'{{{length}}} elements in {target} do not fit')")
-        if isinstance(element, Fixed) and element.code in "bhiq":
-            source.line(f"{target} = list(unpack_from(f'>{{{length}}}{element.code}', data, position))")
-            source.line(f"position += {needed}")
-            return
+        source = self._source
         items, item = source.fresh("items"), source.fresh("item")
         source.line(f"{target} = {items} = []")
         with source.block(f"for _ in range({length})"):
-            self._value(element, item, nullable=False)
-            self._flush()
+            if isinstance(element, Struct):
+                self.table(element.table, item)
+            else:
+                self._value(element, item, nullable=False)
+                self._flush()
             source.line(f"{items}.append({item})")
 
     def _struct(self, table: type[Any], target: str, nullable: bool) -> None:
@@ -220,7 +219,7 @@ class _DecoderWriter:
                 self._value(row.wire_type, target, row.is_nullable(self._version))
                 self._flush()
                 with source.block(f"if position != {end}"):
-                    source.line(f"reject('{target} has a wrong size')")
+                    source.line(f"reject('{self._label(target)} does not fill its tagged field')")
             branch = "elif"
         with source.block("else"):
             source.line(f"position = {end}")

@@ -119,8 +119,8 @@ def validate_batch_set(
     """Checks the records field of one partition of a Produce request: exactly one sound batch. Returns its header.
 
     Raises Refused as Kafka answers: 87 for what a producer may not send, 10 for a batch that is too large, 2 for one
-    that is damaged, 76 for zstd where `zstd_allowed` is false (Produce before version 7, KIP-110). Timestamps, sequences
-    against earlier batches and keys are for those who know the topic.
+    that is damaged, 76 for zstd where `zstd_allowed` is false (Produce before version 7, KIP-110). Timestamps, keys and
+    sequences against earlier batches are for those who know the topic.
     """
     if not view or len(view) < HEADER_BYTES:
         raise Refused(ErrorCode.INVALID_RECORD, "no whole record batch")

@@ -23,6 +23,8 @@ from typing import Any, TypeAlias, TypeVar, dataclass_transform
 ZERO_UUID = bytes(16)
 """The UUID that stands for "none": 16 zero bytes."""
 
+NOT_AN_API = -1
+
 T = TypeVar("T")
 
 
@@ -106,12 +108,17 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class MessageInfo:
-    """What is true of a message as a whole; `flexible` is None for messages without compact and tagged fields."""
+    """What is true of a message as a whole.
+
+    `api_key` is NOT_AN_API for what travels inside another message; `flexible` is None for messages without compact and
+    tagged fields; bytes may follow an `open_ended` one.
+    """
 
     name: str
     api_key: int
     versions: range
     flexible: Versions | None
+    open_ended: bool = False
 
     def is_flexible(self, version: int) -> bool:
         return self.flexible is not None and version in self.flexible
@@ -202,7 +209,9 @@ def value(table: type[T]) -> type[T]:
 
 
 @dataclass_transform()
-def message(*, api_key: int, versions: str, flexible: str | None = None) -> Callable[[type[T]], type[T]]:
+def message(
+    *, versions: str, api_key: int = NOT_AN_API, flexible: str | None = None, open_ended: bool = False
+) -> Callable[[type[T]], type[T]]:
     """Turns a class whose attributes are rows into a slotted dataclass that the engine can encode and decode."""
     accepted = Versions.parse(versions)
     if accepted.last is None:
@@ -211,7 +220,8 @@ def message(*, api_key: int, versions: str, flexible: str | None = None) -> Call
 
     def decorate(table: type[T]) -> type[T]:
         decorated = _with_rows(table, frozen=False)
-        info = MessageInfo(table.__name__, api_key, span, Versions.parse(flexible) if flexible else None)
+        flexible_versions = Versions.parse(flexible) if flexible else None
+        info = MessageInfo(table.__name__, api_key, span, flexible_versions, open_ended)
         decorated.__message__ = info  # type: ignore[attr-defined]
         return decorated
 
