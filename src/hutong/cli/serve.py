@@ -88,12 +88,12 @@ def _run(settings: Settings, *, as_json: bool) -> None:
 
     import uvloop
 
-    from hutong.server import app
+    from hutong.server.app import ReadyInfo, serve_node
 
     logging.basicConfig(level=settings.node.log_level.upper(), stream=sys.stderr, format=LOG_FORMAT)
 
-    def ready(info: app.ReadyInfo) -> None:
+    def ready(info: ReadyInfo) -> None:
         print(ready_line(info.kafka, os.getpid(), as_json=as_json), flush=True)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(app.serve(settings, ready=ready))
+        runner.run(serve_node(settings, ready=ready))

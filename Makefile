@@ -1,0 +1,50 @@
+# Everything a contributor types. Needs make and Python 3.11 or later; uv is found or fetched into .tools/.
+#
+#   make demo                 real events through the broker, two Spark jobs, tables at the end
+#   make test ARGS="-k wire"  the tests (ARGS goes to pytest)
+#   make lint                 formatting, lint, types, import contracts
+#   make compat               only the tests that drive a node with other people's clients
+#   make bench ARGS="--help"  the benchmarks
+#   make docs                 the documentation as HTML in docs/_build/html
+
+ARGS ?=
+UV := .tools/uv
+# --inexact: another target's packages may stay; --frozen: exactly what uv.lock says.
+SYNC := $(UV) sync --quiet --frozen --inexact --all-extras
+RUN := $(UV) run --quiet --frozen --no-sync
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint compat bench docs sync
+
+help:
+	@sed -n 's/^#   /  /p' Makefile
+
+$(UV):
+	@sh .ci/get-uv $(UV)
+
+sync: $(UV)
+	@$(SYNC)
+
+demo: sync
+	@$(RUN) hutong demo $(ARGS)
+
+test: sync
+	@$(RUN) pytest $(ARGS)
+
+compat: sync
+	@$(RUN) pytest tests/compat -m compat $(ARGS)
+
+lint: sync
+	@$(RUN) ruff format --check .
+	@$(RUN) ruff check .
+	@$(RUN) mypy
+	@$(RUN) lint-imports
+
+bench: sync
+	@$(RUN) python -m bench $(ARGS)
+
+docs: $(UV)
+	@$(SYNC) --group docs
+	@$(RUN) sphinx-build --quiet --fail-on-warning --nitpicky --builder doctest docs docs/_build/doctest
+	@$(RUN) sphinx-build --quiet --fail-on-warning --nitpicky docs docs/_build/html
+	@echo "docs/_build/html/index.html"

@@ -1,0 +1,82 @@
+"""Directives that write what only the code knows: settings, the help of commands, protocol versions.
+
+Knows nothing of the pages: each directive returns the table or the text, the page puts it in its place.
+"""
+
+import contextlib
+import io
+import os
+from typing import Any, ClassVar
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+TERMINAL_COLUMNS = "100"
+
+
+class SettingsTable(SphinxDirective):
+    """Every setting of a node, a table per section."""
+
+    def run(self) -> list[nodes.Node]:
+        from hutong.server.settings import all_settings
+
+        rows: dict[str, list[list[str]]] = {}
+        for setting in all_settings():
+            default = "" if setting.default is None else str(setting.default)
+            default = default.lower() if isinstance(setting.default, bool) else default
+            kafka_name = f"`{setting.facts.kafka_name}`" if setting.facts.kafka_name else ""
+            row = [f"`{setting.key}`", f"`{default}`" if default else "", setting.facts.meaning, kafka_name]
+            rows.setdefault(setting.section, []).append(row)
+        lines: list[str] = []
+        for section, entries in rows.items():
+            lines += ["", f"**`[{section}]`**", "", *_table(["Key", "Default", "Meaning", "Kafka's name"], entries)]
+        return self.parse_text_to_nodes("\n".join(lines))
+
+
+class ApiTable(SphinxDirective):
+    """Every Kafka API that a node speaks, with the versions it accepts."""
+
+    def run(self) -> list[nodes.Node]:
+        from hutong.broker.kafka import HANDLERS
+        from hutong.wire.kafka.registry import APIS
+
+        rows = [
+            [str(api.key), api.name, f"{api.versions.start}-{api.versions.stop - 1}", str(api.flexible_from or "")]
+            for api in sorted(APIS.values(), key=lambda api: api.key)
+            if api.key in HANDLERS
+        ]
+        return self.parse_text_to_nodes("\n".join(_table(["Key", "API", "Versions", "Flexible from"], rows)))
+
+
+class CommandHelp(SphinxDirective):
+    """What `hutong COMMAND --help` prints."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    option_spec: ClassVar[dict[str, Any]] = {}
+
+    def run(self) -> list[nodes.Node]:
+        from hutong.cli.main import run
+
+        # A fixed width and no colour, so that the page does not depend on who builds it.
+        os.environ |= {"COLUMNS": TERMINAL_COLUMNS, "TERMINAL_WIDTH": TERMINAL_COLUMNS, "NO_COLOR": "1"}
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            code = run([*self.arguments[0].split(), "--help"])
+        if code:
+            raise self.error(f"hutong {self.arguments[0]} --help ended with {code}")
+        text = "\n".join(line.rstrip() for line in printed.getvalue().strip("\n").splitlines())
+        return [nodes.literal_block(text, text, language="text")]
+
+
+def _table(heading: list[str], rows: list[list[str]]) -> list[str]:
+    lines = [heading, ["---"] * len(heading), *rows]
+    return [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines]
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_directive("settings-table", SettingsTable)
+    app.add_directive("api-table", ApiTable)
+    app.add_directive("command-help", CommandHelp)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
