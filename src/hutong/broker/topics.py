@@ -31,7 +31,8 @@ LOG_ID_BLOCK: Final = 1_000
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _TOPIC_KEY: Final = b"topic/"
 _LOG_IDS_KEY: Final = b"log-ids"
-INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__hutong_metadata"})
+METADATA_TOPIC: Final = "__hutong_metadata"
+OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 
 class StateLog(Protocol):

@@ -8,6 +8,7 @@ from hutong.broker.broker import BrokerSettings
 from hutong.broker.lifetimes import STATE_GROUPS
 from hutong.groups.settings import GroupSettings
 from hutong.journal.settings import JournalSettings
+from hutong.reactor.limits import ReactorLimits
 from hutong.server.settings import Settings, all_settings
 
 _MINUTE_MS: Final = 60_000
@@ -55,6 +56,20 @@ def broker_settings(settings: Settings) -> BrokerSettings:
         auto_create_topics=settings.topic.auto_create,
         default_partitions=settings.topic.default_partitions,
         fetch_max_bytes=settings.fetch.max_bytes,
+    )
+
+
+def reactor_limits(settings: Settings) -> ReactorLimits:
+    network = settings.network
+    return ReactorLimits(
+        connections_max=network.max_connections,
+        connections_per_ip_max=network.max_connections_per_ip,
+        listen_backlog=network.listen_backlog,
+        frame_bytes_max=network.max_frame_bytes,
+        requests_in_flight_max=network.max_requests_in_flight,
+        unsent_bytes_max=network.max_unsent_bytes,
+        idle_ms_max=network.connections_max_idle_ms,
+        drain_ms_max=settings.node.shutdown_timeout_ms,
     )
 
 

@@ -25,7 +25,7 @@ from hutong.wire.kafka.apis.k00_produce import (
     TopicProduceResponse,
 )
 from hutong.wire.kafka.error_codes import ErrorCode
-from hutong.wire.kafka.records import validate_batch
+from hutong.wire.kafka.records import validate_batch_set
 
 if TYPE_CHECKING:
     from hutong.broker.partition import Partition
@@ -37,7 +37,6 @@ API_KEY = 0
 ACKS_NONE: Final = 0
 ACKS_LEADER: Final = 1
 ACKS_ALL: Final = -1
-_COMPRESSION_ZSTD: Final = 4
 _ZSTD_FROM_VERSION: Final = 7  # KIP-110
 _IDS_FROM_VERSION: Final = 13  # KIP-516
 
@@ -75,10 +74,11 @@ def _append(
 ) -> None:
     partition = _find(context.broker.topics, topic_data, data.index, context.api_version)
     records = data.records
-    if records is None:
-        raise Refused(ErrorCode.INVALID_RECORD, "The request has no record batch for this partition.")
-    header = validate_batch(records, 0, len(records))
-    _check(partition, header, len(records), context)
+    header = validate_batch_set(
+        records, partition.config.max_message_bytes, zstd_allowed=context.api_version >= _ZSTD_FROM_VERSION
+    )
+    assert records is not None, "validate_batch_set refuses null records"
+    _check(partition, header, context)
     if acks == ACKS_ALL:
         if partition.config.min_insync_replicas > 1:
             raise Refused(ErrorCode.NOT_ENOUGH_REPLICAS, "This node is the only replica of the partition.")
@@ -112,19 +112,13 @@ def _find(topics: Topics, topic_data: TopicProduceData, index: int, api_version:
     return partition
 
 
-def _check(partition: Partition, header: BatchHeader, size: int, context: RequestContext) -> None:
-    """What depends on the topic; the batch by itself has been validated."""
+def _check(partition: Partition, header: BatchHeader, context: RequestContext) -> None:
+    """What depends on the topic and the time; the batch by itself has been validated."""
     config = partition.config
-    if size > config.max_message_bytes:
-        raise Refused(
-            ErrorCode.MESSAGE_TOO_LARGE, f"The batch is {size} bytes, max.message.bytes is {config.max_message_bytes}."
-        )
     if header.is_transactional:
         raise Refused(ErrorCode.INVALID_TXN_STATE, "A transactional batch outside a transaction.")
-    if header.compression == _COMPRESSION_ZSTD and context.api_version < _ZSTD_FROM_VERSION:
-        raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7 or later (KIP-110).")
     if not config.log_append_time:
-        ahead_ms = header.max_timestamp - context.broker.clock.wall_ms()
+        ahead_ms = header.max_timestamp_ms - context.broker.clock.wall_ms()
         if ahead_ms > config.timestamp_after_max_ms or -ahead_ms > config.timestamp_before_max_ms:
             raise Refused(ErrorCode.INVALID_TIMESTAMP, "A record's timestamp is outside the range the topic accepts.")
 

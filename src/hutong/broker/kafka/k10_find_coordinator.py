@@ -1,0 +1,46 @@
+"""FindCoordinator (key 10, versions 0-6): where a group or a transaction is coordinated. One node is always itself.
+
+Key types: 0 group, 1 transaction; any other, share groups (KIP-932) included, is answered with INVALID_REQUEST. From
+version 4 many keys are asked for at once (KIP-699).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hutong.broker.context import RequestContext
+from hutong.wire.kafka.apis.k10_find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+API_KEY = 10
+_MANY_KEYS_FROM: Final = 4
+_KEY_TYPES: Final = frozenset({0, 1})
+_NO_NODE: Final = -1
+_NO_PORT: Final = -1
+
+
+def handle(request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
+    if context.api_version >= _MANY_KEYS_FROM:
+        return FindCoordinatorResponse(
+            coordinators=[_find(key, request.key_type, context) for key in request.coordinator_keys]
+        )
+    found = _find(request.key, request.key_type, context)
+    return FindCoordinatorResponse(
+        error_code=found.error_code,
+        error_message=found.error_message,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+def _find(key: str, key_type: int, context: RequestContext) -> Coordinator:
+    if key_type not in _KEY_TYPES:
+        error = ErrorCode.INVALID_REQUEST
+        return Coordinator(key, _NO_NODE, "", _NO_PORT, error, f"Coordinators of type {key_type} are not kept here.")
+    identity = context.broker.identity
+    return Coordinator(key, identity.node_id, identity.host, identity.port)

@@ -1,0 +1,47 @@
+"""JoinGroup (key 11, versions 0-9): become or stay a member, and wait for the others.
+
+Bad input: no or an overlong group id → INVALID_GROUP_ID; a session timeout out of bounds → INVALID_SESSION_TIMEOUT;
+overlong names or metadata → INVALID_REQUEST. All else is the group's decision (`hutong.groups.machine`).
+
+Deviation: more than `members_max` members or `group_metadata_bytes_max` bytes of metadata in a group are refused with
+GROUP_MAX_SIZE_REACHED, where Kafka has no bounds by default.
+"""
+
+from __future__ import annotations
+
+from hutong.broker.context import Later, RequestContext
+from hutong.groups.messages import JoinReply
+from hutong.groups.requests import Caller
+from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+
+API_KEY = 11
+_NULL_PROTOCOL_NAME_FROM = 7
+
+
+def handle(request: JoinGroupRequest, context: RequestContext) -> Later[JoinGroupResponse]:
+    later: Later[JoinGroupResponse] = Later()
+    version = context.api_version
+    context.broker.groups.join(request, caller_of(context), lambda reply: later.complete(_response(reply, version)))
+    return later
+
+
+def caller_of(context: RequestContext) -> Caller:
+    """The host is written as Kafka's tools show it, with a slash before the address."""
+    peer = context.peer
+    return Caller(context.api_version, context.client_id or "", f"/{peer.address}", peer.owner)
+
+
+def _response(reply: JoinReply, api_version: int) -> JoinGroupResponse:
+    protocol_name = reply.protocol_name
+    if protocol_name is None and api_version < _NULL_PROTOCOL_NAME_FROM:
+        protocol_name = ""
+    return JoinGroupResponse(
+        error_code=reply.error,
+        generation_id=reply.generation_id,
+        protocol_type=reply.protocol_type,
+        protocol_name=protocol_name,
+        leader=reply.leader_id,
+        skip_assignment=reply.skip_assignment,
+        member_id=reply.member_id,
+        members=[JoinGroupResponseMember(*member) for member in reply.members],
+    )

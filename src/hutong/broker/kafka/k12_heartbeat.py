@@ -1,0 +1,16 @@
+"""Heartbeat (key 12, versions 0-4): keep a membership alive.
+
+REBALANCE_IN_PROGRESS tells the member to join again, ILLEGAL_GENERATION and UNKNOWN_MEMBER_ID that it has lost its
+place, FENCED_INSTANCE_ID (KIP-345) that another process has taken it.
+"""
+
+from __future__ import annotations
+
+from hutong.broker.context import RequestContext
+from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
+
+API_KEY = 12
+
+
+def handle(request: HeartbeatRequest, context: RequestContext) -> HeartbeatResponse:
+    return HeartbeatResponse(error_code=context.broker.groups.heartbeat(request))

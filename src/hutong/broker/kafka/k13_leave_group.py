@@ -1,0 +1,43 @@
+"""LeaveGroup (key 13, versions 0-5): give up one membership, or from version 3 several (KIP-345).
+
+Before version 3 the one member's error is the response's; from 3 each member has its own. A group that is unknown has
+no such members: each is answered with UNKNOWN_MEMBER_ID.
+"""
+
+from __future__ import annotations
+
+from hutong.broker.context import Later, RequestContext
+from hutong.groups.messages import Leaver, LeaveReply
+from hutong.groups.requests import group_id_error
+from hutong.wire.kafka.apis.k13_leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
+from hutong.wire.kafka.error_codes import ErrorCode
+
+API_KEY = 13
+_MANY_MEMBERS_FROM = 3
+
+
+def handle(request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupResponse | Later[LeaveGroupResponse]:
+    groups = context.broker.groups
+    error = group_id_error(request.group_id, groups.settings)
+    if error is not ErrorCode.NONE:
+        return LeaveGroupResponse(error_code=error)
+    if context.api_version < _MANY_MEMBERS_FROM:
+        leavers = [Leaver(request.member_id)]
+    else:
+        leavers = [Leaver(each.member_id, each.group_instance_id, each.reason or "") for each in request.members]
+    later: Later[LeaveGroupResponse] = Later()
+    groups.leave(
+        request.group_id, leavers, lambda reply: later.complete(_response(leavers, reply, context.api_version))
+    )
+    return later
+
+
+def _response(leavers: list[Leaver], reply: LeaveReply, api_version: int) -> LeaveGroupResponse:
+    if api_version < _MANY_MEMBERS_FROM:
+        return LeaveGroupResponse(error_code=reply.errors[0])
+    return LeaveGroupResponse(
+        members=[
+            MemberResponse(leaver.member_id, leaver.group_instance_id, error)
+            for leaver, error in zip(leavers, reply.errors, strict=True)
+        ]
+    )

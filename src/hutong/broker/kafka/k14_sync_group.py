@@ -1,0 +1,29 @@
+"""SyncGroup (key 14, versions 0-5): the leader hands in the assignment, everyone waits for their share of it.
+
+The answer is given once the assignment is durable. From version 5 the protocol's type and name are mandatory and must
+be the group's, else INCONSISTENT_GROUP_PROTOCOL (KIP-559).
+"""
+
+from __future__ import annotations
+
+from hutong.broker.context import Later, RequestContext
+from hutong.broker.kafka.k11_join_group import caller_of
+from hutong.groups.messages import SyncReply
+from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest, SyncGroupResponse
+
+API_KEY = 14
+
+
+def handle(request: SyncGroupRequest, context: RequestContext) -> Later[SyncGroupResponse]:
+    later: Later[SyncGroupResponse] = Later()
+    context.broker.groups.sync(request, caller_of(context), lambda reply: later.complete(_response(reply)))
+    return later
+
+
+def _response(reply: SyncReply) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        error_code=reply.error,
+        protocol_type=reply.protocol_type,
+        protocol_name=reply.protocol_name,
+        assignment=reply.assignment,
+    )

@@ -1,0 +1,62 @@
+"""DescribeGroups (key 15, versions 0-6): state, protocol and members of groups.
+
+A group that does not exist is described as one in state Dead; from version 6 with GROUP_ID_NOT_FOUND (KIP-1043).
+Metadata and assignments are only shown while the group is stable.
+"""
+
+from __future__ import annotations
+
+from hutong.broker.context import RequestContext
+from hutong.groups.driver import GroupCoordinator
+from hutong.groups.messages import GroupDescription
+from hutong.groups.states import GroupState
+from hutong.wire.kafka.apis.k15_describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+API_KEY = 15
+_NOT_FOUND_FROM = 6
+
+
+def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
+    groups = context.broker.groups
+    return DescribeGroupsResponse(
+        groups=[_describe(group_id, groups, context.api_version) for group_id in request.groups]
+    )
+
+
+def _describe(group_id: str, groups: GroupCoordinator, api_version: int) -> DescribedGroup:
+    if not group_id:
+        return DescribedGroup(error_code=ErrorCode.INVALID_GROUP_ID, group_id=group_id)
+    group = groups.get(group_id)
+    if group is not None:
+        return _found(group.describe())
+    described = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
+    if api_version >= _NOT_FOUND_FROM:
+        described.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+        described.error_message = f"Group {group_id} not found."
+    return described
+
+
+def _found(description: GroupDescription) -> DescribedGroup:
+    return DescribedGroup(
+        group_id=description.group_id,
+        group_state=description.state,
+        protocol_type=description.protocol_type,
+        protocol_data=description.protocol_name,
+        members=[
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata,
+                member_assignment=member.assignment,
+            )
+            for member in description.members
+        ],
+    )

@@ -1,0 +1,32 @@
+"""DeleteGroups (key 42, versions 0-2): forget empty groups with all their offsets (KIP-229).
+
+A group with members is refused with NON_EMPTY_GROUP, one that does not exist with GROUP_ID_NOT_FOUND.
+"""
+
+from __future__ import annotations
+
+from hutong.broker.context import Later, RequestContext
+from hutong.broker.gather import Gather
+from hutong.wire.kafka.apis.k42_delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from hutong.wire.kafka.error_codes import ErrorCode
+
+API_KEY = 42
+
+
+def handle(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse | Later[DeleteGroupsResponse]:
+    gather = Gather(DeleteGroupsResponse())
+    for group_id in dict.fromkeys(request.groups_names):
+        _delete(group_id, gather, context)
+    return gather.returned()
+
+
+def _delete(group_id: str, gather: Gather[DeleteGroupsResponse], context: RequestContext) -> None:
+    result = DeletableGroupResult(group_id)
+    gather.response.results.append(result)
+    gather.expect()
+
+    def deleted(error: ErrorCode) -> None:
+        result.error_code = error
+        gather.settled()
+
+    context.broker.groups.delete(group_id, deleted)

@@ -1,0 +1,228 @@
+"""A node: the only file that knows every room. It builds them, ties them together, and takes them down in order.
+
+Strategy: what a room needs arrives by its constructor, from here. Start: lock the data folder, recover the journals,
+replay the internal topics into the catalogue and the groups, then accept clients: nobody connects to a node that does
+not know its own state. Stop: accept no more, let open requests finish, close the journals with a clean mark.
+
+Decides nothing: each decision is a room's.
+"""
+
+import asyncio
+import dataclasses
+import gc
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from hutong.broker.broker import Broker, NodeIdentity
+from hutong.broker.dispatch import Dispatch
+from hutong.broker.kafka import HANDLERS
+from hutong.broker.lifetimes import DATA_GROUPS, METADATA_GROUP, OFFSETS_GROUP, STATE_GROUPS
+from hutong.broker.log_storage import LogStorage
+from hutong.broker.partition import Partition, Topic
+from hutong.broker.producer_ids import ProducerIds
+from hutong.broker.retention import Retention
+from hutong.broker.state_topic import StateTopic
+from hutong.broker.topic_config import effective
+from hutong.broker.topics import METADATA_TOPIC, OFFSETS_TOPIC, Topics
+from hutong.foundation.clock import Clock, SystemClock
+from hutong.foundation.errors import StorageError
+from hutong.foundation.parking import ParkingLot
+from hutong.foundation.timers import TimerWheel
+from hutong.groups.driver import GroupCoordinator
+from hutong.journal.disk import RealDisk
+from hutong.journal.journal import Journal
+from hutong.reactor.acceptor import Acceptor
+from hutong.reactor.framing import LengthPrefixedFraming
+from hutong.runtime.offload import ThreadOffload
+from hutong.runtime.timers import LoopTimers
+from hutong.server import translate
+from hutong.server.data_dir import DataDir
+from hutong.server.settings import Address, Settings
+
+STATE_LOG_ID: Final = 0  # the one log of each state group; topics' logs are numbered from 1
+_EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})
+_CREATIONS_MAX: Final = 10_000
+_FETCHES_MAX: Final = 100_000
+_PRODUCER_ID_WAITS_MAX: Final = 10_000
+_log = logging.getLogger("hutong.node")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyInfo:
+    """Where a running node can be reached."""
+
+    kafka: Address
+
+
+async def serve_node(settings: Settings, *, ready: Callable[[ReadyInfo], None]) -> None:
+    """Run a node until SIGTERM or SIGINT, then stop it cleanly.
+
+    Calls `ready` once clients are accepted. Raises UsageError where the folder or the address cannot be used, and
+    StorageError where the disk cannot.
+    """
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    node = Node(settings)
+    try:
+        ready(await node.start())
+        await stop.wait()
+    finally:
+        await node.stop()
+
+
+class Node:
+    """One node: `start` once, then `stop` once, also where `start` failed half way."""
+
+    def __init__(self, settings: Settings) -> None:
+        loop = asyncio.get_running_loop()
+        self._settings = settings
+        self._clock: Clock = SystemClock()
+        self._wheel = TimerWheel(self._clock.monotonic_ms())
+        self._timers = LoopTimers(loop, self._wheel, self._clock)
+        self._offload = ThreadOffload(loop, settings.node.worker_threads, "hutong-worker")
+        self._journals: dict[str, Journal] = {}
+        self._data_dir: DataDir | None = None
+        self._acceptor: Acceptor | None = None
+        self._groups: GroupCoordinator | None = None
+        self._retention: Retention | None = None
+
+    async def start(self) -> ReadyInfo:
+        """Recover, replay, accept clients; returns where they connect. Raises UsageError, StorageError."""
+        self._data_dir = DataDir(self._settings.node.data_dir, os.urandom)
+        await self._open_journals(self._data_dir)
+        topics, producer_ids = await self._replay_catalogue()
+        self._groups = await self._replay_groups(topics)
+        self._retention = Retention(
+            topics, self._journals, self._wheel, self._clock, self._settings.log.retention_check_interval_ms
+        )
+        self._retention.start()
+        settings = self._settings
+        broker = Broker(
+            api_keys=tuple(HANDLERS),
+            identity=NodeIdentity(settings.node.id, self._data_dir.cluster_id, "", 0),
+            node_config=translate.node_config(settings),
+            settings=translate.broker_settings(settings),
+            clock=self._clock,
+            topics=topics,
+            producer_ids=producer_ids,
+            groups=self._groups,
+            fetches=ParkingLot("fetches", self._wheel, _FETCHES_MAX),
+        )
+        return await self._listen(broker)
+
+    async def stop(self) -> None:
+        """Let open requests finish, then close everything in the opposite order of start."""
+        if self._acceptor is not None:
+            await self._acceptor.drain()
+        if self._retention is not None:
+            self._retention.stop()
+        if self._groups is not None:
+            self._groups.close()
+        for group, journal in self._journals.items():
+            try:
+                await journal.close()
+            except StorageError as error:
+                _log.error("partition group %s was not closed cleanly: %s", group, error)
+        self._timers.close()
+        self._offload.close()
+        if self._data_dir is not None:
+            self._data_dir.close()
+
+    async def _open_journals(self, data_dir: DataDir) -> None:
+        """Recover every partition group, side by side."""
+        groups = (*STATE_GROUPS, *DATA_GROUPS)
+        opened = await asyncio.gather(
+            *(self._open_journal(data_dir, group) for group in groups), return_exceptions=True
+        )
+        for group, journal in zip(groups, opened, strict=True):
+            if isinstance(journal, Journal):
+                self._journals[group] = journal
+        for journal in opened:
+            if isinstance(journal, BaseException):
+                raise journal
+
+    async def _open_journal(self, data_dir: DataDir, group: str) -> Journal:
+        journal = await Journal.open(
+            data_dir.group_path(group),
+            disk=RealDisk(),
+            offload=self._offload,
+            clock=self._clock,
+            timers=self._wheel,
+            settings=translate.journal_settings(self._settings, group),
+        )
+        for sentence in journal.recovery.sentences():
+            _log.warning("partition group %s: %s", group, sentence)
+        return journal
+
+    async def _replay_catalogue(self) -> tuple[Topics, ProducerIds]:
+        """Topics and producer ids as the catalogue's log has them."""
+        creations: ParkingLot[Topic] = ParkingLot("topic_creations", self._wheel, _CREATIONS_MAX)
+        topics = Topics(self._journals, translate.topic_defaults(self._settings), os.urandom, creations)
+        producer_ids = ProducerIds(ParkingLot("producer_ids", self._wheel, _PRODUCER_ID_WAITS_MAX))
+        state = self._state_topic(METADATA_TOPIC, METADATA_GROUP, topics)
+
+        def apply(key: bytes, value: bytes | None) -> None:
+            topics.replay(key, value)
+            producer_ids.replay(key, value)
+
+        await state.replay(apply)
+        topics.start(state)
+        producer_ids.start(state)
+        return topics, producer_ids
+
+    async def _replay_groups(self, topics: Topics) -> GroupCoordinator:
+        """Consumer groups and their offsets as their log has them; logs of deleted topics go."""
+        state = self._state_topic(OFFSETS_TOPIC, OFFSETS_GROUP, topics)
+        groups = GroupCoordinator(
+            clock=self._clock,
+            timers=self._wheel,
+            state=state,
+            random_bytes=os.urandom,
+            topic_exists=lambda name, index: topics.partition(name, index) is not None,
+            settings=translate.group_settings(self._settings),
+        )
+        await state.replay(groups.replay)
+        for journal, log_id in list(topics.orphaned_logs()):
+            journal.delete_log(log_id)
+        groups.start()
+        return groups
+
+    def _state_topic(self, name: str, group: str, topics: Topics) -> StateTopic:
+        """An internal topic: in the catalogue by construction, with one log in its own partition group."""
+        log = self._journals[group].log(STATE_LOG_ID)
+        config = effective({"cleanup.policy": "compact"}, {})
+        topic = Topic(name, name.encode().ljust(16, b"_")[:16], group, [STATE_LOG_ID], {}, config, is_internal=True)
+        topic.partitions.append(Partition(name, 0, log, config, is_internal=True))
+        topics.add_internal(topic)
+        return StateTopic(name, LogStorage(log), self._clock)
+
+    async def _listen(self, broker: Broker) -> ReadyInfo:
+        """Accept clients; what they are told to connect to is known only once the port is."""
+        listen, advertised = self._settings.kafka.listen, self._settings.kafka.advertised
+        self._acceptor = Acceptor(
+            Dispatch(broker),
+            LengthPrefixedFraming,
+            translate.reactor_limits(self._settings),
+            clock=self._clock,
+            wheel=self._wheel,
+        )
+        port = await self._acceptor.listen(listen.host, listen.port)
+        bound = Address(listen.host, port)
+        shown = advertised or Address(_reachable(listen.host), port)
+        broker.identity = dataclasses.replace(broker.identity, host=shown.host, port=shown.port)
+        # What start-up made lives as long as the node: the collector need not look at it again (design, section 6).
+        gc.collect()
+        gc.freeze()
+        return ReadyInfo(bound)
+
+
+def _reachable(host: str) -> str:
+    """What to tell clients when the node listens on every interface and nothing else was set."""
+    return socket.gethostname() if host in _EVERY_INTERFACE else host
