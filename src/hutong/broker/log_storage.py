@@ -42,10 +42,7 @@ class LogStorage:
         def appended(outcome: Appended | HutongError) -> None:
             then(outcome if isinstance(outcome, HutongError) else None)
 
-        try:
-            self._log.append(memoryview(batch), parse_batch_header(batch), Qos.ALL, appended)
-        except HutongError as error:
-            then(error)
+        self._log.append(memoryview(batch), parse_batch_header(batch), Qos.ALL, appended)
 
     async def read(self, offset: int) -> Sequence[memoryview]:
         found = self._log.read(offset, READ_BYTES)

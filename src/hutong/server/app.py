@@ -30,7 +30,7 @@ from hutong.broker.state_topic import StateTopic
 from hutong.broker.topic_config import effective
 from hutong.broker.topics import METADATA_TOPIC, OFFSETS_TOPIC, Topics
 from hutong.foundation.clock import Clock, SystemClock
-from hutong.foundation.errors import StorageError
+from hutong.foundation.errors import OwnerGone, StorageError, UsageError
 from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
 from hutong.groups.driver import GroupCoordinator
@@ -46,6 +46,7 @@ from hutong.server.settings import Address, Settings
 
 STATE_LOG_ID: Final = 0  # the one log of each state group; topics' logs are numbered from 1
 _EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})
+_EXIT_UNAVAILABLE: Final = 69
 _CREATIONS_MAX: Final = 10_000
 _FETCHES_MAX: Final = 100_000
 _PRODUCER_ID_WAITS_MAX: Final = 10_000
@@ -92,6 +93,7 @@ class Node:
         self._acceptor: Acceptor | None = None
         self._groups: GroupCoordinator | None = None
         self._retention: Retention | None = None
+        self._fetches: ParkingLot[None] = ParkingLot("fetches", self._wheel, _FETCHES_MAX)
 
     async def start(self) -> ReadyInfo:
         """Recover, replay, accept clients; returns where they connect. Raises UsageError, StorageError."""
@@ -113,18 +115,19 @@ class Node:
             topics=topics,
             producer_ids=producer_ids,
             groups=self._groups,
-            fetches=ParkingLot("fetches", self._wheel, _FETCHES_MAX),
+            fetches=self._fetches,
         )
         return await self._listen(broker)
 
     async def stop(self) -> None:
         """Let open requests finish, then close everything in the opposite order of start."""
-        if self._acceptor is not None:
-            await self._acceptor.drain()
         if self._retention is not None:
             self._retention.stop()
+        self._fetches.close(OwnerGone("the node is stopping"))  # those who wait for data are answered without
         if self._groups is not None:
             self._groups.close()
+        if self._acceptor is not None:
+            await self._acceptor.drain()
         for group, journal in self._journals.items():
             try:
                 await journal.close()
@@ -207,13 +210,19 @@ class Node:
         """Accept clients; what they are told to connect to is known only once the port is."""
         listen, advertised = self._settings.kafka.listen, self._settings.kafka.advertised
         self._acceptor = Acceptor(
+            asyncio.get_running_loop(),
             Dispatch(broker),
             LengthPrefixedFraming,
-            translate.reactor_limits(self._settings),
             clock=self._clock,
             wheel=self._wheel,
+            limits=translate.reactor_limits(self._settings),
         )
-        port = await self._acceptor.listen(listen.host, listen.port)
+        try:
+            _, port = await self._acceptor.listen(listen.host, listen.port)
+        except OSError as error:
+            raise UsageError(
+                f"Cannot listen on {listen}: {error.strerror}; choose another address with --kafka.", _EXIT_UNAVAILABLE
+            ) from None
         bound = Address(listen.host, port)
         shown = advertised or Address(_reachable(listen.host), port)
         broker.identity = dataclasses.replace(broker.identity, host=shown.host, port=shown.port)

@@ -169,7 +169,7 @@ class _Fetch:
     def _woken(self, outcome: HutongError | None) -> None:
         for log in self._watched:
             log.unwatch(self._data_arrived)
-        if isinstance(outcome, OwnerGone):
+        if isinstance(outcome, OwnerGone) and self._context.peer.owner.has_ended:
             return  # nobody is left to answer
         answer = self.look().answer(self._context.broker)
         if isinstance(answer, Later):
