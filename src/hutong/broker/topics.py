@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypedDict
 
 from hutong.broker.lifetimes import partition_group_for
 from hutong.broker.partition import Partition, Topic
@@ -33,6 +33,15 @@ _TOPIC_KEY: Final = b"topic/"
 _LOG_IDS_KEY: Final = b"log-ids"
 METADATA_TOPIC: Final = "__hutong_metadata"
 OFFSETS_TOPIC: Final = "__consumer_offsets"
+
+
+class TopicRecord(TypedDict):
+    """One topic as the log has it. `id` is hexadecimal, `partitions` are log ids in index order."""
+
+    id: str
+    group: str
+    partitions: list[int]
+    config: dict[str, str]
 
 
 class StateLog(Protocol):
@@ -144,7 +153,7 @@ class Topics:
     ) -> None:
         """Create a topic; `then` gets it once it is durable. Raises Refused like `check_creation`."""
         checked = self.check_creation(name, partition_count, overrides)
-        record = {
+        record: TopicRecord = {
             "id": self._random_bytes(16).hex(),
             "group": partition_group_for(effective(checked, self.defaults)),
             "partitions": self._take_log_ids(partition_count),
@@ -213,7 +222,12 @@ class Topics:
         log_ids: list[int],
         then: Callable[[HutongError | None], None],
     ) -> None:
-        record = {"id": topic.topic_id.hex(), "group": topic.group, "partitions": log_ids, "config": overrides}
+        record: TopicRecord = {
+            "id": topic.topic_id.hex(),
+            "group": topic.group,
+            "partitions": log_ids,
+            "config": overrides,
+        }
 
         def changed(error: HutongError | None) -> None:
             if error is None and topic.name in self._by_name:
@@ -222,7 +236,7 @@ class Topics:
 
         self._record(topic.name, record, changed)
 
-    def _record(self, name: str, record: dict[str, object], then: Callable[[HutongError | None], None]) -> None:
+    def _record(self, name: str, record: TopicRecord, then: Callable[[HutongError | None], None]) -> None:
         value = json.dumps(record, separators=(",", ":")).encode()
         self._append(_TOPIC_KEY + name.encode(), value, then)
 
@@ -230,7 +244,7 @@ class Topics:
         assert self._state is not None, "the catalogue is changed before it was started"
         self._state.append(key, value, then)
 
-    def _created(self, name: str, record: dict[str, object], error: HutongError | None) -> None:
+    def _created(self, name: str, record: TopicRecord, error: HutongError | None) -> None:
         self._being_created.discard(name)
         if error is not None:
             self._creations.fail_all(name, error)
@@ -246,14 +260,11 @@ class Topics:
             self._append(_LOG_IDS_KEY, str(self._log_ids_end).encode(), lambda _error: None)
         return list(range(first, self._next_log_id))
 
-    def _put(self, name: str, record: Mapping[str, object]) -> Topic:
+    def _put(self, name: str, record: TopicRecord) -> Topic:
         overrides, log_ids, group = record["config"], record["partitions"], record["group"]
-        assert isinstance(overrides, dict)
-        assert isinstance(log_ids, list)
-        assert isinstance(group, str)
         config = effective(overrides, self.defaults)
         topic = self._by_name.get(name)
-        topic_id = bytes.fromhex(str(record["id"]))
+        topic_id = bytes.fromhex(record["id"])
         if topic is None or topic.topic_id != topic_id:
             topic = Topic(name, topic_id, group, [], overrides, config, is_internal=False)
             self._by_name[name] = topic

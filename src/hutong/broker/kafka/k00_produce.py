@@ -60,7 +60,8 @@ def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse 
                 _put(result, refused)
                 gather.settled()
     if request.acks == ACKS_NONE:
-        return _unanswered(gather.response)
+        _close_on_error(gather.response)
+        return None
     return gather.returned()
 
 
@@ -133,7 +134,7 @@ def _put(result: PartitionProduceResponse, outcome: Appended | HutongError) -> N
         result.log_start_offset = outcome.start_offset
 
 
-def _unanswered(response: ProduceResponse) -> None:
+def _close_on_error(response: ProduceResponse) -> None:
     """With acks=0 nothing is answered; a closed connection is the only way to tell the client of an error."""
     for topic in response.responses:
         for result in topic.partition_responses:

@@ -61,7 +61,7 @@ class _Look:
         self.response = FetchResponse()
         self.bytes_found = 0
         self.has_error = False
-        self.cold: list[tuple[PartitionLog, ColdRead, PartitionData]] = []
+        self.cold: list[tuple[PartitionLog, ColdRead[list[memoryview]], PartitionData]] = []
 
     def is_enough(self, min_bytes: int) -> bool:
         return self.has_error or self.bytes_found >= min_bytes

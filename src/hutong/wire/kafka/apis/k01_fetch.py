@@ -6,6 +6,8 @@ by id (KIP-516). Version 15 moves the replica id into a tagged field (KIP-903), 
 leaders (KIP-951), 17 adds the directory id (KIP-853), 18 the high watermark that a follower knows (KIP-1166).
 """
 
+from collections.abc import Sequence
+
 from hutong.wire.buffer import Buffer
 from hutong.wire.kafka.schema import (
     INT32,
@@ -108,7 +110,7 @@ class PartitionData:
     snapshot_id: SnapshotId = nested(SnapshotId, "12+", tag=2)
     aborted_transactions: list[AbortedTransaction] | None = array(AbortedTransaction, nullable="0+")
     preferred_read_replica: int = int32("11+", default=-1)
-    records: list[Buffer] | Buffer | None = record_batches(nullable="0+")
+    records: Sequence[Buffer] | Buffer | None = record_batches(nullable="0+")
 
 
 @struct
