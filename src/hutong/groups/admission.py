@@ -2,15 +2,18 @@
 
 from hutong.groups.messages import Join
 from hutong.groups.roster import Member, Roster
+from hutong.groups.settings import GroupSettings
 from hutong.groups.states import GroupState
 from hutong.wire.kafka.error_codes import ErrorCode
 
 
-def refusal(join: Join, state: GroupState, roster: Roster, protocol_type: str, members_max: int) -> ErrorCode:
+def refusal(join: Join, state: GroupState, roster: Roster, protocol_type: str, settings: GroupSettings) -> ErrorCode:
     """Kafka's reason to turn this join away, or NONE. Kafka's order: room first, then protocols, then identity."""
     if state is GroupState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    if not _has_place(join, roster) and len(roster.members) + len(roster.pending) >= members_max:
+    if not _has_place(join, roster) and len(roster.members) + len(roster.pending) >= settings.members_max:
+        return ErrorCode.GROUP_MAX_SIZE_REACHED
+    if not _fits_record(join, roster, settings.group_metadata_bytes_max):
         return ErrorCode.GROUP_MAX_SIZE_REACHED
     if not _fits_protocols(join, roster, protocol_type):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -35,6 +38,14 @@ def _has_place(join: Join, roster: Roster) -> bool:
     if join.member_id:
         return join.member_id in roster.members or join.member_id in roster.pending
     return join.group_instance_id in roster.static_ids
+
+
+def _fits_record(join: Join, roster: Roster, metadata_bytes_max: int) -> bool:
+    """Whether the group with this member's metadata can still be stored as one record."""
+    member = roster.members.get(join.member_id or roster.static_ids.get(join.group_instance_id or "", ""))
+    others_bytes = roster.footprint_bytes - (member.footprint_bytes if member is not None else 0)
+    own_bytes = sum(len(name) + len(metadata) for name, metadata in join.protocols)
+    return others_bytes + own_bytes <= metadata_bytes_max
 
 
 def _fits_protocols(join: Join, roster: Roster, protocol_type: str) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone
+from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.foundation.parking import Owner, ParkingLot
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.groups.machine import ClassicGroup
@@ -207,7 +207,7 @@ class GroupCoordinator:
         self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int
     ) -> ErrorCode:
         """Whether this caller may commit now; renews the member's lease. Call `commit` in the same turn."""
-        error = group_id_error(group_id, self.settings)
+        error = group_id_error(group_id, self.settings, may_be_empty=True)
         if error is not ErrorCode.NONE:
             return error
         seat = self._seats.get(group_id)
@@ -227,7 +227,7 @@ class GroupCoordinator:
 
     def forget_offsets(self, group_id: str, keys: Iterable[OffsetKey], then: Callable[[ErrorCode], None]) -> None:
         """Delete committed offsets of one group."""
-        self._offset_log.write(group_id, [(key, None) for key in keys], lambda error: then(_code(error)))
+        self._offset_log.forget(group_id, keys, lambda error: then(_code(error)))
 
     def forget_topic(self, topic: str) -> None:
         """A topic was deleted: what was committed for it means nothing any more."""
@@ -252,7 +252,7 @@ class GroupCoordinator:
     def delete(self, group_id: str, then: Callable[[ErrorCode], None]) -> None:
         """Delete an empty group with all its offsets."""
         seat = self._seats.get(group_id)
-        error = group_id_error(group_id, self.settings)
+        error = group_id_error(group_id, self.settings, may_be_empty=True)
         if error is not ErrorCode.NONE:
             then(error)
         elif seat is None:
@@ -278,16 +278,22 @@ class GroupCoordinator:
         return seat
 
     def _end(self, seat: _Seat, keys: Sequence[OffsetKey], then: Callable[[ErrorCode], None]) -> None:
-        """Write the end of a group. It stays if meanwhile somebody joined it or committed to it."""
+        """Write the end of a group: its offsets, then itself. It stays if meanwhile somebody joins or commits."""
+        group = seat.group
+
+        def offsets_forgotten(error: HutongError | None) -> None:
+            if error is None and group.state is GroupState.EMPTY:
+                self._offset_log.forget_group(group.group_id, ended)
+            else:
+                then(_code(error))
 
         def ended(error: HutongError | None) -> None:
-            group = seat.group
             if error is None and group.state is GroupState.EMPTY and not self._offset_log.holds(group.group_id):
                 self._tell(seat, Retire())
                 self._drop(seat)
             then(_code(error))
 
-        self._offset_log.forget_group(seat.group.group_id, keys, ended)
+        self._offset_log.forget(group.group_id, keys, offsets_forgotten)
 
     def _drop(self, seat: _Seat) -> None:
         if seat.timer is not None:
@@ -342,7 +348,8 @@ class GroupCoordinator:
                 self._tell(seat, Persisted(cause, now_ms))
                 return
             _log.error("group %s could not be stored: %s", seat.group.group_id, error)
-            self._tell(seat, PersistFailed(cause, UNAVAILABLE, now_ms))
+            code = ErrorCode.UNKNOWN_SERVER_ERROR if isinstance(error, Refused) else UNAVAILABLE
+            self._tell(seat, PersistFailed(cause, code, now_ms))
 
         key = encode_group_key(GroupKey(seat.group.group_id))
         self._state.append_all([(key, encode_group(StoredGroup(record, since_ms)))], appended)
@@ -397,7 +404,11 @@ def _usage(seat: _Seat) -> Usage:
 
 
 def _code(error: HutongError | None) -> ErrorCode:
-    return ErrorCode.NONE if error is None else UNAVAILABLE
+    if error is None:
+        return ErrorCode.NONE
+    if isinstance(error, Refused):
+        return ErrorCode.INVALID_COMMIT_OFFSET_SIZE  # the log takes no batch of that size: trying again is no use
+    return UNAVAILABLE
 
 
 def _ignore(_code: ErrorCode) -> None:

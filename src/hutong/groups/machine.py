@@ -182,7 +182,7 @@ class ClassicGroup:
     # ---- joining
 
     def _join(self, join: Join) -> None:
-        error = refusal(join, self.state, self.roster, self.protocol_type, self._settings.members_max)
+        error = refusal(join, self.state, self.roster, self.protocol_type, self._settings)
         if error is not ErrorCode.NONE:
             self._answer(join.ticket, JoinReply(error, join.member_id))
         elif join.member_id:
@@ -238,8 +238,6 @@ class ClassicGroup:
         self.roster.set_protocols(member, join.protocols)
         member.session_timeout_ms = join.session_timeout_ms
         member.rebalance_timeout_ms = join.rebalance_timeout_ms
-        member.client_id = join.client_id
-        member.client_host = join.client_host
         member.join_ticket = join.ticket
 
     # ---- static members (KIP-345)
@@ -257,7 +255,7 @@ class ClassicGroup:
         self._let_go(member, ErrorCode.FENCED_INSTANCE_ID)
         before = replace(member)
         self._forget_unsynced(old_member_id)
-        self.roster.rename(member, join.new_member_id)
+        self.roster.rename(member, join.new_member_id, join.client_id, join.client_host)
         self._update(member, join)
         member.is_new = False
         self._leases.renew(member, join.now_ms)
@@ -294,7 +292,7 @@ class ClassicGroup:
         if member is None:
             return
         member.join_ticket = None
-        self.roster.rename(member, cause.old_member_id)
+        self.roster.rename(member, cause.old_member_id, before.client_id, before.client_host)
         self.roster.set_protocols(member, before.protocols)
         member.session_timeout_ms = before.session_timeout_ms
         member.rebalance_timeout_ms = before.rebalance_timeout_ms

@@ -8,7 +8,7 @@ Knows nothing of members or generations: whoever calls has checked that the call
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from hutong.foundation.errors import HutongError
 from hutong.groups.offsets import OffsetStore
@@ -23,6 +23,8 @@ from hutong.groups.records import (
 
 Entry: TypeAlias = tuple[bytes, bytes | None]
 Change: TypeAlias = tuple[OffsetKey, CommittedOffset | None]
+
+_TOMBSTONES_PER_APPEND: Final = 1_000
 
 
 class StatePort(Protocol):
@@ -49,13 +51,22 @@ class OffsetLog:
         """Make these changes of one group durable together, then visible; then call back."""
         self._append(group_id, changes, [_entry(change) for change in changes], then)
 
-    def forget_group(
-        self, group_id: str, keys: Iterable[OffsetKey], then: Callable[[HutongError | None], None]
-    ) -> None:
-        """Write the end of a group: tombstones for these offsets and for its own record."""
-        changes: list[Change] = [(key, None) for key in keys]
-        ending: Entry = (encode_group_key(GroupKey(group_id)), None)
-        self._append(group_id, changes, [*map(_entry, changes), ending], then)
+    def forget(self, group_id: str, keys: Iterable[OffsetKey], then: Callable[[HutongError | None], None]) -> None:
+        """Write tombstones, a bounded number at a time, so that no append is too large for the log."""
+        remaining = list(keys)
+        changes: list[Change] = [(key, None) for key in remaining[:_TOMBSTONES_PER_APPEND]]
+
+        def forgotten(error: HutongError | None) -> None:
+            if error is None and len(remaining) > len(changes):
+                self.forget(group_id, remaining[len(changes) :], then)
+            else:
+                then(error)
+
+        self.write(group_id, changes, forgotten)
+
+    def forget_group(self, group_id: str, then: Callable[[HutongError | None], None]) -> None:
+        """Write the tombstone of the group's own record."""
+        self._append(group_id, (), [(encode_group_key(GroupKey(group_id)), None)], then)
 
     def _append(
         self,

@@ -37,9 +37,9 @@ class Stamp:
     now_ms: int
 
 
-def group_id_error(group_id: str, settings: GroupSettings) -> ErrorCode:
-    """Every group API refuses what could not be stored as a key."""
-    if not group_id or len(group_id.encode()) > settings.name_bytes_max:
+def group_id_error(group_id: str, settings: GroupSettings, *, may_be_empty: bool = False) -> ErrorCode:
+    """What could not be stored as a key is refused. Kafka takes an empty id where there need not be members."""
+    if (not group_id and not may_be_empty) or len(group_id.encode()) > settings.name_bytes_max:
         return ErrorCode.INVALID_GROUP_ID
     return ErrorCode.NONE
 

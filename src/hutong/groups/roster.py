@@ -10,9 +10,12 @@ Knows nothing of states, generations or time; the machine decides what a change 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from hutong.groups.messages import Protocols
 from hutong.wire.kafka.error_codes import ErrorCode
+
+_MEMBER_OVERHEAD_BYTES: Final = 100  # host and numbers
 
 
 @dataclass(slots=True)
@@ -33,6 +36,12 @@ class Member:
     session_deadline_ms: int | None = None  # None while a parked request stands in for heartbeats
 
     @property
+    def footprint_bytes(self) -> int:
+        """What this member takes up in its group's record, and more: most of it is the client's choice."""
+        words = len(self.member_id) + len(self.client_id) + len(self.group_instance_id or "")
+        return _MEMBER_OVERHEAD_BYTES + words + sum(len(name) + len(metadata) for name, metadata in self.protocols)
+
+    @property
     def is_parked_here(self) -> bool:
         """Its waiting request stands in for its heartbeats; not so for a newcomer, whose client may be long gone."""
         return not self.is_new and (self.join_ticket is not None or self.sync_ticket is not None)
@@ -47,19 +56,20 @@ class Member:
 class Roster:
     """Members in order of arrival. There is a leader exactly when there are members."""
 
-    __slots__ = ("_speakers", "leader_id", "members", "pending", "static_ids")
+    __slots__ = ("_speakers", "footprint_bytes", "leader_id", "members", "pending", "static_ids")
 
     def __init__(self) -> None:
         self.members: dict[str, Member] = {}
         self.static_ids: dict[str, str] = {}  # group instance id -> member id
         self.pending: dict[str, int] = {}  # ids handed out but not yet used (KIP-394) -> when they lapse, monotonic ms
         self.leader_id: str | None = None
+        self.footprint_bytes = 0  # the sum of the members' own
         self._speakers: Counter[str] = Counter()  # protocol name -> members that speak it
 
     def add(self, member: Member) -> None:
         self.pending.pop(member.member_id, None)
         self.members[member.member_id] = member
-        self._count(member.protocols, 1)
+        self._count(member, 1)
         if member.group_instance_id is not None:
             self.static_ids[member.group_instance_id] = member.member_id
         if self.leader_id is None:
@@ -67,26 +77,28 @@ class Roster:
 
     def remove(self, member: Member) -> None:
         del self.members[member.member_id]
-        self._count(member.protocols, -1)
+        self._count(member, -1)
         if member.group_instance_id is not None:
             del self.static_ids[member.group_instance_id]
         if self.leader_id == member.member_id:
             self.leader_id = next(iter(self.members), None)
 
-    def rename(self, member: Member, member_id: str) -> None:
-        """Give a static member a new id; it keeps its assignment and its leadership (KIP-345)."""
+    def rename(self, member: Member, member_id: str, client_id: str, client_host: str) -> None:
+        """Give a static member's place to another process; assignment and leadership stay with it (KIP-345)."""
         assert member.group_instance_id is not None
+        self._count(member, -1)
         if self.leader_id == member.member_id:
             self.leader_id = member_id
         del self.members[member.member_id]
-        member.member_id = member_id
+        member.member_id, member.client_id, member.client_host = member_id, client_id, client_host
+        self._count(member, 1)
         self.members[member_id] = member
         self.static_ids[member.group_instance_id] = member_id
 
     def set_protocols(self, member: Member, protocols: Protocols) -> None:
-        self._count(member.protocols, -1)
+        self._count(member, -1)
         member.protocols = protocols
-        self._count(protocols, 1)
+        self._count(member, 1)
 
     def validate(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
         """Whether this id may speak now. Fencing is told apart from being unknown (KIP-345)."""
@@ -143,10 +155,12 @@ class Roster:
         assert all(member_id == member.member_id for member_id, member in self.members.items())
         spoken = Counter(name for m in self.members.values() for name in _names(m.protocols))
         assert spoken == self._speakers
+        assert self.footprint_bytes == sum(member.footprint_bytes for member in self.members.values())
         assert all(m.join_ticket is None or m.sync_ticket is None for m in self.members.values())
 
-    def _count(self, protocols: Protocols, by: int) -> None:
-        for name in _names(protocols):
+    def _count(self, member: Member, by: int) -> None:
+        self.footprint_bytes += by * member.footprint_bytes
+        for name in _names(member.protocols):
             self._speakers[name] += by
             if not self._speakers[name]:
                 del self._speakers[name]

@@ -20,7 +20,9 @@ class GroupSettings:
     members_max: int = 5_000
     name_bytes_max: int = 4_096  # group, instance and protocol names; stored with a 16-bit length
     member_metadata_bytes_max: int = 1024 * 1024
-    assignment_bytes_max: int = 16 * 1024 * 1024
+    # A group is stored as one record: these two together must fit into a batch of the state topic.
+    group_metadata_bytes_max: int = 4 * 1024 * 1024
+    assignment_bytes_max: int = 2 * 1024 * 1024
     offsets_max: int = 1_000_000
     waits_max: int = 50_000
     offset_metadata_bytes_max: int = 4_096

@@ -1,0 +1,105 @@
+"""OffsetCommit (key 8, versions 2-10): remember how far a group has read, with a note of the client's own.
+
+Answered once the offsets are durable. Bad input, per partition: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID (from
+version 10, which names topics by id), OFFSET_METADATA_TOO_LARGE. What the group refuses (ILLEGAL_GENERATION,
+UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS) is the answer for every partition that is otherwise right.
+
+As in Kafka the group id may be empty here, and versions up to 4 may set an expiry of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hutong.broker.context import Later, RequestContext
+from hutong.broker.partition import Topic
+from hutong.groups.offset_log import Change
+from hutong.groups.records import NO_EXPIRY_MS, CommittedOffset, OffsetKey
+from hutong.wire.kafka.apis.k08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+API_KEY = 8
+TOPIC_IDS_FROM: Final = 10
+_NO_RETENTION: Final = -1
+
+
+class _Commit:
+    """One request on its way: the response in the making, and the part of it that the group decides."""
+
+    __slots__ = ("changes", "expires_at_ms", "now_ms", "open_results", "request", "response")
+
+    def __init__(self, request: OffsetCommitRequest, now_ms: int) -> None:
+        self.request = request
+        self.now_ms = now_ms
+        has_expiry = request.retention_time_ms != _NO_RETENTION
+        self.expires_at_ms = now_ms + request.retention_time_ms if has_expiry else NO_EXPIRY_MS
+        self.response = OffsetCommitResponse()
+        self.changes: list[Change] = []
+        self.open_results: list[OffsetCommitResponsePartition] = []
+
+    def settle(self, error: ErrorCode) -> OffsetCommitResponse:
+        for result in self.open_results:
+            result.error_code = error
+        return self.response
+
+
+def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse | Later[OffsetCommitResponse]:
+    commit = _Commit(request, context.broker.clock.wall_ms())
+    for asked in request.topics:
+        _take_topic(asked, commit, context)
+    if not commit.changes:
+        return commit.response
+    groups = context.broker.groups
+    error = groups.commit_error(
+        request.group_id, request.member_id, request.group_instance_id, request.generation_id_or_member_epoch
+    )
+    if error is not ErrorCode.NONE:
+        return commit.settle(error)
+    later: Later[OffsetCommitResponse] = Later()
+    groups.commit(request.group_id, commit.changes, lambda code: later.complete(commit.settle(code)))
+    return later
+
+
+def _take_topic(asked: OffsetCommitRequestTopic, commit: _Commit, context: RequestContext) -> None:
+    topics = context.broker.topics
+    by_id = context.api_version >= TOPIC_IDS_FROM
+    topic = topics.by_id(asked.topic_id) if by_id else topics.get(asked.name)
+    results = []
+    for partition in asked.partitions:
+        error = _partition_error(partition, topic, by_id, context)
+        result = OffsetCommitResponsePartition(partition.partition_index, error)
+        results.append(result)
+        if topic is not None and error is ErrorCode.NONE:
+            commit.open_results.append(result)
+            commit.changes.append(_change(partition, topic, commit))
+    commit.response.topics.append(OffsetCommitResponseTopic(asked.name, asked.topic_id, results))
+
+
+def _partition_error(
+    partition: OffsetCommitRequestPartition, topic: Topic | None, by_id: bool, context: RequestContext
+) -> ErrorCode:
+    if topic is None and by_id:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    if topic is None or topic.partition(partition.partition_index) is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if len(partition.committed_metadata or "") > context.broker.groups.settings.offset_metadata_bytes_max:
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE
+    return ErrorCode.NONE
+
+
+def _change(partition: OffsetCommitRequestPartition, topic: Topic, commit: _Commit) -> Change:
+    committed = CommittedOffset(
+        offset=partition.committed_offset,
+        leader_epoch=partition.committed_leader_epoch,
+        metadata=partition.committed_metadata or "",
+        committed_at_ms=commit.now_ms,
+        expires_at_ms=commit.expires_at_ms,
+    )
+    return OffsetKey(commit.request.group_id, topic.name, partition.partition_index), committed

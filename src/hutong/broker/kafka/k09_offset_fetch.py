@@ -1,0 +1,98 @@
+"""OffsetFetch (key 9, versions 1-10): how far groups have read.
+
+An offset of -1 with empty metadata says that nothing is committed. Null for the topics asks for all of them (version 2
+on), from version 8 many groups are asked for at once (KIP-709), version 10 names topics by id and answers unknown ones
+with UNKNOWN_TOPIC_ID. There are no transactions to wait for, so `require_stable` (KIP-447) is always satisfied.
+
+As in Kafka the group id may be empty here, and a group that does not exist has committed nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hutong.broker.context import RequestContext
+from hutong.groups.records import CommittedOffset
+from hutong.wire.kafka.apis.k09_offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+API_KEY = 9
+_MANY_GROUPS_FROM: Final = 8
+_TOPIC_IDS_FROM: Final = 10
+_NOTHING: Final = CommittedOffset(-1, -1, "", -1)
+
+
+def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
+    if context.api_version >= _MANY_GROUPS_FROM:
+        return OffsetFetchResponse(groups=[_group(asked, context) for asked in request.groups])
+    group_id, store = request.group_id, context.broker.groups.offsets
+    if request.topics is None:
+        wanted = [(name, list(partitions)) for name, partitions in store.of_group(group_id).items()]
+    else:
+        wanted = [(topic.name, topic.partition_indexes) for topic in request.topics]
+    return OffsetFetchResponse(topics=[_topic(group_id, name, indexes, context) for name, indexes in wanted])
+
+
+def _topic(group_id: str, name: str, indexes: list[int], context: RequestContext) -> OffsetFetchResponseTopic:
+    store = context.broker.groups.offsets
+    partitions = []
+    for index in indexes:
+        found = store.get(group_id, name, index) or _NOTHING
+        partitions.append(OffsetFetchResponsePartition(index, found.offset, found.leader_epoch, found.metadata))
+    return OffsetFetchResponseTopic(name, partitions)
+
+
+def _group(asked: OffsetFetchRequestGroup, context: RequestContext) -> OffsetFetchResponseGroup:
+    if asked.topics is None:
+        topics = _everything(asked.group_id, context)
+    else:
+        topics = [_asked_topic(asked.group_id, topic, context) for topic in asked.topics]
+    return OffsetFetchResponseGroup(asked.group_id, topics)
+
+
+def _everything(group_id: str, context: RequestContext) -> list[OffsetFetchResponseTopics]:
+    """Whatever the group has committed. By id, only topics that still exist can be named."""
+    answers = []
+    for name, partitions in context.broker.groups.offsets.of_group(group_id).items():
+        answer = OffsetFetchResponseTopics(name=name)
+        if context.api_version >= _TOPIC_IDS_FROM:
+            topic = context.broker.topics.get(name)
+            if topic is None:
+                continue
+            answer.topic_id = topic.topic_id
+        answer.partitions = [_partition(index, committed) for index, committed in partitions.items()]
+        answers.append(answer)
+    return answers
+
+
+def _asked_topic(group_id: str, asked: OffsetFetchRequestTopics, context: RequestContext) -> OffsetFetchResponseTopics:
+    name = asked.name
+    answer = OffsetFetchResponseTopics(name, asked.topic_id)
+    if context.api_version >= _TOPIC_IDS_FROM:
+        topic = context.broker.topics.by_id(asked.topic_id)
+        if topic is None:
+            error = ErrorCode.UNKNOWN_TOPIC_ID
+            answer.partitions = [_partition(index, _NOTHING, error) for index in asked.partition_indexes]
+            return answer
+        name = topic.name
+    store = context.broker.groups.offsets
+    answer.partitions = [
+        _partition(index, store.get(group_id, name, index) or _NOTHING) for index in asked.partition_indexes
+    ]
+    return answer
+
+
+def _partition(
+    index: int, committed: CommittedOffset, error: ErrorCode = ErrorCode.NONE
+) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(index, committed.offset, committed.leader_epoch, committed.metadata, error)

@@ -1,0 +1,73 @@
+"""OffsetDelete (key 47, version 0): forget committed offsets of single partitions (KIP-496).
+
+Refused for the whole request: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, and NON_EMPTY_GROUP where members are of another
+kind than consumers. Refused per partition: UNKNOWN_TOPIC_OR_PARTITION, and GROUP_SUBSCRIBED_TO_TOPIC for topics that
+members are reading; a subscription that cannot be understood counts as one to every topic.
+"""
+
+from __future__ import annotations
+
+from hutong.broker.context import Later, RequestContext
+from hutong.groups.machine import ClassicGroup
+from hutong.groups.records import OffsetKey
+from hutong.groups.requests import group_id_error
+from hutong.groups.states import GroupState
+from hutong.groups.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from hutong.wire.kafka.apis.k47_offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+API_KEY = 47
+
+
+def handle(request: OffsetDeleteRequest, context: RequestContext) -> OffsetDeleteResponse | Later[OffsetDeleteResponse]:
+    groups = context.broker.groups
+    group = groups.get(request.group_id)
+    error = _group_error(request.group_id, group, context)
+    if group is None or error is not ErrorCode.NONE:
+        return OffsetDeleteResponse(error_code=error)
+    response = OffsetDeleteResponse()
+    open_results: dict[OffsetKey, OffsetDeleteResponsePartition] = {}
+    for topic in request.topics:
+        answer = OffsetDeleteResponseTopic(topic.name)
+        response.topics.append(answer)
+        topic_error = _topic_error(topic.name, group)
+        for index in dict.fromkeys(partition.partition_index for partition in topic.partitions):
+            exists = context.broker.topics.partition(topic.name, index) is not None
+            result = OffsetDeleteResponsePartition(
+                index, topic_error if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            )
+            answer.partitions.append(result)
+            if exists and topic_error is ErrorCode.NONE:
+                open_results[OffsetKey(request.group_id, topic.name, index)] = result
+    later: Later[OffsetDeleteResponse] = Later()
+
+    def forgotten(code: ErrorCode) -> None:
+        for result in open_results.values():
+            result.error_code = code
+        later.complete(response)
+
+    groups.forget_offsets(request.group_id, open_results, forgotten)
+    return later
+
+
+def _group_error(group_id: str, group: ClassicGroup | None, context: RequestContext) -> ErrorCode:
+    error = group_id_error(group_id, context.broker.groups.settings)
+    if error is not ErrorCode.NONE:
+        return error
+    if group is None:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return ErrorCode.NON_EMPTY_GROUP
+    return ErrorCode.NONE
+
+
+def _topic_error(topic: str, group: ClassicGroup) -> ErrorCode:
+    subscribed = subscribed_topics(group.subscriptions())
+    if subscribed is None or topic in subscribed:
+        return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+    return ErrorCode.NONE
