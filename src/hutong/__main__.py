@@ -1,0 +1,5 @@
+"""`python -m hutong` is the command `hutong`."""
+
+from hutong.cli.main import main
+
+main()

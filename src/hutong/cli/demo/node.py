@@ -1,0 +1,94 @@
+"""A node of the demo's own: `hutong serve` as a process of its own, so that it is measured and stopped like any other.
+
+Strategy: the ready line on its standard output is the event to wait for; its log goes to a file beside its data.
+
+Knows nothing of what is sent to it.
+"""
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from hutong.foundation.errors import UsageError
+
+START_TIMEOUT_SECONDS = 30.0
+STOP_TIMEOUT_SECONDS = 20.0
+EXIT_UNAVAILABLE = 69
+
+
+@dataclass(slots=True)
+class DemoNode:
+    """A running node: `bootstrap` is where clients connect."""
+
+    process: "subprocess.Popen[bytes]"
+    bootstrap: str
+    started_in_seconds: float
+    log: Path
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def memory_bytes(self) -> int:
+        """Resident memory now."""
+        import psutil
+
+        return int(psutil.Process(self.pid).memory_info().rss)
+
+    def stop(self) -> int:
+        """SIGTERM, then wait; returns the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(STOP_TIMEOUT_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
+
+
+def start_node(data_dir: Path, address: str) -> DemoNode:
+    """Start a node below `data_dir` and wait until it accepts clients. Raises UsageError with its last words if not."""
+    data_dir.mkdir(parents=True, exist_ok=True)
+    log = data_dir / "node.log"
+    started = time.perf_counter()
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "hutong",
+                "serve",
+                "--data-dir",
+                str(data_dir / "node"),
+                "--kafka",
+                address,
+                "--json",
+            ],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for the demo, which then stops its node
+            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        )
+    line = _first_line(process)
+    if not line:
+        process.kill()
+        process.wait()
+        words = log.read_text(errors="replace").strip().splitlines()
+        raise UsageError(f"The node did not start: {words[-1] if words else 'it said nothing'}.", EXIT_UNAVAILABLE)
+    return DemoNode(process, json.loads(line)["kafka"], time.perf_counter() - started, log)
+
+
+def _first_line(process: "subprocess.Popen[bytes]") -> bytes:
+    assert process.stdout is not None
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        if not selector.select(START_TIMEOUT_SECONDS):
+            return b""
+    return process.stdout.readline()
