@@ -1,0 +1,164 @@
+"""Every command that talks to a broker, against one: what it prints, and what it is told when something is missing."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.node import Node
+
+from hutong.cli import main
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    with Node(tmp_path_factory.mktemp("node")) as running:
+        yield running
+
+
+class Hutong:
+    """Runs command lines against the node and keeps what they printed."""
+
+    def __init__(self, bootstrap: str, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+        self.bootstrap = bootstrap
+        self.captured = capsysbinary
+        self.err = ""
+
+    def __call__(self, *words: str, code: int = 0) -> str:
+        """The standard output of `hutong words...`, which must end with `code`."""
+        ended = main.run([*words, "--bootstrap", self.bootstrap])
+        printed = self.captured.readouterr()
+        self.err = printed.err.decode()
+        assert ended == code, self.err
+        return printed.out.decode()
+
+    def rows(self, *words: str) -> list[Any]:
+        return [json.loads(line) for line in self(*words, "--json").splitlines()]
+
+
+@pytest.fixture
+def hutong(node: Node, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Hutong:
+    monkeypatch.setenv("COLUMNS", "120")
+    return Hutong(node.address, capsysbinary)
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Path:
+    """Twelve lines `kN:vN`."""
+    path = tmp_path / "lines"
+    path.write_text("".join(f"k{number}:v{number}\n" for number in range(12)))
+    return path
+
+
+def test_a_topic_from_creation_to_deletion(hutong: Hutong, lines: Path) -> None:
+    hutong("topic", "create", "life", "--partitions", "2", "-c", "retention.ms=3600000")
+    hutong("topic", "create", "life", code=73)
+    assert "--if-absent" in hutong.err
+    hutong("topic", "create", "life", "--if-absent")
+    hutong("produce", "life", str(lines))
+    assert {"topic": "life", "partitions": 2, "records": 12} in hutong.rows("topic", "list")
+    (described,) = hutong.rows("topic", "describe", "life")
+    assert [row["partition"] for row in described["partitions"]] == [0, 1]
+    assert sum(row["end_offset"] for row in described["partitions"]) == 12
+    assert {"config": "retention.ms", "value": "3600000", "default": False} in described["configs"]
+    assert "Topic life" in hutong("topic", "describe", "life")
+    hutong("topic", "delete", "life", "--yes")
+    hutong("topic", "describe", "life", code=66)
+    assert "There is no topic life" in hutong.err
+
+
+def test_altering_a_topic(hutong: Hutong) -> None:
+    hutong("topic", "create", "altered", "-c", "retention.ms=1000")
+    hutong("topic", "alter", "altered", "-c", "retention.ms=2000", "--partitions", "3")
+    (described,) = hutong.rows("topic", "describe", "altered")
+    assert len(described["partitions"]) == 3
+    assert {"config": "retention.ms", "value": "2000", "default": False} in described["configs"]
+    hutong("topic", "alter", "altered", "--unset", "retention.ms")
+    (described,) = hutong.rows("topic", "describe", "altered")
+    assert {"config": "retention.ms", "value": "604800000", "default": True} in described["configs"]
+
+
+def test_wrong_topics_are_refused_with_the_brokers_words(hutong: Hutong) -> None:
+    hutong("topic", "create", "a b", code=76)
+    assert "The broker refused the topic a b" in hutong.err
+    hutong("topic", "create", "bad-setting", "-c", "retention.msx=1", code=76)
+    assert "retention.msx" in hutong.err
+    hutong("topic", "delete", "nowhere", "--yes", code=66)
+    hutong("consume", "nowhere", code=66)
+    hutong("consume", "nowhere", "--group", "g", code=66)
+    hutong("topic", "describe", "nowhere", code=66)
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_what_is_produced_is_what_is_consumed(hutong: Hutong, lines: Path, compression: str) -> None:
+    topic = f"round-{compression}"
+    report = hutong.rows(
+        "produce", topic, str(lines), "-k", ":", "-H", "trace=1", "--compression", compression, "--acks", "1"
+    )
+    assert report[0]["records"] == 12
+    assert report[0]["bytes"] == len("k0v0") * 10 + len("k10v10") * 2
+    assert hutong("consume", topic, "-k", ":") == lines.read_text()
+    records = hutong.rows("consume", topic, "--max", "1")
+    assert [record["headers"] for record in records] == [[["trace", "1"]]]
+    assert (records[0]["partition"], records[0]["offset"], records[0]["key"], records[0]["value"]) == (0, 0, "k0", "v0")
+
+
+@pytest.mark.parametrize(
+    ("position", "expected"), [("beginning", 12), ("end", 0), ("9", 3), ("-2", 2), ("-100", 12), ("2015-05-17", 12)]
+)
+def test_reading_from_a_position(hutong: Hutong, lines: Path, position: str, expected: int) -> None:
+    topic = f"from{position}"
+    hutong("produce", topic, str(lines))
+    assert len(hutong.rows("consume", topic, f"--from={position}")) == expected
+
+
+def test_a_partition_of_its_own(hutong: Hutong, lines: Path) -> None:
+    hutong("topic", "create", "parts", "-p", "3")
+    hutong("produce", "parts", str(lines), "--partition", "2")
+    assert len(hutong.rows("consume", "parts", "--partition", "2")) == 12
+    assert hutong.rows("consume", "parts", "--partition", "1") == []
+    hutong("consume", "parts", "--partition", "3", code=66)
+    hutong("produce", "parts", str(lines), "--partition", "3", code=66)
+    assert "0 of" in hutong.err
+
+
+def test_tail_follows_from_the_last_records(hutong: Hutong, lines: Path) -> None:
+    hutong("produce", "tailed", str(lines), "-k", ":", "-H", "h=\x1b[31m")
+    shown = hutong("tail", "tailed", "--from=-3", "--max", "3")
+    assert [line.split()[1:] for line in shown.splitlines()] == [
+        [f"0:{number}", f"k{number}", "h=\\x1b[31m", f"v{number}"] for number in (9, 10, 11)
+    ]
+
+
+def test_a_group_continues_where_it_stopped(hutong: Hutong, lines: Path) -> None:
+    hutong("produce", "grouped", str(lines))
+    first = hutong("consume", "grouped", "--group", "readers", "--max", "5").splitlines()
+    (described,) = hutong.rows("group", "describe", "readers")
+    assert described["offsets"] == [
+        {"topic": "grouped", "partition": 0, "committed": 5, "end": 12, "lag": 7, "member": None}
+    ]
+    assert "lag 7" in hutong("group", "describe", "readers")
+    rest = hutong("consume", "grouped", "--group", "readers").splitlines()
+    assert first + rest == lines.read_text().splitlines()
+    assert {"group": "readers", "state": "empty"} in hutong.rows("group", "list")
+
+
+def test_a_reset_is_shown_first_and_done_only_when_told(hutong: Hutong, lines: Path) -> None:
+    hutong("produce", "resets", str(lines))
+    hutong("consume", "resets", "--group", "resetting")
+    expected = [{"topic": "resets", "partition": 0, "from": 12, "to": 8, "lag": 4}]
+    assert hutong.rows("group", "reset", "resetting", "--topic", "resets", "--to=-4") == expected
+    assert "Nothing was changed" in hutong.err
+    assert hutong.rows("group", "describe", "resetting")[0]["offsets"][0]["committed"] == 12
+    assert hutong.rows("group", "reset", "resetting", "--topic", "resets", "--to=-4", "--execute") == expected
+    assert hutong("consume", "resets", "--group", "resetting").split() == lines.read_text().split()[-4:]
+
+
+def test_a_deleted_group_is_gone(hutong: Hutong, lines: Path) -> None:
+    hutong("produce", "deleting", str(lines))
+    hutong("consume", "deleting", "--group", "doomed")
+    hutong("group", "delete", "doomed", "--yes")
+    hutong("group", "describe", "doomed", code=66)
+    assert "There is no group doomed" in hutong.err
+    hutong("group", "delete", "doomed", "--yes", code=66)
