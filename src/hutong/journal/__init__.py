@@ -1,0 +1,1 @@
+"""Journal: the durable heart. Knows bytes, positions and offsets; no protocol, no topics, no network."""

@@ -1,0 +1,192 @@
+"""Keeps the next start short: checkpoints, and the last touches to closed segments.
+
+Strategy: a checkpoint is due when enough was flushed since the last one, when a segment was closed, or when some time
+has passed with anything new. The state is taken at the end of the stream, between two chunks, and written once all of
+that stream is flushed: a checkpoint never speaks of what a crash could still take. On the way closed segments are cut
+to their exact size and their indexes written.
+
+A checkpoint that fails costs only a longer start, so the journal goes on; what happened is kept in `last_error`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import HutongError
+from hutong.foundation.timers import Timer, TimerWheel
+from hutong.journal.checkpoint import CHECKPOINT_NAME, Checkpoint, LogState, encode_checkpoint
+from hutong.journal.disk import Disk, DiskFile, replace_file
+from hutong.journal.index import SegmentIndex, encode_index
+from hutong.journal.jobs import Jobs
+from hutong.journal.progress import Progress
+from hutong.journal.qos import Qos
+from hutong.journal.segments import Segment, Segments
+from hutong.journal.settings import JournalSettings
+from hutong.journal.writer import Appended, Writer
+
+if TYPE_CHECKING:
+    from hutong.journal.log import PartitionLog
+
+
+@dataclass(frozen=True, slots=True)
+class _Closed:
+    """A segment that gets no more chunks, and its complete index."""
+
+    segment: Segment
+    index: SegmentIndex
+    end_position: int
+
+
+def _write(disk: Disk, sizes: list[tuple[DiskFile, int]], files: list[tuple[Path, bytes]]) -> None:
+    """Cut files to their sizes, then replace others, in that order. Blocks. Raises StorageError."""
+    for file, size in sizes:
+        file.truncate(size)
+        file.flush()
+    for path, content in files:
+        replace_file(disk, path, content)
+
+
+class Checkpointer:
+    """Writes one journal's checkpoints. Figures: checkpoints_total, last_position."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        jobs: Jobs,
+        clock: Clock,
+        timers: TimerWheel,
+        settings: JournalSettings,
+        segments: Segments,
+        progress: Progress,
+        writer: Writer,
+        logs: "Mapping[int, PartitionLog]",
+        position: int,
+    ) -> None:
+        self.last_error: HutongError | None = None
+        self.checkpoints_total = 0
+        self.last_position = position
+        self._disk = disk
+        self._jobs = jobs
+        self._clock = clock
+        self._timers = timers
+        self._settings = settings
+        self._segments = segments
+        self._progress = progress
+        self._writer = writer
+        self._logs = logs
+        self._unfinished: list[_Closed] = []  # since the last checkpoint, oldest first
+        self._is_running = False
+        self._timer: Timer | None = None
+
+    def segment_closed(self, segment: Segment) -> None:
+        """The segment will get no more chunks; its index is complete."""
+        assert segment.index is not None
+        assert segment.end_position is not None
+        self._unfinished.append(_Closed(segment, segment.index, segment.end_position))
+
+    def flushed(self) -> None:
+        """The flushed position advanced: a checkpoint may be due."""
+        flushed_position = self._progress.flushed_position
+        is_closed = bool(self._unfinished) and self._unfinished[0].end_position <= flushed_position
+        behind = flushed_position - self.last_position
+        if (is_closed or behind >= self._settings.checkpoint_interval_bytes) and self.last_error is None:
+            self.begin()
+        elif behind > 0 and self._timer is None:
+            deadline_ms = self._clock.monotonic_ms() + self._settings.checkpoint_interval_ms
+            self._timer = self._timers.add(deadline_ms, self._interval_passed)
+
+    def begin(self) -> None:
+        """Write a checkpoint, unless one is on its way."""
+        if not self._is_running:
+            self.write(is_clean=False, then=lambda _error: None)
+
+    def write(self, is_clean: bool, then: Callable[[HutongError | None], None]) -> None:
+        """Write a checkpoint of the stream as it stands; `then` gets the error if it fails."""
+        self._is_running = True
+        self._writer.seal()
+        position = self._writer.position
+        content = encode_checkpoint(self._state(position, is_clean))
+        active = self._segments.active
+        files = []
+        if active is not None and position > active.base_position:
+            files.append((active.index_path, encode_index(self._segments.active_index, position)))
+        files.append((self._segments.directory / CHECKPOINT_NAME, content))
+
+        def flushed(outcome: Appended | HutongError) -> None:
+            if isinstance(outcome, HutongError):
+                self._ended(position, [], outcome, then)
+            else:
+                self._submit(position, files, is_clean, then)
+
+        if self._progress.flushed_position >= position:
+            flushed(Appended(0, 0, 0))
+        else:
+            self._progress.park(Qos.PERSISTENCE, position, flushed, Appended(0, 0, 0))
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _state(self, position: int, is_clean: bool) -> Checkpoint:
+        logs = {
+            partition_id: LogState(
+                log.start_offset, log.end_offset, list(log.producers.states()) if log.producers is not None else []
+            )
+            for partition_id, log in self._logs.items()
+        }
+        return Checkpoint(position, self._writer.leader_epoch, is_clean, logs)
+
+    def _submit(
+        self,
+        position: int,
+        files: list[tuple[Path, bytes]],
+        is_clean: bool,
+        then: Callable[[HutongError | None], None],
+    ) -> None:
+        closed = [entry for entry in self._unfinished if entry.end_position <= position and not entry.segment.is_doomed]
+        self._unfinished = [entry for entry in self._unfinished if entry.end_position > position]
+        sizes: list[tuple[DiskFile, int]] = []
+        indexes: list[tuple[Path, bytes]] = []
+        for entry in closed:
+            segment = entry.segment
+            assert segment.file is not None, "what is flushed has a file"
+            sizes.append((segment.file, entry.end_position - segment.base_position))
+            indexes.append((segment.index_path, encode_index(entry.index, entry.end_position)))
+            self._segments.begin_reading(segment)
+        active = self._segments.active
+        if is_clean and active is not None and active.file is not None:
+            sizes.append((active.file, position - active.base_position))
+        self._jobs.submit(
+            lambda: _write(self._disk, sizes, indexes + files),
+            lambda outcome: self._ended(position, closed, outcome, then),
+        )
+
+    def _ended(
+        self,
+        position: int,
+        closed: list[_Closed],
+        outcome: BaseException | None,
+        then: Callable[[HutongError | None], None],
+    ) -> None:
+        self._is_running = False
+        for entry in closed:
+            self._segments.end_reading(entry.segment, None, None)
+        if isinstance(outcome, HutongError):
+            self.last_error = outcome  # the timer tries again
+            self._unfinished = closed + self._unfinished
+        elif outcome is not None:
+            raise outcome
+        else:
+            self.last_error = None
+            self.checkpoints_total += 1
+            self.last_position = position
+        then(outcome)
+
+    def _interval_passed(self) -> None:
+        self._timer = None
+        self.last_error = None
+        if self._progress.flushed_position > self.last_position:
+            self.begin()

@@ -1,0 +1,227 @@
+"""The disk port: all that the journal asks of a file system, and the real one.
+
+Strategy: positional, blocking calls without hidden state, each either done whole or raising an error of the storage
+family; who may block calls them. Errors keep the one distinction that matters: space can come back (DiskFull), a
+failed flush can not (FlushFailed: the kernel may have marked the pages clean, Rebello et al., ATC '20), anything else
+is a StorageError. The tests' simulated disk (`hutong.testing.disk`) keeps the same contract and the same test suite.
+
+Knows nothing of journals. Linux is assumed where it is faster, not for correctness.
+"""
+
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Protocol
+
+from hutong.foundation.errors import DiskFull, FlushFailed, StorageError
+from hutong.wire.buffer import Buffer
+
+IOV_MAX: Final = 1024  # buffers in one pwritev, by POSIX and Linux
+_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NOWAIT: Final[int | None] = getattr(os, "RWF_NOWAIT", None)
+
+
+class DiskFile(Protocol):
+    """An open file. Positions count from its beginning."""
+
+    def write(self, buffers: Sequence[Buffer], position: int) -> None:
+        """Write all buffers back to back from `position` on. Raises DiskFull, StorageError."""
+        ...
+
+    def read(self, count: int, position: int) -> Buffer:
+        """Up to `count` bytes; fewer only at the end of the file. Raises StorageError."""
+        ...
+
+    def read_cached(self, count: int, position: int) -> Buffer | None:
+        """Exactly `count` bytes if memory holds them all, else None: never waits for the device."""
+        ...
+
+    def flush(self) -> None:
+        """Make what was written durable. Raises FlushFailed, after which nothing written before can be trusted."""
+        ...
+
+    def preallocate(self, position: int, count: int) -> None:
+        """Reserve space, which reads as zeros. Raises DiskFull, StorageError."""
+        ...
+
+    def truncate(self, size: int) -> None: ...
+
+    def size(self) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class Disk(Protocol):
+    """A file system. Names become durable with `sync_directory`, contents with `DiskFile.flush`."""
+
+    def open(self, path: Path) -> DiskFile:
+        """Open an existing file to read and write. Raises StorageError."""
+        ...
+
+    def create(self, path: Path) -> DiskFile:
+        """Make an empty file, in place of any other of that name. Raises DiskFull, StorageError."""
+        ...
+
+    def rename(self, source: Path, target: Path) -> None: ...
+
+    def unlink(self, path: Path) -> None:
+        """Remove a name; none of that name is fine."""
+        ...
+
+    def list(self, directory: Path) -> list[str]:
+        """File names in order; an absent directory has none."""
+        ...
+
+    def make_directory(self, path: Path) -> None: ...
+
+    def sync_directory(self, path: Path) -> None: ...
+
+    def free_bytes(self, path: Path) -> int: ...
+
+
+def replace_file(disk: Disk, path: Path, content: Buffer) -> None:
+    """Put `content` in the place of `path`; a crash leaves either the old or the new one. Raises StorageError."""
+    temporary = path.with_name(path.name + ".tmp")
+    file = disk.create(temporary)
+    try:
+        file.write([content], 0)
+        file.flush()
+    finally:
+        file.close()
+    disk.rename(temporary, path)
+    disk.sync_directory(path.parent)
+
+
+def read_file(disk: Disk, path: Path) -> Buffer | None:
+    """The whole content, or None if there is no such file. Raises StorageError."""
+    if path.name not in disk.list(path.parent):
+        return None
+    file = disk.open(path)
+    try:
+        return file.read(file.size(), 0)
+    finally:
+        file.close()
+
+
+@contextmanager
+def _translated(action: str, path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        sentence = f"cannot {action} {path}: {error.strerror}"
+        raise (DiskFull if error.errno in _NO_SPACE else StorageError)(sentence) from error
+
+
+class RealFile:
+    """A file of the operating system."""
+
+    __slots__ = ("_descriptor", "_path")
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        self._descriptor = descriptor
+        self._path = path
+
+    def write(self, buffers: Sequence[Buffer], position: int) -> None:
+        with _translated("write", self._path):
+            for start in range(0, len(buffers), IOV_MAX):
+                position = self._write_some(buffers[start : start + IOV_MAX], position)
+
+    def _write_some(self, buffers: Sequence[Buffer], position: int) -> int:
+        written = os.pwritev(self._descriptor, buffers, position)
+        for buffer in buffers:
+            if written >= len(buffer):
+                written -= len(buffer)
+            else:  # a short write: the rest of this buffer and all after it, one by one
+                rest = memoryview(buffer)[written:]
+                written = 0
+                while rest:
+                    count = os.pwrite(self._descriptor, rest, position + len(buffer) - len(rest))
+                    rest = rest[count:]
+            position += len(buffer)
+        return position
+
+    def read(self, count: int, position: int) -> Buffer:
+        with _translated("read", self._path):
+            content = os.pread(self._descriptor, count, position)
+            while 0 < len(content) < count:
+                more = os.pread(self._descriptor, count - len(content), position + len(content))
+                if not more:
+                    break
+                content += more
+            return content
+
+    def read_cached(self, count: int, position: int) -> Buffer | None:
+        if _NOWAIT is None:
+            return None
+        content = bytearray(count)
+        try:
+            got = os.preadv(self._descriptor, [content], position, _NOWAIT)
+        except OSError:  # EAGAIN where the device is needed, EOPNOTSUPP where the file system cannot tell
+            return None
+        return content if got == count else None
+
+    def flush(self) -> None:
+        try:
+            os.fdatasync(self._descriptor)
+        except OSError as error:
+            raise FlushFailed(f"cannot flush {self._path}: {error.strerror}") from error
+
+    def preallocate(self, position: int, count: int) -> None:
+        with _translated("reserve space in", self._path):
+            os.posix_fallocate(self._descriptor, position, count)
+
+    def truncate(self, size: int) -> None:
+        with _translated("truncate", self._path):
+            os.ftruncate(self._descriptor, size)
+
+    def size(self) -> int:
+        with _translated("examine", self._path):
+            return os.fstat(self._descriptor).st_size
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+class RealDisk:
+    """The file system of this machine."""
+
+    def open(self, path: Path) -> DiskFile:
+        with _translated("open", path):
+            return RealFile(os.open(path, os.O_RDWR | os.O_CLOEXEC), path)
+
+    def create(self, path: Path) -> DiskFile:
+        with _translated("create", path):
+            return RealFile(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640), path)
+
+    def rename(self, source: Path, target: Path) -> None:
+        with _translated("rename", source):
+            os.rename(source, target)
+
+    def unlink(self, path: Path) -> None:
+        with _translated("remove", path):
+            path.unlink(missing_ok=True)
+
+    def list(self, directory: Path) -> list[str]:
+        with _translated("list", directory):
+            return sorted(os.listdir(directory)) if directory.is_dir() else []
+
+    def make_directory(self, path: Path) -> None:
+        with _translated("create", path):
+            path.mkdir(parents=True, exist_ok=True)
+
+    def sync_directory(self, path: Path) -> None:
+        with _translated("open", path):
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            raise FlushFailed(f"cannot flush {path}: {error.strerror}") from error
+        finally:
+            os.close(descriptor)
+
+    def free_bytes(self, path: Path) -> int:
+        with _translated("examine", path):
+            status = os.statvfs(path)
+            return status.f_bavail * status.f_frsize

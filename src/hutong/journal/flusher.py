@@ -1,0 +1,243 @@
+"""The flusher: one write and one flush for everything that was sealed meanwhile (group commit).
+
+Strategy: at most one flush is in flight. It takes all that the cache holds beyond the flushed position, lets a worker
+write and flush it, and on the loop lets positions advance; what was sealed meanwhile is the next one's. The slower the
+disk, the more each flush carries, without a timer.
+
+A failed flush ends the journal: the kernel may have marked the pages clean, so no later success could be believed
+(Rebello et al., ATC '20). A full disk does not: the bytes are still in the cache and are written whole once there is
+space; until then appends are refused and those in flight are told so, their outcome being unknown to the client, as
+with any retriable storage error.
+
+Decides nothing about offsets. The file work is in `FlushStep`, which runs on a worker and touches only its segment.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import DiskFull, HutongError, Refused, StorageError
+from hutong.foundation.regions import RegionCache
+from hutong.foundation.timers import Timer, TimerWheel
+from hutong.journal.disk import Disk, DiskFile
+from hutong.journal.progress import Progress
+from hutong.journal.segments import PREPARED_NAME, Segment, Segments
+from hutong.journal.settings import JournalSettings
+from hutong.journal.writer import Writer
+from hutong.runtime.offload import Offload
+
+KAFKA_STORAGE_ERROR: Final = 56
+_PREPARE_FROM: Final = 0.5  # of the active segment: from here on the next one's file is made ready
+
+
+class FlushStep:
+    """What one flush writes to one segment. Done again from the start after a full disk, with the same result."""
+
+    def __init__(
+        self, segment: Segment, views: list[memoryview], position: int, size: int, prepared: DiskFile | None
+    ) -> None:
+        self._segment = segment
+        self._views = views
+        self._position = position - segment.base_position
+        self._size = size
+        self._prepared = prepared
+
+    def execute(self, disk: Disk, settings: JournalSettings) -> None:
+        """Write and flush. Blocks. Raises DiskFull, FlushFailed, StorageError."""
+        views, self._views = self._views, []  # held no longer than the work: a view pins its region
+        file = self._segment.file or self._make_file(disk, settings)
+        end = self._position + self._size
+        if end > self._segment.allocated_bytes:
+            self._reserve(file, end, settings)
+        file.write(views, self._position)
+        file.flush()
+
+    def _make_file(self, disk: Disk, settings: JournalSettings) -> DiskFile:
+        path = self._segment.path
+        if self._prepared is not None:
+            disk.rename(path.with_name(PREPARED_NAME), path)
+            file = self._prepared
+            self._segment.allocated_bytes = prepared_bytes(settings)
+        else:
+            file = disk.create(path)
+            self._segment.allocated_bytes = 0
+        disk.sync_directory(path.parent)
+        self._segment.file = file
+        return file
+
+    def _reserve(self, file: DiskFile, needed: int, settings: JournalSettings) -> None:
+        """Reserve a step ahead, or at least what is needed now."""
+        allocated = self._segment.allocated_bytes
+        ahead = max(needed, min(allocated + settings.preallocate_bytes, settings.segment_bytes))
+        for end in (ahead, needed):
+            try:
+                file.preallocate(allocated, end - allocated)
+            except DiskFull:
+                if end == needed:
+                    raise
+            else:
+                self._segment.allocated_bytes = end
+                return
+
+
+def prepared_bytes(settings: JournalSettings) -> int:
+    return min(settings.preallocate_bytes, settings.segment_bytes)
+
+
+def prepare_file(disk: Disk, directory: Path, settings: JournalSettings) -> DiskFile:
+    """A reserved and flushed file for a segment whose position is not known yet. Blocks. Raises StorageError."""
+    file = disk.create(directory / PREPARED_NAME)
+    file.preallocate(0, prepared_bytes(settings))
+    file.flush()
+    return file
+
+
+class Flusher:
+    """Drives the flushed position of one journal. Figures: flushes_total, flushed_bytes_total."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        offload: Offload,
+        clock: Clock,
+        timers: TimerWheel,
+        settings: JournalSettings,
+        cache: RegionCache,
+        segments: Segments,
+        progress: Progress,
+        writer: Writer,
+    ) -> None:
+        self.failure: StorageError | None = None
+        self.is_disk_full = False
+        self.on_flushed: list[Callable[[], None]] = []
+        self.on_failure: list[Callable[[StorageError], None]] = []
+        self.flushes_total = 0
+        self.flushed_bytes_total = 0
+        self._disk = disk
+        self._offload = offload
+        self._clock = clock
+        self._timers = timers
+        self._settings = settings
+        self._cache = cache
+        self._segments = segments
+        self._progress = progress
+        self._writer = writer
+        self._is_flushing = False
+        self._is_preparing = False
+        self._prepared: DiskFile | None = None
+        self._retry: Timer | None = None
+        self._disk_full_refusal: Refused | None = None
+        writer.on_sealed = self.wake
+
+    def wake(self) -> None:
+        """There may be something to flush."""
+        if not self._is_flushing and not self._cannot_flush and self._progress.flushed_position < self._writer.position:
+            self._start()
+
+    def retry_now(self) -> None:
+        """Try a full disk again without waiting for the timer."""
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        if self.is_disk_full and not self._is_flushing and self.failure is None:
+            self._start()
+
+    def stop(self) -> None:
+        """No more retries. What is in flight ends by itself."""
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+
+    def take_prepared(self) -> DiskFile | None:
+        prepared, self._prepared = self._prepared, None
+        return prepared
+
+    @property
+    def _cannot_flush(self) -> bool:
+        return self.failure is not None or self.is_disk_full
+
+    def _start(self) -> None:
+        start, end = self._progress.flushed_position, self._writer.position
+        steps = self._plan(start, end)
+        disk, settings = self._disk, self._settings
+
+        def work() -> None:
+            for step in steps:
+                step.execute(disk, settings)
+
+        self._is_flushing = True
+        self._offload.submit(work, lambda outcome: self._ended(end, outcome))
+
+    def _plan(self, start: int, end: int) -> list[FlushStep]:
+        steps = []
+        for segment in self._segments.between(start, end):
+            first = max(start, segment.base_position)
+            last = end if segment.end_position is None else min(end, segment.end_position)
+            views = self._cache.view(first, last)
+            assert views is not None, "what is not flushed is always in the cache"
+            prepared = self.take_prepared() if segment.file is None else None
+            steps.append(FlushStep(segment, views, first, last - first, prepared))
+        return steps
+
+    def _ended(self, end: int, outcome: object) -> None:
+        self._is_flushing = False
+        if isinstance(outcome, DiskFull):
+            self._disk_is_full(outcome)
+        elif isinstance(outcome, StorageError):
+            self.fail(outcome)
+        elif isinstance(outcome, BaseException):
+            raise outcome
+        else:
+            self._advance(end)
+
+    def _advance(self, end: int) -> None:
+        self.flushes_total += 1
+        self.flushed_bytes_total += end - self._progress.flushed_position
+        if self.is_disk_full:
+            self.is_disk_full = False
+            self._writer.accept(self._disk_full_refusal)
+        self._progress.flushed_position = end
+        self._cache.flushed(end)
+        self.wake()  # the disk works on while what was waiting is told
+        self._progress.advance(end, end)  # one node is its own majority: flushed is committed
+        self._writer.flushed()
+        self._prepare()
+        for listener in self.on_flushed:
+            listener()
+
+    def fail(self, error: StorageError) -> None:
+        """The journal can promise nothing more: refuse, and tell everyone who waits. Reads go on."""
+        self.failure = error
+        self._writer.refuse(Refused(KAFKA_STORAGE_ERROR, f"The partition group has failed: {error}"))
+        self._progress.fail(error)
+        for listener in self.on_failure:
+            listener(error)
+
+    def _disk_is_full(self, error: HutongError) -> None:
+        refusal = Refused(KAFKA_STORAGE_ERROR, f"No space is left: {error}")
+        self._writer.accept(self._disk_full_refusal)
+        self._writer.refuse(refusal)
+        self.is_disk_full, self._disk_full_refusal = True, refusal
+        deadline_ms = self._clock.monotonic_ms() + self._settings.disk_full_retry_ms
+        self._retry = self._timers.add(deadline_ms, self.retry_now)
+        self._progress.fail(refusal)
+
+    def _prepare(self) -> None:
+        """Make the next segment's file ready while the active one still has room."""
+        active = self._segments.active
+        if active is None or self._prepared is not None or self._is_preparing:
+            return
+        if self._progress.flushed_position - active.base_position < _PREPARE_FROM * self._settings.segment_bytes:
+            return
+        self._is_preparing = True
+        disk, directory, settings = self._disk, self._segments.directory, self._settings
+        self._offload.submit(lambda: prepare_file(disk, directory, settings), self._is_prepared)
+
+    def _is_prepared(self, outcome: DiskFile | BaseException) -> None:
+        self._is_preparing = False
+        if isinstance(outcome, StorageError):
+            return  # only an advance on later work, which will meet the same fault where it matters
+        if isinstance(outcome, BaseException):
+            raise outcome
+        self._prepared = outcome

@@ -1,0 +1,223 @@
+"""The index of one segment: where each partition's batches lie.
+
+Strategy: sparse. Runs of one partition that follow each other are merged into an *extent* until it holds enough data or
+spans enough of the journal; inside an extent a reader walks the chunk headers from the first to the last. So memory is
+bounded by the bytes indexed, whatever the size of the batches. An index can always be rebuilt from its segment, hence a
+damaged or missing file is never an error, only work.
+
+    file     header: magic, version, CRC-32C of the summary, CRC-32C of the extents, base position, end position, count
+    summary  per partition: id, extent count, first offset, end offset, bytes, max timestamp
+    extents  per partition: base offsets, first chunk positions, last chunk positions, max timestamps (8 bytes each)
+
+The summary can be read without the extents: that is what a start needs of a closed segment. Header and summary are
+big-endian, extents little-endian (they are loaded as arrays).
+"""
+
+import struct
+import sys
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from hutong.foundation.errors import CorruptData
+from hutong.wire.buffer import Buffer
+
+MAGIC: Final = b"HtIx"
+VERSION: Final = 1
+HEADER: Final = struct.Struct(">4sIIIQQI")
+SUMMARY: Final = struct.Struct(">IIqqqq")
+EXTENT_BYTES: Final = 32
+NO_TIMESTAMP: Final = -1
+
+
+class Summary(NamedTuple):
+    """What one segment holds of one partition."""
+
+    partition_id: int
+    extent_count: int
+    first_offset: int
+    end_offset: int
+    bytes: int
+    max_timestamp_ms: int
+
+
+class Extent(NamedTuple):
+    """Consecutive runs of one partition: from the chunk at `first_position` to the one at `last_position`."""
+
+    base_offset: int
+    first_position: int
+    last_position: int
+    max_timestamp_ms: int
+
+
+class Extents:
+    """One partition's extents in one segment, offsets and positions rising."""
+
+    __slots__ = (
+        "_open_bytes",
+        "base_offsets",
+        "bytes",
+        "end_offset",
+        "first_positions",
+        "last_positions",
+        "max_timestamps",
+    )
+
+    def __init__(self) -> None:
+        self.base_offsets = array("q")
+        self.first_positions = array("q")
+        self.last_positions = array("q")
+        self.max_timestamps = array("q")
+        self.end_offset = 0
+        self.bytes = 0
+        self._open_bytes = 0  # of the last extent
+
+    def __len__(self) -> int:
+        return len(self.base_offsets)
+
+    def __getitem__(self, number: int) -> Extent:
+        return Extent(
+            self.base_offsets[number],
+            self.first_positions[number],
+            self.last_positions[number],
+            self.max_timestamps[number],
+        )
+
+    @property
+    def max_timestamp_ms(self) -> int:
+        return max(self.max_timestamps, default=NO_TIMESTAMP)
+
+    def number_for(self, offset: int) -> int:
+        """The number of the extent that holds `offset`; the first one if the offset lies before all."""
+        return max(0, bisect_right(self.base_offsets, offset) - 1)
+
+    def summary(self, partition_id: int) -> Summary:
+        first_offset = self.base_offsets[0]
+        return Summary(partition_id, len(self), first_offset, self.end_offset, self.bytes, self.max_timestamp_ms)
+
+    def restart(self) -> None:
+        """Let the next run begin a new extent: after a load the size of the last one is not known."""
+        self._open_bytes = sys.maxsize
+
+
+class SegmentIndex:
+    """The extents of every partition in the segment that begins at `base_position`."""
+
+    __slots__ = ("_distance_bytes", "_interval_bytes", "base_position", "extents")
+
+    def __init__(self, base_position: int, interval_bytes: int, distance_bytes: int) -> None:
+        self.base_position = base_position
+        self.extents: dict[int, Extents] = {}
+        self._interval_bytes = interval_bytes
+        self._distance_bytes = distance_bytes
+
+    def add(
+        self, partition_id: int, base_offset: int, end_offset: int, chunk_position: int, size: int, timestamp_ms: int
+    ) -> None:
+        """Note a run of `size` bytes in the chunk at `chunk_position`."""
+        extents = self.extents.get(partition_id)
+        if extents is None:
+            extents = self.extents[partition_id] = Extents()
+        extents.end_offset = end_offset
+        extents.bytes += size
+        if (
+            extents._open_bytes + size <= self._interval_bytes
+            and extents.base_offsets
+            and chunk_position - extents.first_positions[-1] <= self._distance_bytes
+        ):
+            extents._open_bytes += size
+            extents.last_positions[-1] = chunk_position
+            if timestamp_ms > extents.max_timestamps[-1]:
+                extents.max_timestamps[-1] = timestamp_ms
+            return
+        extents._open_bytes = size
+        extents.base_offsets.append(base_offset)
+        extents.first_positions.append(chunk_position)
+        extents.last_positions.append(chunk_position)
+        extents.max_timestamps.append(timestamp_ms)
+
+    def summaries(self) -> list[Summary]:
+        return [extents.summary(partition_id) for partition_id, extents in self.extents.items()]
+
+
+def encode_index(index: SegmentIndex, end_position: int) -> bytes:
+    """The file content of an index that covers its segment up to `end_position`."""
+    summary = b"".join(SUMMARY.pack(*entry) for entry in index.summaries())
+    columns = b"".join(_column(column) for extents in index.extents.values() for column in _columns(extents))
+    header = HEADER.pack(
+        MAGIC, VERSION, crc32c(summary), crc32c(columns), index.base_position, end_position, len(index.extents)
+    )
+    return header + summary + columns
+
+
+def summary_bytes_at(header: Buffer) -> int:
+    """How many bytes the header and the summary have together. Raises CorruptData."""
+    _, _, _, _, _, count = _parse_header(header)
+    return HEADER.size + count * SUMMARY.size
+
+
+def parse_summary(content: Buffer) -> tuple[int, list[Summary]]:
+    """The end position and the summaries of an index file. Raises CorruptData."""
+    summary_crc, _, _, end_position, count, _ = _expect_summary(content)
+    summary = memoryview(content)[HEADER.size : HEADER.size + count * SUMMARY.size]
+    if crc32c(summary) != summary_crc:
+        raise CorruptData("the summary of the index fails its check")
+    return end_position, [Summary(*entry) for entry in SUMMARY.iter_unpack(summary)]
+
+
+def parse_index(content: Buffer, interval_bytes: int, distance_bytes: int) -> tuple[int, SegmentIndex]:
+    """The end position and the index in a whole index file. Raises CorruptData."""
+    end_position, summaries = parse_summary(content)
+    _, extents_crc, base_position, _, _, _ = _expect_summary(content)
+    columns = memoryview(content)[HEADER.size + len(summaries) * SUMMARY.size :]
+    if len(columns) != EXTENT_BYTES * sum(entry.extent_count for entry in summaries):
+        raise CorruptData("the index has not the size that its summary says")
+    if crc32c(columns) != extents_crc:
+        raise CorruptData("the extents of the index fail their check")
+    index = SegmentIndex(base_position, interval_bytes, distance_bytes)
+    at = 0
+    for entry in summaries:
+        extents = index.extents[entry.partition_id] = Extents()
+        extents.end_offset, extents.bytes = entry.end_offset, entry.bytes
+        extents.restart()
+        width = entry.extent_count * 8
+        for column in _columns(extents):
+            column.frombytes(columns[at : at + width])
+            if sys.byteorder == "big":
+                column.byteswap()
+            at += width
+    return end_position, index
+
+
+def _parse_header(header: Buffer) -> tuple[int, int, int, int, int, int]:
+    if len(header) < HEADER.size:
+        raise CorruptData("the index is shorter than its header")
+    magic, version, summary_crc, extents_crc, base_position, end_position, count = HEADER.unpack_from(header)
+    if magic != MAGIC or version != VERSION or count > (2**31 - 1) // SUMMARY.size:
+        raise CorruptData("the header of the index is damaged")
+    return summary_crc, extents_crc, base_position, end_position, version, count
+
+
+def _expect_summary(content: Buffer) -> tuple[int, int, int, int, int, int]:
+    summary_crc, extents_crc, base_position, end_position, _, count = _parse_header(content)
+    end = HEADER.size + count * SUMMARY.size
+    if len(content) < end:
+        raise CorruptData("the index is shorter than its summary")
+    return summary_crc, extents_crc, base_position, end_position, count, end
+
+
+def _columns(extents: Extents) -> Iterator["array[int]"]:
+    yield extents.base_offsets
+    yield extents.first_positions
+    yield extents.last_positions
+    yield extents.max_timestamps
+
+
+def _column(values: "array[int]") -> bytes:
+    if sys.byteorder == "big":
+        values = values[:]
+        values.byteswap()
+    return values.tobytes()

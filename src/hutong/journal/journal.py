@@ -1,0 +1,255 @@
+"""The journal of one partition group: the parts put together, and the doors that concern all logs at once.
+
+Strategy: opening recovers on a worker, then everything runs on the loop of the caller; blocking work goes through
+`Jobs`. One writer, one flusher, one reader, one checkpointer; logs are views on them.
+
+Decides nothing itself. It says nothing either: `report` and `on_failure` are for whoever keeps the node's log.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import HutongError, OwnerGone, StorageError
+from hutong.foundation.regions import RegionCache
+from hutong.foundation.timers import TimerWheel
+from hutong.journal import chunk
+from hutong.journal.checkpointer import Checkpointer
+from hutong.journal.disk import Disk
+from hutong.journal.flusher import Flusher
+from hutong.journal.jobs import Jobs
+from hutong.journal.log import PartitionLog, Stores
+from hutong.journal.progress import Progress
+from hutong.journal.qos import Qos
+from hutong.journal.reader import Reader
+from hutong.journal.recovery import Recovered, recover
+from hutong.journal.retention import RetentionPolicy, is_dead, retained_from
+from hutong.journal.segments import Segment, Segments
+from hutong.journal.settings import JournalSettings
+from hutong.journal.writer import Appended, Writer
+from hutong.runtime.offload import Offload, run
+
+_DEFAULT_SETTINGS: Final = JournalSettings()
+
+
+class Journal:
+    """An open journal. Made by `open`; ended by `close`, or by `abort` as if the power had gone."""
+
+    def __init__(
+        self,
+        recovered: Recovered,
+        directory: Path,
+        disk: Disk,
+        offload: Offload,
+        clock: Clock,
+        timers: TimerWheel,
+        settings: JournalSettings,
+        call_soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self.report = recovered.report
+        self.directory = directory
+        self._disk = disk
+        self._clock = clock
+        self._jobs = Jobs(offload)
+        self._segments = Segments(directory, settings)
+        for segment in recovered.segments:
+            self._segments.add(segment)
+        position = recovered.position
+        self._cache = RegionCache(settings.region_bytes, settings.hot_bytes_max, start_position=position)
+        self._progress = Progress(position, settings.acknowledgements_max)
+        self.writer = Writer(
+            settings, clock, call_soon, self._cache, self._segments, self._progress, recovered.leader_epoch
+        )
+        self.flusher = Flusher(
+            disk, self._jobs, clock, timers, settings, self._cache, self._segments, self._progress, self.writer
+        )
+        self.reader = Reader(disk, self._jobs, self._segments, settings)
+        self._stores = Stores(settings, self.writer, self._cache, self._segments, self._progress, self.reader)
+        self._logs: dict[int, PartitionLog] = {}
+        for partition_id, found in recovered.logs.items():
+            log = PartitionLog(partition_id, self._stores, found.start_offset, found.end_offset, found.spans)
+            log.producers = found.producers if len(found.producers) else None
+            self._logs[partition_id] = log
+        self.checkpointer = Checkpointer(
+            disk, self._jobs, clock, timers, settings, self._segments, self._progress, self.writer, self._logs, position
+        )
+        self._segments.on_closed = self.checkpointer.segment_closed
+        self.flusher.on_flushed.append(self.checkpointer.flushed)
+
+    @classmethod
+    async def open(
+        cls,
+        directory: Path,
+        *,
+        disk: Disk,
+        offload: Offload,
+        clock: Clock,
+        timers: TimerWheel,
+        settings: JournalSettings = _DEFAULT_SETTINGS,
+        call_soon: Callable[[Callable[[], None]], object] | None = None,
+    ) -> "Journal":
+        """Recover what lies in `directory`, created if absent, and go on from there. Raises StorageError.
+
+        One journal per directory at a time: whoever owns the data folder sees to that. `call_soon` runs a callback at
+        the end of the loop's turn (the running loop's by default).
+        """
+        recovered = await run(offload, lambda: recover(disk, directory, settings))
+        soon = call_soon or asyncio.get_running_loop().call_soon
+        journal = cls(recovered, directory, disk, offload, clock, timers, settings, soon)
+        if recovered.report.repairs or recovered.report.scanned_bytes:
+            journal.checkpointer.begin()
+        return journal
+
+    # -- logs
+
+    def log(self, partition_id: int) -> PartitionLog:
+        """The log with that id, unique in the journal; an empty one on first use."""
+        log = self._logs.get(partition_id)
+        if log is None:
+            log = self._logs[partition_id] = PartitionLog(partition_id, self._stores, 0, 0)
+        return log
+
+    def log_ids(self) -> list[int]:
+        """The ids of all logs, also those found on disk that nobody has asked for."""
+        return list(self._logs)
+
+    def delete_log(self, partition_id: int) -> None:
+        """Forget a log. Its bytes go with their segments; an id must not be used again while any are left."""
+        log = self._logs.pop(partition_id, None)
+        if log is not None:
+            log.is_deleted = True
+            self.writer.state(chunk.DELETED, partition_id, log.end_offset)
+
+    def enforce_retention(self, policies: Mapping[int, RetentionPolicy]) -> None:
+        """Let the logs go on from where their policies keep them, and remove the segments that are dead whole."""
+        now_ms = self._clock.wall_ms()
+        for partition_id, policy in policies.items():
+            log = self._logs.get(partition_id)
+            if log is not None and len(log.spans):
+                log.delete_before(retained_from(log.spans, log.start_offset, log.high_watermark, policy, now_ms))
+        self._remove_dead_segments()
+
+    # -- state
+
+    @property
+    def failure(self) -> StorageError | None:
+        """Why this journal has failed for good, None while it works."""
+        return self.flusher.failure
+
+    @property
+    def is_disk_full(self) -> bool:
+        return self.flusher.is_disk_full
+
+    @property
+    def is_congested(self) -> bool:
+        """Too much is unflushed: whoever brings more should be made to wait."""
+        return self.writer.is_congested
+
+    @property
+    def position(self) -> int:
+        return self.writer.position
+
+    @property
+    def flushed_position(self) -> int:
+        return self._progress.flushed_position
+
+    def watch_congestion(self, callback: Callable[[bool], None]) -> None:
+        """Call back with True when the journal becomes congested and with False when that is over."""
+        self.writer.congestion_watchers.append(callback)
+
+    def on_failure(self, callback: Callable[[StorageError], None]) -> None:
+        """Call back once if the journal fails for good."""
+        self.flusher.on_failure.append(callback)
+
+    def check_invariants(self) -> None:
+        assert self._progress.flushed_position <= self.writer.position == self._cache.end_position
+        for log in self._logs.values():
+            log.check_invariants()
+
+    # -- the end
+
+    async def close(self) -> None:
+        """Flush what was accepted, mark the journal clean and close its files. Nothing is accepted any more.
+
+        A journal that has failed, or whose disk is full, closes without the mark: the next start recovers it.
+        """
+        self.writer.refuse(OwnerGone("the journal is closed"))
+        self.writer.seal()
+        if await self._settled(self._flush_all):
+            await self._settled(lambda then: self.checkpointer.write(is_clean=True, then=then))
+        self._stop()
+        idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._jobs.when_idle(lambda: idle.set_result(None))
+        await idle
+        self._release()
+
+    def abort(self) -> None:
+        """Stop here: nothing more is written, told or waited for. What is parked fails with OwnerGone."""
+        self.writer.refuse(OwnerGone("the journal was aborted"))
+        self._jobs.abandon()
+        self._stop()
+        self._progress.fail(OwnerGone("the journal was aborted"))
+        self._jobs.when_idle(self._release)
+
+    async def _settled(self, begin: Callable[[Callable[[HutongError | None], None]], None]) -> bool:
+        """Await something that calls back with None or an error. Returns whether it was None."""
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        begin(lambda error: future.set_result(error is None))
+        return await future
+
+    def _flush_all(self, then: Callable[[HutongError | None], None]) -> None:
+        if self.flusher.failure is not None or self.flusher.is_disk_full:
+            then(self.flusher.failure or StorageError("no space is left"))
+        elif self._progress.flushed_position >= self.writer.position:
+            then(None)
+        else:
+            self._progress.park(
+                Qos.PERSISTENCE,
+                self.writer.position,
+                lambda outcome: then(outcome if isinstance(outcome, HutongError) else None),
+                Appended(0, 0, 0),
+            )
+
+    def _stop(self) -> None:
+        self.flusher.stop()
+        self.checkpointer.stop()
+
+    def _release(self) -> None:
+        prepared = self.flusher.take_prepared()
+        if prepared is not None:
+            prepared.close()
+        self._segments.close()
+        self._cache.close()
+
+    def _remove_dead_segments(self) -> None:
+        """Oldest first, and never the active one or one that is not flushed."""
+        removed: list[Segment] = []
+        while (oldest := self._segments.oldest) is not None and oldest is not self._segments.active:
+            assert oldest.end_position is not None
+            is_flushed = oldest.end_position <= self._progress.flushed_position
+            if not is_flushed or not is_dead(self._logs.values(), oldest.base_position):
+                break
+            removed.append(self._segments.drop_oldest())
+            for log in self._logs.values():
+                log.spans.drop_before(oldest.end_position)
+        if not removed:
+            return
+        for log in self._logs.values():
+            if not len(log.spans) and log.end_offset:
+                # The stream must name the end of a log that it holds nothing else of.
+                self.writer.state(chunk.START_MOVED, log.partition_id, log.end_offset)
+        self._jobs.submit(lambda: self._unlink(removed), self._unlinked)
+
+    def _unlink(self, segments: list[Segment]) -> None:
+        for segment in segments:
+            self._disk.unlink(segment.path)
+            self._disk.unlink(segment.index_path)
+        self._disk.sync_directory(self.directory)
+
+    def _unlinked(self, outcome: BaseException | None) -> None:
+        if isinstance(outcome, StorageError):
+            self.flusher.fail(outcome)
+        elif outcome is not None:
+            raise outcome

@@ -1,0 +1,275 @@
+"""One partition's log: its offsets, and the doors to append, read, watch and trim it.
+
+    start_offset <= high_watermark <= sealed_offset <= end_offset
+    first kept      visible           in the cache     given to a batch
+
+Strategy: a thin object per partition over the journal's shared writer, cache and reader. It decides what concerns this
+log alone (ranges, idempotence, where a read must go) and leaves the stream to the writer.
+
+Knows nothing of topics. Offsets are Kafka's; positions, the journal's, stay inside.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from hutong.foundation.errors import HutongError, Refused, StorageError
+from hutong.foundation.regions import RegionCache
+from hutong.journal import chunk
+from hutong.journal.index import Extent, Extents
+from hutong.journal.producers import Producers
+from hutong.journal.progress import Progress
+from hutong.journal.qos import Qos
+from hutong.journal.reader import ColdRead, Reader
+from hutong.journal.runs import HotRuns, Views
+from hutong.journal.segments import Segments
+from hutong.journal.settings import JournalSettings
+from hutong.journal.spans import LogSpans
+from hutong.journal.timestamps import Found, TimestampSearch
+from hutong.journal.walk import Walk, WouldBlock, extents_from
+from hutong.journal.writer import NO_APPEND_TIME, Appended, Writer
+
+if TYPE_CHECKING:
+    from hutong.wire.kafka.records import BatchHeader
+
+T = TypeVar("T")
+
+__all__ = ["ColdRead", "PartitionLog", "Stores", "Views"]
+
+OFFSET_OUT_OF_RANGE: Final = 1
+UNKNOWN_TOPIC_OR_PARTITION: Final = 3
+MESSAGE_TOO_LARGE: Final = 10
+_NOTHING: Final = Views([], 0)
+
+
+class Stores:
+    """What all logs of one journal share."""
+
+    __slots__ = ("cache", "progress", "reader", "segments", "settings", "writer")
+
+    def __init__(
+        self,
+        settings: JournalSettings,
+        writer: Writer,
+        cache: RegionCache,
+        segments: Segments,
+        progress: Progress,
+        reader: Reader,
+    ) -> None:
+        self.settings = settings
+        self.writer = writer
+        self.cache = cache
+        self.segments = segments
+        self.progress = progress
+        self.reader = reader
+
+
+class PartitionLog:
+    """The log of one partition. `receive_qos` logs show their batches once cached, others once flushed."""
+
+    __slots__ = (
+        "_batch_bytes_max",
+        "_stores",
+        "_watchers",
+        "_writer",
+        "end_offset",
+        "high_watermark",
+        "hot",
+        "is_deleted",
+        "log_append_time",
+        "partition_id",
+        "producers",
+        "receive_qos",
+        "sealed_offset",
+        "spans",
+        "start_offset",
+    )
+
+    def __init__(
+        self, partition_id: int, stores: Stores, start_offset: int, end_offset: int, spans: LogSpans | None = None
+    ) -> None:
+        self.partition_id = partition_id
+        self.start_offset = start_offset
+        self.end_offset = end_offset
+        self.sealed_offset = end_offset
+        self.high_watermark = end_offset
+        self.receive_qos = False
+        self.log_append_time = False
+        self.is_deleted = False
+        self.hot = HotRuns()
+        self.spans = spans or LogSpans()
+        self.producers: Producers | None = None
+        self._stores = stores
+        self._writer = stores.writer
+        self._batch_bytes_max = min(stores.settings.batch_bytes_max, stores.settings.segment_bytes)
+        self._watchers: dict[Callable[[], None], None] = {}
+
+    def configure(self, *, receive_qos: bool, log_append_time: bool) -> None:
+        """What the topic's settings ask of its logs; applies to what is appended from now on."""
+        self.receive_qos = receive_qos
+        self.log_append_time = log_append_time
+
+    def append(
+        self, batch_set: memoryview, header: "BatchHeader", qos: Qos, then: Callable[[Appended | HutongError], None]
+    ) -> None:
+        """Append one batch, already validated, whose parsed header is given; its offsets are fixed on return.
+
+        `then` is called once: with Appended when `qos` is met, or with why not. A refusal (`Refused` with Kafka's code,
+        LimitExceeded while too much is unflushed) and a repetition that is safe already are told before this returns.
+        The batch must not change until the end of the loop's turn.
+        """
+        writer = self._writer
+        if writer.refusal is not None:
+            then(writer.refusal)
+            return
+        if len(batch_set) > self._batch_bytes_max or self.is_deleted:
+            then(self._refusal(len(batch_set)))
+            return
+        base_offset = self.end_offset
+        if header.producer_id >= 0 and not self._is_new(header, qos, then):
+            return
+        self.end_offset = end_offset = base_offset + header.last_offset_delta + 1
+        writer.add(self, base_offset, end_offset, batch_set, header.max_timestamp_ms, qos, then)
+
+    def read(
+        self, offset: int, max_bytes: int, *, at_least_one: bool = True, up_to: int | None = None
+    ) -> "Views | ColdRead[list[memoryview]]":
+        """Whole batches from the one that holds `offset` up to `up_to` (the high watermark by default).
+
+        At most `max_bytes`; with `at_least_one` the first batch whatever its size. What neither the cache nor the
+        machine's memory holds comes as a ColdRead, to be carried out by `read_cold`. Raises Refused with
+        OFFSET_OUT_OF_RANGE.
+        """
+        limit = self.high_watermark if up_to is None else min(up_to, self.sealed_offset)
+        if not self.start_offset <= offset <= self.end_offset:
+            raise Refused(OFFSET_OUT_OF_RANGE, f"The log has offsets {self.start_offset} to {self.end_offset}.")
+        if offset >= limit or (max_bytes <= 0 and not at_least_one):
+            return _NOTHING
+        stores = self._stores
+        settings = stores.settings
+        hot = self.hot.read(stores.cache, offset, limit, max_bytes, at_least_one, settings.read_runs_max)
+        if hot is not None:
+            return hot
+        cold = self._plan_read(offset, limit, min(max_bytes, settings.cold_read_bytes_max), at_least_one)
+        try:
+            buffers = stores.reader.try_cached(cold)
+        except (WouldBlock, StorageError):  # what is wrong with the disk is told by `read_cold`
+            return cold
+        return Views(buffers, sum(map(len, buffers)))
+
+    def read_cold(
+        self, cold: "ColdRead[list[memoryview]]", then: Callable[[list[memoryview] | HutongError], None]
+    ) -> None:
+        """Carry out a read on a worker; `then` gets the batches or a StorageError. Raises LimitExceeded."""
+        self._stores.reader.read(cold, then)
+
+    def watch(self, callback: Callable[[], None]) -> None:
+        """Call back each time the high watermark has advanced, until `unwatch`."""
+        self._watchers[callback] = None
+
+    def unwatch(self, callback: Callable[[], None]) -> None:
+        self._watchers.pop(callback, None)
+
+    def advance_high_watermark(self, offset: int) -> None:
+        """The journal's word that everything before `offset` may be read."""
+        if offset > self.high_watermark:
+            self.high_watermark = offset
+            for callback in list(self._watchers):
+                callback()
+
+    def offset_for_timestamp(self, timestamp_ms: int, then: Callable[[Found | HutongError], None]) -> None:
+        """`then` gets (timestamp, offset) of the first record at or after `timestamp_ms`, (-1, -1) if there is none."""
+        self._when_flushed(lambda: TimestampSearch(self, self._stores.reader, then).first_from(timestamp_ms), then)
+
+    def offset_of_max_timestamp(self, then: Callable[[Found | HutongError], None]) -> None:
+        """`then` gets (timestamp, offset) of the record with the greatest timestamp (KIP-734), (-1, -1) if none."""
+        self._when_flushed(TimestampSearch(self, self._stores.reader, then).greatest, then)
+
+    def plan_search(
+        self, span_number: int, select: Callable[[Extents], list[Extent]], work: Callable[[Walk], T]
+    ) -> ColdRead[T]:
+        """A search through this log's batches in one of its segments."""
+        stores = self._stores
+        span = self.spans[span_number]
+        segment = stores.segments.at(span.base_position)
+        flushed_position = stores.progress.flushed_position
+        return stores.reader.plan(segment, self.partition_id, span.bytes, flushed_position, select, work)
+
+    def delete_before(self, offset: int) -> None:
+        """Let the log start at `offset`. Durable with the next flush. Raises Refused with OFFSET_OUT_OF_RANGE."""
+        if offset <= self.start_offset:
+            return
+        if offset > self.high_watermark:
+            raise Refused(OFFSET_OUT_OF_RANGE, f"The log ends at offset {self.high_watermark}.")
+        self.start_offset = offset
+        self._writer.state(chunk.START_MOVED, self.partition_id, offset)
+
+    def check_invariants(self) -> None:
+        assert 0 <= self.start_offset <= self.high_watermark <= self.sealed_offset <= self.end_offset
+        if self.producers is not None:
+            self.producers.check_invariants()
+
+    def _is_new(self, header: "BatchHeader", qos: Qos, then: Callable[[Appended | HutongError], None]) -> bool:
+        """Whether an idempotent producer's batch is to be appended; if not, `then` is taken care of."""
+        producers = self.producers
+        if producers is None:
+            settings = self._stores.settings
+            producers = self.producers = Producers(settings.producers_max, settings.producer_expiry_ms)
+        try:
+            original = producers.admit(
+                header.producer_id,
+                header.producer_epoch,
+                header.base_sequence,
+                header.last_offset_delta + 1,
+                self.end_offset,
+                self._writer.wall_ms,
+            )
+        except Refused as refused:
+            then(refused)
+            return False
+        if original is None:
+            return True
+        appended = Appended(original, NO_APPEND_TIME, self.start_offset)
+        if qos <= Qos.RECEIVE or original < self.high_watermark:
+            then(appended)
+        else:
+            self._writer.repeat(qos, then, appended)
+        return False
+
+    def _plan_read(self, offset: int, limit: int, max_bytes: int, at_least_one: bool) -> "ColdRead[list[memoryview]]":
+        stores = self._stores
+        span = self.spans[max(0, self.spans.number_for(offset))]
+        settings = stores.settings
+        return stores.reader.plan(
+            stores.segments.at(span.base_position),
+            self.partition_id,
+            min(max_bytes, span.bytes),
+            stores.progress.flushed_position,
+            partial(
+                extents_from,
+                offset=offset,
+                limit=limit,
+                max_bytes=max_bytes,
+                interval_bytes=settings.index_interval_bytes,
+            ),
+            lambda walk: walk.read(offset, limit, max_bytes, at_least_one, settings.read_runs_max),
+        )
+
+    def _when_flushed(self, search: Callable[[], None], then: Callable[[Found | HutongError], None]) -> None:
+        """Searches go by the files, so all that a reader can see must be there first."""
+        if self._stores.progress.flushed_position >= self._writer.position:
+            search()
+            return
+
+        def flushed(outcome: Appended | HutongError) -> None:
+            if isinstance(outcome, HutongError):
+                then(outcome)
+            else:
+                search()
+
+        self._stores.progress.park(Qos.PERSISTENCE, self._writer.position, flushed, Appended(0, 0, 0))
+
+    def _refusal(self, size: int) -> Refused:
+        if self.is_deleted:
+            return Refused(UNKNOWN_TOPIC_OR_PARTITION, "The partition was deleted.")
+        return Refused(MESSAGE_TOO_LARGE, f"A batch of {size} bytes; this journal takes {self._batch_bytes_max}.")

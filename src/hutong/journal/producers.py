@@ -1,0 +1,142 @@
+"""Idempotent producers of one log: which batch is new, which is a repetition, which came out of order (KIP-98).
+
+Strategy: per producer id the newest epoch and its last five batches, as many as a client may have in flight
+(`max.in.flight.requests.per.connection`). A repetition within them is answered with its original offset; a sequence
+that does not follow is refused. Without state for a producer, because it is new or was forgotten, any sequence is
+accepted (KIP-360). The longest silent producer is forgotten first, when its time is over or the bound is reached.
+
+Knows no clock, no disk: time and offsets arrive with each batch, and replaying the same batches gives the same state.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from hutong.foundation.errors import Refused
+
+BATCHES_REMEMBERED: Final = 5
+SEQUENCE_MAX: Final = 2**31 - 1
+OUT_OF_ORDER_SEQUENCE_NUMBER: Final = 45
+INVALID_PRODUCER_EPOCH: Final = 47
+NO_SEQUENCE: Final = -1  # of control batches, which belong to a producer's transaction but carry no sequence
+
+
+class RememberedBatch(NamedTuple):
+    """One accepted batch: its first and last sequence and the offset of its first record."""
+
+    base_sequence: int
+    last_sequence: int
+    base_offset: int
+
+
+class ProducerState:
+    """What is known of one producer. `batches` are its newest ones, oldest first, all of `epoch`."""
+
+    __slots__ = ("batches", "epoch", "seen_at_ms")
+
+    def __init__(self, epoch: int, seen_at_ms: int) -> None:
+        self.epoch = epoch
+        self.seen_at_ms = seen_at_ms
+        self.batches: deque[RememberedBatch] = deque(maxlen=BATCHES_REMEMBERED)
+
+
+def sequence_after(sequence: int, count: int) -> int:
+    """The sequence `count` records on: 2^31 - 1 is followed by 0."""
+    return (sequence + count) & SEQUENCE_MAX
+
+
+class Producers:
+    """The producers of one log, longest silent first; at most `producers_max`."""
+
+    __slots__ = ("_expiry_ms", "_producers_max", "_states")
+
+    def __init__(self, producers_max: int, expiry_ms: int) -> None:
+        self._producers_max = producers_max
+        self._expiry_ms = expiry_ms
+        self._states: OrderedDict[int, ProducerState] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def admit(
+        self, producer_id: int, epoch: int, base_sequence: int, count: int, base_offset: int, now_ms: int
+    ) -> int | None:
+        """Take in a batch of `count` records that would get `base_offset`.
+
+        Returns None if it is new, and remembers it; the original base offset if it is a repetition. Raises Refused
+        with OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_PRODUCER_EPOCH, and remembers nothing.
+        """
+        state = self._states.get(producer_id)
+        if state is not None and base_sequence != NO_SEQUENCE:
+            last_sequence = sequence_after(base_sequence, count - 1)
+            original = _repetition_of(state, epoch, base_sequence, last_sequence)
+            if original is not None:
+                return original
+            _check_order(state, producer_id, epoch, base_sequence)
+        self.remember(producer_id, epoch, base_sequence, count, base_offset, now_ms)
+        return None
+
+    def remember(
+        self, producer_id: int, epoch: int, base_sequence: int, count: int, base_offset: int, now_ms: int
+    ) -> None:
+        """Note a batch that is in the log already; what `admit` does once it has judged."""
+        state = self._states.get(producer_id)
+        if state is None or state.epoch != epoch:
+            state = self._states[producer_id] = ProducerState(epoch, now_ms)
+        state.seen_at_ms = now_ms
+        self._states.move_to_end(producer_id)
+        if base_sequence != NO_SEQUENCE:
+            last_sequence = sequence_after(base_sequence, count - 1)
+            state.batches.append(RememberedBatch(base_sequence, last_sequence, base_offset))
+        self._forget_silent(now_ms)
+
+    def restore(self, producer_id: int, state: ProducerState) -> None:
+        """Put back what a checkpoint kept. States arrive longest silent first."""
+        self._states[producer_id] = state
+
+    def states(self) -> Iterator[tuple[int, ProducerState]]:
+        """Every producer's id and state, longest silent first."""
+        yield from self._states.items()
+
+    def check_invariants(self) -> None:
+        assert len(self._states) <= self._producers_max
+        for state in self._states.values():
+            assert len(state.batches) <= BATCHES_REMEMBERED
+            pairs = zip(state.batches, list(state.batches)[1:], strict=False)
+            assert all(after.base_sequence == sequence_after(before.last_sequence, 1) for before, after in pairs)
+
+    def _forget_silent(self, now_ms: int) -> None:
+        states = self._states
+        while states:
+            producer_id = next(iter(states))
+            silent_ms = now_ms - states[producer_id].seen_at_ms
+            if silent_ms < self._expiry_ms and len(states) <= self._producers_max:
+                return
+            del states[producer_id]
+
+
+def _repetition_of(state: ProducerState, epoch: int, base_sequence: int, last_sequence: int) -> int | None:
+    if epoch != state.epoch:
+        return None
+    for batch in state.batches:
+        if batch.base_sequence == base_sequence and batch.last_sequence == last_sequence:
+            return batch.base_offset
+    return None
+
+
+def _check_order(state: ProducerState, producer_id: int, epoch: int, base_sequence: int) -> None:
+    if epoch < state.epoch:
+        raise Refused(
+            INVALID_PRODUCER_EPOCH, f"Producer {producer_id} has epoch {state.epoch} here; {epoch} is an older one."
+        )
+    if epoch > state.epoch:
+        expected = 0
+    elif state.batches:
+        expected = sequence_after(state.batches[-1].last_sequence, 1)
+    else:
+        return
+    if base_sequence != expected:
+        raise Refused(
+            OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"Producer {producer_id} sent sequence {base_sequence} where {expected} was expected.",
+        )

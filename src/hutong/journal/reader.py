@@ -1,0 +1,120 @@
+"""Cold reads: what has left the cache, read from segments.
+
+Strategy: the loop plans (which extents of which segment), and the plan is carried out in one of two places: first on
+the loop, with reads that never wait for the device (`RWF_NOWAIT`, so what the page cache holds costs no change of
+thread), and on a worker when one of them would block or the segment's index is not in memory. A plan is fixed before
+it is handed out: a worker sees no structure that the loop goes on changing.
+
+Knows nothing of what is looked for; that is the plan's `work`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from hutong.foundation.errors import HutongError
+from hutong.journal.disk import Disk, DiskFile
+from hutong.journal.index import Extent, Extents, SegmentIndex
+from hutong.journal.rebuild import load_or_rebuild_index
+from hutong.journal.segments import Segment, Segments
+from hutong.journal.settings import JournalSettings
+from hutong.journal.walk import Walk, Window, WouldBlock
+from hutong.runtime.offload import Offload
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ColdRead(Generic[T]):
+    """A read that needs a worker. `size` is about how many bytes it brings, at least 1."""
+
+    segment: Segment
+    partition_id: int
+    size: int
+    disk_end: int  # the flushed position when it was planned
+    select: Callable[[Extents], list[Extent]]
+    extents: list[Extent] | None  # what `select` chose, None while the segment's index is not in memory
+    work: Callable[[Walk], T]
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome(Generic[T]):
+    result: T | HutongError
+    file: DiskFile | None  # opened for this read
+    index: SegmentIndex | None  # loaded for this read
+
+
+class Reader:
+    """Carries out cold reads of one journal. Figures: cached_reads_total, worker_reads_total."""
+
+    def __init__(self, disk: Disk, offload: Offload, segments: Segments, settings: JournalSettings) -> None:
+        self.cached_reads_total = 0
+        self.worker_reads_total = 0
+        self.reads_in_flight = 0
+        self._disk = disk
+        self._offload = offload
+        self._segments = segments
+        self._settings = settings
+
+    def plan(
+        self,
+        segment: Segment,
+        partition_id: int,
+        size: int,
+        disk_end: int,
+        select: Callable[[Extents], list[Extent]],
+        work: Callable[[Walk], T],
+    ) -> ColdRead[T]:
+        """Fix a read of one partition's batches in one segment."""
+        extents = segment.index.extents.get(partition_id) if segment.index is not None else None
+        selected = select(extents) if extents is not None else None
+        return ColdRead(segment, partition_id, max(1, size), disk_end, select, selected, work)
+
+    def try_cached(self, cold: ColdRead[T]) -> T:
+        """Carry it out on the loop from what the machine holds in memory. Raises WouldBlock, StorageError."""
+        if cold.extents is None or cold.segment.file is None:
+            raise WouldBlock("the segment's index or file is not open")
+        result = cold.work(self._walk(cold, cold.segment.file, cold.extents, is_cached_only=True))
+        self.cached_reads_total += 1
+        return result
+
+    def read(self, cold: ColdRead[T], then: Callable[[T | HutongError], None]) -> None:
+        """Carry it out on a worker, then `then` on the loop. Raises LimitExceeded when too many are in flight."""
+        segment, known_file = cold.segment, cold.segment.file
+
+        def ended(outcome: _Outcome[T] | BaseException) -> None:
+            self.reads_in_flight -= 1
+            if isinstance(outcome, BaseException):
+                raise outcome
+            self._segments.end_reading(segment, outcome.file, outcome.index)
+            then(outcome.result)
+
+        self._offload.submit(lambda: self._carry_out(cold, known_file), ended)
+        self.reads_in_flight += 1
+        self.worker_reads_total += 1
+        self._segments.begin_reading(segment)
+
+    def _carry_out(self, cold: ColdRead[T], known_file: DiskFile | None) -> _Outcome[T]:
+        """On a worker."""
+        file: DiskFile | None = None
+        index: SegmentIndex | None = None
+        result: T | HutongError
+        try:
+            if known_file is None:
+                file = self._disk.open(cold.segment.path)
+            opened = known_file or file
+            assert opened is not None
+            extents = cold.extents
+            if extents is None:
+                index = load_or_rebuild_index(self._disk, opened, cold.segment, cold.disk_end, self._settings)
+                extents = cold.select(index.extents.get(cold.partition_id, Extents()))
+            result = cold.work(self._walk(cold, opened, extents, is_cached_only=False))
+        except HutongError as error:
+            result = error
+        return _Outcome(result, file, index)
+
+    def _walk(self, cold: ColdRead[T], file: DiskFile, extents: list[Extent], is_cached_only: bool) -> Walk:
+        base_position = cold.segment.base_position
+        end = cold.disk_end if cold.segment.end_position is None else min(cold.disk_end, cold.segment.end_position)
+        window = Window(file, base_position, end, min(cold.size, self._settings.read_ahead_bytes), is_cached_only)
+        return Walk(window, cold.partition_id, extents, end)

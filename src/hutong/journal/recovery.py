@@ -1,0 +1,313 @@
+"""Recovery: from what lies in a directory to the state that a journal starts with.
+
+Strategy: start from the last checkpoint and scan only what was appended after it, with every check; without one, scan
+all. The sound part ends at the first chunk that is torn or corrupt: the file is cut there, so that no stale byte can
+ever be taken for a later chunk, and segments behind it are set aside under another name, never removed. Indexes of
+closed segments are read, or rebuilt where missing or wrong.
+
+A hole before the checkpoint is not something a crash leaves behind. It is refused, not repaired.
+
+Runs on a worker from end to end: it blocks, and knows no loop.
+"""
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from hutong.foundation.errors import CorruptData, StorageError
+from hutong.journal import chunk
+from hutong.journal.checkpoint import CHECKPOINT_NAME, Checkpoint, parse_checkpoint
+from hutong.journal.disk import Disk, DiskFile, read_file, replace_file
+from hutong.journal.index import SegmentIndex, Summary, encode_index, parse_index, parse_summary
+from hutong.journal.producers import Producers
+from hutong.journal.rebuild import rebuild_index
+from hutong.journal.scan import ScannedChunk, scan_chunks
+from hutong.journal.segments import (
+    PREPARED_NAME,
+    SEGMENT_SUFFIX,
+    Segment,
+    base_position_of,
+    segment_name,
+)
+from hutong.journal.settings import JournalSettings
+from hutong.journal.spans import LogSpans
+from hutong.journal.walk import WINDOW_BYTES_MAX, Window
+
+SET_ASIDE_SUFFIX: Final = ".set-aside"
+
+
+@dataclass(slots=True)
+class RecoveredLog:
+    """One log as it was found."""
+
+    start_offset: int
+    end_offset: int
+    producers: Producers
+    spans: LogSpans = field(default_factory=LogSpans)
+
+
+@dataclass(slots=True)
+class RecoveryReport:
+    """What a start found and did. `repairs` are sentences for the node's log; none after a clean stop."""
+
+    directory: Path
+    position: int = 0
+    scanned_bytes: int = 0
+    was_clean: bool = False
+    repairs: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        state = "closed cleanly" if self.was_clean else f"not closed cleanly, {self.scanned_bytes} bytes checked"
+        return " ".join([f"{self.directory}: journal ends at position {self.position}, {state}.", *self.repairs])
+
+
+@dataclass(slots=True)
+class Recovered:
+    """Everything a journal starts with. The last segment is the active one, its file open and its index loaded."""
+
+    position: int
+    leader_epoch: int
+    segments: list[Segment]
+    logs: dict[int, RecoveredLog]
+    report: RecoveryReport
+
+
+def recover(disk: Disk, directory: Path, settings: JournalSettings) -> Recovered:
+    """Make sense of a directory, created if absent. Blocks. Raises StorageError, CorruptData for a missing segment."""
+    disk.make_directory(directory)
+    return _Recovery(disk, directory, settings).run()
+
+
+class _Recovery:
+    def __init__(self, disk: Disk, directory: Path, settings: JournalSettings) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._settings = settings
+        self._report = RecoveryReport(directory)
+        self._logs: dict[int, RecoveredLog] = {}
+        self._leader_epoch = 0
+
+    def run(self) -> Recovered:
+        self._remove_leftovers()
+        segments = self._find_segments()
+        checkpoint = self._load_checkpoint(segments)
+        position = segments[0].base_position if segments else 0
+        if checkpoint is not None:
+            position = checkpoint.position
+            self._restore(checkpoint)
+        scanned_from = position
+        for number, segment in enumerate(segments):
+            if segment.end_position is not None and segment.end_position <= scanned_from:
+                self._trust(segment)
+                continue
+            position, is_sound = self._scan(segment, position)
+            if not is_sound:
+                self._set_aside(segments[number + 1 :])
+                del segments[number + 1 :]
+                segment.end_position = None
+                break
+        self._settle_offsets()
+        report = self._report
+        report.position, report.scanned_bytes = position, position - scanned_from
+        is_new = not segments and checkpoint is None
+        report.was_clean = is_new or (checkpoint is not None and checkpoint.is_clean and not report.scanned_bytes)
+        return Recovered(position, self._leader_epoch, segments, self._logs, report)
+
+    def _remove_leftovers(self) -> None:
+        for name in self._disk.list(self._directory):
+            if name == PREPARED_NAME or name.endswith(".tmp"):
+                self._disk.unlink(self._directory / name)
+
+    def _find_segments(self) -> list[Segment]:
+        """Every segment in order; all but the last end where the next one begins."""
+        names = [name for name in self._disk.list(self._directory) if name.endswith(SEGMENT_SUFFIX)]
+        bases = sorted(base for base in map(base_position_of, names) if base is not None)
+        segments = [Segment(base, self._directory / segment_name(base)) for base in bases]
+        for segment, following in pairwise(segments):
+            segment.end_position = following.base_position
+        return segments
+
+    def _size(self, segment: Segment) -> int:
+        file = self._disk.open(segment.path)
+        try:
+            return file.size()
+        finally:
+            file.close()
+
+    def _load_checkpoint(self, segments: list[Segment]) -> Checkpoint | None:
+        path = self._directory / CHECKPOINT_NAME
+        content = read_file(self._disk, path)
+        if content is None:
+            if segments:
+                self._report.repairs.append("There is no checkpoint: everything was read.")
+            return None
+        try:
+            checkpoint = parse_checkpoint(content)
+        except CorruptData as error:
+            self._report.repairs.append(f"{path}: {error}; everything was read.")
+            return None
+        if segments and not self._is_covered(segments, checkpoint.position):
+            self._report.repairs.append(
+                f"{path} speaks of position {checkpoint.position}, which no segment holds; everything was read."
+            )
+            return None
+        return checkpoint
+
+    def _is_covered(self, segments: list[Segment], position: int) -> bool:
+        last = segments[-1]
+        return segments[0].base_position <= position <= last.base_position + self._size(last)
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        self._leader_epoch = checkpoint.leader_epoch
+        for partition_id, state in checkpoint.logs.items():
+            log = self._log(partition_id, state.start_offset)
+            log.end_offset = state.end_offset
+            for producer_id, producer in state.producers:
+                log.producers.restore(producer_id, producer)
+
+    def _log(self, partition_id: int, start_offset: int) -> RecoveredLog:
+        log = self._logs.get(partition_id)
+        if log is None:
+            producers = Producers(self._settings.producers_max, self._settings.producer_expiry_ms)
+            log = self._logs[partition_id] = RecoveredLog(start_offset, start_offset, producers)
+        return log
+
+    def _trust(self, segment: Segment) -> None:
+        """Take a closed segment that lies before the checkpoint by its index. Raises CorruptData at a hole."""
+        assert segment.end_position is not None
+        if self._size(segment) < segment.end_position - segment.base_position:
+            raise CorruptData(
+                f"{segment.path} is shorter than it was, or the segment after it is missing: restore it from a copy"
+            )
+        for summary in self._summaries(segment):
+            log = self._logs.get(summary.partition_id)
+            if log is not None:  # a log that the checkpoint does not know was deleted
+                log.spans.add(segment.base_position, summary.first_offset, summary.bytes, summary.max_timestamp_ms)
+
+    def _summaries(self, segment: Segment) -> list[Summary]:
+        content = read_file(self._disk, segment.index_path)
+        try:
+            if content is None:
+                raise CorruptData("there is no index")
+            end_position, summaries = parse_summary(content)
+            if end_position != segment.end_position:
+                raise CorruptData(f"the index ends at position {end_position}")
+        except CorruptData as error:
+            assert segment.end_position is not None
+            file = self._disk.open(segment.path)
+            try:
+                index = rebuild_index(file, segment.base_position, segment.end_position, self._settings)
+            finally:
+                file.close()
+            self._save_index(segment, index, segment.end_position)
+            self._report.repairs.append(f"{segment.index_path}: {error}; it was rebuilt.")
+            return index.summaries()
+        return summaries
+
+    def _scan(self, segment: Segment, position: int) -> tuple[int, bool]:
+        """Read a segment from `position` on. Returns where its sound part ends, and whether it ends as it should."""
+        file = segment.file = self._disk.open(segment.path)
+        end = segment.base_position + file.size()
+        index = self._index_up_to(segment, file, position)
+        for partition_id, extents in index.extents.items():
+            log = self._logs.get(partition_id)
+            if log is not None:
+                summary = extents.summary(partition_id)
+                log.spans.add(segment.base_position, summary.first_offset, summary.bytes, summary.max_timestamp_ms)
+        window = Window(file, segment.base_position, end, WINDOW_BYTES_MAX, is_cached_only=False)
+        problem: CorruptData | None = None
+        try:
+            for scanned in scan_chunks(window, position, end if segment.end_position is None else segment.end_position):
+                self._apply(segment, index, scanned)
+                position = scanned.header.end
+        except CorruptData as error:
+            problem = error
+        is_sound = problem is None and position == (segment.end_position or position)
+        if not is_sound or segment.end_position is None:
+            self._cut(segment, file, position, end, problem)
+            segment.index = index
+        else:
+            self._save_index(segment, index, position)
+            file.close()
+            segment.file = None
+        return position, is_sound
+
+    def _index_up_to(self, segment: Segment, file: DiskFile, position: int) -> SegmentIndex:
+        """What is known of the part of a segment that need not be scanned."""
+        settings = self._settings
+        if position > segment.base_position:
+            content = read_file(self._disk, segment.index_path)
+            try:
+                if content is not None:
+                    covered, index = parse_index(content, settings.index_interval_bytes, settings.index_distance_bytes)
+                    if covered == position and index.base_position == segment.base_position:
+                        return index
+            except CorruptData as error:
+                self._report.repairs.append(f"{segment.index_path}: {error}; it was rebuilt.")
+        return rebuild_index(file, segment.base_position, position, settings)
+
+    def _apply(self, segment: Segment, index: SegmentIndex, scanned: ScannedChunk) -> None:
+        header = scanned.header
+        for run, _ in scanned.runs:
+            known = self._logs.get(run.partition_id)
+            if run.kind == chunk.BATCHES and known is not None and run.base_offset < known.end_offset:
+                raise CorruptData(
+                    f"partition {run.partition_id} in the chunk at position {header.position} goes back to offset "
+                    f"{run.base_offset}"
+                )
+        self._leader_epoch = max(self._leader_epoch, header.leader_epoch)
+        for run, batches in scanned.runs:
+            if run.kind == chunk.DELETED:
+                self._logs.pop(run.partition_id, None)
+                continue
+            log = self._log(run.partition_id, run.base_offset)
+            if run.kind == chunk.START_MOVED:
+                log.start_offset = max(log.start_offset, run.base_offset)
+                continue
+            log.end_offset = run.end_offset
+            index.add(
+                run.partition_id, run.base_offset, run.end_offset, header.position, run.bytes, run.max_timestamp_ms
+            )
+            log.spans.add(segment.base_position, run.base_offset, run.bytes, run.max_timestamp_ms)
+            for batch in batches:
+                if batch.producer_id >= 0:
+                    log.producers.remember(
+                        batch.producer_id,
+                        batch.producer_epoch,
+                        batch.base_sequence,
+                        batch.last_offset_delta + 1,
+                        batch.base_offset,
+                        header.append_time_ms,
+                    )
+
+    def _cut(self, segment: Segment, file: DiskFile, position: int, end: int, problem: CorruptData | None) -> None:
+        """End the journal at `position`: what may lie behind was never acknowledged."""
+        if problem is not None:
+            self._report.repairs.append(f"{segment.path}: {problem}; the journal was cut there.")
+        if end > position:
+            file.truncate(position - segment.base_position)
+            file.flush()
+        segment.allocated_bytes = position - segment.base_position
+
+    def _set_aside(self, segments: list[Segment]) -> None:
+        for segment in segments:
+            target = segment.path.with_name(segment.path.name + SET_ASIDE_SUFFIX)
+            self._disk.rename(segment.path, target)
+            self._disk.unlink(segment.index_path)
+            self._report.repairs.append(f"{segment.path} lies behind the cut; it was set aside as {target.name}.")
+        if segments:
+            self._disk.sync_directory(self._directory)
+
+    def _save_index(self, segment: Segment, index: SegmentIndex, end_position: int) -> None:
+        try:
+            replace_file(self._disk, segment.index_path, encode_index(index, end_position))
+        except StorageError as error:
+            self._report.repairs.append(f"{segment.index_path} could not be written ({error}); it will be rebuilt.")
+
+    def _settle_offsets(self) -> None:
+        """A log cannot start before what its segments still hold."""
+        for log in self._logs.values():
+            first = log.spans[0].first_offset if len(log.spans) else log.end_offset
+            log.start_offset = max(log.start_offset, first)
+            log.end_offset = max(log.end_offset, log.start_offset)

@@ -1,0 +1,71 @@
+"""Reading a segment with every check there is: what recovery believes and what `hutong doctor` reports.
+
+Strategy: chunk by chunk. The header is checked by its own CRC and position, each batch by its CRC, and what that CRC
+leaves out by the entry it belongs to. The first place that fails ends the scan; what lies behind it cannot be trusted,
+because chunks are found only through the ones before them.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from hutong.foundation.errors import CorruptData, ProtocolError
+from hutong.journal import chunk
+from hutong.journal.walk import Window
+from hutong.wire.kafka.records import BatchHeader, is_intact, iterate_batches
+
+
+class ScannedRun(NamedTuple):
+    """A run and the headers of its batches, all of them sound."""
+
+    run: chunk.Run
+    batches: list[BatchHeader]
+
+
+class ScannedChunk(NamedTuple):
+    header: chunk.Chunk
+    runs: list[ScannedRun]
+
+
+def scan_chunks(window: Window, position: int, end_position: int) -> Iterator[ScannedChunk]:
+    """Sound chunks from `position` on, until the blank tail or `end_position`. Raises CorruptData, StorageError.
+
+    The error names the position of the chunk that failed, which is where the sound part ends.
+    """
+    while position < end_position:
+        if end_position - position < chunk.FIXED.size:
+            if any(window.view(position, end_position - position)):
+                raise CorruptData(f"the chunk at position {position} is cut off")
+            return
+        header_bytes = chunk.header_bytes_at(window.view(position, chunk.FIXED.size), 0, position)
+        if not header_bytes:
+            return
+        if position + header_bytes > end_position:
+            raise CorruptData(f"the chunk at position {position} is cut off")
+        header = chunk.parse_header(window.view(position, header_bytes), 0, position)
+        if header.end > end_position:
+            raise CorruptData(f"the chunk at position {position} is cut off")
+        whole = window.view(position, header.end - position)
+        window.used(len(whole))
+        yield ScannedChunk(header, [_scan_run(header, run, whole) for run in header.runs()])
+        position = header.end
+
+
+def _scan_run(header: chunk.Chunk, run: chunk.Run, whole: memoryview) -> ScannedRun:
+    start = run.position - header.position
+    where = f"partition {run.partition_id} in the chunk at position {header.position}"
+    batches: list[BatchHeader] = []
+    size, next_offset = 0, run.base_offset
+    try:
+        for batch_header, batch in iterate_batches(whole[start : start + run.bytes]):
+            if not is_intact(batch, batch_header):
+                raise CorruptData(f"a batch of {where} fails its CRC")
+            if batch_header.base_offset < next_offset or batch_header.leader_epoch != header.leader_epoch:
+                raise CorruptData(f"a batch of {where} does not belong there")
+            batches.append(batch_header)
+            size += batch_header.size
+            next_offset = batch_header.last_offset + 1
+    except ProtocolError as error:
+        raise CorruptData(f"a batch of {where} is damaged: {error}") from error
+    if size != run.bytes or len(batches) != run.batch_count or (batches and next_offset > run.end_offset):
+        raise CorruptData(f"the batches of {where} are not those its header names")
+    return ScannedRun(run, batches)

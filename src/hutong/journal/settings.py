@@ -1,0 +1,33 @@
+"""Every bound of a journal, by name. Knows nothing of how a node is configured."""
+
+from dataclasses import dataclass
+from typing import Final
+
+KIBIBYTE: Final = 1024
+MEBIBYTE: Final = 1024 * KIBIBYTE
+
+
+@dataclass(frozen=True, slots=True)
+class JournalSettings:
+    """Bounds of one partition group's journal. Sizes in bytes, times in milliseconds."""
+
+    segment_bytes: int = 128 * MEBIBYTE  # a segment is closed before the chunk that would pass this
+    preallocate_bytes: int = 16 * MEBIBYTE  # how far ahead of the writer a segment's blocks are reserved
+    region_bytes: int = 4 * MEBIBYTE  # one region of the cache
+    hot_bytes_max: int = 32 * MEBIBYTE  # flushed bytes that stay readable without the disk
+    dirty_bytes_max: int = 16 * MEBIBYTE  # unflushed bytes at which the journal is congested; twice that is refused
+    chunk_bytes_max: int = 1 * MEBIBYTE  # a turn that took in more seals early; a larger batch has a chunk of its own
+    batch_bytes_max: int = 32 * MEBIBYTE  # and never more than a segment
+    acknowledgements_max: int = 1_000_000  # parked at a time
+    checkpoint_interval_ms: int = 60_000
+    checkpoint_interval_bytes: int = 128 * MEBIBYTE  # what a recovery scans at most, besides one flush
+    index_interval_bytes: int = 32 * KIBIBYTE  # of one partition's data between two entries of its index
+    index_distance_bytes: int = 1 * MEBIBYTE  # of the journal covered by one entry
+    indexes_loaded_max: int = 8  # indexes of closed segments kept in memory
+    segments_open_max: int = 64  # files of closed segments kept open
+    cold_read_bytes_max: int = 8 * MEBIBYTE  # one read from the disk
+    read_ahead_bytes: int = 256 * KIBIBYTE
+    read_runs_max: int = 512  # views of one read
+    producers_max: int = 10_000  # idempotent producers remembered for one log
+    producer_expiry_ms: int = 86_400_000  # producer.id.expiration.ms of Kafka
+    disk_full_retry_ms: int = 1_000

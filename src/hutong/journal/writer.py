@@ -1,0 +1,316 @@
+"""The single writer of a journal: it gives offsets, and seals what one turn of the loop brought into one chunk.
+
+Strategy: an append decides at once (offset, repetition, refusal) and only notes the rest; at the end of the turn
+everything noted becomes one chunk: header, then each log's batches together, copied once into the cache. So the cost
+of a chunk is shared by all that arrived together, and the batch grows with the load without a linger time. Base offset
+and leader epoch are written in the copy only; the batch's CRC does not cover them.
+
+The only mutator of the stream. Does no I/O and waits for nothing: the flusher is told, the rest is the flusher's.
+"""
+
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from crc32c import crc32c
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import HutongError, LimitExceeded
+from hutong.foundation.regions import RegionCache
+from hutong.journal import chunk
+from hutong.journal.batches import LEADER
+from hutong.journal.progress import Progress
+from hutong.journal.qos import Qos
+from hutong.journal.segments import Segments
+from hutong.journal.settings import JournalSettings
+from hutong.wire.buffer import Buffer
+from hutong.wire.kafka.records import CRC_START, HEADER_BYTES, LENGTH_END, LOG_APPEND_TIME
+
+if TYPE_CHECKING:
+    from hutong.journal.log import PartitionLog
+
+NO_APPEND_TIME: Final = -1
+TRIMMED_PER_CHUNK: Final = 2  # logs whose hot runs are looked at after each chunk: keeps quiet logs' memory bounded
+_CRC_AT: Final = 17
+_ATTRIBUTES: Final = struct.Struct(">h")
+_CRC: Final = struct.Struct(">I")
+_MAX_TIMESTAMP_AT: Final = 35
+_MAX_TIMESTAMP: Final = struct.Struct(">q")
+
+Then = Callable[["Appended | HutongError"], None]
+
+
+class Appended:
+    """What an append came to. `append_time_ms` is -1 unless the log stamps its records itself."""
+
+    __slots__ = ("append_time_ms", "base_offset", "start_offset")
+
+    def __init__(self, base_offset: int, append_time_ms: int, start_offset: int) -> None:
+        self.base_offset = base_offset
+        self.append_time_ms = append_time_ms
+        self.start_offset = start_offset
+
+
+class _Run:
+    """One log's batches of the turn."""
+
+    __slots__ = ("base_offset", "batch_count", "bytes", "end_offset", "max_timestamp_ms", "parts")
+
+    def __init__(self, base_offset: int) -> None:
+        self.base_offset = base_offset
+        self.end_offset = base_offset
+        self.bytes = 0
+        self.batch_count = 0
+        self.max_timestamp_ms = -1
+        self.parts: list[Buffer] = []
+
+
+class Writer:
+    """The end of the stream. `refusal` says why nothing is accepted just now, None while all is well."""
+
+    def __init__(
+        self,
+        settings: JournalSettings,
+        clock: Clock,
+        call_soon: Callable[[Callable[[], None]], object],
+        cache: RegionCache,
+        segments: Segments,
+        progress: Progress,
+        leader_epoch: int,
+    ) -> None:
+        self.position = cache.end_position  # end of the last sealed chunk
+        self.leader_epoch = leader_epoch
+        self.refusal: HutongError | None = None
+        self.is_congested = False
+        self.congestion_watchers: list[Callable[[bool], None]] = []
+        self.on_sealed: Callable[[], None] = lambda: None  # the flusher's ear
+        self.chunks_total = 0
+        self._settings = settings
+        self._clock = clock
+        self._call_soon = call_soon
+        self._cache = cache
+        self._segments = segments
+        self._progress = progress
+        self._batches: list[tuple[PartitionLog, int, int, Buffer, int, Qos, Then]] = []  # in order of arrival
+        self._bytes = 0
+        self._statements: list[bytes] = []  # entries without bytes: start moved, log deleted
+        self._repetitions: list[tuple[Qos, Then, Appended]] = []  # of batches that are in this very turn
+        self._is_scheduled = False
+        self._turn_wall_ms: int | None = None
+        self._overfull = LimitExceeded("dirty_bytes_max", 2 * settings.dirty_bytes_max)
+        self._hot_logs: deque[PartitionLog] = deque()
+
+    @property
+    def dirty_bytes(self) -> int:
+        return self.position - self._progress.flushed_position
+
+    @property
+    def wall_ms(self) -> int:
+        """The time of this turn: all that it brings carries the same."""
+        if self._turn_wall_ms is None:
+            self._schedule()
+            self._turn_wall_ms = self._clock.wall_ms()
+        return self._turn_wall_ms
+
+    def add(
+        self,
+        log: "PartitionLog",
+        base_offset: int,
+        end_offset: int,
+        batch: Buffer,
+        timestamp_ms: int,
+        qos: Qos,
+        then: Then,
+    ) -> None:
+        """Note a batch that was given its offsets. `then` is called when `qos` is met."""
+        self._batches.append((log, base_offset, end_offset, batch, timestamp_ms, qos, then))
+        self._bytes += len(batch)
+        if self._bytes >= self._settings.chunk_bytes_max:
+            self.seal()
+        elif not self._is_scheduled:
+            self._schedule()
+
+    def state(self, kind: int, partition_id: int, offset: int) -> None:
+        """Note a statement about a log (`chunk.START_MOVED`, `chunk.DELETED`) in the stream."""
+        if self._batches:
+            self.seal()  # a statement is about what stands before it
+        self._statements.append(chunk.ENTRY.pack(partition_id, kind, offset, 0, 0, 0, 0, -1))
+        if len(self._statements) >= chunk.ENTRIES_MAX:
+            self.seal()
+        else:
+            self._schedule()
+
+    def repeat(self, qos: Qos, then: Then, appended: Appended) -> None:
+        """Acknowledge a repetition whose original is in the stream but perhaps not safe yet."""
+        if self._batches:
+            self._repetitions.append((qos, then, appended))
+        else:
+            self._progress.park(qos, self.position, then, appended)
+
+    def seal(self) -> None:
+        """Make what was noted one chunk. Called at the end of the turn, and earlier where a chunk is full."""
+        batches, self._batches = self._batches, []
+        statements, self._statements = self._statements, []
+        self._bytes = 0
+        if not batches and not statements:
+            return
+        runs = self._gather(batches)
+        end_position = self._write(runs, statements)
+        received = self._park(batches, end_position)
+        self._note_congestion()
+        self.on_sealed()
+        for log in runs:
+            if log.receive_qos:
+                log.advance_high_watermark(log.sealed_offset)
+        for then, appended in received:
+            then(appended)
+
+    def refuse(self, error: HutongError) -> None:
+        """Accept nothing more. The gravest reason comes last and stays."""
+        self.refusal = error
+
+    def accept(self, error: HutongError | None) -> None:
+        """That reason is over; any other still holds."""
+        if self.refusal is error:
+            self.refusal = None
+
+    def flushed(self) -> None:
+        """The flusher made progress: congestion may be over."""
+        if self.is_congested and self.dirty_bytes <= self._settings.dirty_bytes_max // 2:
+            self._set_congested(False)
+        if self.dirty_bytes <= self._settings.dirty_bytes_max:
+            self.accept(self._overfull)
+
+    def _turn_ended(self) -> None:
+        self._is_scheduled = False
+        self.seal()
+        self._turn_wall_ms = None
+
+    def _schedule(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._call_soon(self._turn_ended)
+
+    def _gather(
+        self, batches: "list[tuple[PartitionLog, int, int, Buffer, int, Qos, Then]]"
+    ) -> "dict[PartitionLog, _Run]":
+        runs: dict[PartitionLog, _Run] = {}
+        current: PartitionLog | None = None
+        pack_leader, leader_epoch = LEADER.pack, self.leader_epoch
+        for log, base_offset, end_offset, batch, timestamp_ms, _, _ in batches:
+            if log is not current:
+                current = log
+                run = runs.get(log) or runs.setdefault(log, _Run(base_offset))
+                parts = run.parts
+            size = len(batch)
+            if log.log_append_time:
+                parts.append(self._stamped(batch, base_offset))
+                parts.append(batch[HEADER_BYTES:])
+                timestamp_ms = self.wall_ms
+            else:
+                parts.append(pack_leader(base_offset, size - LENGTH_END, leader_epoch))
+                parts.append(batch[LEADER.size :])
+            run.end_offset = end_offset
+            run.bytes += size
+            run.batch_count += 1
+            if timestamp_ms > run.max_timestamp_ms:
+                run.max_timestamp_ms = timestamp_ms
+        return runs
+
+    def _write(self, runs: "dict[PartitionLog, _Run]", statements: list[bytes]) -> int:
+        """Lay the chunk down behind the last one; returns its end position."""
+        entries, payload_bytes = list(statements), 0
+        buffers: list[Buffer] = [b""]
+        for log, run in runs.items():
+            entries.append(
+                chunk.ENTRY.pack(
+                    log.partition_id,
+                    chunk.BATCHES,
+                    run.base_offset,
+                    run.end_offset - run.base_offset,
+                    payload_bytes,
+                    run.bytes,
+                    run.batch_count,
+                    run.max_timestamp_ms,
+                )
+            )
+            payload_bytes += run.bytes
+            buffers += run.parts
+        total_bytes = chunk.header_bytes_for(len(entries)) + payload_bytes
+        position = self.position
+        segment = self._segments.active
+        if segment is None or position + total_bytes > segment.base_position + self._settings.segment_bytes:
+            segment = self._segments.roll(position)
+        buffers[0] = chunk.encode_header(position, self.leader_epoch, self.wall_ms, entries, payload_bytes)
+        self._cache.append(buffers, total_bytes)
+        self.position = end_position = position + total_bytes
+        self.chunks_total += 1
+        self._note(runs, position, end_position - payload_bytes, segment.base_position)
+        return end_position
+
+    def _note(self, runs: "dict[PartitionLog, _Run]", position: int, at: int, segment_base: int) -> None:
+        """Enter the runs of the chunk at `position`, the first of which begins `at`, where readers look."""
+        index, oldest_position = self._segments.active_index, self._cache.oldest_position
+        log_ends = []
+        for log, run in runs.items():
+            end_offset, size, timestamp_ms = run.end_offset, run.bytes, run.max_timestamp_ms
+            index.add(log.partition_id, run.base_offset, end_offset, position, size, timestamp_ms)
+            log.spans.add(segment_base, run.base_offset, size, timestamp_ms)
+            if not log.hot:
+                self._hot_logs.append(log)
+            log.hot.add(run.base_offset, end_offset, at, size, oldest_position)
+            log.sealed_offset = end_offset
+            log_ends.append((log, end_offset))
+            at += size
+        self._progress.sealed(self.position, log_ends)
+        self._trim_hot_runs(oldest_position)
+
+    def _park(
+        self, batches: "list[tuple[PartitionLog, int, int, Buffer, int, Qos, Then]]", end_position: int
+    ) -> list[tuple[Then, Appended]]:
+        """Park the acknowledgements that must wait; returns those that need not."""
+        received: list[tuple[Then, Appended]] = []
+        park = self._progress.park
+        for log, base_offset, _, _, _, qos, then in batches:
+            append_time_ms = self.wall_ms if log.log_append_time else NO_APPEND_TIME
+            appended = Appended(base_offset, append_time_ms, log.start_offset)
+            if qos <= Qos.RECEIVE:
+                received.append((then, appended))
+            else:
+                park(qos, end_position, then, appended)
+        repetitions, self._repetitions = self._repetitions, []
+        for qos, then, appended in repetitions:
+            park(qos, end_position, then, appended)
+        return received
+
+    def _stamped(self, batch: Buffer, base_offset: int) -> bytes:
+        """The batch's header with this turn's time as its timestamp (message.timestamp.type=LogAppendTime)."""
+        header = bytearray(batch[:HEADER_BYTES])
+        LEADER.pack_into(header, 0, base_offset, len(batch) - LENGTH_END, self.leader_epoch)
+        (attributes,) = _ATTRIBUTES.unpack_from(header, CRC_START)
+        _ATTRIBUTES.pack_into(header, CRC_START, attributes | LOG_APPEND_TIME)
+        _MAX_TIMESTAMP.pack_into(header, _MAX_TIMESTAMP_AT, self.wall_ms)
+        checked = crc32c(batch[HEADER_BYTES:], crc32c(header[CRC_START:]))
+        _CRC.pack_into(header, _CRC_AT, checked)
+        return bytes(header)
+
+    def _trim_hot_runs(self, oldest_position: int) -> None:
+        """Look at a few logs in turn, so that one which went quiet does not keep entries for bytes long gone."""
+        for _ in range(min(TRIMMED_PER_CHUNK, len(self._hot_logs))):
+            log = self._hot_logs.popleft()
+            log.hot.trim(oldest_position)
+            if log.hot:
+                self._hot_logs.append(log)
+
+    def _note_congestion(self) -> None:
+        dirty_bytes = self.dirty_bytes
+        if dirty_bytes >= self._settings.dirty_bytes_max and not self.is_congested:
+            self._set_congested(True)
+        if dirty_bytes >= 2 * self._settings.dirty_bytes_max and self.refusal is None:
+            self.refusal = self._overfull
+
+    def _set_congested(self, is_congested: bool) -> None:
+        self.is_congested = is_congested
+        for watcher in list(self.congestion_watchers):
+            watcher(is_congested)
