@@ -51,7 +51,7 @@ def consume(
             raise UsageError("A group decides what is read: leave out --from and --partition, or use `group reset`.")
         _copy(_group_records(bootstrap, topic, group, follow=follow, maximum=maximum), write)
         return
-    records = _records(bootstrap, topic, start or "beginning", partition, follow=follow, maximum=maximum)
+    records = read_records(bootstrap, topic, start or "beginning", partition, follow=follow, maximum=maximum)
     _copy(records, write)
 
 
@@ -65,10 +65,10 @@ def tail(
     """Follow a topic: its last records, then new ones as they arrive (Ctrl-C ends it)."""
     write = _json_writer(topic) if as_json else _colour_writer()
     position = start or f"-{TAIL_RECORDS_DEFAULT}"
-    _copy(_records(bootstrap, topic, position, None, follow=True, maximum=maximum), write)
+    _copy(read_records(bootstrap, topic, position, None, follow=True, maximum=maximum), write)
 
 
-def _records(
+def read_records(
     bootstrap: str, topic: str, start: str, partition: int | None, *, follow: bool, maximum: int | None
 ) -> Iterator[list[Any]]:
     """Batches of messages of assigned partitions, until the ends seen at the start (or for ever)."""
