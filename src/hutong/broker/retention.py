@@ -43,15 +43,15 @@ class Retention:
             self._timer.cancel()
 
     def apply(self) -> None:
-        """Tell every partition group what its logs keep."""
+        """Tell every partition group what its logs keep. Those without a wish still drop what is dead already."""
         policies: dict[str, dict[int, RetentionPolicy]] = defaultdict(dict)
         for topic in self._topics.all():
             if topic.is_internal or topic.config.compacted_only:
                 continue
             policy = RetentionPolicy(topic.config.retention_ms, topic.config.retention_bytes)
             policies[topic.group].update(dict.fromkeys(topic.log_ids, policy))
-        for group, by_log in policies.items():
-            self._journals[group].enforce_retention(by_log)
+        for group, journal in self._journals.items():
+            journal.enforce_retention(policies.get(group, {}))
 
     def _run(self) -> None:
         self.apply()

@@ -160,8 +160,8 @@ class Node:
             timers=self._wheel,
             settings=translate.journal_settings(self._settings, group),
         )
-        for sentence in journal.recovery.sentences():
-            _log.warning("partition group %s: %s", group, sentence)
+        _log.log(logging.WARNING if journal.report.repairs else logging.DEBUG, "%s", journal.report)
+        journal.on_failure(lambda error: _log.critical("partition group %s has failed for good: %s", group, error))
         return journal
 
     async def _replay_catalogue(self) -> tuple[Topics, ProducerIds]:
