@@ -3,7 +3,7 @@
 Strategy: opening recovers on a worker, then everything runs on the loop of the caller; blocking work goes through
 `Jobs`. One writer, one flusher, one reader, one checkpointer; logs are views on them.
 
-Decides nothing itself. It says nothing either: `report` and `on_failure` are for whoever keeps the node's log.
+Decides nothing itself. It says nothing either: `recovery` and `on_failure` are for whoever keeps the node's log.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class Journal:
         settings: JournalSettings,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
-        self.report = recovered.report
+        self.recovery = recovered.report
         self.directory = directory
         self._disk = disk
         self._clock = clock
@@ -67,6 +67,7 @@ class Journal:
         )
         self.reader = Reader(disk, self._jobs, self._segments, settings)
         self._stores = Stores(settings, self.writer, self._cache, self._segments, self._progress, self.reader)
+        self._stores.on_trimmed = self._trimmed
         self._logs: dict[int, PartitionLog] = {}
         for partition_id, found in recovered.logs.items():
             log = PartitionLog(partition_id, self._stores, found.start_offset, found.end_offset, found.spans)
@@ -77,6 +78,8 @@ class Journal:
         )
         self._segments.on_closed = self.checkpointer.segment_closed
         self.flusher.on_flushed.append(self.checkpointer.flushed)
+        self.flusher.on_flushed.append(self._remove_dead_segments)
+        self._may_have_dead_segments = False
 
     @classmethod
     async def open(
@@ -120,16 +123,19 @@ class Journal:
         log = self._logs.pop(partition_id, None)
         if log is not None:
             log.is_deleted = True
+            self._may_have_dead_segments = True
             self.writer.state(chunk.DELETED, partition_id, log.end_offset)
 
     def enforce_retention(self, policies: Mapping[int, RetentionPolicy]) -> None:
-        """Let the logs go on from where their policies keep them, and remove the segments that are dead whole."""
+        """Let the logs go on from where their policies keep them; segments that are dead whole are removed."""
         now_ms = self._clock.wall_ms()
         for partition_id, policy in policies.items():
             log = self._logs.get(partition_id)
             if log is not None and len(log.spans):
                 log.delete_before(retained_from(log.spans, log.start_offset, log.high_watermark, policy, now_ms))
-        self._remove_dead_segments()
+        self._may_have_dead_segments = True
+        if self._progress.flushed_position == self.writer.position:
+            self._remove_dead_segments()  # nothing moved now, but a segment may have been closed since the last time
 
     # -- state
 
@@ -225,6 +231,9 @@ class Journal:
 
     def _remove_dead_segments(self) -> None:
         """Oldest first, and never the active one or one that is not flushed."""
+        if not self._may_have_dead_segments:
+            return
+        self._may_have_dead_segments = False
         removed: list[Segment] = []
         while (oldest := self._segments.oldest) is not None and oldest is not self._segments.active:
             assert oldest.end_position is not None
@@ -241,6 +250,9 @@ class Journal:
                 # The stream must name the end of a log that it holds nothing else of.
                 self.writer.state(chunk.START_MOVED, log.partition_id, log.end_offset)
         self._jobs.submit(lambda: self._unlink(removed), self._unlinked)
+
+    def _trimmed(self) -> None:
+        self._may_have_dead_segments = True
 
     def _unlink(self, segments: list[Segment]) -> None:
         for segment in segments:

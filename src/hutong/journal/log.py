@@ -45,7 +45,7 @@ _NOTHING: Final = Views([], 0)
 class Stores:
     """What all logs of one journal share."""
 
-    __slots__ = ("cache", "progress", "reader", "segments", "settings", "writer")
+    __slots__ = ("cache", "on_trimmed", "progress", "reader", "segments", "settings", "writer")
 
     def __init__(
         self,
@@ -62,6 +62,7 @@ class Stores:
         self.segments = segments
         self.progress = progress
         self.reader = reader
+        self.on_trimmed: Callable[[], None] = lambda: None  # a log starts later than it did
 
 
 class PartitionLog:
@@ -202,6 +203,7 @@ class PartitionLog:
         if offset > self.high_watermark:
             raise Refused(OFFSET_OUT_OF_RANGE, f"The log ends at offset {self.high_watermark}.")
         self.start_offset = offset
+        self._stores.on_trimmed()
         self._writer.state(chunk.START_MOVED, self.partition_id, offset)
 
     def check_invariants(self) -> None:

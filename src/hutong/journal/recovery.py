@@ -57,9 +57,15 @@ class RecoveryReport:
     was_clean: bool = False
     repairs: list[str] = field(default_factory=list)
 
-    def __str__(self) -> str:
-        state = "closed cleanly" if self.was_clean else f"not closed cleanly, {self.scanned_bytes} bytes checked"
-        return " ".join([f"{self.directory}: journal ends at position {self.position}, {state}.", *self.repairs])
+    def sentences(self) -> list[str]:
+        """What a person should know: nothing after a clean stop."""
+        if self.was_clean and not self.repairs:
+            return []
+        return [
+            f"{self.directory} was not closed cleanly: {self.scanned_bytes} bytes were checked, the journal ends at "
+            f"position {self.position}.",
+            *self.repairs,
+        ]
 
 
 @dataclass(slots=True)

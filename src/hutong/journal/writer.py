@@ -30,6 +30,7 @@ from hutong.wire.kafka.records import CRC_START, HEADER_BYTES, LENGTH_END, LOG_A
 if TYPE_CHECKING:
     from hutong.journal.log import PartitionLog
 
+CHUNKS_PER_REGION_MIN: Final = 4  # a chunk lies in one region: what does not fit at its end is lost
 NO_APPEND_TIME: Final = -1
 TRIMMED_PER_CHUNK: Final = 2  # logs whose hot runs are looked at after each chunk: keeps quiet logs' memory bounded
 _CRC_AT: Final = 17
@@ -87,6 +88,7 @@ class Writer:
         self.on_sealed: Callable[[], None] = lambda: None  # the flusher's ear
         self.chunks_total = 0
         self._settings = settings
+        self._chunk_bytes_max = min(settings.chunk_bytes_max, settings.region_bytes // CHUNKS_PER_REGION_MIN)
         self._clock = clock
         self._call_soon = call_soon
         self._cache = cache
@@ -124,11 +126,12 @@ class Writer:
         then: Then,
     ) -> None:
         """Note a batch that was given its offsets. `then` is called when `qos` is met."""
-        self._batches.append((log, base_offset, end_offset, batch, timestamp_ms, qos, then))
         self._bytes += len(batch)
-        if self._bytes >= self._settings.chunk_bytes_max:
+        if self._bytes > self._chunk_bytes_max:
             self.seal()
-        elif not self._is_scheduled:
+            self._bytes = len(batch)
+        self._batches.append((log, base_offset, end_offset, batch, timestamp_ms, qos, then))
+        if not self._is_scheduled:
             self._schedule()
 
     def state(self, kind: int, partition_id: int, offset: int) -> None:
