@@ -160,7 +160,7 @@ class Node:
             timers=self._wheel,
             settings=translate.journal_settings(self._settings, group),
         )
-        _log.log(logging.WARNING if journal.report.repairs else logging.DEBUG, "%s", journal.report)
+        _log.log(logging.WARNING if journal.recovery.repairs else logging.DEBUG, "%s", journal.recovery)
         journal.on_failure(lambda error: _log.critical("partition group %s has failed for good: %s", group, error))
         return journal
 

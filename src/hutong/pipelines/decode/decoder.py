@@ -57,14 +57,14 @@ class Decoder:
         self._assembler = Assembler(topic, partition, names)
 
     def decode(
-        self, records: memoryview, index: BatchIndex, first: int, end: int, aborted: Sequence[AbortedTransaction] = ()
+        self, records: memoryview, batches: BatchIndex, first: int, end: int, aborted: Sequence[AbortedTransaction] = ()
     ) -> Iterator[pa.RecordBatch]:
         """The records with `first <= offset < end`, without control records and those of `aborted` transactions.
 
         Every batch that is decoded has passed its CRC check. Raises ProtocolError naming the offset of a batch that is
         corrupt or malformed, LimitExceeded for one that unpacks to more than `UNPACKED_BYTES_MAX`.
         """
-        rows = drop_aborted(records, index.rows, aborted)
+        rows = drop_aborted(records, batches.rows, aborted)
         rows = rows[
             (rows[:, LAST_OFFSET] >= first) & (rows[:, BASE_OFFSET] < end) & (rows[:, ATTRIBUTES] & CONTROL == 0)
         ]

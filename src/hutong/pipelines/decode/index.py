@@ -5,7 +5,7 @@ CRC-32C is compared. A set may end in a batch that the broker cut off at the siz
 here so that nothing later has to trust a length or a count. Knows nothing of records, compression or Arrow.
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from crc32c import crc32c
@@ -52,18 +52,20 @@ PROBLEMS = {
 }
 
 
-class BatchIndex(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class BatchIndex:
     """The whole batches of a record set, in order: one row of `COLUMN_COUNT` numbers each."""
 
     rows: Int64s
 
     @property
+    def count(self) -> int:
+        return int(self.rows.shape[0])
+
+    @property
     def next_offset(self) -> int:
         """The offset after the last whole batch. There must be one."""
         return int(self.rows[-1, LAST_OFFSET]) + 1
-
-    def __len__(self) -> int:
-        return int(self.rows.shape[0])
 
 
 def index_batches(records: memoryview) -> BatchIndex:

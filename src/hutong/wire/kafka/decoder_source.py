@@ -91,7 +91,7 @@ class _DecoderWriter:
     def _default(self, table: type[Any], field: str, row: Row) -> str:
         if row.default == () and isinstance(row.wire_type, Array):
             return "[]"
-        if row.default is None or isinstance(row.default, int | float | str):
+        if row.default is None or isinstance(row.default, int | str):
             return repr(row.default)
         return self._source.constant(f"{table.__name__}_{field}", row.default)
 

@@ -200,7 +200,7 @@ class _EncoderWriter:
             return expression
         if row.default is None:
             return f"{expression} is not None"
-        if isinstance(row.default, int | float | str):
+        if isinstance(row.default, int | str):
             return f"{expression} != {row.default!r}"
         default = self._source.constant(f"{table.__name__}_{field}", row.default)
         return f"({expression} is not {default} and {expression} != {default})"
