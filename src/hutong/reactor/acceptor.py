@@ -1,0 +1,143 @@
+"""Accepts connections within the limits, and ends them all when the node stops.
+
+Strategy: a connection over a limit is accepted and closed at once, so that the peer learns it and the kernel's queue
+stays short for others (as Kafka does per address). When unfinished frames hold too much memory together, the largest
+goes: whoever holds most is either the attacker or the one whose loss helps most.
+
+Knows nothing of frames or requests. One acceptor serves one handler on one loop.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from itertools import count
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import Expired
+from hutong.foundation.parking import ParkingLot
+from hutong.foundation.timers import TimerWheel
+from hutong.reactor.connection import Handler
+from hutong.reactor.figures import CloseReason, ReactorFigures
+from hutong.reactor.framing import Framing
+from hutong.reactor.limits import ReactorLimits
+from hutong.reactor.protocol import SCRATCH_BYTES, ConnectionProtocol, Surroundings, Turns
+
+DRAIN_WAITERS_MAX = 16
+
+
+class Acceptor:
+    """Listens on any number of addresses. The wheel must be driven, by `runtime.timers.LoopTimers` for one."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        handler: Handler,
+        framing: Callable[[int], Framing],
+        *,
+        clock: Clock,
+        wheel: TimerWheel,
+        limits: ReactorLimits | None = None,
+    ) -> None:
+        """`framing` makes the framing of one connection from its frame limit in bytes."""
+        self.limits = limits or ReactorLimits()
+        self.figures = ReactorFigures()
+        self._loop = loop
+        self._clock = clock
+        self._servers: list[asyncio.Server] = []
+        self._peer_ids = count(1)
+        self._connections: set[ConnectionProtocol] = set()
+        self._connections_per_ip: dict[str, int] = {}
+        self._drained: ParkingLot[None] = ParkingLot("drain_waiters_max", wheel, DRAIN_WAITERS_MAX)
+        self._is_draining = False
+        self._around = Surroundings(
+            loop,
+            handler,
+            framing,
+            clock,
+            wheel,
+            self.limits,
+            self.figures,
+            Turns(loop),
+            memoryview(bytearray(SCRATCH_BYTES)),
+            self._admit,
+            self._left,
+            self._shed,
+        )
+
+    async def listen(self, host: str, port: int) -> tuple[str, int]:
+        """Accept connections on every address of `host`; port 0 takes any free one, the same for all of them.
+
+        Returns the first address and the port. Raises OSError where it cannot be bound.
+        """
+        found = await self._loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        bound: list[tuple[str, int]] = []
+        for family, kind, number, _, address in dict.fromkeys(found):
+            listener = socket.socket(family, kind, number)
+            try:
+                # Both are inherited by the sockets accepted; TCP_NODELAY is set by the loop.
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                if family == socket.AF_INET6:
+                    listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                listener.setblocking(False)
+                listener.bind((address[0], bound[0][1] if bound else port, *address[2:]))
+            except OSError:
+                listener.close()
+                raise
+            bound.append(listener.getsockname()[:2])
+            self._servers.append(
+                await self._loop.create_server(
+                    lambda: ConnectionProtocol(self._around), sock=listener, backlog=self.limits.listen_backlog
+                )
+            )
+        return bound[0]
+
+    async def drain(self, grace_ms: int | None = None) -> None:
+        """Accept and read no more, let requests in flight be answered, close; after the grace what is left is cut off.
+
+        `grace_ms` is `drain_ms_max` by default. On return every connection has been closed and the handler told.
+        """
+        self._is_draining = True
+        for server in self._servers:
+            server.close()
+        for connection in list(self._connections):
+            connection.drain()
+        deadline_ms = self._clock.monotonic_ms() + (self.limits.drain_ms_max if grace_ms is None else grace_ms)
+        try:
+            if self._connections:
+                await self._drained.wait("drained", deadline_ms=deadline_ms)
+        except Expired:
+            for connection in list(self._connections):
+                connection.abort(CloseReason.DRAINED)
+            if self._connections:
+                await self._drained.wait("drained")
+
+    def _admit(self, connection: ConnectionProtocol) -> int | None:
+        figures, limits, per_ip = self.figures, self.limits, self._connections_per_ip
+        if self._is_draining or figures.connections_open >= limits.connections_max:
+            figures.connections_refused_total += 1
+            return None
+        open_from_there = per_ip.get(connection.address, 0)
+        if open_from_there >= limits.connections_per_ip_max:
+            figures.connections_refused_per_ip_total += 1
+            return None
+        per_ip[connection.address] = open_from_there + 1
+        figures.connections_open += 1
+        figures.connections_accepted_total += 1
+        self._connections.add(connection)
+        return next(self._peer_ids)
+
+    def _left(self, connection: ConnectionProtocol) -> None:
+        self._connections.discard(connection)
+        self.figures.connections_open -= 1
+        remaining = self._connections_per_ip[connection.address] - 1
+        if remaining:
+            self._connections_per_ip[connection.address] = remaining
+        else:
+            del self._connections_per_ip[connection.address]
+        if self._is_draining and not self._connections:
+            self._drained.resume_all("drained", None)
+
+    def _shed(self) -> None:
+        largest = max(self._connections, key=lambda connection: connection.bytes_held)
+        largest.abort(CloseReason.MEMORY)

@@ -1,0 +1,160 @@
+"""The request channel of one connection: answers leave in the order of their requests, whatever order they come in.
+
+Strategy: while nothing is pending, an answer goes straight to what is ready to send; behind a pending one it waits in
+line. So the common case, a request answered at once, costs no queue at all.
+
+Knows nothing of bytes received, limits or sockets.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+
+from hutong.wire.buffer import Buffer
+
+
+class _State(Enum):
+    WAITING = 0
+    DONE = 1
+    CLOSE = 2  # completed by asking for the connection's end
+    GONE = 3  # the connection ended first: completing does nothing any more
+
+
+_WAITING, _DONE, _CLOSE, _GONE = _State  # looking a member up costs more than the rest of a test
+
+
+class Pending:
+    """An answer that comes later: returned by the handler, completed exactly once, on the loop's thread."""
+
+    __slots__ = ("_buffers", "_channel", "_size", "_state")
+
+    def __init__(self) -> None:
+        self._state = _WAITING
+        self._channel: RequestChannel | None = None
+        self._buffers: list[Buffer] | None = None
+        self._size = 0
+
+    def complete(self, buffers: list[Buffer] | None) -> None:
+        """Send the buffers, in order, when it is this request's turn; None sends nothing.
+
+        Does nothing once the connection is gone; raises RuntimeError when completed a second time.
+        """
+        self._end(_DONE)
+        self._buffers = buffers
+        if self._channel is not None:
+            self._channel._completed(self)
+
+    def close_connection(self) -> None:
+        """End the connection instead of answering (a failed request that has no answer, for one)."""
+        self._end(_CLOSE)
+        if self._channel is not None:
+            self._channel._close()
+
+    def _end(self, state: _State) -> None:
+        if self._state is _WAITING:
+            self._state = state
+        elif self._state is not _GONE:
+            raise RuntimeError("a request was answered twice")
+
+
+Response = list[Buffer] | Pending | None
+"""What a handler returns: buffers to send in order, an answer that comes later, or nothing to send."""
+
+
+def _nobody() -> None:
+    """Where notices go once the connection has ended."""
+
+
+class RequestChannel:
+    """`changed` is called when an answer that was pending becomes ready, `close` when one asks for the end.
+
+    `in_flight` counts the requests that are begun and whose answers were not yet taken; `unsent_bytes` are the bytes of
+    answers not yet taken, of which `held_bytes` wait for an earlier answer.
+    """
+
+    __slots__ = ("_changed", "_close", "_line", "_ready", "held_bytes", "in_flight", "unsent_bytes")
+
+    def __init__(self, changed: Callable[[], None], close: Callable[[], None]) -> None:
+        self._changed = changed
+        self._close = close
+        self._ready: list[Buffer] = []
+        self._line: deque[Pending] | None = None  # made on first use; its head, if any, is not answered yet
+        self.in_flight = 0
+        self.unsent_bytes = 0
+        self.held_bytes = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every request so far is answered and taken."""
+        return not self.in_flight
+
+    @property
+    def pending_count(self) -> int:
+        """Requests that are not answered yet, or answered behind one that is not."""
+        return len(self._line) if self._line else 0
+
+    def add(self, response: Response) -> None:
+        """What the handler returned for the next request."""
+        if isinstance(response, Pending):
+            if response._state is _WAITING:
+                self._wait(response)
+                return
+            if response._state is _CLOSE:
+                self._close()
+                return
+            response = response._buffers
+        if response is None:
+            return
+        self.in_flight += 1
+        size = 0
+        for buffer in response:
+            size += len(buffer)
+        if self._line:
+            answered = Pending()
+            answered._state, answered._buffers, answered._size = _DONE, response, size
+            self._line.append(answered)
+            self.held_bytes += size
+        else:
+            self._ready += response
+        self.unsent_bytes += size
+
+    def take(self) -> list[Buffer]:
+        """What is ready to send, in order; it counts as sent from now on."""
+        ready = self._ready
+        self._ready = []
+        self.unsent_bytes = self.held_bytes
+        self.in_flight = len(self._line) if self._line else 0
+        return ready
+
+    def end(self) -> None:
+        """The connection ends: whatever is pending is let go of; what is ready may still be taken."""
+        for pending in self._line or ():
+            pending._channel = None
+            pending._state = _GONE
+        self._line = None
+        self.held_bytes = 0
+        self._changed = self._close = _nobody
+
+    def _wait(self, pending: Pending) -> None:
+        pending._channel = self
+        if self._line is None:
+            self._line = deque()
+        self._line.append(pending)
+        self.in_flight += 1
+
+    def _completed(self, pending: Pending) -> None:
+        """Move what is answered from the head of the line to what is ready."""
+        pending._channel = None
+        for buffer in pending._buffers or ():
+            pending._size += len(buffer)
+        self.unsent_bytes += pending._size
+        self.held_bytes += pending._size
+        line = self._line
+        assert line, "a pending answer stands in line until it is ready"
+        if line[0] is not pending:
+            return
+        while line and line[0]._state is _DONE:
+            answered = line.popleft()
+            self.held_bytes -= answered._size
+            self._ready += answered._buffers or ()
+        self._changed()

@@ -1,0 +1,330 @@
+"""One connection as a sans-I/O engine: bytes in, frames to the handler, answers out in order, and when to stop reading.
+
+Strategy: the driver feeds `receive_data` (or reads into `receive_buffer`), sends `data_to_send`, and then asks
+`wants_to_read` and `is_closed`. Requests are begun until too many are in flight or too many answer bytes are unsent;
+frames received beyond that wait in the backlog and the driver stops reading, so the peer feels it through TCP. Requests
+answered at once count until the driver has taken the answers, so one connection cannot hold the loop for long.
+
+Time arrives with each event. A timer is only a reminder: `handle_timer` looks at what is really overdue, so that a
+request costs no timer. Knows nothing of sockets, of the loop, or of what a frame means.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+from itertools import islice
+from typing import Protocol
+
+from hutong.foundation.errors import ProtocolError
+from hutong.foundation.parking import Owner
+from hutong.reactor.channel import Pending, RequestChannel, Response
+from hutong.reactor.figures import CloseReason, ReactorFigures
+from hutong.reactor.framing import DirectFraming, Framing
+from hutong.reactor.limits import ReactorLimits
+from hutong.wire.buffer import Buffer
+
+__all__ = ["Connection", "Handler", "Peer", "Pending", "Response"]
+
+
+JOIN_BELOW_BYTES = 2048  # mean size of buffers below which one copy costs less than one more entry in the vector
+
+
+class Peer:
+    """Who is at the other end, for the handler.
+
+    `owner` ends with the connection, and with it everything parked under it. `session` is the handler's own state.
+    """
+
+    __slots__ = ("_framing", "address", "id", "owner", "port", "session")
+
+    def __init__(self, peer_id: int, address: str, port: int, framing: Framing) -> None:
+        self.id = peer_id
+        self.address = address
+        self.port = port
+        self.owner = Owner()
+        self.session: object | None = None
+        self._framing = framing
+
+    @property
+    def frame_limit(self) -> int:
+        """Largest frame taken from this peer, in bytes: small before it has shown who it is."""
+        return self._framing.frame_bytes_max
+
+    @frame_limit.setter
+    def frame_limit(self, frame_bytes_max: int) -> None:
+        self._framing.frame_bytes_max = frame_bytes_max
+
+    def __str__(self) -> str:
+        return f"peer {self.id} at {self.address}:{self.port}"
+
+
+class Handler(Protocol):
+    """What the reactor serves: implemented once for each protocol."""
+
+    def connection_opened(self, peer: Peer) -> None: ...
+
+    def request_received(self, frame: Buffer, peer: Peer) -> Response:
+        """Begin one request. Raising ProtocolError closes this connection; any other error is a fault of ours."""
+        ...
+
+    def connection_closed(self, peer: Peer) -> None:
+        """Called once for each connection opened; its owner has ended by then."""
+        ...
+
+
+class _State(Enum):
+    OPEN = 0
+    DRAINING = 1  # no request is begun any more; closes once those in flight are answered
+    CLOSED = 2  # the driver sends what is ready, then closes
+
+
+_OPEN, _DRAINING, _CLOSED = _State  # looking a member up costs more than the rest of a test
+
+
+def _nobody() -> None:
+    """Where notices go once the driver has left."""
+
+
+class Connection:
+    """The engine of one connection. `wake` asks the driver for a turn outside of its own calls."""
+
+    __slots__ = (
+        "_active_at_ms",
+        "_backlog",
+        "_channel",
+        "_direct",
+        "_figures",
+        "_frame_begun_at_ms",
+        "_framing",
+        "_handler",
+        "_is_reading",
+        "_limits",
+        "_sending_is_paused",
+        "_state",
+        "_wake",
+        "bytes_held",
+        "close_reason",
+        "peer",
+    )
+
+    def __init__(
+        self,
+        peer: Peer,
+        framing: Framing,
+        handler: Handler,
+        limits: ReactorLimits,
+        figures: ReactorFigures,
+        now_ms: int,
+        wake: Callable[[], None],
+    ) -> None:
+        self.peer = peer
+        self.close_reason: CloseReason | None = None
+        self._framing = framing
+        self._direct = framing if isinstance(framing, DirectFraming) else None
+        self._handler = handler
+        self._limits = limits
+        self._figures = figures
+        self._wake = wake
+        self._channel = RequestChannel(wake, self._close_for_handler)
+        self._backlog: deque[Buffer] | None = None  # frames received while no request may begin; made on first use
+        self._state = _OPEN
+        self._is_reading = True  # what `wants_to_read` said last
+        self._sending_is_paused = False
+        self._active_at_ms = now_ms
+        self._frame_begun_at_ms: int | None = None  # None between frames, and while we are the ones who do not read
+        self.bytes_held = 0  # of an unfinished frame: our part of figures.receiving_bytes
+
+    # What the driver feeds in.
+
+    def receive_data(self, data: Buffer, now_ms: int) -> None:
+        """Bytes from the peer; they are only lent."""
+        self._figures.bytes_received_total += len(data)
+        try:
+            frames = self._framing.receive_data(data)
+        except ProtocolError:
+            self.close(CloseReason.PROTOCOL_ERROR)
+            return
+        self._received(frames, now_ms)
+
+    def receive_buffer(self) -> memoryview | None:
+        """Where the driver should put the next bytes (then `buffer_received`), or None if it makes no difference."""
+        return self._direct.wanted() if self._direct is not None and self.bytes_held else None
+
+    def buffer_received(self, count: int, now_ms: int) -> None:
+        """The driver put `count` bytes into the `receive_buffer`."""
+        assert self._direct is not None
+        self._figures.bytes_received_total += count
+        self._received(self._direct.received(count), now_ms)
+
+    def resume_work(self) -> None:
+        """Begin requests of the backlog, as many as may be."""
+        backlog = self._backlog
+        if backlog and self._may_begin():
+            self._backlog = None
+            self._begin(backlog)
+            self._close_if_broken()
+
+    def pause_sending(self) -> None:
+        """The driver's own buffer is full: the peer does not read."""
+        self._sending_is_paused = True
+
+    def resume_sending(self, now_ms: int) -> None:
+        self._sending_is_paused = False
+        self._active_at_ms = now_ms
+
+    def drain(self) -> None:
+        """Begin no more requests; close when those in flight are answered."""
+        if self._state is _OPEN:
+            self._state = _DRAINING
+            self._backlog = None
+            self._close_if_drained()
+
+    def close(self, reason: CloseReason) -> None:
+        """End at once, but for what is ready to send. Everything parked under the peer's owner fails."""
+        if self._state is _CLOSED:
+            return
+        self._state = _CLOSED
+        self.close_reason = reason
+        self._figures.closed_total[reason] += 1
+        self._figures.receiving_bytes -= self.bytes_held
+        self.bytes_held = 0
+        self._backlog = None
+        self._channel.end()
+        self.peer.owner.end()
+
+    def connection_lost(self) -> None:
+        """The driver's last call: the socket is gone."""
+        self.close(CloseReason.PEER)
+        self._wake = _nobody
+        self._handler.connection_closed(self.peer)
+
+    # What the driver asks.
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the driver should close the socket, after sending what is ready."""
+        return self._state is _CLOSED
+
+    @property
+    def has_work(self) -> bool:
+        """Whether `resume_work` would begin a request now."""
+        return bool(self._backlog) and self._may_begin()
+
+    def data_to_send(self, now_ms: int) -> list[Buffer]:
+        """What is ready, in order; the driver's from now on. Small buffers come joined, large ones as they are."""
+        channel = self._channel
+        total = channel.unsent_bytes - channel.held_bytes
+        ready = channel.take()
+        if ready:
+            self._active_at_ms = now_ms
+            self._figures.bytes_sent_total += total
+            if total < JOIN_BELOW_BYTES * len(ready):
+                ready = [b"".join(ready)]
+        if self._state is _DRAINING:
+            self._close_if_drained()
+        return ready
+
+    def wants_to_read(self, now_ms: int) -> bool:
+        """Whether the driver should read on. Reading resumes at half the bounds at which it stopped."""
+        wants = not self._backlog and self._may_begin()
+        if wants is self._is_reading:
+            return wants
+        channel, limits = self._channel, self._limits
+        if wants and (
+            2 * channel.in_flight > limits.requests_in_flight_max or 2 * channel.unsent_bytes > limits.unsent_bytes_max
+        ):
+            return False
+        self._is_reading = wants
+        self._figures.reading_pauses_total += not wants
+        # The peer's time for a frame does not run while it is us who do not read.
+        self._frame_begun_at_ms = now_ms if wants and self.bytes_held else None
+        return wants
+
+    def get_timer(self) -> int | None:
+        """When `handle_timer` is due, or None once closed."""
+        if self._state is _CLOSED:
+            return None
+        idle_at_ms = self._active_at_ms + self._limits.idle_ms_max
+        frame_at_ms = self._frame_due_at_ms()
+        return idle_at_ms if frame_at_ms is None else min(idle_at_ms, frame_at_ms)
+
+    def handle_timer(self, now_ms: int) -> None:
+        """Close if something is overdue; otherwise nothing happens, and `get_timer` says when to look again."""
+        frame_at_ms = self._frame_due_at_ms()
+        if frame_at_ms is not None and now_ms >= frame_at_ms:
+            self.close(CloseReason.SLOW_SENDER)
+        elif self._channel.in_flight and not self._sending_is_paused:
+            self._active_at_ms = now_ms  # it waits for us, so it is not idle
+        elif now_ms >= self._active_at_ms + self._limits.idle_ms_max:
+            self.close(CloseReason.IDLE)
+
+    # What follows from it.
+
+    def _received(self, frames: list[Buffer], now_ms: int) -> None:
+        self._active_at_ms = now_ms
+        framing = self._framing
+        if framing.bytes_held or self.bytes_held:
+            self._hold(framing.bytes_held, bool(frames), now_ms)
+        if frames:
+            self._figures.requests_total += len(frames)
+            self._begin(frames)
+        if framing.failure is not None:
+            self._close_if_broken()
+
+    def _hold(self, held: int, is_another_frame: bool, now_ms: int) -> None:
+        """Keep account of the unfinished frame."""
+        self._figures.receiving_bytes += held - self.bytes_held
+        self.bytes_held = held
+        if not held:
+            self._frame_begun_at_ms = None
+        elif is_another_frame or self._frame_begun_at_ms is None:
+            self._frame_begun_at_ms = now_ms
+
+    def _begin(self, frames: list[Buffer] | deque[Buffer]) -> None:
+        """Hand the frames to the handler; those that may not begin yet go to the backlog."""
+        handle, peer, channel = self._handler.request_received, self.peer, self._channel
+        in_flight_max, unsent_bytes_max = self._limits.requests_in_flight_max, self._limits.unsent_bytes_max
+        begun = 0
+        try:
+            for frame in frames if self._may_begin() else ():
+                channel.add(handle(frame, peer))
+                begun += 1
+                if (
+                    channel.in_flight >= in_flight_max
+                    or channel.unsent_bytes >= unsent_bytes_max
+                    or self._state is not _OPEN
+                ):
+                    break
+        except ProtocolError:
+            self.close(CloseReason.PROTOCOL_ERROR)
+        if begun < len(frames) and self._state is _OPEN:
+            self._backlog = deque(islice(frames, begun, None))
+
+    def _may_begin(self) -> bool:
+        channel, limits = self._channel, self._limits
+        return (
+            self._state is _OPEN
+            and channel.in_flight < limits.requests_in_flight_max
+            and channel.unsent_bytes < limits.unsent_bytes_max
+            and not self._sending_is_paused
+        )
+
+    def _frame_due_at_ms(self) -> int | None:
+        """A floor under the rate of a frame (the idea of Apache's mod_reqtimeout): 30 s, and one more per 16 KiB."""
+        if self._frame_begun_at_ms is None:
+            return None
+        earned_ms = self.bytes_held * 1000 // self._limits.frame_rate_min_bytes_per_s
+        return self._frame_begun_at_ms + self._limits.frame_ms_max + earned_ms
+
+    def _close_if_broken(self) -> None:
+        """The frames before the fault are begun first, so it makes no difference how the bytes were cut up."""
+        if self._framing.failure is not None and not self._backlog:
+            self.close(CloseReason.PROTOCOL_ERROR)
+
+    def _close_if_drained(self) -> None:
+        if self._channel.is_empty:
+            self.close(CloseReason.DRAINED)
+
+    def _close_for_handler(self) -> None:
+        self.close(CloseReason.HANDLER)
+        self._wake()

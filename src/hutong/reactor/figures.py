@@ -1,0 +1,47 @@
+"""What the reactor counts: plain integers, read by whoever publishes metrics. Nothing costs more than an addition."""
+
+from enum import StrEnum
+
+
+class CloseReason(StrEnum):
+    """Why a connection ended; also the label of the metric."""
+
+    PEER = "the peer closed it"
+    PROTOCOL_ERROR = "its bytes broke the protocol"
+    HANDLER = "a request asked for it"
+    IDLE = "it was idle too long"
+    SLOW_SENDER = "it was too slow to finish a frame"
+    MEMORY = "unfinished frames held too much memory, this one the most"
+    DRAINED = "the node stops"
+    FAULT = "a fault of this node"
+
+
+class ReactorFigures:
+    """Totals since the start, and gauges (`connections_open`, `receiving_bytes`)."""
+
+    __slots__ = (
+        "bytes_received_total",
+        "bytes_sent_total",
+        "closed_total",
+        "connections_accepted_total",
+        "connections_open",
+        "connections_refused_per_ip_total",
+        "connections_refused_total",
+        "reading_pauses_total",
+        "receiving_bytes",
+        "requests_total",
+        "writes_total",
+    )
+
+    def __init__(self) -> None:
+        self.connections_open = 0
+        self.connections_accepted_total = 0
+        self.connections_refused_total = 0
+        self.connections_refused_per_ip_total = 0
+        self.closed_total = dict.fromkeys(CloseReason, 0)
+        self.requests_total = 0
+        self.bytes_received_total = 0
+        self.bytes_sent_total = 0
+        self.writes_total = 0
+        self.reading_pauses_total = 0
+        self.receiving_bytes = 0

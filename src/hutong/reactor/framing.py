@@ -1,0 +1,147 @@
+"""Framing: where one request ends and the next begins, the only thing the reactor must know of a protocol.
+
+Strategy: `Framing` is the whole contract; `DirectFraming` adds an optional path by which the rest of a large frame is
+read from the socket straight into its own buffer. `LengthPrefixedFraming` serves both, and is what Kafka speaks.
+
+Knows nothing of sockets, time or what a frame means.
+"""
+
+import struct
+from typing import Protocol, runtime_checkable
+
+from hutong.foundation.errors import ProtocolError
+from hutong.wire.buffer import Buffer
+
+PREFIX_BYTES = 4
+length_at = struct.Struct(">i").unpack_from
+DIRECT_FROM_BYTES = 16 * 1024  # a frame of fewer bytes is simply kept until the rest comes
+FIRST_BUFFER_BYTES = 64 * 1024
+
+
+class Framing(Protocol):
+    """Cuts one connection's byte stream into frames.
+
+    `frame_bytes_max` may be set at any time and holds from the next frame on. `bytes_held` counts the bytes of a frame
+    that is begun but not complete. `failure` is set once the bytes break the format: what follows is not read any more.
+    """
+
+    frame_bytes_max: int
+    bytes_held: int
+    failure: ProtocolError | None
+
+    def receive_data(self, data: Buffer) -> list[Buffer]:
+        """The frames completed by `data`, in order. `data` is only lent: what must outlive the call is copied."""
+        ...
+
+
+@runtime_checkable
+class DirectFraming(Framing, Protocol):
+    """A framing that can name the place where the next bytes belong."""
+
+    def wanted(self) -> memoryview | None:
+        """Where the next bytes of a large frame go, or None: then they come by `receive_data`.
+
+        The memory may move at the next call, when no view of it may be held any more.
+        """
+        ...
+
+    def received(self, count: int) -> list[Buffer]:
+        """`count` bytes were put at the beginning of what was `wanted`."""
+        ...
+
+
+class LengthPrefixedFraming:
+    """Frames preceded by their length, a signed 32-bit big-endian integer that does not count itself.
+
+    A small frame is handed out as `bytes`, copied once. A frame of DIRECT_FROM_BYTES or more that does not arrive whole
+    gets a `bytearray` that grows as bytes really come, at most doubling: a peer makes us hold no more than twice what
+    it sent, or what it sent in one frame before (no allocation from a length field: CVE-2022-34917).
+    """
+
+    __slots__ = ("_large", "_largest_bytes", "_length", "_start", "bytes_held", "failure", "frame_bytes_max")
+
+    def __init__(self, frame_bytes_max: int) -> None:
+        self.frame_bytes_max = frame_bytes_max
+        self.failure: ProtocolError | None = None
+        self.bytes_held = 0
+        self._start = b""  # the first bytes of an unfinished frame, prefix and all, unless it is large
+        self._large: bytearray | None = None  # an unfinished large frame, `bytes_held` bytes of `_length` are there
+        self._length = 0
+        self._largest_bytes = FIRST_BUFFER_BYTES
+
+    def receive_data(self, data: Buffer) -> list[Buffer]:
+        frames: list[Buffer] = []
+        at = 0
+        if self.failure is not None:
+            return frames
+        if self.bytes_held:
+            if self._large is not None:
+                at = self._fill(data, frames)
+            else:
+                data = self._start + data
+                self.bytes_held = 0
+        view = memoryview(data)
+        end = len(view)
+        frame_bytes_max = self.frame_bytes_max
+        while end - at >= PREFIX_BYTES:
+            (length,) = length_at(view, at)
+            if not 0 <= length <= frame_bytes_max:
+                self._fail(length)
+                return frames
+            start = at + PREFIX_BYTES
+            stop = start + length
+            if stop > end:
+                if length >= DIRECT_FROM_BYTES:
+                    self._begin_large(length, view[start:])
+                    return frames
+                break
+            frames.append(view[start:stop].tobytes())
+            at = stop
+        if at < end:
+            self._start = view[at:].tobytes()
+            self.bytes_held = end - at
+        return frames
+
+    def wanted(self) -> memoryview | None:
+        if self._large is None:
+            return None
+        if self.bytes_held == len(self._large):
+            self._grow(self.bytes_held + 1)
+        return memoryview(self._large)[self.bytes_held :]
+
+    def received(self, count: int) -> list[Buffer]:
+        large = self._large
+        assert large is not None, "nothing was wanted"
+        self.bytes_held += count
+        if self.bytes_held < self._length:
+            return []
+        self._large = None
+        self.bytes_held = 0
+        self._largest_bytes = max(self._largest_bytes, self._length)
+        return [large]
+
+    def _begin_large(self, length: int, first: memoryview) -> None:
+        self._length = length
+        self.bytes_held = len(first)
+        self._large = bytearray(min(length, max(self._largest_bytes, len(first))))
+        self._large[: len(first)] = first
+
+    def _fill(self, data: Buffer, frames: list[Buffer]) -> int:
+        """Continue the large frame with data that came the ordinary way; returns how much of it was taken."""
+        large, held = self._large, self.bytes_held
+        assert large is not None
+        count = min(len(data), self._length - held)
+        if held + count > len(large):
+            self._grow(held + count)
+        large[held : held + count] = data[:count]
+        frames.extend(self.received(count))
+        return count
+
+    def _grow(self, needed: int) -> None:
+        assert self._large is not None
+        size = min(self._length, max(needed, 2 * len(self._large)))
+        self._large.extend(bytes(size - len(self._large)))
+
+    def _fail(self, length: int) -> None:
+        self.failure = ProtocolError(f"a frame of {length} bytes; 0 to {self.frame_bytes_max} are allowed")
+        self._start = b""

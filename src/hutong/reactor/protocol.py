@@ -1,0 +1,239 @@
+"""Drives connection engines from uvloop (or asyncio) transports: reads, writes, pauses, timers. Decides nothing.
+
+Strategy: all connections of a loop read small frames through one shared buffer, large ones straight into their own.
+What was answered while a chunk was worked on leaves with one write at its end; what is answered later marks the
+connection, and one callback per turn of the loop writes for all that are marked.
+Knows nothing of frames or requests.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.timers import Timer, TimerWheel
+from hutong.reactor.connection import Connection, Handler, Peer
+from hutong.reactor.figures import CloseReason, ReactorFigures
+from hutong.reactor.framing import Framing
+from hutong.reactor.limits import ReactorLimits
+
+SCRATCH_BYTES = 256 * 1024
+
+
+class Turns:
+    """Connections that asked for a turn; all get it in one callback of the loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._marked: list[ConnectionProtocol] = []
+
+    def mark(self, connection: "ConnectionProtocol") -> None:
+        if not self._marked:
+            self._loop.call_soon(self._run)
+        self._marked.append(connection)
+
+    def _run(self) -> None:
+        marked, self._marked = self._marked, []
+        for connection in marked:
+            try:
+                connection.take_turn()
+            except Exception as error:  # noqa: BLE001  # the supervisor of connections: a fault ends one, not all
+                connection.fail(error)
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What all connections of one acceptor share."""
+
+    loop: asyncio.AbstractEventLoop
+    handler: Handler
+    framing: Callable[[int], Framing]  # called with frame_bytes_max for each connection
+    clock: Clock
+    wheel: TimerWheel
+    limits: ReactorLimits
+    figures: ReactorFigures
+    turns: Turns
+    scratch: memoryview  # lent to one read at a time: a read and its handling are one step of the loop
+    admit: Callable[["ConnectionProtocol"], int | None]  # the number of the new peer, or None to refuse it
+    left: Callable[["ConnectionProtocol"], None]
+    shed: Callable[[], None]  # unfinished frames hold more than receiving_bytes_max
+
+
+class ConnectionProtocol(asyncio.BufferedProtocol):
+    """One socket and its engine. A refused socket never gets an engine."""
+
+    __slots__ = (
+        "_around",
+        "_engine",
+        "_is_closing",
+        "_is_direct",
+        "_is_marked",
+        "_is_reading",
+        "_timer",
+        "_timer_at_ms",
+        "_transport",
+        "address",
+    )
+
+    _engine: Connection
+    _transport: asyncio.Transport
+    _timer: Timer
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self._is_reading = True
+        self._is_direct = False  # whether the read under way goes into the engine's own buffer
+        self._is_marked = False  # whether a turn is asked for already
+        self._is_closing = True  # until it is admitted, and once it is closed
+        self._timer_at_ms = 0
+        self.address = ""
+
+    # Called by the transport.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self.address, port = (*(transport.get_extra_info("peername") or ("", 0)),)[:2]
+        peer_id = self._around.admit(self)
+        if peer_id is None:
+            self._transport.abort()
+            return
+        around, limits = self._around, self._around.limits
+        framing = around.framing(limits.frame_bytes_max)
+        peer = Peer(peer_id, self.address, port, framing)
+        now_ms = around.clock.monotonic_ms()
+        self._engine = Connection(peer, framing, around.handler, limits, around.figures, now_ms, self._wake)
+        self._is_closing = False
+        self._timer_at_ms = now_ms + limits.idle_ms_max
+        self._timer = around.wheel.add(self._timer_at_ms, self._timer_fired)
+        self._transport.set_write_buffer_limits(high=limits.unsent_bytes_max)
+        around.handler.connection_opened(peer)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        wanted = self._engine.receive_buffer()
+        self._is_direct = wanted is not None
+        return self._around.scratch if wanted is None else wanted
+
+    def buffer_updated(self, nbytes: int) -> None:
+        around, engine = self._around, self._engine
+        now_ms = around.clock.monotonic_ms()
+        if self._is_direct:
+            engine.buffer_received(nbytes, now_ms)
+        else:
+            engine.receive_data(around.scratch[:nbytes], now_ms)
+        if engine.bytes_held:
+            self._frame_is_unfinished()
+        self._settle(now_ms)
+
+    def eof_received(self) -> bool:
+        self._engine.close(CloseReason.PEER)
+        self._settle(self._around.clock.monotonic_ms())
+        return False
+
+    def pause_writing(self) -> None:
+        self._engine.pause_sending()
+
+    def resume_writing(self) -> None:
+        self._engine.resume_sending(self._around.clock.monotonic_ms())
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not hasattr(self, "_engine"):
+            return
+        self._is_closing = True
+        self._timer.cancel()
+        if exc is not None and not isinstance(exc, OSError):
+            self._engine.close(CloseReason.FAULT)  # raised by our own code below the transport, which has logged it
+        self._engine.connection_lost()
+        self._around.left(self)
+
+    # Called by the acceptor and by Turns.
+
+    @property
+    def bytes_held(self) -> int:
+        return self._engine.bytes_held
+
+    def take_turn(self) -> None:
+        """Write what was answered, begin what had to wait."""
+        self._is_marked = False
+        if not self._is_closing:
+            self._engine.resume_work()
+            self._settle(self._around.clock.monotonic_ms())
+
+    def drain(self) -> None:
+        self._engine.drain()
+        self._wake()
+
+    def abort(self, reason: CloseReason) -> None:
+        """Close now; what is not sent yet is lost."""
+        self._engine.close(reason)
+        self._is_closing = True
+        self._transport.abort()
+
+    def fail(self, error: Exception) -> None:
+        """End this connection for a fault of ours, loudly."""
+        context = {"message": f"fault while serving {self._engine.peer}", "exception": error, "protocol": self}
+        self._around.loop.call_exception_handler(context)
+        self.abort(CloseReason.FAULT)
+
+    # Steps of the above.
+
+    def _wake(self) -> None:
+        if not self._is_marked:
+            self._is_marked = True
+            self._around.turns.mark(self)
+
+    def _settle(self, now_ms: int) -> None:
+        """Do what the engine asks for after something happened."""
+        if self._is_closing:
+            return
+        engine = self._engine
+        ready = engine.data_to_send(now_ms)
+        if ready:
+            self._around.figures.writes_total += 1
+            if len(ready) == 1:
+                self._transport.write(ready[0])
+            else:
+                self._transport.writelines(ready)
+        wants_to_read = engine.wants_to_read(now_ms)
+        if wants_to_read and self._is_reading:
+            return
+        if engine.is_closed:
+            self._close_socket(now_ms)
+            return
+        if wants_to_read is not self._is_reading:
+            self._is_reading = wants_to_read
+            if wants_to_read:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
+        if engine.has_work:
+            self._wake()
+
+    def _close_socket(self, now_ms: int) -> None:
+        """Close once the peer has read what was written, but do not wait for that for ever."""
+        self._is_closing = True
+        self._timer.cancel()
+        self._timer = self._around.wheel.add(now_ms + self._around.limits.closing_ms_max, self._transport.abort)
+        self._transport.close()
+
+    def _frame_is_unfinished(self) -> None:
+        around = self._around
+        if around.figures.receiving_bytes > around.limits.receiving_bytes_max:
+            around.shed()
+        due_at_ms = self._engine.get_timer()
+        if due_at_ms is not None and due_at_ms < self._timer_at_ms:
+            self._remind(due_at_ms)
+
+    def _remind(self, at_ms: int) -> None:
+        self._timer.cancel()
+        self._timer_at_ms = at_ms
+        self._timer = self._around.wheel.add(at_ms, self._timer_fired)
+
+    def _timer_fired(self) -> None:
+        now_ms = self._around.clock.monotonic_ms()
+        self._engine.handle_timer(now_ms)
+        due_at_ms = self._engine.get_timer()
+        if due_at_ms is not None:
+            self._remind(due_at_ms)
+        self._settle(now_ms)
