@@ -108,10 +108,12 @@ def _decompress_snappy(data: Buffer, bytes_max: int) -> bytes:
         return _decompress_snappy_block(view, bytes_max)
     pieces, room, position = [], bytes_max, _XERIAL_HEADER_BYTES
     while position < len(view):
-        block = view[position + 4 : position + 4 + int.from_bytes(view[position : position + 4], "big")]
-        pieces.append(_decompress_snappy_block(block, room))
+        start = position + 4
+        position = start + int.from_bytes(view[position:start], "big")
+        if position > len(view):
+            raise ProtocolError("snappy: a block points past the end")
+        pieces.append(_decompress_snappy_block(view[start:position], room))
         room -= len(pieces[-1])
-        position += 4 + len(block)
     return b"".join(pieces)
 
 
