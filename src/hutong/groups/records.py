@@ -178,14 +178,20 @@ class _Reader:
         return self._number(_INT64)
 
     def string(self) -> str:
-        return self._take(self.int16()).decode()
+        return self._text(self.int16())
 
     def nullable_string(self) -> str | None:
         length = self.int16()
-        return None if length == -1 else self._take(length).decode()
+        return None if length == -1 else self._text(length)
 
     def blob(self) -> bytes:
         return self._take(self.int32())
+
+    def _text(self, length: int) -> str:
+        try:
+            return self._take(length).decode()
+        except UnicodeDecodeError as error:
+            raise CorruptData(f"a record of the groups' topic has a name that is not text: {error}") from error
 
     def _number(self, layout: struct.Struct) -> int:
         number: int = layout.unpack(self._take(layout.size))[0]

@@ -38,6 +38,7 @@ class World:
         self.scene = Scene()
         self.clients = [Client("instance-0"), Client(None), Client("instance-2"), Client(None)]
         self.leaders: dict[int, str] = {}  # generation -> who was told to assign
+        self.synced_for: dict[int, int] = {}  # ticket -> generation
 
     def step(self, action: str, number: int, amount: int) -> None:
         client = self.clients[number]
@@ -69,6 +70,7 @@ class World:
         shares = {each: f"{client.generation_id}".encode() for each in (*client.leads, "stranger")}
         ticket = self.scene.sync(client.member_id, shares, generation_id=client.generation_id, instance=client.instance)
         client.waiting += (ticket,)
+        self.synced_for[ticket] = client.generation_id
 
     def _disk(self, fails: bool) -> None:
         scene = self.scene
@@ -88,7 +90,7 @@ class World:
                 if isinstance(reply, JoinReply):
                     self._heard_join(client, reply)
                 elif isinstance(reply, SyncReply):
-                    self._heard_sync(reply)
+                    self._heard_sync(ticket, reply)
 
     def _heard_join(self, client: Client, reply: JoinReply) -> None:
         if reply.error is ErrorCode.MEMBER_ID_REQUIRED:
@@ -103,9 +105,9 @@ class World:
         elif reply.error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
             client.member_id = ""
 
-    def _heard_sync(self, reply: SyncReply) -> None:
+    def _heard_sync(self, ticket: int, reply: SyncReply) -> None:
         if reply.error is ErrorCode.NONE:
-            assert reply.assignment in (b"", str(self.scene.group.generation_id).encode())
+            assert reply.assignment in (b"", str(self.synced_for[ticket]).encode())
 
     def finish(self) -> None:
         """Let everything end: then nobody waits, and nothing is left."""
