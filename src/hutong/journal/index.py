@@ -57,6 +57,8 @@ class Extents:
     """One partition's extents in one segment, offsets and positions rising."""
 
     __slots__ = (
+        "_distance_bytes",
+        "_interval_bytes",
         "_open_bytes",
         "base_offsets",
         "bytes",
@@ -66,14 +68,33 @@ class Extents:
         "max_timestamps",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, interval_bytes: int, distance_bytes: int) -> None:
         self.base_offsets = array("q")
         self.first_positions = array("q")
         self.last_positions = array("q")
         self.max_timestamps = array("q")
         self.end_offset = 0
         self.bytes = 0
-        self._open_bytes = 0  # of the last extent
+        self._interval_bytes = interval_bytes
+        self._distance_bytes = distance_bytes
+        self._open_bytes = sys.maxsize  # of the last extent; not known after a load, so the next run begins a new one
+
+    def add(self, base_offset: int, end_offset: int, chunk_position: int, size: int, timestamp_ms: int) -> None:
+        """Note a run of `size` bytes in the chunk at `chunk_position`."""
+        self.end_offset = end_offset
+        self.bytes += size
+        open_bytes = self._open_bytes + size
+        if open_bytes <= self._interval_bytes and chunk_position - self.first_positions[-1] <= self._distance_bytes:
+            self._open_bytes = open_bytes
+            self.last_positions[-1] = chunk_position
+            if timestamp_ms > self.max_timestamps[-1]:
+                self.max_timestamps[-1] = timestamp_ms
+            return
+        self._open_bytes = size
+        self.base_offsets.append(base_offset)
+        self.first_positions.append(chunk_position)
+        self.last_positions.append(chunk_position)
+        self.max_timestamps.append(timestamp_ms)
 
     def __len__(self) -> int:
         return len(self.base_offsets)
@@ -98,10 +119,6 @@ class Extents:
         first_offset = self.base_offsets[0]
         return Summary(partition_id, len(self), first_offset, self.end_offset, self.bytes, self.max_timestamp_ms)
 
-    def restart(self) -> None:
-        """Let the next run begin a new extent: after a load the size of the last one is not known."""
-        self._open_bytes = sys.maxsize
-
 
 class SegmentIndex:
     """The extents of every partition in the segment that begins at `base_position`."""
@@ -114,30 +131,12 @@ class SegmentIndex:
         self._interval_bytes = interval_bytes
         self._distance_bytes = distance_bytes
 
-    def add(
-        self, partition_id: int, base_offset: int, end_offset: int, chunk_position: int, size: int, timestamp_ms: int
-    ) -> None:
-        """Note a run of `size` bytes in the chunk at `chunk_position`."""
+    def of(self, partition_id: int) -> Extents:
+        """The partition's extents, empty ones to be filled if it is new here."""
         extents = self.extents.get(partition_id)
         if extents is None:
-            extents = self.extents[partition_id] = Extents()
-        extents.end_offset = end_offset
-        extents.bytes += size
-        if (
-            extents._open_bytes + size <= self._interval_bytes
-            and extents.base_offsets
-            and chunk_position - extents.first_positions[-1] <= self._distance_bytes
-        ):
-            extents._open_bytes += size
-            extents.last_positions[-1] = chunk_position
-            if timestamp_ms > extents.max_timestamps[-1]:
-                extents.max_timestamps[-1] = timestamp_ms
-            return
-        extents._open_bytes = size
-        extents.base_offsets.append(base_offset)
-        extents.first_positions.append(chunk_position)
-        extents.last_positions.append(chunk_position)
-        extents.max_timestamps.append(timestamp_ms)
+            extents = self.extents[partition_id] = Extents(self._interval_bytes, self._distance_bytes)
+        return extents
 
     def summaries(self) -> list[Summary]:
         return [extents.summary(partition_id) for partition_id, extents in self.extents.items()]
@@ -180,9 +179,8 @@ def parse_index(content: Buffer, interval_bytes: int, distance_bytes: int) -> tu
     index = SegmentIndex(base_position, interval_bytes, distance_bytes)
     at = 0
     for entry in summaries:
-        extents = index.extents[entry.partition_id] = Extents()
+        extents = index.of(entry.partition_id)
         extents.end_offset, extents.bytes = entry.end_offset, entry.bytes
-        extents.restart()
         width = entry.extent_count * 8
         for column in _columns(extents):
             column.frombytes(columns[at : at + width])

@@ -7,6 +7,7 @@ Decides nothing itself. It says nothing either: `recovery` and `on_failure` are 
 """
 
 import asyncio
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
@@ -28,6 +29,7 @@ from hutong.journal.recovery import Recovered, recover
 from hutong.journal.retention import RetentionPolicy, is_dead, retained_from
 from hutong.journal.segments import Segment, Segments
 from hutong.journal.settings import JournalSettings
+from hutong.journal.spans import Span
 from hutong.journal.writer import Appended, Writer
 from hutong.runtime.offload import Offload, run
 
@@ -72,11 +74,12 @@ class Journal:
         for partition_id, found in recovered.logs.items():
             log = PartitionLog(partition_id, self._stores, found.start_offset, found.end_offset, found.spans)
             log.producers = found.producers if len(found.producers) else None
+            log.extents = self._segments.active_index.extents.get(partition_id) if recovered.segments else None
             self._logs[partition_id] = log
         self.checkpointer = Checkpointer(
             disk, self._jobs, clock, timers, settings, self._segments, self._progress, self.writer, self._logs, position
         )
-        self._segments.on_closed = self.checkpointer.segment_closed
+        self._segments.on_closed = self._segment_closed
         self.flusher.on_flushed.append(self.checkpointer.flushed)
         self.flusher.on_flushed.append(self._remove_dead_segments)
         self._may_have_dead_segments = False
@@ -131,8 +134,9 @@ class Journal:
         now_ms = self._clock.wall_ms()
         for partition_id, policy in policies.items():
             log = self._logs.get(partition_id)
-            if log is not None and len(log.spans):
-                log.delete_before(retained_from(log.spans, log.start_offset, log.high_watermark, policy, now_ms))
+            if log is not None:
+                spans = log.oldest_spans(sys.maxsize)
+                log.delete_before(retained_from(spans, log.start_offset, log.high_watermark, policy, now_ms))
         self._may_have_dead_segments = True
         if self._progress.flushed_position == self.writer.position:
             self._remove_dead_segments()  # nothing moved now, but a segment may have been closed since the last time
@@ -246,10 +250,22 @@ class Journal:
         if not removed:
             return
         for log in self._logs.values():
-            if not len(log.spans) and log.end_offset:
+            if not log.oldest_spans(1) and log.end_offset:
                 # The stream must name the end of a log that it holds nothing else of.
                 self.writer.state(chunk.START_MOVED, log.partition_id, log.end_offset)
         self._jobs.submit(lambda: self._unlink(removed), self._unlinked)
+
+    def _segment_closed(self, segment: Segment) -> None:
+        """What the logs have in the segment is complete."""
+        assert segment.index is not None
+        for summary in segment.index.summaries():
+            log = self._logs.get(summary.partition_id)
+            if log is not None:
+                log.extents = None
+                log.spans.add(
+                    Span(segment.base_position, summary.first_offset, summary.bytes, summary.max_timestamp_ms)
+                )
+        self.checkpointer.segment_closed(segment)
 
     def _trimmed(self) -> None:
         self._may_have_dead_segments = True

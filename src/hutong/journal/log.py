@@ -24,7 +24,7 @@ from hutong.journal.reader import ColdRead, Reader
 from hutong.journal.runs import HotRuns, Views
 from hutong.journal.segments import Segments
 from hutong.journal.settings import JournalSettings
-from hutong.journal.spans import LogSpans
+from hutong.journal.spans import LogSpans, Span
 from hutong.journal.timestamps import Found, TimestampSearch
 from hutong.journal.walk import Walk, WouldBlock, extents_from
 from hutong.journal.writer import NO_APPEND_TIME, Appended, Writer
@@ -74,9 +74,11 @@ class PartitionLog:
         "_watchers",
         "_writer",
         "end_offset",
+        "extents",
         "high_watermark",
         "hot",
         "is_deleted",
+        "is_hot",
         "log_append_time",
         "partition_id",
         "producers",
@@ -98,7 +100,9 @@ class PartitionLog:
         self.log_append_time = False
         self.is_deleted = False
         self.hot = HotRuns()
-        self.spans = spans or LogSpans()
+        self.is_hot = False  # whether the writer's sweep knows that there are hot runs
+        self.spans = spans or LogSpans()  # of closed segments
+        self.extents: Extents | None = None  # in the active segment
         self.producers: Producers | None = None
         self._stores = stores
         self._writer = stores.writer
@@ -187,11 +191,10 @@ class PartitionLog:
         self._when_flushed(TimestampSearch(self, self._stores.reader, then).greatest, then)
 
     def plan_search(
-        self, span_number: int, select: Callable[[Extents], list[Extent]], work: Callable[[Walk], T]
+        self, span: Span, select: Callable[[Extents], list[Extent]], work: Callable[[Walk], T]
     ) -> ColdRead[T]:
         """A search through this log's batches in one of its segments."""
         stores = self._stores
-        span = self.spans[span_number]
         segment = stores.segments.at(span.base_position)
         flushed_position = stores.progress.flushed_position
         return stores.reader.plan(segment, self.partition_id, span.bytes, flushed_position, select, work)
@@ -206,10 +209,32 @@ class PartitionLog:
         self._stores.on_trimmed()
         self._writer.state(chunk.START_MOVED, self.partition_id, offset)
 
+    def oldest_spans(self, count: int) -> list[Span]:
+        """The log's share of the oldest `count` segments that hold something of it, the active one included."""
+        spans = [self.spans[number] for number in range(min(count, len(self.spans)))]
+        if self.extents is not None and len(spans) < count:
+            spans.append(self._active_span(self.extents))
+        return spans
+
     def check_invariants(self) -> None:
         assert 0 <= self.start_offset <= self.high_watermark <= self.sealed_offset <= self.end_offset
         if self.producers is not None:
             self.producers.check_invariants()
+
+    def _active_span(self, extents: Extents) -> Span:
+        base_position = self._stores.segments.active_index.base_position
+        return Span(base_position, extents.base_offsets[0], extents.bytes, extents.max_timestamp_ms)
+
+    def _place_of(self, offset: int) -> tuple[int, int]:
+        """The base of the segment that holds an offset which left the cache, and how much the log has there.
+
+        The oldest segment for an offset that lies before all.
+        """
+        extents, spans = self.extents, self.spans
+        if extents is not None and (not len(spans) or offset >= extents.base_offsets[0]):
+            return self._stores.segments.active_index.base_position, extents.bytes
+        span = spans[max(0, spans.number_for(offset))]
+        return span.base_position, span.bytes
 
     def _is_new(self, header: "BatchHeader", qos: Qos, then: Callable[[Appended | HutongError], None]) -> bool:
         """Whether an idempotent producer's batch is to be appended; if not, `then` is taken care of."""
@@ -240,12 +265,12 @@ class PartitionLog:
 
     def _plan_read(self, offset: int, limit: int, max_bytes: int, at_least_one: bool) -> "ColdRead[list[memoryview]]":
         stores = self._stores
-        span = self.spans[max(0, self.spans.number_for(offset))]
+        base_position, held_bytes = self._place_of(offset)
         settings = stores.settings
         return stores.reader.plan(
-            stores.segments.at(span.base_position),
+            stores.segments.at(base_position),
             self.partition_id,
-            min(max_bytes, span.bytes),
+            min(max_bytes, held_bytes),
             stores.progress.flushed_position,
             partial(
                 extents_from,

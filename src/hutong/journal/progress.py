@@ -55,7 +55,8 @@ class Progress:
         while invisible and invisible[0][0] <= visible_position:
             _, log_ends = invisible.popleft()
             for log, end_offset in log_ends:
-                log.advance_high_watermark(end_offset)
+                if end_offset > log.high_watermark:  # of receive-QoS logs it is past already
+                    log.advance_high_watermark(end_offset)
         for qos, lot in self._lots.items():
             if lot:
                 lot.resume_through(released_through(qos, self.flushed_position, self.committed_position))

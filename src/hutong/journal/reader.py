@@ -107,7 +107,7 @@ class Reader:
             extents = cold.extents
             if extents is None:
                 index = load_or_rebuild_index(self._disk, opened, cold.segment, cold.disk_end, self._settings)
-                extents = cold.select(index.extents.get(cold.partition_id, Extents()))
+                extents = cold.select(index.extents.get(cold.partition_id) or Extents(0, 0))
             result = cold.work(self._walk(cold, opened, extents, is_cached_only=False))
         except HutongError as error:
             result = error

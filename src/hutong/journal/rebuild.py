@@ -16,9 +16,8 @@ def index_chunk(index: SegmentIndex, header: chunk.Chunk) -> None:
     """Note every partition's run of one chunk."""
     for run in header.runs():
         if run.kind == chunk.BATCHES:
-            index.add(
-                run.partition_id, run.base_offset, run.end_offset, header.position, run.bytes, run.max_timestamp_ms
-            )
+            extents = index.of(run.partition_id)
+            extents.add(run.base_offset, run.end_offset, header.position, run.bytes, run.max_timestamp_ms)
 
 
 def rebuild_index(file: DiskFile, base_position: int, end_position: int, settings: JournalSettings) -> SegmentIndex:

@@ -31,7 +31,7 @@ from hutong.journal.segments import (
     segment_name,
 )
 from hutong.journal.settings import JournalSettings
-from hutong.journal.spans import LogSpans
+from hutong.journal.spans import LogSpans, Span
 from hutong.journal.walk import WINDOW_BYTES_MAX, Window
 
 SET_ASIDE_SUFFIX: Final = ".set-aside"
@@ -113,7 +113,7 @@ class _Recovery:
                 del segments[number + 1 :]
                 segment.end_position = None
                 break
-        self._settle_offsets()
+        self._settle_offsets(segments[-1].index if segments else None)
         report = self._report
         report.position, report.scanned_bytes = position, position - scanned_from
         is_new = not segments and checkpoint is None
@@ -186,10 +186,15 @@ class _Recovery:
             raise CorruptData(
                 f"{segment.path} is shorter than it was, or the segment after it is missing: restore it from a copy"
             )
-        for summary in self._summaries(segment):
+        self._note_spans(segment, self._summaries(segment))
+
+    def _note_spans(self, segment: Segment, summaries: list[Summary]) -> None:
+        for summary in summaries:
             log = self._logs.get(summary.partition_id)
-            if log is not None:  # a log that the checkpoint does not know was deleted
-                log.spans.add(segment.base_position, summary.first_offset, summary.bytes, summary.max_timestamp_ms)
+            if log is not None:  # one that is not known any more was deleted
+                log.spans.add(
+                    Span(segment.base_position, summary.first_offset, summary.bytes, summary.max_timestamp_ms)
+                )
 
     def _summaries(self, segment: Segment) -> list[Summary]:
         content = read_file(self._disk, segment.index_path)
@@ -216,16 +221,11 @@ class _Recovery:
         file = segment.file = self._disk.open(segment.path)
         end = segment.base_position + file.size()
         index = self._index_up_to(segment, file, position)
-        for partition_id, extents in index.extents.items():
-            log = self._logs.get(partition_id)
-            if log is not None:
-                summary = extents.summary(partition_id)
-                log.spans.add(segment.base_position, summary.first_offset, summary.bytes, summary.max_timestamp_ms)
         window = Window(file, segment.base_position, end, WINDOW_BYTES_MAX, is_cached_only=False)
         problem: CorruptData | None = None
         try:
             for scanned in scan_chunks(window, position, end if segment.end_position is None else segment.end_position):
-                self._apply(segment, index, scanned)
+                self._apply(index, scanned)
                 position = scanned.header.end
         except CorruptData as error:
             problem = error
@@ -234,6 +234,7 @@ class _Recovery:
             self._cut(segment, file, position, end, problem)
             segment.index = index
         else:
+            self._note_spans(segment, index.summaries())
             self._save_index(segment, index, position)
             file.close()
             segment.file = None
@@ -253,7 +254,7 @@ class _Recovery:
                 self._report.repairs.append(f"{segment.index_path}: {error}; it was rebuilt.")
         return rebuild_index(file, segment.base_position, position, settings)
 
-    def _apply(self, segment: Segment, index: SegmentIndex, scanned: ScannedChunk) -> None:
+    def _apply(self, index: SegmentIndex, scanned: ScannedChunk) -> None:
         header = scanned.header
         for run, _ in scanned.runs:
             known = self._logs.get(run.partition_id)
@@ -272,10 +273,8 @@ class _Recovery:
                 log.start_offset = max(log.start_offset, run.base_offset)
                 continue
             log.end_offset = run.end_offset
-            index.add(
-                run.partition_id, run.base_offset, run.end_offset, header.position, run.bytes, run.max_timestamp_ms
-            )
-            log.spans.add(segment.base_position, run.base_offset, run.bytes, run.max_timestamp_ms)
+            extents = index.of(run.partition_id)
+            extents.add(run.base_offset, run.end_offset, header.position, run.bytes, run.max_timestamp_ms)
             for batch in batches:
                 if batch.producer_id >= 0:
                     log.producers.remember(
@@ -311,9 +310,15 @@ class _Recovery:
         except StorageError as error:
             self._report.repairs.append(f"{segment.index_path} could not be written ({error}); it will be rebuilt.")
 
-    def _settle_offsets(self) -> None:
+    def _settle_offsets(self, active: SegmentIndex | None) -> None:
         """A log cannot start before what its segments still hold."""
-        for log in self._logs.values():
-            first = log.spans[0].first_offset if len(log.spans) else log.end_offset
+        for partition_id, log in self._logs.items():
+            extents = active.extents.get(partition_id) if active is not None else None
+            if len(log.spans):
+                first = log.spans[0].first_offset
+            elif extents is not None:
+                first = extents.base_offsets[0]
+            else:
+                first = log.end_offset
             log.start_offset = max(log.start_offset, first)
             log.end_offset = max(log.end_offset, log.start_offset)

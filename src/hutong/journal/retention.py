@@ -7,11 +7,11 @@ moves; bytes go when every log has moved past a whole segment, oldest segment fi
 Pure: decides, and removes nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hutong.journal.spans import LogSpans
+from hutong.journal.spans import Span
 
 if TYPE_CHECKING:
     from hutong.journal.log import PartitionLog
@@ -27,14 +27,15 @@ class RetentionPolicy:
     retention_bytes: int = UNLIMITED
 
 
-def retained_from(spans: LogSpans, start_offset: int, end_offset: int, policy: RetentionPolicy, now_ms: int) -> int:
-    """The offset from which on a log is kept, given what it holds before `end_offset`.
+def retained_from(
+    spans: Sequence[Span], start_offset: int, end_offset: int, policy: RetentionPolicy, now_ms: int
+) -> int:
+    """The offset from which on a log is kept, given its spans, oldest first, and where it ends.
 
     A span without timestamps (-1) never grows old, since nobody knows when it was.
     """
-    held_bytes = spans.total_bytes()
-    for number in range(len(spans)):
-        span = spans[number]
+    held_bytes = sum(span.bytes for span in spans)
+    for number, span in enumerate(spans):
         following = spans[number + 1].first_offset if number + 1 < len(spans) else end_offset
         if following > end_offset:
             break
@@ -49,8 +50,8 @@ def retained_from(spans: LogSpans, start_offset: int, end_offset: int, policy: R
 
 def is_alive(log: "PartitionLog", base_position: int) -> bool:
     """Whether a log still keeps something of the oldest segment, which begins at `base_position`."""
-    spans = log.spans
-    if not len(spans) or spans[0].base_position > base_position:
+    spans = log.oldest_spans(2)
+    if not spans or spans[0].base_position > base_position:
         return False
     following = spans[1].first_offset if len(spans) > 1 else log.sealed_offset
     return log.start_offset < following

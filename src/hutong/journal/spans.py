@@ -1,4 +1,4 @@
-"""Which segments hold a log's data, and how much of it.
+"""Which closed segments hold a log's data, and how much of it.
 
 Strategy: one row per segment in parallel arrays, oldest first. It answers where an offset must be looked for, and what
 retention needs to decide, without loading any index.
@@ -42,24 +42,16 @@ class LogSpans:
             self._max_timestamps[number],
         )
 
-    def add(self, base_position: int, first_offset: int, size: int, max_timestamp_ms: int) -> None:
-        """Count `size` bytes more in the newest segment, or the first ones in a new segment."""
-        if self._base_positions and self._base_positions[-1] == base_position:
-            self._bytes[-1] += size
-            if max_timestamp_ms > self._max_timestamps[-1]:
-                self._max_timestamps[-1] = max_timestamp_ms
-            return
-        self._base_positions.append(base_position)
-        self._first_offsets.append(first_offset)
-        self._bytes.append(size)
-        self._max_timestamps.append(max_timestamp_ms)
+    def add(self, span: Span) -> None:
+        """Take in the log's share of the next segment."""
+        self._base_positions.append(span.base_position)
+        self._first_offsets.append(span.first_offset)
+        self._bytes.append(span.bytes)
+        self._max_timestamps.append(span.max_timestamp_ms)
 
     def number_for(self, offset: int) -> int:
         """The number of the span that holds `offset`, -1 if it lies before all."""
         return bisect_right(self._first_offsets, offset) - 1
-
-    def total_bytes(self) -> int:
-        return sum(self._bytes)
 
     def drop_before(self, base_position: int) -> None:
         """Forget the segments before `base_position`: they are gone."""

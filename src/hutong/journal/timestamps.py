@@ -8,12 +8,14 @@ A batch that cannot be decoded (its codec is not installed, a producer's records
 header: the offset of its first record, which is never too late.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError, UsageError
 from hutong.journal.index import Extent, Extents
 from hutong.journal.reader import Reader
+from hutong.journal.spans import Span
 from hutong.journal.walk import Walk
 from hutong.wire.kafka.records import BatchHeader, iterate_batches, iterate_records
 
@@ -35,37 +37,37 @@ class TimestampSearch:
         self._limit = log.high_watermark
 
     def first_from(self, timestamp_ms: int) -> None:
-        spans = self._log.spans
-        candidates = [number for number in range(len(spans)) if spans[number].max_timestamp_ms >= timestamp_ms]
         self._next(
-            iter(candidates),
+            iter([span for span in self._spans() if span.max_timestamp_ms >= timestamp_ms]),
             lambda extents: [extent for extent in _all(extents) if extent.max_timestamp_ms >= timestamp_ms],
             lambda walk: self._first_in(walk, timestamp_ms),
         )
 
     def greatest(self) -> None:
-        spans = self._log.spans
-        by_timestamp = sorted(range(len(spans)), key=lambda number: (-spans[number].max_timestamp_ms, number))
+        by_timestamp = sorted(self._spans(), key=lambda span: (-span.max_timestamp_ms, span.base_position))
         self._next(iter(by_timestamp), lambda extents: list(_all(extents)), self._greatest_in)
+
+    def _spans(self) -> list[Span]:
+        return self._log.oldest_spans(sys.maxsize)
 
     def _next(
         self,
-        numbers: Iterator[int],
+        spans: Iterator[Span],
         select: Callable[[Extents], list[Extent]],
         work: Callable[[Walk], Found],
     ) -> None:
-        number = next(numbers, None)
-        if number is None:
+        span = next(spans, None)
+        if span is None:
             self._then(NOT_FOUND)
             return
 
         def looked(outcome: Found | HutongError) -> None:
             if outcome == NOT_FOUND:
-                self._next(numbers, select, work)
+                self._next(spans, select, work)
             else:
                 self._then(outcome)
 
-        self._reader.read(self._log.plan_search(number, select, work), looked)
+        self._reader.read(self._log.plan_search(span, select, work), looked)
 
     def _first_in(self, walk: Walk, timestamp_ms: int) -> Found:
         for run in walk.runs(walk.extents):

@@ -163,9 +163,9 @@ class Writer:
         received = self._park(batches, end_position)
         self._note_congestion()
         self.on_sealed()
-        for log in runs:
+        for log, run in runs.items():
             if log.receive_qos:
-                log.advance_high_watermark(log.sealed_offset)
+                log.advance_high_watermark(run.end_offset)
         for then, appended in received:
             then(appended)
 
@@ -249,20 +249,23 @@ class Writer:
         self._cache.append(buffers, total_bytes)
         self.position = end_position = position + total_bytes
         self.chunks_total += 1
-        self._note(runs, position, end_position - payload_bytes, segment.base_position)
+        self._note(runs, position, end_position - payload_bytes)
         return end_position
 
-    def _note(self, runs: "dict[PartitionLog, _Run]", position: int, at: int, segment_base: int) -> None:
+    def _note(self, runs: "dict[PartitionLog, _Run]", position: int, at: int) -> None:
         """Enter the runs of the chunk at `position`, the first of which begins `at`, where readers look."""
         index, oldest_position = self._segments.active_index, self._cache.oldest_position
         log_ends = []
         for log, run in runs.items():
-            end_offset, size, timestamp_ms = run.end_offset, run.bytes, run.max_timestamp_ms
-            index.add(log.partition_id, run.base_offset, end_offset, position, size, timestamp_ms)
-            log.spans.add(segment_base, run.base_offset, size, timestamp_ms)
-            if not log.hot:
+            base_offset, end_offset, size = run.base_offset, run.end_offset, run.bytes
+            extents = log.extents
+            if extents is None:
+                extents = log.extents = index.of(log.partition_id)
+            extents.add(base_offset, end_offset, position, size, run.max_timestamp_ms)
+            if not log.is_hot:
+                log.is_hot = True
                 self._hot_logs.append(log)
-            log.hot.add(run.base_offset, end_offset, at, size, oldest_position)
+            log.hot.add(base_offset, end_offset, at, size, oldest_position)
             log.sealed_offset = end_offset
             log_ends.append((log, end_offset))
             at += size
@@ -303,7 +306,8 @@ class Writer:
         for _ in range(min(TRIMMED_PER_CHUNK, len(self._hot_logs))):
             log = self._hot_logs.popleft()
             log.hot.trim(oldest_position)
-            if log.hot:
+            log.is_hot = len(log.hot) > 0
+            if log.is_hot:
                 self._hot_logs.append(log)
 
     def _note_congestion(self) -> None:
