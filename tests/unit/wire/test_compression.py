@@ -71,3 +71,8 @@ def test_a_missing_codec_says_what_to_install(compression: Compression, monkeypa
     monkeypatch.setitem(sys.modules, "cramjam", None)
     with pytest.raises(UsageError, match="pip install cramjam"):
         decompress(compression, b"data")
+
+
+def test_lz4_blocks_are_independent() -> None:
+    """KIP-57: Java clients refuse linked blocks. Bit 5 of the frame's flags says which they are."""
+    assert compress(Compression.LZ4, ZEROS)[4] & 0x20

@@ -44,7 +44,7 @@ def compress(compression: Compression, data: bytes) -> bytes:
         case Compression.SNAPPY:
             return _compress_xerial(data)
         case Compression.LZ4:
-            return bytes(_cramjam(compression).lz4.compress(data))
+            return _compress_lz4(data)
         case Compression.ZSTD:
             return bytes(_cramjam(compression).zstd.compress(data))
 
@@ -91,6 +91,13 @@ def _decompress_gzip(data: Buffer, bytes_max: int) -> bytes:
     except zlib.error as error:
         raise ProtocolError(f"gzip: {error}") from error
     return b"".join(pieces)
+
+
+def _compress_lz4(data: bytes) -> bytes:
+    """Kafka's own clients read frames of independent blocks only (KIP-57)."""
+    compressor = _cramjam(Compression.LZ4).lz4.Compressor(block_linked=False)
+    compressor.compress(data)
+    return bytes(compressor.finish())
 
 
 def _compress_xerial(data: bytes) -> bytes:
