@@ -120,13 +120,18 @@ def failure(error: KafkaException | KafkaError, subject: str) -> UsageError:
     return UsageError(f"The broker refused the {subject}: {cause.str().rstrip('.')}.", EXIT_PROTOCOL)
 
 
-def partitions_of(client: AdminClient | Consumer, topic: str) -> list[int]:
-    """The topic's partition numbers; never creates it. Raises UsageError when it does not exist."""
+def topics(client: AdminClient) -> dict[str, Any]:
+    """Name → metadata of every topic. Asking for all creates none, as asking by name may do."""
     try:
-        # Asking for one topic by name would create it where the broker auto-creates; the whole list creates nothing.
-        found = client.list_topics(timeout=REQUEST_TIMEOUT_SECONDS).topics.get(topic)
+        found: dict[str, Any] = client.list_topics(timeout=REQUEST_TIMEOUT_SECONDS).topics
     except KafkaException as error:
-        raise failure(error, f"topic {topic}") from None
+        raise failure(error, "list of topics") from None
+    return found
+
+
+def partitions_of(client: AdminClient, topic: str) -> list[int]:
+    """The topic's partition numbers; never creates it. Raises UsageError when it does not exist."""
+    found = topics(client).get(topic)
     if found is None:
         raise failure(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART), f"topic {topic}")
     return sorted(found.partitions)

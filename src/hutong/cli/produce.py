@@ -131,6 +131,12 @@ def _pairs(files: list[Path] | None, separator: bytes | None) -> Iterator[tuple[
             yield key, value
 
 
+def file_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file, unpacked where its name ends in `.gz`. Raises UsageError for one too long or cut off."""
+    for _, lines in _sources([path]):
+        yield from lines
+
+
 def _sources(files: list[Path] | None) -> Iterator[tuple[str, Iterator[bytes]]]:
     if not files:
         yield "standard input", _lines(sys.stdin.buffer, "standard input")

@@ -26,7 +26,7 @@ def list_topics(
     from hutong.cli import client
 
     admin = client.admin(bootstrap)
-    topics = admin.list_topics(timeout=client.REQUEST_TIMEOUT_SECONDS).topics
+    topics = client.topics(admin)
     names = sorted(name for name in topics if internal or not name.startswith("__"))
     spans = _spans(admin, [(name, partition) for name in names for partition in topics[name].partitions])
     rows = [
@@ -157,7 +157,7 @@ def _spans(admin: Any, partitions: list[tuple[str, int]]) -> dict[tuple[str, int
 def _partition_rows(admin: Any, topic: str) -> list[dict[str, Any]]:
     from hutong.cli import client
 
-    partitions = admin.list_topics(timeout=client.REQUEST_TIMEOUT_SECONDS).topics[topic].partitions
+    partitions = client.topics(admin)[topic].partitions
     spans = _spans(admin, [(topic, number) for number in partitions])
     return [
         {

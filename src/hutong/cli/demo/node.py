@@ -41,6 +41,13 @@ class DemoNode:
 
         return int(psutil.Process(self.pid).memory_info().rss)
 
+    def processor_seconds(self) -> float:
+        """User and system time so far."""
+        import psutil
+
+        times = psutil.Process(self.pid).cpu_times()
+        return float(times.user + times.system)
+
     def stop(self) -> int:
         """SIGTERM, then wait; returns the exit code."""
         if self.process.poll() is None:

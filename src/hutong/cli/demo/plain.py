@@ -3,10 +3,15 @@
 Strategy: dictionaries and loops that a reader can check by eye; nothing is shared with the jobs.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 
 RELATIVE_TOLERANCE = 1e-9  # sums of the same numbers in another order
+# Apache's "combined" format; a quote inside a quoted field is escaped by a backslash.
+QUOTED = r'"((?:[^"\\]|\\.)*)"'
+COMBINED = re.compile(rf"\S+ \S+ .*? \[([^]]+)\] {QUOTED} (\d{{3}}) (\d+|-) {QUOTED} {QUOTED}")
 
 
 def page_rank(edges: Iterable[tuple[str, str]], iterations: int) -> dict[str, float]:
@@ -45,3 +50,22 @@ def windows(samples: Iterable[tuple[int, str, float]], window_ms: int) -> dict[t
     for time_ms, metric, value in samples:
         gathered[time_ms - time_ms % window_ms, metric].append(value)
     return {key: (len(values), sum(values) / len(values)) for key, values in gathered.items()}
+
+
+def requests_per_hour(lines: Iterable[bytes]) -> tuple[dict[str, tuple[int, int]], int]:
+    """Hour in UTC (`2015-05-17T10:00:00Z`) → (requests, bytes), and the number of lines that are no log line."""
+    hours: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+    malformed = 0
+    for line in lines:
+        match = COMBINED.fullmatch(line.decode(errors="replace"))
+        try:
+            moment = datetime.strptime(match[1], "%d/%b/%Y:%H:%M:%S %z") if match else None
+        except ValueError:
+            moment = None
+        if match is None or moment is None:
+            malformed += 1
+            continue
+        hour = hours[moment.astimezone(UTC).strftime("%Y-%m-%dT%H:00:00Z")]
+        hour[0] += 1
+        hour[1] += 0 if match[4] == "-" else int(match[4])
+    return {hour: (requests, size) for hour, (requests, size) in hours.items()}, malformed

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hutong.cli.demo.plain import differing, page_rank, windows
+from hutong.cli.demo.plain import differing, page_rank, requests_per_hour, windows
 
 
 def test_page_rank_by_hand() -> None:
@@ -35,3 +35,16 @@ def test_windows() -> None:
         (15_000, "cpu"): (1, 7.0),
         (10_000, "load"): (1, 5.0),
     }
+
+
+def test_requests_per_hour() -> None:
+    line = b'1.2.3.4 - - [17/May/2015:10:05:03 +0000] "GET /a HTTP/1.1" 200 %s "-" "agent \\"x\\""'
+    lines = [
+        line % b"10",
+        line % b"-",
+        line.replace(b"10:05:03 +0000", b"13:05:03 +0200") % b"5",
+        line[:-1] % b"7",
+        line.replace(b"May", b"Mai") % b"7",
+        b"\xff",
+    ]
+    assert requests_per_hour(lines) == ({"2015-05-17T10:00:00Z": (2, 10), "2015-05-17T11:00:00Z": (1, 5)}, 3)
