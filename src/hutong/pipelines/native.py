@@ -92,6 +92,13 @@ Checks nothing: the caller has. A loop costs many times more for the short runs 
 """
 
 
+def bytes_of(buffer: Any) -> Bytes:
+    """A read-only array over a buffer. Always read-only, because a writable one is another type to the compiler."""
+    array = np.frombuffer(buffer, np.uint8)
+    array.flags.writeable = False
+    return array
+
+
 @inlined
 def read_varint(data: BytePointer, position: int, end: int) -> tuple[int, int]:
     """The zig-zag coded signed 32-bit number at `position` and the position after it, or (0, -1)."""
@@ -152,7 +159,7 @@ def read_int64(data: BytePointer, position: int) -> int:
     return int(np.int64(number))
 
 
-@compiled
+@inlined
 def write_varint(target: BytePointer, position: int, number: int) -> int:
     """Writes a signed 32-bit number, zig-zag coded, and returns the position after it. At most 5 bytes."""
     rest = np.uint64((number << 1) ^ (number >> 63))
@@ -164,7 +171,7 @@ def write_varint(target: BytePointer, position: int, number: int) -> int:
     return position + 1
 
 
-@compiled
+@inlined
 def varint_size(number: int) -> int:
     """How many bytes `write_varint` takes."""
     rest = np.uint64((number << 1) ^ (number >> 63))

@@ -31,7 +31,7 @@ from hutong.pipelines.decode.index import (
 )
 from hutong.pipelines.decode.records import PROBLEMS, Window, decode_batches
 from hutong.pipelines.decode.transactions import AbortedTransaction, drop_aborted
-from hutong.pipelines.native import Bytes, Int64s
+from hutong.pipelines.native import Bytes, Int64s, bytes_of
 from hutong.wire.kafka.compression import Compression, decompress
 
 ARROW_BATCH_BYTES = 8 * 2**20
@@ -81,7 +81,7 @@ class Decoder:
 
     def _sections(self, records: memoryview, rows: Int64s) -> Iterator[Section]:
         """Runs of uncompressed batches, and compressed batches one by one, in order."""
-        data = np.frombuffer(records, np.uint8)
+        data = bytes_of(records)
         compressed = np.flatnonzero(rows[:, ATTRIBUTES] & CODEC_MASK).tolist()
         start = 0
         for position in [*compressed, len(rows)]:
@@ -101,7 +101,7 @@ class Decoder:
             raise self._malformed(row, "it claims more records than it can hold")
         inside = row.copy()
         inside[RECORDS_AT], inside[END] = 0, len(unpacked)
-        return Section(np.frombuffer(unpacked, np.uint8), inside[np.newaxis], len(unpacked))
+        return Section(bytes_of(unpacked), inside[np.newaxis], len(unpacked))
 
     def _decode_group(self, group: Sequence[Section], window: Window) -> Iterator[pa.RecordBatch]:
         """One Arrow batch, or none when no record lies in the window."""

@@ -11,7 +11,7 @@ import numpy as np
 from crc32c import crc32c
 
 from hutong.foundation.errors import ProtocolError
-from hutong.pipelines.native import BytePointer, Bytes, Int64s, compiled, pointer_to, read_int32, read_int64
+from hutong.pipelines.native import BytePointer, Bytes, Int64s, bytes_of, compiled, pointer_to, read_int32, read_int64
 
 HEADER_BYTES = 61
 LENGTH_COUNTED_FROM = 12
@@ -73,9 +73,8 @@ def index_batches(records: memoryview) -> BatchIndex:
 
     Raises ProtocolError for a batch whose header contradicts itself. CRCs are not checked: see `check_crcs`.
     """
-    data = np.frombuffer(records, np.uint8)
     rows = np.empty((len(records) // HEADER_BYTES, COLUMN_COUNT), np.int64)
-    count, problem = scan_headers(data, rows)
+    count, problem = scan_headers(bytes_of(records), rows)
     if problem:
         raise ProtocolError(f"batch {count} of a fetched record set is malformed: {PROBLEMS[problem]}")
     return BatchIndex(rows[:count])

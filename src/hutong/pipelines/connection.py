@@ -1,0 +1,179 @@
+"""One blocking connection to one broker: requests go out in order, responses come back in the same order.
+
+Sending and receiving are apart, so that a caller can ask for the next record set before it decodes the present one.
+A response is received into one buffer that is used again for the next: the views in a decoded message hold until then.
+
+Knows nothing of clusters, retries or what the messages mean.
+"""
+
+import socket
+from collections import deque
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from hutong.foundation.errors import ProtocolError
+from hutong.pipelines.errors import Unavailable
+from hutong.wire.buffer import Buffer
+from hutong.wire.kafka import codecs
+from hutong.wire.kafka.apis.k18_api_versions import ApiVersionsRequest
+from hutong.wire.kafka.codecs import Message
+from hutong.wire.kafka.error_codes import ErrorCode
+from hutong.wire.kafka.headers import decode_response_header, encode_request_frame
+from hutong.wire.kafka.registry import APIS
+from hutong.wire.kafka.schema import message_info
+
+CLIENT_ID = "hutong-pipelines"
+FRAME_BYTES_MAX = 512 * 2**20
+"""A larger response is taken for garbage: fetches ask for far less."""
+BUFFER_BYTES_FIRST = 64 * 2**10
+BUFFER_GROWTH = 4
+JOINED_BYTES_MAX = 64 * 2**10
+"""Requests up to this size are sent as one buffer; larger ones, which carry records, without copying them."""
+
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, INIT_PRODUCER_ID = 0, 1, 2, 3, 18, 22
+VERSION_MAX: Mapping[int, int] = {
+    PRODUCE: 12,  # from 13 on, topics are named by id in both
+    FETCH: 12,
+    LIST_OFFSETS: 9,
+    METADATA: 12,
+    INIT_PRODUCER_ID: 4,
+}
+"""The highest version of each API that is used here."""
+
+
+class _Sent(NamedTuple):
+    """A request whose response has not come."""
+
+    api_key: int
+    version: int
+    correlation_id: int
+
+
+class Connection:
+    """A connected socket that speaks Kafka. Any failure closes it: what is in flight is then unknown.
+
+    Every method raises Unavailable when the broker does not answer in time or goes away, ProtocolError for nonsense.
+    """
+
+    def __init__(self, transport: socket.socket, peer: str) -> None:
+        self.peer = peer
+        self._transport = transport
+        self._sent: deque[_Sent] = deque()
+        self._next_correlation_id = 0
+        self._buffer = bytearray(BUFFER_BYTES_FIRST)
+        self._versions: dict[int, tuple[int, int]] = {}
+
+    @property
+    def is_idle(self) -> bool:
+        """Open and without a response outstanding."""
+        return not self._sent and self._transport.fileno() >= 0
+
+    def negotiate(self) -> None:
+        """Asks which API versions the broker speaks. Must come first."""
+        response = self.request(ApiVersionsRequest(), 0)
+        if response.error_code != ErrorCode.NONE:
+            raise ProtocolError(f"the broker at {self.peer} refused to tell its versions ({response.error_code})")
+        self._versions = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+
+    def version_of(self, api_key: int) -> int:
+        """The highest version of an API that both sides speak."""
+        lowest, highest = self._versions.get(api_key, (0, -1))
+        version = min(highest, VERSION_MAX[api_key])
+        if version < max(lowest, APIS[api_key].versions.start):
+            raise ProtocolError(f"the broker at {self.peer} speaks no common version of Kafka's API {api_key}")
+        return version
+
+    def request(self, message: Message, version: int | None = None) -> Message:
+        """Sends and waits for the answer."""
+        self.send(message, version)
+        return self.receive()
+
+    def send(self, message: Message, version: int | None = None) -> None:
+        """Sends without waiting; each `send` must be followed by one `receive`."""
+        api_key = message_info(type(message)).api_key
+        sent = _Sent(api_key, self.version_of(api_key) if version is None else version, self._next_correlation_id)
+        buffers = encode_request_frame(message, sent.version, sent.correlation_id, CLIENT_ID)
+        try:
+            self._send_all(buffers)
+        except OSError as error:
+            raise self._lost(error) from error
+        self._next_correlation_id = (self._next_correlation_id + 1) & 0x7FFF_FFFF
+        self._sent.append(sent)
+
+    def receive(self) -> Message:
+        """The answer to the oldest request. Views in it hold until the next call."""
+        try:
+            frame = self._receive_frame()
+        except OSError as error:
+            raise self._lost(error) from error
+        sent = self._sent.popleft()
+        try:
+            correlation_id, body = decode_response_header(frame, sent.api_key, sent.version)
+            if correlation_id != sent.correlation_id:
+                raise ProtocolError(f"the broker at {self.peer} answered a request that was not made")
+            return codecs.decode_response(sent.api_key, sent.version, frame, body)
+        except ProtocolError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Drops the connection and whatever is in flight."""
+        self._transport.close()
+
+    def _send_all(self, buffers: list[Buffer]) -> None:
+        if sum(map(len, buffers)) <= JOINED_BYTES_MAX:
+            self._transport.sendall(b"".join(buffers))
+            return
+        for buffer in buffers:
+            self._transport.sendall(buffer)
+
+    def _receive_frame(self) -> memoryview:
+        self._receive_into(memoryview(self._buffer)[:4])
+        size = int.from_bytes(self._buffer[:4], "big", signed=True)
+        if not 0 <= size <= FRAME_BYTES_MAX:
+            self.close()
+            raise ProtocolError(f"the broker at {self.peer} announced a response of {size} bytes: is it a Kafka port?")
+        received = 0
+        while received < size:
+            if received == len(self._buffer):
+                self._grow(size)
+            until = min(size, len(self._buffer))
+            self._receive_into(memoryview(self._buffer)[received:until])
+            received = until
+        return memoryview(self._buffer)[:size]
+
+    def _grow(self, size_max: int) -> None:
+        """With what really came, not to the size announced. A new buffer: views into the old may be alive."""
+        grown = bytearray(min(size_max, BUFFER_GROWTH * len(self._buffer)))
+        grown[: len(self._buffer)] = self._buffer
+        self._buffer = grown
+
+    def _receive_into(self, view: memoryview) -> None:
+        while view:
+            count = self._transport.recv_into(view)
+            if not count:
+                raise ConnectionResetError("the broker closed the connection")
+            view = view[count:]
+
+    def _lost(self, error: OSError) -> Unavailable:
+        self.close()
+        reason = "did not answer in time" if isinstance(error, TimeoutError) else f"went away: {error}"
+        return Unavailable(f"the broker at {self.peer} {reason}")
+
+
+def connect(host: str, port: int, connect_timeout_ms: int, request_timeout_ms: int) -> Connection:
+    """Connects over TCP. Raises Unavailable, or ProtocolError when something else than Kafka answers."""
+    peer = f"{host}:{port}"
+    try:
+        transport = socket.create_connection((host, port), connect_timeout_ms / 1000)
+    except OSError as error:
+        raise Unavailable(f"no broker answers at {peer}: {error.strerror or error}") from error
+    transport.settimeout(request_timeout_ms / 1000)
+    transport.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection = Connection(transport, peer)
+    try:
+        connection.negotiate()
+    except (ProtocolError, Unavailable):
+        connection.close()
+        raise
+    return connection

@@ -1,0 +1,45 @@
+"""What can go wrong between a pipeline and its brokers, beyond the errors of the foundation.
+
+    PeerError
+    ├── Unavailable   no broker answers, or one went away; worth another try
+    └── DataLost      records that a query was promised are no longer there
+
+A refusal by a broker is the foundation's `Refused` with Kafka's error code. Exceptions of Spark's workers reach the
+user as text of a Java exception, so every message here is a whole sentence that stands alone.
+"""
+
+from hutong.foundation.errors import PeerError, Refused
+from hutong.wire.kafka.error_codes import ErrorCode
+
+RETRIABLE = frozenset(
+    {
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+    }
+)
+"""Refusals that a new look at the cluster or a moment's wait may cure."""
+
+
+class Unavailable(PeerError):
+    """No broker answers, or the one asked went away."""
+
+
+class DataLost(PeerError):
+    """Offsets that were to be read are gone: aged out, or their topic was deleted."""
+
+
+def is_retriable(error: Unavailable | Refused) -> bool:
+    """Whether the same request may succeed later."""
+    return isinstance(error, Unavailable) or error.code in RETRIABLE

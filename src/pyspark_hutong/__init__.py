@@ -1,0 +1,51 @@
+"""`spark.read.format("hutong")`: Spark finds this module by its name, without registration.
+
+The top-level name must begin with `pyspark_` and hold a class `DefaultSource` for that (Spark 4.0 and later). What is
+done lives in `hutong.pipelines`; every Spark worker imports this file, so it imports little.
+"""
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+)
+from pyspark.sql.types import StructType
+
+
+class DefaultSource(DataSource):
+    """Topics of any Kafka cluster, with the options and columns of Spark's own Kafka source."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "hutong"
+
+    def schema(self) -> str:
+        from hutong.pipelines.options import schema_of
+
+        return schema_of(self.options)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from hutong.pipelines.options import source_options
+        from hutong.pipelines.source import BatchReader
+
+        return BatchReader(source_options(self.options, streaming=False))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from hutong.pipelines.options import source_options
+        from hutong.pipelines.source import StreamReader
+
+        return StreamReader(source_options(self.options, streaming=True))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        from hutong.pipelines.options import sink_options
+        from hutong.pipelines.sink import BatchWriter
+
+        return BatchWriter(sink_options(self.options), schema.fieldNames())
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        from hutong.pipelines.options import sink_options
+        from hutong.pipelines.sink import StreamWriter
+
+        return StreamWriter(sink_options(self.options), schema.fieldNames())
