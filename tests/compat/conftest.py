@@ -1,0 +1,70 @@
+"""A node shared by all client tests, and topics of their own for each test."""
+
+import itertools
+import pathlib
+from collections.abc import Iterator
+
+import pytest
+from bench.raw_client import create_topic
+from tests.support.node import Node
+
+COMPAT_FOLDER = pathlib.Path(__file__).parent
+
+
+FOREIGN_WARNINGS = ("ignore:(read|open)_text is deprecated:DeprecationWarning",)  # kafka-python, while it is imported
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Warnings inside clients are their makers' business."""
+    for line in FOREIGN_WARNINGS:
+        config.addinivalue_line("filterwarnings", line)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything in this folder is a compatibility test."""
+    for item in items:
+        if COMPAT_FOLDER in item.path.parents:
+            item.add_marker(pytest.mark.compat)
+
+
+@pytest.fixture(scope="session")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A running node; no test may stop it."""
+    with Node(tmp_path_factory.mktemp("node")) as running:
+        yield running
+
+
+@pytest.fixture
+def own_node(tmp_path: pathlib.Path) -> Iterator[Node]:
+    """A running node of the test alone, which it may restart."""
+    with Node(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def bootstrap(node: Node) -> str:
+    return node.address
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A name that no other test uses, for topics and groups."""
+    words = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)
+    return f"{words}-{next(_numbers)}"
+
+
+@pytest.fixture
+def topic(bootstrap: str, name: str) -> str:
+    """An empty topic of one partition."""
+    create_topic(bootstrap, name, records=0)
+    return name
+
+
+@pytest.fixture
+def wide_topic(bootstrap: str, name: str) -> str:
+    """An empty topic of four partitions."""
+    create_topic(bootstrap, name, partitions=4, records=0)
+    return name
