@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from hutong.broker.context import Later, RequestContext
-from hutong.broker.kafka import HANDLERS, k18_api_versions
+from hutong.broker.kafka import HANDLERS, k00_produce, k18_api_versions
 from hutong.foundation.errors import ProtocolError
 from hutong.reactor.connection import Pending
 from hutong.wire.kafka import codecs
 from hutong.wire.kafka.headers import decode_request_header, encode_response_frame
+from hutong.wire.kafka.produce_frame import encode_produce_response_frame
 from hutong.wire.kafka.registry import APIS
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from hutong.wire.buffer import Buffer
 
 Handle = Callable[[Any, RequestContext], Any]
+Encode = Callable[[int, Any], "list[Buffer]"]  # (correlation id, response) to a frame
 _API_VERSIONS: Final = k18_api_versions.API_KEY
 
 
@@ -33,10 +36,9 @@ _API_VERSIONS: Final = k18_api_versions.API_KEY
 class Route:
     """What one (API, version) needs. `decode` takes (frame, offset of the body)."""
 
-    api_key: int
-    api_version: int
     decode: Callable[[Any, int], Any]
     handle: Handle
+    encode: Encode
 
 
 class Dispatch:
@@ -69,8 +71,8 @@ class Dispatch:
         if answer is None:
             return None
         if isinstance(answer, Later):
-            return _pending(answer, route, header.correlation_id)
-        return encode_response_frame(api_key, api_version, header.correlation_id, answer)
+            return _pending(answer, route.encode, header.correlation_id)
+        return route.encode(header.correlation_id, answer)
 
     def _add_route(self, api_key: int, api_version: int) -> Route:
         handle = self._handlers.get(api_key)
@@ -78,20 +80,18 @@ class Dispatch:
             raise ProtocolError(f"API key {api_key} is not supported")
         if api_version not in APIS[api_key].versions:
             raise ProtocolError(f"version {api_version} of API key {api_key} is not supported")
-        route = Route(api_key, api_version, codecs.request_decoder(api_key, api_version), handle)
+        encode: Encode = (
+            partial(encode_produce_response_frame, api_version)
+            if api_key == k00_produce.API_KEY
+            else partial(encode_response_frame, api_key, api_version)
+        )
+        route = Route(codecs.request_decoder(api_key, api_version), handle, encode)
         self._routes[api_key << 16 | api_version] = route
         return route
 
 
-def _pending(later: Later[Any], route: Route, correlation_id: int) -> Response:
-    if later.is_complete:
-        done: list[Any] = []
-        later.then(done.append)
-        return encode_response_frame(route.api_key, route.api_version, correlation_id, done[0])
+def _pending(later: Later[Any], encode: Encode, correlation_id: int) -> Pending:
+    """The reactor's answer to come, completed by the handler's. It may be complete already: that is fine with both."""
     pending = Pending()
-    later.then(
-        lambda response: pending.complete(
-            encode_response_frame(route.api_key, route.api_version, correlation_id, response)
-        )
-    )
+    later.then(lambda response: pending.complete(encode(correlation_id, response)))
     return pending

@@ -119,14 +119,15 @@ class StateTopic:
         offset, count, total_bytes = start_offset, 0, 0
         while offset < end_offset:
             runs = await self._storage.read(offset)
-            if not runs:
-                raise CorruptData(f"{self.name} ends at offset {offset}, where {end_offset} was expected")
+            read_from = offset
             for record, size in self._records(runs):
                 offset = record.offset + 1
                 total_bytes += size
                 if record.offset >= start_offset:
                     self._replay_one(record, apply)
                     count += 1
+            if offset == read_from:
+                raise CorruptData(f"{self.name} ends at offset {offset}, where {end_offset} was expected")
         self._garbage_bytes = max(0, total_bytes - self._live_bytes)
         return count
 
