@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from hutong.foundation.errors import ProtocolError
-from hutong.wire.kafka.layout import TableAt, length_code, size_min
+from hutong.wire.kafka.layout import TableAt, has_records, length_code, size_min
 from hutong.wire.kafka.schema import Array, Fixed, MessageInfo, Opaque, Records, Row, Struct, Text, WireType, is_value
 from hutong.wire.kafka.source import Source
 from hutong.wire.kafka.varint import finish_uvarint, read_uvarint, skip_tagged_fields
@@ -45,6 +45,8 @@ def decoder_source(table: type[Any], info: MessageInfo, version: int, function: 
     with source.block(f"def {function}(data, position=0)"):
         with source.block("try"):
             source.line("size = len(data)")
+            if has_records(table, version):
+                source.line("view = memoryview(data)")
             writer.table(table, "message")
             with source.block(f"if position {'>' if info.open_ended else '!='} size"):
                 source.line(f"reject(f'{info.name} v{version} ends at byte {{position}} of {{size}}')")
@@ -228,5 +230,5 @@ class _DecoderWriter:
 _SLICES = {
     Text: "str(data[position:end], 'utf-8')",
     Opaque: "bytes(data[position:end])",
-    Records: "memoryview(data)[position:end]",
+    Records: "view[position:end]",
 }

@@ -10,20 +10,12 @@ carry is left out, whatever its value.
 
 from typing import Any
 
-from hutong.wire.buffer import Buffer
 from hutong.wire.kafka.layout import TableAt, length_code
 from hutong.wire.kafka.schema import Array, Fixed, MessageInfo, Records, Row, Struct, Text, WireType
 from hutong.wire.kafka.source import Source
 from hutong.wire.kafka.varint import ONE_BYTE, uvarint
 
-
-def _records_buffers(records: list[Buffer] | Buffer | None) -> list[Buffer]:
-    if records is None:
-        return []
-    return records if isinstance(records, list) else [records]
-
-
-NAMESPACE = {"join": b"".join, "uvarint": uvarint, "ONE_BYTE": ONE_BYTE, "records_buffers": _records_buffers}
+NAMESPACE = {"join": b"".join, "uvarint": uvarint, "ONE_BYTE": ONE_BYTE}
 
 
 def encoder_source(table: type[Any], info: MessageInfo, version: int, function: str) -> Source:
@@ -128,15 +120,18 @@ class _EncoderWriter:
             self._source.line(f"{self._add}({local})")
 
     def _records(self, expression: str) -> None:
-        """Null and empty records: null stays null, an empty list is zero bytes."""
-        source, local = self._source, self._source.fresh("records")
+        """Null stays null; no buffers at all are zero bytes."""
+        source, buffers, length = self._source, self._source.fresh("records"), self._source.fresh("length")
         assert self._add == "add", "records inside a tagged field cannot pass uncopied"
-        buffers = f"{local}_buffers"
-        source.line(f"{local} = {expression}")
-        source.line(f"{buffers} = records_buffers({local})")
-        length = source.fresh("length")
-        plus, null = (" + 1", "0") if self._flexible else ("", "-1")
-        source.line(f"{length} = {null} if {local} is None else sum(map(len, {buffers})){plus}")
+        source.line(f"{buffers} = {expression}")
+        with source.block(f"if {buffers} is None"):
+            source.line(f"{length} = {0 if self._flexible else -1}")
+        with source.block("else"):
+            with source.block(f"if type({buffers}) is not list"):
+                source.line(f"{buffers} = [{buffers}]")
+            source.line(f"{length} = {1 if self._flexible else 0}")
+            with source.block(f"for buffer in {buffers}"):
+                source.line(f"{length} += len(buffer)")
         self._length(Records(), length)
         with source.block(f"if {buffers}"):
             source.line("out.append(join(pieces))")

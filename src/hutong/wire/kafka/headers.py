@@ -8,7 +8,9 @@ Written by hand, for every request passes here.
 """
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 from hutong.foundation.errors import ProtocolError
 from hutong.wire.buffer import Buffer
@@ -19,6 +21,7 @@ from hutong.wire.kafka.varint import skip_tagged_fields
 
 _REQUEST = struct.Struct(">hhih")
 _SIZE_AND_CORRELATION = struct.Struct(">ii")
+_new: Callable[[type], object] = object.__new__  # `__init__` would take as long as the rest
 _NEVER = 1 << 15  # above every 16-bit version
 
 _flexible_from = {key: _NEVER if entry.flexible_from is None else entry.flexible_from for key, entry in APIS.items()}
@@ -62,7 +65,10 @@ def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
             raise ProtocolError("request header: lengths point past the end")
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise ProtocolError(f"request header: {error}") from error
-    return RequestHeader(api_key, api_version, correlation_id, client_id), position
+    header = cast(RequestHeader, _new(RequestHeader))
+    header.api_key, header.api_version = api_key, api_version
+    header.correlation_id, header.client_id = correlation_id, client_id
+    return header, position
 
 
 def encode_response_frame(api_key: int, api_version: int, correlation_id: int, message: Message) -> list[Buffer]:

@@ -3,7 +3,7 @@
 import struct
 from typing import Any
 
-from hutong.wire.kafka.schema import Fixed, Row, Struct, Text, WireType, rows_of
+from hutong.wire.kafka.schema import Array, Fixed, Records, Row, Struct, Text, WireType, rows_of
 
 
 class TableAt:
@@ -27,6 +27,15 @@ def size_min(wire_type: WireType, version: int, flexible: bool) -> int:
             return sum(sizes) + flexible
         case _:
             return struct.calcsize(length_code(wire_type, flexible))
+
+
+def has_records(table: type[Any], version: int) -> bool:
+    """Whether the version carries record batches anywhere inside."""
+    for _, row in TableAt(table, version).plain:
+        wire_type = row.wire_type.element if isinstance(row.wire_type, Array) else row.wire_type
+        if isinstance(wire_type, Records) or (isinstance(wire_type, Struct) and has_records(wire_type.table, version)):
+            return True
+    return False
 
 
 def length_code(wire_type: WireType, flexible: bool) -> str:
