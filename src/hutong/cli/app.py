@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from hutong.cli import configuration, consume, group, produce, serve, topic
+from hutong.cli import configuration, consume, group, inspection, produce, serve, topic
 from hutong.foundation.errors import UsageError
 
 app = typer.Typer(
@@ -40,6 +40,8 @@ app.command("consume")(consume.consume)
 app.command("tail")(consume.tail)
 app.add_typer(group.app, name="group")
 app.command("config")(configuration.config)
+app.command("dump")(inspection.dump)
+app.command("doctor")(inspection.doctor)
 
 
 @app.callback(invoke_without_command=True)

@@ -17,6 +17,8 @@ from typing import Any
 
 Row = Mapping[str, Any]
 
+COLUMNS_OF_A_FILE = 1000  # whoever reads a table from a pipe wants each row on one line
+
 
 def print_rows(rows: Iterable[Row], columns: Sequence[str], *, as_json: bool, title: str | None = None) -> None:
     """One JSON object a line, or a table whose headings are the keys with spaces for underscores."""
@@ -35,7 +37,7 @@ def print_rows(rows: Iterable[Row], columns: Sequence[str], *, as_json: bool, ti
         table.add_column(column.replace("_", " "), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(_cell(row[column])) for column in columns))
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else COLUMNS_OF_A_FILE).print(table)
 
 
 def print_json(document: Any) -> None:

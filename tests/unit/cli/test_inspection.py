@@ -1,0 +1,122 @@
+"""Looking into the folder of a node: while it runs, after it stopped, and after someone damaged it."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.support.node import IS_HUTONG, Node
+
+from hutong.cli import main
+from hutong.server.data_dir import DataDir
+
+pytestmark = pytest.mark.skipif(not IS_HUTONG, reason="the folder of another broker has another form")
+
+LINES = 50
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data folder of a node that took in LINES records on each of two topics and was stopped."""
+    folder = tmp_path_factory.mktemp("node")
+    lines = folder / "lines"
+    lines.write_text("".join(f"k{number}:v{number}\n" for number in range(LINES)))
+    with Node(folder) as node:
+        for topic, codec in (("plain", "none"), ("packed", "gzip")):
+            words = ["produce", topic, str(lines), "-k", ":", "--compression", codec, "--bootstrap", node.address]
+            assert main.run(words) == 0
+        assert node.stop() == 0
+    return folder / "data"
+
+
+@pytest.fixture
+def folder(stopped: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(stopped, tmp_path / "data"))
+
+
+@pytest.fixture
+def hutong(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    def run(*words: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main.run([str(word) for word in words])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+Hutong = Callable[..., tuple[int, str, str]]
+
+
+def damage(folder: Path) -> Path:
+    """Flip one bit in the newest journal file of the data groups; returns the file."""
+    journal = next(path for path in sorted((folder / "groups" / "days").glob("*.journal")) if path.stat().st_size)
+    content = bytearray(journal.read_bytes())
+    content[len(content) // 4] ^= 1
+    journal.write_bytes(content)
+    return journal
+
+
+def test_records_come_back_out_of_the_journal(folder: Path, hutong: Hutong) -> None:
+    for topic in ("plain", "packed"):
+        code, out, _ = hutong("dump", folder, "--topic", topic, "--records")
+        rows = [json.loads(line) for line in out.splitlines()]
+        assert code == 0
+        assert [(row["offset"], row["key"], row["value"]) for row in rows] == [
+            (number, f"k{number}", f"v{number}") for number in range(LINES)
+        ]
+        assert {row["log"] for row in rows} == {f"{topic}/0"}
+
+
+def test_runs_are_listed_with_the_names_of_their_logs(folder: Path, hutong: Hutong) -> None:
+    _, out, _ = hutong("dump", folder, "--json", "--group", "days")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert {row["log"] for row in rows} == {"plain/0", "packed/0"}
+    assert sum(row["offsets"] for row in rows) == 2 * LINES
+    _, table, _ = hutong("dump", folder)
+    assert "__hutong_metadata/0" in table
+
+
+def test_a_sound_folder(folder: Path, hutong: Hutong) -> None:
+    code, out, err = hutong("doctor", folder, "--json")
+    assert (code, err) == (0, "Nothing is wrong.\n")
+    assert {json.loads(line)["problems"] for line in out.splitlines()} == {0}
+
+
+def test_damage_is_found_and_mended_only_when_told(folder: Path, hutong: Hutong) -> None:
+    journal = damage(folder)
+    before = journal.read_bytes()
+    code, _, err = hutong("doctor", folder)
+    assert code == 65
+    assert str(journal) in err
+    assert hutong("doctor", folder, "--repair")[0] == 64  # nobody is there to be asked
+    assert journal.read_bytes() == before
+    code, _, err = hutong("doctor", folder, "--repair", "--yes")
+    assert code == 0
+    assert "was cut at position" in err
+    assert hutong("doctor", folder)[0] == 0
+
+
+def test_dumping_stops_where_the_damage_begins(folder: Path, hutong: Hutong) -> None:
+    damage(folder)
+    code, _, err = hutong("dump", folder, "--group", "days")
+    assert code == 65
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["dump", "doctor"])
+def test_what_cannot_be_looked_at(command: str, folder: Path, tmp_path: Path, hutong: Hutong) -> None:
+    code, _, err = hutong(command, tmp_path)
+    assert (code, err) == (66, f"hutong: {tmp_path} is no data folder of a node.\n")
+    lock = DataDir(folder, os.urandom)
+    code, _, err = hutong(command, folder)
+    lock.close()
+    assert (code, err) == (75, f"hutong: A node is running on {folder}; stop it first.\n")
+
+
+def test_an_unknown_group(folder: Path, hutong: Hutong) -> None:
+    code, _, err = hutong("dump", folder, "--group", "weeks")
+    assert code == 66
+    assert "There is no group weeks; there are compacted, days, " in err
