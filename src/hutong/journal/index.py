@@ -5,12 +5,13 @@ spans enough of the journal; inside an extent a reader walks the chunk headers f
 bounded by the bytes indexed, whatever the size of the batches. An index can always be rebuilt from its segment, hence a
 damaged or missing file is never an error, only work.
 
-    file     header: magic, version, CRC-32C of the summary, CRC-32C of the extents, base position, end position, count
+    prefix   magic, version, CRC-32C of head and summary
+    head     CRC-32C of the extents, base position, end position, partition count
     summary  per partition: id, extent count, first offset, end offset, bytes, max timestamp
     extents  per partition: base offsets, first chunk positions, last chunk positions, max timestamps (8 bytes each)
 
-The summary can be read without the extents: that is what a start needs of a closed segment. Header and summary are
-big-endian, extents little-endian (they are loaded as arrays).
+The summary can be read without the extents: that is what a start needs of a closed segment. Extents are
+little-endian (they are loaded as arrays), everything else is big-endian.
 """
 
 import struct
@@ -27,7 +28,9 @@ from hutong.wire.buffer import Buffer
 
 MAGIC: Final = b"HtIx"
 VERSION: Final = 1
-HEADER: Final = struct.Struct(">4sIIIQQI")
+_PREFIX: Final = struct.Struct(">4sII")
+_HEAD: Final = struct.Struct(">IQQI")
+HEADER_BYTES: Final = _PREFIX.size + _HEAD.size
 SUMMARY: Final = struct.Struct(">IIqqqq")
 EXTENT_BYTES: Final = 32
 NO_TIMESTAMP: Final = -1
@@ -146,32 +149,20 @@ def encode_index(index: SegmentIndex, end_position: int) -> bytes:
     """The file content of an index that covers its segment up to `end_position`."""
     summary = b"".join(SUMMARY.pack(*entry) for entry in index.summaries())
     columns = b"".join(_column(column) for extents in index.extents.values() for column in _columns(extents))
-    header = HEADER.pack(
-        MAGIC, VERSION, crc32c(summary), crc32c(columns), index.base_position, end_position, len(index.extents)
-    )
-    return header + summary + columns
-
-
-def summary_bytes_at(header: Buffer) -> int:
-    """How many bytes the header and the summary have together. Raises CorruptData."""
-    _, _, _, _, _, count = _parse_header(header)
-    return HEADER.size + count * SUMMARY.size
+    head = _HEAD.pack(crc32c(columns), index.base_position, end_position, len(index.extents))
+    return _PREFIX.pack(MAGIC, VERSION, crc32c(summary, crc32c(head))) + head + summary + columns
 
 
 def parse_summary(content: Buffer) -> tuple[int, list[Summary]]:
-    """The end position and the summaries of an index file. Raises CorruptData."""
-    summary_crc, _, _, end_position, count, _ = _expect_summary(content)
-    summary = memoryview(content)[HEADER.size : HEADER.size + count * SUMMARY.size]
-    if crc32c(summary) != summary_crc:
-        raise CorruptData("the summary of the index fails its check")
-    return end_position, [Summary(*entry) for entry in SUMMARY.iter_unpack(summary)]
+    """The end position and the summaries of an index file, whose extents may be missing. Raises CorruptData."""
+    _, _, end_position, summaries = _parse_summary(content)
+    return end_position, summaries
 
 
 def parse_index(content: Buffer, interval_bytes: int, distance_bytes: int) -> tuple[int, SegmentIndex]:
     """The end position and the index in a whole index file. Raises CorruptData."""
-    end_position, summaries = parse_summary(content)
-    _, extents_crc, base_position, _, _, _ = _expect_summary(content)
-    columns = memoryview(content)[HEADER.size + len(summaries) * SUMMARY.size :]
+    extents_crc, base_position, end_position, summaries = _parse_summary(content)
+    columns = memoryview(content)[HEADER_BYTES + len(summaries) * SUMMARY.size :]
     if len(columns) != EXTENT_BYTES * sum(entry.extent_count for entry in summaries):
         raise CorruptData("the index has not the size that its summary says")
     if crc32c(columns) != extents_crc:
@@ -190,21 +181,19 @@ def parse_index(content: Buffer, interval_bytes: int, distance_bytes: int) -> tu
     return end_position, index
 
 
-def _parse_header(header: Buffer) -> tuple[int, int, int, int, int, int]:
-    if len(header) < HEADER.size:
+def _parse_summary(content: Buffer) -> tuple[int, int, int, list[Summary]]:
+    """CRC of the extents, base position, end position and summaries."""
+    if len(content) < HEADER_BYTES:
         raise CorruptData("the index is shorter than its header")
-    magic, version, summary_crc, extents_crc, base_position, end_position, count = HEADER.unpack_from(header)
-    if magic != MAGIC or version != VERSION or count > (2**31 - 1) // SUMMARY.size:
-        raise CorruptData("the header of the index is damaged")
-    return summary_crc, extents_crc, base_position, end_position, version, count
-
-
-def _expect_summary(content: Buffer) -> tuple[int, int, int, int, int, int]:
-    summary_crc, extents_crc, base_position, end_position, _, count = _parse_header(content)
-    end = HEADER.size + count * SUMMARY.size
-    if len(content) < end:
-        raise CorruptData("the index is shorter than its summary")
-    return summary_crc, extents_crc, base_position, end_position, count, end
+    magic, version, crc = _PREFIX.unpack_from(content)
+    extents_crc, base_position, end_position, count = _HEAD.unpack_from(content, _PREFIX.size)
+    summary_end = HEADER_BYTES + count * SUMMARY.size
+    if magic != MAGIC or version != VERSION or len(content) < summary_end:
+        raise CorruptData("the index is damaged or cut off")
+    if crc32c(memoryview(content)[_PREFIX.size : summary_end]) != crc:
+        raise CorruptData("the summary of the index fails its check")
+    summary = memoryview(content)[HEADER_BYTES:summary_end]
+    return extents_crc, base_position, end_position, [Summary(*entry) for entry in SUMMARY.iter_unpack(summary)]
 
 
 def _columns(extents: Extents) -> Iterator["array[int]"]:
