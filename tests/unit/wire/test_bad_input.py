@@ -14,6 +14,7 @@ from tests.unit.wire.messages import EVERY_MESSAGE, decode, encode, fill, flat, 
 from hutong.foundation.errors import ProtocolError
 from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from hutong.wire.kafka.apis.k01_fetch import FetchRequest
 from hutong.wire.kafka.apis.k03_metadata import MetadataRequest, MetadataRequestTopic
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest
 from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
@@ -162,7 +163,7 @@ def test_unknown_tagged_fields_are_skipped() -> None:
     request = HeartbeatRequest("g", 1, "m")
     body = encode(request, 4)
     assert body[-1] == 0
-    many = uvarint(200) + b"".join(uvarint(tag) + uvarint(tag) + bytes(tag) for tag in range(200))
+    many = uvarint(127) + b"".join(uvarint(tag) + uvarint(2 * tag) + bytes(2 * tag) for tag in range(127))
     for tags in (b"\x01\x05\x03abc", b"\x02\x00\x00\x7f\x01a", many):
         assert codecs.decode_request(12, 4, body[:-1] + tags) == request
 
@@ -172,6 +173,14 @@ def test_tagged_fields_beyond_the_bytes_are_refused(tags: bytes) -> None:
     body = encode(HeartbeatRequest("g", 1, "m"), 4)
     with pytest.raises(ProtocolError):
         codecs.decode_request(12, 4, body[:-1] + tags)
+
+
+def test_tagged_fields_are_bounded() -> None:
+    many = uvarint(128) + b"".join(uvarint(tag) + b"\0" for tag in range(50, 178))
+    for key, body in ((12, encode(HeartbeatRequest("g", 1, "m"), 4)), (1, encode(FetchRequest(), 12))):
+        version = 4 if key == 12 else 12
+        with pytest.raises(ProtocolError, match="tagged fields"):
+            codecs.decode_request(key, version, body[:-1] + many)
 
 
 def test_a_known_tagged_field_fills_its_length() -> None:

@@ -1,5 +1,5 @@
 """Kafka's wire format: bytes to typed messages and back.
 
-`apis` holds the tables, `codecs` turns them into functions, `headers` and `framing` do what surrounds a body, `records`
-reads and writes record batches. Knows nothing of sockets, topics or time.
+`apis` holds the tables, `codecs` turns them into functions, `headers` does what surrounds a body, `records` reads and
+writes record batches. Knows nothing of sockets, topics or time.
 """

@@ -10,7 +10,7 @@ from typing import Any
 
 from hutong.foundation.errors import ProtocolError
 from hutong.wire.buffer import Buffer
-from hutong.wire.kafka.codecs import decoder, encoder
+from hutong.wire.kafka.codecs import Decoder, Encoder, decoder, encoder
 from hutong.wire.kafka.schema import INT32, STRING, array, int32, message, message_info, opaque, string
 from hutong.wire.kafka.schema import struct as table
 
@@ -54,7 +54,7 @@ def decode_assignment(data: Buffer) -> ConsumerProtocolAssignment:
 
 def encode(structure: ConsumerProtocolSubscription | ConsumerProtocolAssignment, version: int) -> bytes:
     out: list[Buffer] = [struct.pack(">h", version)]
-    _encoder(type(structure), version)(structure, out)
+    _encoder(type(structure).__name__, version)(structure, out)
     return b"".join(out)
 
 
@@ -65,8 +65,19 @@ def _decode(structure: type[Any], data: Buffer) -> Any:
     if version < 0:
         raise ProtocolError(f"consumer protocol: version {version}")
     newest = message_info(structure).versions[-1]
-    return _decoder(structure, min(version, newest))(data, VERSION_BYTES)
+    return _decoder(structure.__name__, min(version, newest))(data, VERSION_BYTES)
 
 
-_decoder: Any = cache(decoder)
-_encoder: Any = cache(encoder)
+_STRUCTURES: dict[str, type[Any]] = {
+    structure.__name__: structure for structure in (ConsumerProtocolSubscription, ConsumerProtocolAssignment)
+}
+
+
+@cache
+def _decoder(name: str, version: int) -> Decoder:
+    return decoder(_STRUCTURES[name], version)
+
+
+@cache
+def _encoder(name: str, version: int) -> Encoder:
+    return encoder(_STRUCTURES[name], version)

@@ -16,14 +16,14 @@ from hutong.foundation.errors import ProtocolError
 from hutong.wire.kafka.layout import TableAt, has_records, length_code, size_min
 from hutong.wire.kafka.schema import Array, Fixed, MessageInfo, Opaque, Records, Row, Struct, Text, WireType, is_value
 from hutong.wire.kafka.source import Source
-from hutong.wire.kafka.varint import finish_uvarint, read_uvarint, skip_tagged_fields
+from hutong.wire.kafka.varint import TAGGED_FIELDS_MAX, finish_uvarint, read_uvarint, skip_tagged_fields
 
 
 def _reject(why: str) -> None:
     raise ProtocolError(why)
 
 
-NAMESPACE = {
+_NAMESPACE = {
     "ProtocolError": ProtocolError,
     "struct_error": struct.error,
     "new": object.__new__,
@@ -40,7 +40,7 @@ def decoder_source(table: type[Any], info: MessageInfo, version: int, function: 
 
     Where `info.open_ended`, bytes may follow: newer versions of such a message only append.
     """
-    source = Source(NAMESPACE)
+    source = Source(_NAMESPACE)
     writer = _DecoderWriter(source, version, info.is_flexible(version))
     with source.block(f"def {function}(data, position=0)"):
         with source.block("try"):
@@ -204,8 +204,8 @@ class _DecoderWriter:
             with source.block(f"if {count}"):
                 source.line(f"position = skip_tagged_fields(data, position, {count})")
             return
-        with source.block(f"if {count} > 127"):
-            source.line(f"{count}, position = finish_uvarint(data, position, {count})")
+        with source.block(f"if {count} > {TAGGED_FIELDS_MAX}"):
+            source.line("reject('too many tagged fields')")
         with source.block(f"for _ in range({count})"):
             self._tagged_field(tagged)
 

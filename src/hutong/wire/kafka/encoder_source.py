@@ -15,12 +15,12 @@ from hutong.wire.kafka.schema import Array, Fixed, MessageInfo, Records, Row, St
 from hutong.wire.kafka.source import Source
 from hutong.wire.kafka.varint import ONE_BYTE, uvarint
 
-NAMESPACE = {"join": b"".join, "uvarint": uvarint, "ONE_BYTE": ONE_BYTE}
+_NAMESPACE = {"join": b"".join, "uvarint": uvarint, "ONE_BYTE": ONE_BYTE}
 
 
 def encoder_source(table: type[Any], info: MessageInfo, version: int, function: str) -> Source:
     """Source of `function(message, out)`, which appends the buffers of the body to `out`."""
-    source = Source(NAMESPACE)
+    source = Source(_NAMESPACE)
     with source.block(f"def {function}(message, out)"):
         source.line("pieces = []")
         source.line("add = pieces.append")
@@ -174,7 +174,7 @@ class _EncoderWriter:
             for tag, expression, row, condition in changed:
                 with source.block(f"if {condition}"):
                     self._tagged_field(tag, expression, row, present)
-            self._add = outer
+                self._add = outer
             source.line(f"{self._add}(uvarint(len({present})))")
             source.line(f"{self._add}(join({present}))")
         with source.block("else"):

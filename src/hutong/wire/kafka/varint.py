@@ -9,6 +9,9 @@ from hutong.wire.buffer import Buffer
 
 UVARINT_BYTES_MAX = 5
 UVARLONG_BYTES_MAX = 10
+TAGGED_FIELDS_MAX = 127
+"""In one place: no message defines more than a handful, and so their count is one byte."""
+
 ONE_BYTE = [bytes([number]) for number in range(128)]
 
 
@@ -54,7 +57,7 @@ def read_varlong(data: Buffer, position: int) -> tuple[int, int]:
 
 
 def uvarint(number: int) -> bytes:
-    """An unsigned number as bytes. ValueError or IndexError for a negative one: that is our own fault."""
+    """A number from 0 as bytes."""
     if number < 128:
         return ONE_BYTE[number]
     encoded = bytearray()
@@ -71,9 +74,9 @@ def varlong(number: int) -> bytes:
 
 
 def skip_tagged_fields(data: Buffer, position: int, count: int) -> int:
-    """The position after `count` tagged fields. Each takes at least two bytes, so the data bounds the loop."""
-    if count > 127:
-        count, position = finish_uvarint(data, position, count)
+    """The position after `count` tagged fields. Raises ProtocolError for more than TAGGED_FIELDS_MAX."""
+    if count > TAGGED_FIELDS_MAX:
+        raise ProtocolError(f"more than {TAGGED_FIELDS_MAX} tagged fields")
     for _ in range(count):
         _, position = read_uvarint(data, position)
         length, position = read_uvarint(data, position)

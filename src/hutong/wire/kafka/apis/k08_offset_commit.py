@@ -2,7 +2,8 @@
 
 Retention is chosen by the client up to version 4, by the broker from 5. Version 6 adds leader epochs (KIP-320), 7
 static membership (KIP-345). From version 9 members of the new protocol may commit: the generation is then a member
-epoch, and STALE_MEMBER_EPOCH an answer (KIP-848). Version 10 names topics by id.
+epoch, STALE_MEMBER_EPOCH an answer (KIP-848), and GROUP_ID_NOT_FOUND one for both protocols. Version 10 names topics by
+id.
 """
 
 from hutong.wire.kafka.schema import array, int16, int32, int64, message, string, struct, uuid

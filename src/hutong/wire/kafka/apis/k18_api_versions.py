@@ -1,7 +1,7 @@
 """ApiVersions (key 18), versions 0 to 4, flexible from 3.
 
 Version 3 adds the name and version of the client's software (KIP-511) and the features (KIP-584); version 4 fixes
-features whose lowest version is 0 (KIP-1022). The response header is always version 0, and a version that we do not
+features whose lowest version is 0 (KAFKA-17011). The response header is always version 0, and a version that we do not
 speak is answered with a version 0 body, error UNSUPPORTED_VERSION and the range of this API.
 """
 
