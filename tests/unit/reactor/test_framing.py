@@ -1,0 +1,116 @@
+"""Length-prefixed framing: the same frames however the bytes are cut up, and no memory for bytes that never came."""
+
+import struct
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hutong.reactor.framing import DIRECT_FROM_BYTES, FIRST_BUFFER_BYTES, DirectFraming, LengthPrefixedFraming
+
+LIMIT = 1 << 20
+
+
+def framed(*payloads: bytes) -> bytes:
+    return b"".join(struct.pack(">i", len(payload)) + payload for payload in payloads)
+
+
+def feed_directly(framing: LengthPrefixedFraming, data: bytes, step: int) -> Iterator[bytes]:
+    """As the driver does: into the wanted memory where there is some, `step` bytes at most."""
+    while data:
+        wanted = framing.wanted()
+        if wanted is None:
+            frames, data = framing.receive_data(memoryview(data[:step])), data[step:]
+        else:
+            count = min(step, len(wanted), len(data))
+            wanted[:count] = data[:count]
+            del wanted
+            frames, data = framing.received(count), data[count:]
+        yield from map(bytes, frames)
+
+
+def test_whole_frames_come_out_as_bytes() -> None:
+    framing = LengthPrefixedFraming(LIMIT)
+    assert framing.receive_data(memoryview(bytearray(framed(b"one", b"", b"three")))) == [b"one", b"", b"three"]
+    assert framing.bytes_held == 0
+    assert isinstance(framing, DirectFraming)
+
+
+def test_the_data_is_only_lent() -> None:
+    framing, lent = LengthPrefixedFraming(LIMIT), bytearray(framed(b"whole") + framed(b"begun")[:-1])
+    frames = framing.receive_data(memoryview(lent))
+    lent[:] = bytes(len(lent))
+    assert frames + framing.receive_data(b"n") == [b"whole", b"begun"]
+
+
+sizes = st.lists(st.integers(0, 40) | st.integers(DIRECT_FROM_BYTES - 1, 3 * FIRST_BUFFER_BYTES), max_size=6)
+
+
+@given(sizes, st.integers(1, 200_000), st.booleans())
+def test_how_the_bytes_are_cut_up_makes_no_difference(sizes: list[int], step: int, is_direct: bool) -> None:
+    sent = [bytes([number]) * size for number, size in enumerate(sizes)]
+    framing, data = LengthPrefixedFraming(LIMIT), framed(*sent)
+    step = max(step, len(data) // 200)
+    if is_direct:
+        received = list(feed_directly(framing, data, step))
+    else:
+        chunks = [data[at : at + step] for at in range(0, len(data), step)]
+        received = [bytes(frame) for chunk in chunks for frame in framing.receive_data(chunk)]
+    assert received == sent
+    assert framing.bytes_held == 0
+    assert framing.wanted() is None
+
+
+def test_bytewise() -> None:
+    sent = [b"a", b"", b"bcd" * 100]
+    assert list(feed_directly(LengthPrefixedFraming(LIMIT), framed(*sent), 1)) == sent
+
+
+@pytest.mark.parametrize("length", [-1, -(2**31), LIMIT + 1, 2**31 - 1])
+def test_a_wrong_length_fails_after_the_frames_before_it(length: int) -> None:
+    framing = LengthPrefixedFraming(LIMIT)
+    assert framing.receive_data(framed(b"good") + struct.pack(">i", length) + b"more") == [b"good"]
+    assert "are allowed" in str(framing.failure)
+    assert framing.receive_data(framed(b"never read")) == []
+
+
+def test_the_limit_may_change_between_frames() -> None:
+    framing = LengthPrefixedFraming(4)
+    assert framing.receive_data(framed(b"four")) == [b"four"]
+    framing.frame_bytes_max = 5
+    assert framing.receive_data(framed(b"fiver")) == [b"fiver"]
+    framing.frame_bytes_max = 4
+    assert framing.receive_data(framed(b"fiver")) == []
+    assert framing.failure is not None
+
+
+def test_a_length_alone_allocates_next_to_nothing() -> None:
+    framing = LengthPrefixedFraming(2**31 - 1)
+    framing.receive_data(struct.pack(">i", 2**31 - 1))
+    wanted = framing.wanted()
+    assert wanted is not None
+    assert len(wanted) == FIRST_BUFFER_BYTES
+
+
+def test_a_buffer_at_most_doubles_what_was_received() -> None:
+    framing, length = LengthPrefixedFraming(1 << 24), 1 << 24
+    framing.receive_data(struct.pack(">i", length))
+    received = 0
+    while received < length:
+        wanted = framing.wanted()
+        assert wanted is not None
+        assert received + len(wanted) <= max(FIRST_BUFFER_BYTES, 2 * received)
+        received += len(wanted)
+        frames = framing.received(len(wanted))
+        del wanted
+    assert [len(frame) for frame in frames] == [length]
+
+
+def test_a_peer_that_sent_a_large_frame_is_trusted_with_another() -> None:
+    framing, large = LengthPrefixedFraming(LIMIT), b"x" * LIMIT
+    assert list(feed_directly(framing, framed(large), 10_000)) == [large]
+    framing.receive_data(framed(large)[:10])
+    wanted = framing.wanted()
+    assert wanted is not None
+    assert len(wanted) == LIMIT - 6
