@@ -76,7 +76,7 @@ def describe(topic: TopicName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json
         print_json({"topic": topic, "partitions": partitions, "configs": configs})
         return
     print_rows(partitions, tuple(partitions[0]), as_json=False, title=f"Topic {topic}")
-    print_rows(configs, ("config", "value", "default"), as_json=False, title="\nSettings")
+    print_rows(configs, ("config", "value", "source"), as_json=False, title="\nSettings")
 
 
 @app.command()
@@ -180,6 +180,15 @@ def _config_rows(admin: Any, topic: str) -> list[dict[str, Any]]:
     resource = ConfigResource(ResourceType.TOPIC, topic)
     entries = client.result(admin.describe_configs([resource])[resource], f"topic {topic}")
     return [
-        {"config": entry.name, "value": entry.value, "default": entry.is_default}
+        {"config": entry.name, "value": entry.value, "source": _source(entry)}
         for entry in sorted(entries.values(), key=lambda entry: entry.name)
     ]
+
+
+def _source(entry: Any) -> str:
+    """Who set it: the topic's user, the node's settings, or nobody."""
+    from confluent_kafka.admin import ConfigSource
+
+    if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value:
+        return "topic"
+    return "default" if entry.source == ConfigSource.DEFAULT_CONFIG.value else "node"

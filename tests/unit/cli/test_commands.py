@@ -61,7 +61,7 @@ def test_a_topic_from_creation_to_deletion(hutong: Hutong, lines: Path) -> None:
     (described,) = hutong.rows("topic", "describe", "life")
     assert [row["partition"] for row in described["partitions"]] == [0, 1]
     assert sum(row["end_offset"] for row in described["partitions"]) == 12
-    assert {"config": "retention.ms", "value": "3600000", "default": False} in described["configs"]
+    assert {"config": "retention.ms", "value": "3600000", "source": "topic"} in described["configs"]
     assert "Topic life" in hutong("topic", "describe", "life")
     hutong("topic", "delete", "life", "--yes")
     hutong("topic", "describe", "life", code=66)
@@ -73,10 +73,12 @@ def test_altering_a_topic(hutong: Hutong) -> None:
     hutong("topic", "alter", "altered", "-c", "retention.ms=2000", "--partitions", "3")
     (described,) = hutong.rows("topic", "describe", "altered")
     assert len(described["partitions"]) == 3
-    assert {"config": "retention.ms", "value": "2000", "default": False} in described["configs"]
+    assert {"config": "retention.ms", "value": "2000", "source": "topic"} in described["configs"]
     hutong("topic", "alter", "altered", "--unset", "retention.ms")
     (described,) = hutong.rows("topic", "describe", "altered")
-    assert {"config": "retention.ms", "value": "604800000", "default": True} in described["configs"]
+    (retention,) = [row for row in described["configs"] if row["config"] == "retention.ms"]
+    assert retention["value"] == "604800000"
+    assert retention["source"] in {"node", "default"}
 
 
 def test_wrong_topics_are_refused_with_the_brokers_words(hutong: Hutong) -> None:
