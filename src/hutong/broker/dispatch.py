@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 Handle = Callable[[Any, RequestContext], Any]
 Encode = Callable[[int, Any], "list[Buffer]"]  # (correlation id, response) to a frame
 _API_VERSIONS: Final = k18_api_versions.API_KEY
+_PRODUCE: Final = k00_produce.API_KEY
+OTHER_FRAME_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Only Produce carries data. In any other request a byte can become an object many times its size, so these stay small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,8 @@ class Dispatch:
             if api_key == _API_VERSIONS and api_version not in APIS[api_key].versions:
                 return encode_response_frame(api_key, 0, header.correlation_id, k18_api_versions.unsupported_version())
             route = self._add_route(api_key, api_version)
+        if len(frame) > OTHER_FRAME_BYTES_MAX and api_key != _PRODUCE:
+            raise ProtocolError(f"a request of {len(frame)} bytes with API key {api_key}")
         self.requests_total[api_key] += 1
         request = route.decode(frame, offset)
         answer = route.handle(request, RequestContext(api_version, header.client_id, peer, self._broker))
@@ -82,7 +87,7 @@ class Dispatch:
             raise ProtocolError(f"version {api_version} of API key {api_key} is not supported")
         encode: Encode = (
             partial(encode_produce_response_frame, api_version)
-            if api_key == k00_produce.API_KEY
+            if api_key == _PRODUCE
             else partial(encode_response_frame, api_key, api_version)
         )
         route = Route(codecs.request_decoder(api_key, api_version), handle, encode)

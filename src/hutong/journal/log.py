@@ -119,8 +119,9 @@ class PartitionLog:
     ) -> None:
         """Append one batch, already validated, whose parsed header is given; its offsets are fixed on return.
 
-        `then` is called once: with Appended when `qos` is met, or with why not. A refusal (`Refused` with Kafka's code,
-        LimitExceeded while too much is unflushed) and a repetition that is safe already are told before this returns.
+        `then` is called once: with Appended when `qos` is met, or with why not. Before this returns are told: what asks
+        for no more than RECEIVE, a refusal (`Refused` with Kafka's code, LimitExceeded while too much is unflushed), and
+        a repetition that is safe already.
         The batch must not change until the end of the loop's turn.
         """
         writer = self._writer
@@ -135,6 +136,11 @@ class PartitionLog:
             return
         self.end_offset = end_offset = base_offset + header.last_offset_delta + 1
         writer.add(self, base_offset, end_offset, batch_set, header.max_timestamp_ms, qos, then)
+        if qos <= Qos.RECEIVE:
+            # The writer holds it and moves it to the cache at the end of the turn: the same memory of the same process,
+            # so waiting for the move would make nothing safer.
+            append_time_ms = writer.wall_ms if self.log_append_time else NO_APPEND_TIME
+            then(Appended(base_offset, append_time_ms, self.start_offset))
 
     def read(
         self, offset: int, max_bytes: int, *, at_least_one: bool = True, up_to: int | None = None

@@ -13,8 +13,8 @@ from enum import IntEnum
 class Qos(IntEnum):
     """The levels of JMQ, weakest first. The numbers are its wire values."""
 
-    ONE_WAY = 0  # never acknowledged on the wire; the writer reports it when the chunk is in the cache
-    RECEIVE = 1  # in the journal cache
+    ONE_WAY = 0  # never acknowledged on the wire
+    RECEIVE = 1  # held in memory: by the writer, and from the end of the turn in the journal cache
     PERSISTENCE = 2  # flushed
     REPLICATION = 3  # committed: a majority holds it in memory
     ALL = 4  # flushed and committed

@@ -125,7 +125,7 @@ class Writer:
         qos: Qos,
         then: Then,
     ) -> None:
-        """Note a batch that was given its offsets. `then` is called when `qos` is met."""
+        """Note a batch that was given its offsets. Above RECEIVE, `then` is called when `qos` is met."""
         self._bytes += len(batch)
         if self._bytes > self._chunk_bytes_max:
             self.seal()
@@ -160,14 +160,12 @@ class Writer:
             return
         runs = self._gather(batches)
         end_position = self._write(runs, statements)
-        received = self._park(batches, end_position)
+        self._park(batches, end_position)
         self._note_congestion()
         self.on_sealed()
         for log, run in runs.items():
             if log.receive_qos:
                 log.advance_high_watermark(run.end_offset)
-        for then, appended in received:
-            then(appended)
 
     def refuse(self, error: HutongError) -> None:
         """Accept nothing more. The gravest reason comes last and stays."""
@@ -272,23 +270,16 @@ class Writer:
         self._progress.sealed(self.position, log_ends)
         self._trim_hot_runs(oldest_position)
 
-    def _park(
-        self, batches: "list[tuple[PartitionLog, int, int, Buffer, int, Qos, Then]]", end_position: int
-    ) -> list[tuple[Then, Appended]]:
-        """Park the acknowledgements that must wait; returns those that need not."""
-        received: list[tuple[Then, Appended]] = []
+    def _park(self, batches: "list[tuple[PartitionLog, int, int, Buffer, int, Qos, Then]]", end_position: int) -> None:
+        """Park the acknowledgements that wait for the disk; the others were given when the batch came."""
         park = self._progress.park
         for log, base_offset, _, _, _, qos, then in batches:
-            append_time_ms = self.wall_ms if log.log_append_time else NO_APPEND_TIME
-            appended = Appended(base_offset, append_time_ms, log.start_offset)
-            if qos <= Qos.RECEIVE:
-                received.append((then, appended))
-            else:
-                park(qos, end_position, then, appended)
+            if qos > Qos.RECEIVE:
+                append_time_ms = self.wall_ms if log.log_append_time else NO_APPEND_TIME
+                park(qos, end_position, then, Appended(base_offset, append_time_ms, log.start_offset))
         repetitions, self._repetitions = self._repetitions, []
         for qos, then, appended in repetitions:
             park(qos, end_position, then, appended)
-        return received
 
     def _stamped(self, batch: Buffer, base_offset: int) -> bytes:
         """The batch's header with this turn's time as its timestamp (message.timestamp.type=LogAppendTime)."""
