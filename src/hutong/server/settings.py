@@ -57,6 +57,8 @@ def setting(default: Any, meaning: str, kafka_name: str | None = None, **facts: 
 
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
+    """The process and its folder."""
+
     id: int = setting(1, "Number of this node in its cluster.", "node.id", minimum=0, maximum=INT32_MAX)
     data_dir: Path = setting(Path("hutong-data"), "Folder that holds everything this node keeps.", "log.dirs")
     worker_threads: int = setting(
@@ -72,6 +74,8 @@ class NodeSettings:
 
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
+    """The listener that Kafka clients use."""
+
     listen: Address = setting(Address("127.0.0.1", 9092), "HOST:PORT where Kafka clients connect.", "listeners")
     advertised: Address | None = setting(
         None, "HOST:PORT told to clients, when it is not where the node listens.", "advertised.listeners"
@@ -80,6 +84,8 @@ class KafkaSettings:
 
 @dataclass(frozen=True, slots=True)
 class NetworkSettings:
+    """Bounds of connections."""
+
     max_connections: int = setting(
         20_000, "Open connections in total.", "max.connections", minimum=1, maximum=1_000_000
     )
@@ -121,6 +127,8 @@ class NetworkSettings:
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
+    """How topics come to be."""
+
     auto_create: bool = setting(True, "Whether asking for a topic's metadata creates it.", "auto.create.topics.enable")
     default_partitions: int = setting(
         1, "Partitions of a topic whose creator names no number.", "num.partitions", minimum=1, maximum=10_000
@@ -132,6 +140,8 @@ class TopicSettings:
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
+    """What is kept, for how long, and when it is acknowledged."""
+
     qos: str = setting(
         "persistence",
         "What acks=1 waits for: `persistence` is fsync, `receive` is memory. acks=all always waits for fsync.",
@@ -176,6 +186,8 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class FetchSettings:
+    """Bounds of fetches."""
+
     max_bytes: int = setting(55 * MEBIBYTE, "Largest answer to one fetch.", "fetch.max.bytes", minimum=KIBIBYTE)
     max_sessions: int = setting(
         1000,
@@ -188,6 +200,8 @@ class FetchSettings:
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
+    """Bounds of consumer groups."""
+
     min_session_timeout_ms: int = setting(
         6 * SECOND_MS, "Least session timeout a member may ask for.", "group.min.session.timeout.ms", minimum=1
     )
@@ -207,6 +221,8 @@ class GroupSettings:
 
 @dataclass(frozen=True, slots=True)
 class OffsetSettings:
+    """Committed offsets."""
+
     retention_minutes: int = setting(
         7 * 24 * 60, "Committed offsets of an empty group are forgotten after this.", "offsets.retention.minutes",
         minimum=1, maximum=INT32_MAX,
