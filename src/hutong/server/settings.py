@@ -109,18 +109,12 @@ class NetworkSettings:
         minimum=KIBIBYTE,
         maximum=INT32_MAX,
     )
-    max_frame_bytes_before_authentication: int = setting(
-        512 * KIBIBYTE,
-        "Largest request on a listener with authentication, before it succeeded.",
-        minimum=KIBIBYTE,
-        maximum=INT32_MAX,
-    )
     max_requests_in_flight: int = setting(
         256, "Requests of one connection worked on at once; at the bound its reading pauses.", minimum=1, maximum=65_536
     )
     max_unsent_bytes: int = setting(
-        16 * MEBIBYTE,
-        "Response bytes one connection may leave unread before its reading pauses.",
+        1 * MEBIBYTE,
+        "Unread response bytes of one connection above which no further request of it is begun.",
         minimum=64 * KIBIBYTE,
     )
 
@@ -132,9 +126,6 @@ class TopicSettings:
     auto_create: bool = setting(True, "Whether asking for a topic's metadata creates it.", "auto.create.topics.enable")
     default_partitions: int = setting(
         1, "Partitions of a topic whose creator names no number.", "num.partitions", minimum=1, maximum=10_000
-    )
-    max_partitions: int = setting(
-        10_000, "Partitions of all topics of this node together.", minimum=1, maximum=1_000_000
     )
 
 
@@ -189,13 +180,6 @@ class FetchSettings:
     """Bounds of fetches."""
 
     max_bytes: int = setting(55 * MEBIBYTE, "Largest answer to one fetch.", "fetch.max.bytes", minimum=KIBIBYTE)
-    max_sessions: int = setting(
-        1000,
-        "Incremental fetch sessions kept.",
-        "max.incremental.fetch.session.cache.slots",
-        minimum=0,
-        maximum=100_000,
-    )
 
 
 @dataclass(frozen=True, slots=True)
