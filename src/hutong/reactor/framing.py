@@ -7,9 +7,11 @@ Knows nothing of sockets, time or what a frame means.
 """
 
 import struct
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from hutong.foundation.errors import ProtocolError
+from hutong.reactor.frame_memory import KEPT_BYTES_MAX, FrameMemory
 from hutong.wire.buffer import Buffer
 
 PREFIX_BYTES = 4
@@ -54,18 +56,20 @@ class LengthPrefixedFraming:
     """Frames preceded by their length, a signed 32-bit big-endian integer that does not count itself.
 
     A small frame is handed out as `bytes`, copied once. A frame of DIRECT_FROM_BYTES or more that does not arrive whole
-    gets a `bytearray` that grows as bytes really come, at most doubling: a peer makes us hold no more than twice what
-    it sent, or what it sent in one frame before (no allocation from a length field: CVE-2022-34917).
+    is handed out as a view of its own buffer. That comes from `memory`, where one is free, or grows as bytes really
+    come, at most doubling: a peer makes us allocate no more than twice what it sent, or than its largest frame so far
+    (no allocation from a length field: CVE-2022-34917).
     """
 
-    __slots__ = ("_large", "_largest_bytes", "_length", "_start", "bytes_held", "failure", "frame_bytes_max")
+    __slots__ = ("_large", "_largest_bytes", "_length", "_memory", "_start", "bytes_held", "failure", "frame_bytes_max")
 
-    def __init__(self, frame_bytes_max: int) -> None:
+    def __init__(self, frame_bytes_max: int, memory: FrameMemory | None = None) -> None:
         self.frame_bytes_max = frame_bytes_max
         self.failure: ProtocolError | None = None
         self.bytes_held = 0
+        self._memory = memory
         self._start = b""  # the first bytes of an unfinished frame, prefix and all, unless it is large
-        self._large: bytearray | None = None  # an unfinished large frame, `bytes_held` bytes of `_length` are there
+        self._large: bytearray | None = None  # of an unfinished large frame: `bytes_held` of `_length` bytes are there
         self._length = 0
         self._largest_bytes = FIRST_BUFFER_BYTES
 
@@ -107,24 +111,28 @@ class LengthPrefixedFraming:
             return None
         if self.bytes_held == len(self._large):
             self._grow(self.bytes_held + 1)
-        return memoryview(self._large)[self.bytes_held :]
+        return memoryview(self._large)[self.bytes_held : self._length]
 
     def received(self, count: int) -> list[Buffer]:
-        large = self._large
+        large, length = self._large, self._length
         assert large is not None, "nothing was wanted"
         self.bytes_held += count
-        if self.bytes_held < self._length:
+        if self.bytes_held < length:
             return []
         self._large = None
         self.bytes_held = 0
-        self._largest_bytes = max(self._largest_bytes, self._length)
-        return [large]
+        self._largest_bytes = max(self._largest_bytes, length)
+        if self._memory is not None:
+            self._memory.keep(large)
+        return [memoryview(large)[:length]]
 
     def _begin_large(self, length: int, first: memoryview) -> None:
-        self._length = length
-        self.bytes_held = len(first)
-        self._large = bytearray(min(length, max(self._largest_bytes, len(first))))
-        self._large[: len(first)] = first
+        held = len(first)
+        large = self._memory.take(length) if self._memory is not None else None
+        if large is None:
+            large = bytearray(min(length, max(self._largest_bytes, held)))
+        large[:held] = first
+        self._large, self._length, self.bytes_held = large, length, held
 
     def _fill(self, data: Buffer, frames: list[Buffer]) -> int:
         """Continue the large frame with data that came the ordinary way; returns how much of it was taken."""
@@ -145,3 +153,9 @@ class LengthPrefixedFraming:
     def _fail(self, length: int) -> None:
         self.failure = ProtocolError(f"a frame of {length} bytes; 0 to {self.frame_bytes_max} are allowed")
         self._start = b""
+
+
+def length_prefixed(kept_bytes_max: int = KEPT_BYTES_MAX) -> Callable[[int], LengthPrefixedFraming]:
+    """A maker of framings, one for each connection of an acceptor, which share memory for large frames."""
+    memory = FrameMemory(kept_bytes_max)
+    return lambda frame_bytes_max: LengthPrefixedFraming(frame_bytes_max, memory)
