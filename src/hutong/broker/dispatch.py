@@ -32,7 +32,7 @@ Encode = Callable[[int, Any], "list[Buffer]"]  # (correlation id, response) to a
 _API_VERSIONS: Final = k18_api_versions.API_KEY
 _PRODUCE: Final = k00_produce.API_KEY
 OTHER_FRAME_BYTES_MAX: Final = 8 * 1024 * 1024
-"""Only Produce carries data. In any other request a byte can become an object many times its size, so these stay small."""
+"""Only Produce carries data; in any other request a byte can become an object many times its size."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ snapshot is trimmed. A crash at any moment leaves a log whose replay gives the s
 
 - a slice holds only durable values, and never a key that has an append on its way: replay could not put an old value
   over a newer one;
-- appends that were on their way when the snapshot began lie behind the trim position, and if one of them fails, nothing
-  is trimmed.
+- a key that was left out for that reason has its new value behind the trim position, and nothing is trimmed before that
+  is on disk, or at all if it fails.
 
 Slices keep the loop free however large the map is, and share their flushes with everything else.
 
@@ -72,11 +72,12 @@ class _Append:
 class _Snapshot:
     """One snapshot on its way: what is still to be written, and what may be trimmed afterwards."""
 
-    __slots__ = ("is_safe", "keys", "trim_offset")
+    __slots__ = ("awaited", "is_safe", "keys", "trim_offset")
 
     def __init__(self, trim_offset: int, keys: Iterator[bytes]) -> None:
         self.trim_offset = trim_offset
         self.keys = keys
+        self.awaited: _Append | None = None  # once all slices are written: the last append that must be durable too
         self.is_safe = True  # False once an append has failed: an older value may be all there is
 
 
@@ -180,6 +181,8 @@ class StateTopic:
         if error is not None and self._snapshot is not None:
             self._snapshot.is_safe = False
         append.then(error)
+        if self._snapshot is not None and self._snapshot.awaited is append:
+            self._end_snapshot(self._snapshot)
         if self._snapshot is None and self._garbage_bytes > self._garbage_allowed_bytes:
             self._begin_snapshot()
 
@@ -213,7 +216,9 @@ class StateTopic:
         if entries:
             self._storage.append(self._batch(entries), lambda error: self._slice_written(snapshot, error))
         else:
-            self._end_snapshot(snapshot)
+            snapshot.awaited = next(reversed(self._pending), None)
+            if snapshot.awaited is None:
+                self._end_snapshot(snapshot)
 
     def _next_slice(self, snapshot: _Snapshot) -> Iterator[Entry]:
         size = 0

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hutong.broker.state_topic import StateTopic
@@ -204,6 +204,7 @@ keys = st.sampled_from([b"a", b"b", b"c", b"d"])
 
 @settings(max_examples=400, deadline=None)
 @given(st.lists(st.tuples(actions, keys, st.integers(0, 120)), max_size=80), st.integers(0, 8))
+@example([("set", b"b", 0), ("set", b"a", 0), ("set", b"b", 0), ("flush", b"a", 0), ("flush", b"a", 0)], 0)
 def test_a_crash_at_any_moment_loses_nothing_that_was_acknowledged(
     script: list[tuple[str, bytes, int]], surviving: int
 ) -> None:

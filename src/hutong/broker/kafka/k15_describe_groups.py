@@ -30,8 +30,6 @@ def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeG
 
 
 def _describe(group_id: str, groups: GroupCoordinator, api_version: int) -> DescribedGroup:
-    if not group_id:
-        return DescribedGroup(error_code=ErrorCode.INVALID_GROUP_ID, group_id=group_id)
     group = groups.get(group_id)
     if group is not None:
         return _found(group.describe())
