@@ -1,0 +1,148 @@
+"""A coordinator with its surroundings: a clock, a timer wheel and a state topic that do what the test says."""
+
+import itertools
+from collections.abc import Callable, Sequence
+
+from hutong.foundation.clock import ManualClock
+from hutong.foundation.errors import HutongError
+from hutong.foundation.parking import Owner
+from hutong.foundation.timers import TimerWheel
+from hutong.groups.driver import GroupCoordinator
+from hutong.groups.messages import JoinReply, SyncReply
+from hutong.groups.offset_log import Change, Entry
+from hutong.groups.records import CommittedOffset, OffsetKey
+from hutong.groups.requests import Caller
+from hutong.groups.settings import GroupSettings
+from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
+from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from hutong.wire.kafka.consumer_protocol import ConsumerProtocolSubscription, encode
+from hutong.wire.kafka.error_codes import ErrorCode
+
+SETTINGS = GroupSettings(initial_rebalance_delay_ms=100, offsets_retention_ms=3_600_000)
+RETENTION_MS = SETTINGS.offsets_retention_ms
+SESSION_MS = 10_000
+SUBSCRIPTION = encode(ConsumerProtocolSubscription(["orders"]), 1)
+
+
+class FakeState:
+    """The state topic: what is durable is the test's decision."""
+
+    def __init__(self) -> None:
+        self.durable: list[Entry] = []
+        self.on_their_way: list[tuple[list[Entry], Callable[[HutongError | None], None]]] = []
+        self.holds_back = False
+        self.failure: HutongError | None = None
+
+    def append_all(self, entries: Sequence[Entry], then: Callable[[HutongError | None], None]) -> None:
+        if self.failure is not None:
+            then(self.failure)
+            return
+        self.on_their_way.append((list(entries), then))
+        if not self.holds_back:
+            self.flush()
+
+    def flush(self) -> None:
+        while self.on_their_way:
+            entries, then = self.on_their_way.pop(0)
+            self.durable += entries
+            then(None)
+
+
+class Stage:
+    """A coordinator with its surroundings. `restart` is a crash: only what is durable is there afterwards."""
+
+    def __init__(self, settings: GroupSettings = SETTINGS) -> None:
+        self.settings = settings
+        self.clock = ManualClock()
+        self.state = FakeState()
+        self.topics = {"orders", "other"}
+        self._start()
+
+    def _start(self) -> None:
+        self.wheel = TimerWheel(self.clock.monotonic_ms())
+        numbers = itertools.count(1)
+        self.groups = GroupCoordinator(
+            clock=self.clock,
+            timers=self.wheel,
+            state=self.state,
+            random_bytes=lambda count: next(numbers).to_bytes(count, "big"),
+            topic_exists=lambda name, _index: name in self.topics,
+            settings=self.settings,
+        )
+        for key, value in self.state.durable:
+            self.groups.replay(key, value)
+        self.groups.start()
+
+    def restart(self) -> None:
+        self.state.on_their_way.clear()
+        self._start()
+
+    def pass_time(self, milliseconds: int) -> None:
+        until_ms = self.clock.monotonic_ms() + milliseconds
+        while (due_ms := self.wheel.next_deadline_ms()) is not None and due_ms <= until_ms:
+            self.clock.advance(max(0, due_ms - self.clock.monotonic_ms()))
+            self.wheel.advance(self.clock.monotonic_ms())
+        self.clock.advance(until_ms - self.clock.monotonic_ms())
+
+    def join(self, member_id: str = "", *, group_id: str = "g", owner: Owner | None = None) -> "list[JoinReply]":
+        """The replies so far: none while the request waits."""
+        request = JoinGroupRequest(
+            group_id=group_id,
+            session_timeout_ms=SESSION_MS,
+            rebalance_timeout_ms=60_000,
+            member_id=member_id,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol("range", SUBSCRIPTION)],
+        )
+        replies: list[JoinReply] = []
+        self.groups.join(request, Caller(9, "app", "/127.0.0.1", Owner() if owner is None else owner), replies.append)
+        return replies
+
+    def sync(self, joined: JoinReply, group_id: str = "g") -> list[SyncReply]:
+        request = SyncGroupRequest(
+            group_id=group_id,
+            generation_id=joined.generation_id,
+            member_id=joined.member_id,
+            protocol_type="consumer",
+            protocol_name="range",
+            assignments=[SyncGroupRequestAssignment(member_id, b"share") for member_id, _, _ in joined.members],
+        )
+        replies: list[SyncReply] = []
+        self.groups.sync(request, Caller(5, "app", "/127.0.0.1", Owner()), replies.append)
+        return replies
+
+    def heartbeat(self, joined: JoinReply, group_id: str = "g") -> ErrorCode:
+        return self.groups.heartbeat(HeartbeatRequest(group_id, joined.generation_id, joined.member_id, None))
+
+    def member(self, group_id: str = "g") -> JoinReply:
+        """Bring one member to a stable generation."""
+        (offered,) = self.join(group_id=group_id)
+        replies = self.join(offered.member_id, group_id=group_id)
+        self.pass_time(300)
+        (synced,) = self.sync(replies[0], group_id)
+        assert synced.error is ErrorCode.NONE
+        return replies[0]
+
+    def commit(self, *changes: Change, group_id: str = "g", by: JoinReply | None = None) -> list[ErrorCode]:
+        member_id, generation_id = (by.member_id, by.generation_id) if by is not None else ("", -1)
+        error = self.groups.commit_error(group_id, member_id, None, generation_id)
+        codes: list[ErrorCode] = []
+        if error is ErrorCode.NONE:
+            self.groups.commit(group_id, changes, codes.append)
+        else:
+            codes.append(error)
+        return codes
+
+    def change(self, offset: int, topic: str = "orders", group_id: str = "g") -> Change:
+        committed = CommittedOffset(offset, 4, "a note", self.clock.wall_ms())
+        return OffsetKey(group_id, topic, 0), committed
+
+    def offset(self, topic: str = "orders", group_id: str = "g") -> int | None:
+        found = self.groups.offsets.get(group_id, topic, 0)
+        return found.offset if found is not None else None
+
+    def delete(self, group_id: str = "g") -> list[ErrorCode]:
+        codes: list[ErrorCode] = []
+        self.groups.delete(group_id, codes.append)
+        return codes
