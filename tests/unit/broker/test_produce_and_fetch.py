@@ -148,7 +148,8 @@ async def test_a_fetch_waits_for_as_many_bytes_as_it_asked_for(tmp_path: Path) -
 
 async def test_a_fetch_ends_without_data_when_its_time_is_over(client: WireClient) -> None:
     found = await client.fetch(0, max_wait_ms=20)
-    assert (found.error_code, found.high_watermark, bytes(found.records or b"")) == (0, 0, b"")
+    assert (found.error_code, found.high_watermark) == (0, 0)
+    assert not found.records
 
 
 async def test_an_offset_inside_a_batch_returns_the_whole_batch(client: WireClient) -> None:
