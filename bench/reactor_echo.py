@@ -27,8 +27,9 @@ import uvloop
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.acceptor import Acceptor
-from hutong.reactor.connection import Peer, Pending, Response
+from hutong.reactor.channel import Pending, Response
 from hutong.reactor.framing import length_prefixed
+from hutong.reactor.handler import Peer
 from hutong.runtime.timers import LoopTimers
 from hutong.wire.buffer import Buffer
 

@@ -18,7 +18,8 @@ from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import ProtocolError
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.acceptor import Acceptor
-from hutong.reactor.connection import Peer, Response
+from hutong.reactor.channel import Response
+from hutong.reactor.handler import Peer
 from hutong.reactor.limits import ReactorLimits
 from hutong.runtime.timers import LoopTimers
 from hutong.wire.buffer import Buffer

@@ -16,9 +16,9 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.errors import Expired
 from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
-from hutong.reactor.connection import Handler
 from hutong.reactor.figures import CloseReason, ReactorFigures
 from hutong.reactor.framing import Framing
+from hutong.reactor.handler import Handler
 from hutong.reactor.limits import ReactorLimits
 from hutong.reactor.protocol import SCRATCH_BYTES, ConnectionProtocol, Surroundings, Turns
 

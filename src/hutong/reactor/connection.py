@@ -13,13 +13,12 @@ from collections import deque
 from collections.abc import Callable
 from enum import Enum
 from itertools import islice
-from typing import Protocol
 
 from hutong.foundation.errors import ProtocolError
-from hutong.foundation.parking import Owner
 from hutong.reactor.channel import Pending, RequestChannel, Response
 from hutong.reactor.figures import CloseReason, ReactorFigures
 from hutong.reactor.framing import DirectFraming, Framing
+from hutong.reactor.handler import Handler, Peer
 from hutong.reactor.limits import ReactorLimits
 from hutong.wire.buffer import Buffer
 
@@ -27,49 +26,6 @@ __all__ = ["Connection", "Handler", "Peer", "Pending", "Response"]
 
 
 JOIN_BELOW_BYTES = 2048  # mean size of buffers below which one copy costs less than one more entry in the vector
-
-
-class Peer:
-    """Who is at the other end, for the handler.
-
-    `owner` ends with the connection, and with it everything parked under it. `session` is the handler's own state.
-    """
-
-    __slots__ = ("_framing", "address", "id", "owner", "port", "session")
-
-    def __init__(self, peer_id: int, address: str, port: int, framing: Framing) -> None:
-        self.id = peer_id
-        self.address = address
-        self.port = port
-        self.owner = Owner()
-        self.session: object | None = None
-        self._framing = framing
-
-    @property
-    def frame_limit(self) -> int:
-        """Largest frame taken from this peer, in bytes: small before it has shown who it is."""
-        return self._framing.frame_bytes_max
-
-    @frame_limit.setter
-    def frame_limit(self, frame_bytes_max: int) -> None:
-        self._framing.frame_bytes_max = frame_bytes_max
-
-    def __str__(self) -> str:
-        return f"peer {self.id} at {self.address}:{self.port}"
-
-
-class Handler(Protocol):
-    """What the reactor serves: implemented once for each protocol."""
-
-    def connection_opened(self, peer: Peer) -> None: ...
-
-    def request_received(self, frame: Buffer, peer: Peer) -> Response:
-        """Begin one request. Raising ProtocolError closes this connection; any other error is a fault of ours."""
-        ...
-
-    def connection_closed(self, peer: Peer) -> None:
-        """Called once for each connection opened; its owner has ended by then."""
-        ...
 
 
 class _State(Enum):
@@ -310,7 +266,7 @@ class Connection:
         )
 
     def _frame_due_at_ms(self) -> int | None:
-        """A floor under the rate of a frame (the idea of Apache's mod_reqtimeout): 30 s, and one more per 16 KiB."""
+        """A fixed time, and more as bytes come: a floor under the rate (the idea of Apache's mod_reqtimeout)."""
         if self._frame_begun_at_ms is None:
             return None
         earned_ms = self.bytes_held * 1000 // self._limits.frame_rate_min_bytes_per_s

@@ -13,9 +13,10 @@ from typing import cast
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import Timer, TimerWheel
-from hutong.reactor.connection import Connection, Handler, Peer
+from hutong.reactor.connection import Connection
 from hutong.reactor.figures import CloseReason, ReactorFigures
 from hutong.reactor.framing import Framing
+from hutong.reactor.handler import Handler, Peer
 from hutong.reactor.limits import ReactorLimits
 
 SCRATCH_BYTES = 256 * 1024
@@ -122,7 +123,9 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         else:
             engine.receive_data(around.scratch[:nbytes], now_ms)
         if engine.bytes_held:
-            self._frame_is_unfinished()
+            self._remind_of_frame()
+            if around.figures.receiving_bytes > around.limits.receiving_bytes_max:
+                around.shed()
         self._settle(now_ms)
 
     def eof_received(self) -> bool:
@@ -205,6 +208,7 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
             self._is_reading = wants_to_read
             if wants_to_read:
                 self._transport.resume_reading()
+                self._remind_of_frame()
             else:
                 self._transport.pause_reading()
         if engine.has_work:
@@ -217,10 +221,8 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         self._timer = self._around.wheel.add(now_ms + self._around.limits.closing_ms_max, self._transport.abort)
         self._transport.close()
 
-    def _frame_is_unfinished(self) -> None:
-        around = self._around
-        if around.figures.receiving_bytes > around.limits.receiving_bytes_max:
-            around.shed()
+    def _remind_of_frame(self) -> None:
+        """An unfinished frame may be due before the reminder that is set."""
         due_at_ms = self._engine.get_timer()
         if due_at_ms is not None and due_at_ms < self._timer_at_ms:
             self._remind(due_at_ms)

@@ -17,9 +17,9 @@ from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.acceptor import Acceptor
 from hutong.reactor.channel import Pending, Response
-from hutong.reactor.connection import Peer
 from hutong.reactor.figures import CloseReason
 from hutong.reactor.framing import LengthPrefixedFraming
+from hutong.reactor.handler import Peer
 from hutong.reactor.limits import ReactorLimits
 from hutong.reactor.protocol import SCRATCH_BYTES
 from hutong.wire.buffer import Buffer
@@ -343,6 +343,21 @@ async def test_a_frame_that_is_begun_must_be_finished() -> None:
         assert await is_closed(slow[0])
         assert server.figures.closed_total[CloseReason.SLOW_SENDER] == 1
         assert await ask(busy, b"ping") == b"ping"
+
+
+@on_both_loops
+async def test_a_frame_begun_before_our_pause_must_be_finished_after_it() -> None:
+    async with serving(ReactorLimits(frame_ms_max=100, requests_in_flight_max=1)) as server:
+        reader, writer = await server.connect()
+        writer.write(framed(b"later", b"never finished")[:-1])
+        await until(lambda: server.figures.reading_pauses_total == 1)
+        server.pass_ms(1_000)
+        server.pending[0].complete([framed(b"answer")])
+        assert await reader.readexactly(10) == framed(b"answer")
+        assert server.figures.connections_open == 1
+        server.pass_ms(150)
+        assert await is_closed(reader)
+        assert server.figures.closed_total[CloseReason.SLOW_SENDER] == 1
 
 
 @on_both_loops

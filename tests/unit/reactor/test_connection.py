@@ -12,9 +12,10 @@ from hutong.foundation.errors import HutongError, OwnerGone, ProtocolError
 from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.channel import Pending, Response
-from hutong.reactor.connection import JOIN_BELOW_BYTES, Connection, Peer
+from hutong.reactor.connection import JOIN_BELOW_BYTES, Connection
 from hutong.reactor.figures import CloseReason, ReactorFigures
 from hutong.reactor.framing import DIRECT_FROM_BYTES, LengthPrefixedFraming
+from hutong.reactor.handler import Peer
 from hutong.reactor.limits import ReactorLimits
 from hutong.wire.buffer import Buffer
 

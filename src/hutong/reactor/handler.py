@@ -1,0 +1,55 @@
+"""What the reactor and its user know of each other: a peer to be told apart, a handler to be asked.
+
+Strategy: a handler is given whole frames and a `Peer`, and returns an answer (`channel.Response`). It never sees a
+socket, so it cannot write out of turn.
+"""
+
+from typing import Protocol
+
+from hutong.foundation.parking import Owner
+from hutong.reactor.channel import Response
+from hutong.reactor.framing import Framing
+from hutong.wire.buffer import Buffer
+
+
+class Peer:
+    """Who is at the other end, for the handler.
+
+    `owner` ends with the connection, and with it everything parked under it. `session` is the handler's own state.
+    """
+
+    __slots__ = ("_framing", "address", "id", "owner", "port", "session")
+
+    def __init__(self, peer_id: int, address: str, port: int, framing: Framing) -> None:
+        self.id = peer_id
+        self.address = address
+        self.port = port
+        self.owner = Owner()
+        self.session: object | None = None
+        self._framing = framing
+
+    @property
+    def frame_limit(self) -> int:
+        """Largest frame taken from this peer, in bytes: small before it has shown who it is."""
+        return self._framing.frame_bytes_max
+
+    @frame_limit.setter
+    def frame_limit(self, frame_bytes_max: int) -> None:
+        self._framing.frame_bytes_max = frame_bytes_max
+
+    def __str__(self) -> str:
+        return f"peer {self.id} at {self.address}:{self.port}"
+
+
+class Handler(Protocol):
+    """What the reactor serves: implemented once for each protocol."""
+
+    def connection_opened(self, peer: Peer) -> None: ...
+
+    def request_received(self, frame: Buffer, peer: Peer) -> Response:
+        """Begin one request. Raising ProtocolError closes this connection; any other error is a fault of ours."""
+        ...
+
+    def connection_closed(self, peer: Peer) -> None:
+        """Called once for each connection opened; its owner has ended by then."""
+        ...
