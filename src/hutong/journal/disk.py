@@ -74,7 +74,9 @@ class Disk(Protocol):
         """File names in order; an absent directory has none."""
         ...
 
-    def make_directory(self, path: Path) -> None: ...
+    def make_directory(self, path: Path) -> None:
+        """Make it durable with its parents; one that is there already is fine."""
+        ...
 
     def sync_directory(self, path: Path) -> None: ...
 
@@ -208,8 +210,12 @@ class RealDisk:
             return sorted(os.listdir(directory)) if directory.is_dir() else []
 
     def make_directory(self, path: Path) -> None:
+        if path.is_dir():
+            return
+        self.make_directory(path.parent)
         with _translated("create", path):
-            path.mkdir(parents=True, exist_ok=True)
+            path.mkdir(exist_ok=True)
+        self.sync_directory(path.parent)
 
     def sync_directory(self, path: Path) -> None:
         with _translated("open", path):

@@ -149,9 +149,13 @@ class Flusher:
             self._retry.cancel()
             self._retry = None
 
-    def take_prepared(self) -> DiskFile | None:
+    def discard_prepared(self) -> None:
+        """The journal ends: the file made ready will not be needed."""
         prepared, self._prepared = self._prepared, None
-        return prepared
+        if prepared is not None:
+            prepared.close()
+            path = self._segments.directory / PREPARED_NAME
+            self._offload.submit(lambda: self._disk.unlink(path), self._is_discarded)
 
     @property
     def _cannot_flush(self) -> bool:
@@ -176,7 +180,9 @@ class Flusher:
             last = end if segment.end_position is None else min(end, segment.end_position)
             views = self._cache.view(first, last)
             assert views is not None, "what is not flushed is always in the cache"
-            prepared = self.take_prepared() if segment.file is None else None
+            prepared = None
+            if segment.file is None:
+                prepared, self._prepared = self._prepared, None
             steps.append(FlushStep(segment, views, first, last - first, prepared))
         return steps
 
@@ -197,6 +203,7 @@ class Flusher:
         if self.is_disk_full:
             self.is_disk_full = False
             self._writer.accept(self._disk_full_refusal)
+            self._progress.accept()
         self._progress.flushed_position = end
         self._cache.flushed(end)
         self.wake()  # the disk works on while what was waiting is told
@@ -210,7 +217,7 @@ class Flusher:
         """The journal can promise nothing more: refuse, and tell everyone who waits. Reads go on."""
         self.failure = error
         self._writer.refuse(Refused(KAFKA_STORAGE_ERROR, f"The partition group has failed: {error}"))
-        self._progress.fail(error)
+        self._progress.refuse(error)
         for listener in self.on_failure:
             listener(error)
 
@@ -221,7 +228,7 @@ class Flusher:
         self.is_disk_full, self._disk_full_refusal = True, refusal
         deadline_ms = self._clock.monotonic_ms() + self._settings.disk_full_retry_ms
         self._retry = self._timers.add(deadline_ms, self.retry_now)
-        self._progress.fail(refusal)
+        self._progress.refuse(refusal)
 
     def _prepare(self) -> None:
         """Make the next segment's file ready while the active one still has room."""
@@ -233,6 +240,10 @@ class Flusher:
         self._is_preparing = True
         disk, directory, settings = self._disk, self._segments.directory, self._settings
         self._offload.submit(lambda: prepare_file(disk, directory, settings), self._is_prepared)
+
+    def _is_discarded(self, outcome: BaseException | None) -> None:
+        if outcome is not None and not isinstance(outcome, StorageError):  # the next start removes it
+            raise outcome
 
     def _is_prepared(self, outcome: DiskFile | BaseException) -> None:
         self._is_preparing = False

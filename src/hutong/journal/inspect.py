@@ -93,7 +93,7 @@ class Inspector:
             file.close()
 
     def problems(self) -> list[Problem]:
-        """Everything that is wrong, in the order of positions. An empty directory has no problem. Raises StorageError."""
+        """Everything that is wrong, by position; nothing is wrong with an empty directory. Raises StorageError."""
         problems: list[Problem] = []
         segments = self.segments()
         end_position = segments[0].base_position if segments else 0

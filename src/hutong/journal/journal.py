@@ -190,17 +190,22 @@ class Journal:
         if await self._settled(self._flush_all):
             await self._settled(lambda then: self.checkpointer.write(is_clean=True, then=then))
         self._stop()
+        await self._idle()
+        self.flusher.discard_prepared()
+        await self._idle()
+        self._release()
+
+    async def _idle(self) -> None:
         idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._jobs.when_idle(lambda: idle.set_result(None))
         await idle
-        self._release()
 
     def abort(self) -> None:
         """Stop here: nothing more is written, told or waited for. What is parked fails with OwnerGone."""
         self.writer.refuse(OwnerGone("the journal was aborted"))
         self._jobs.abandon()
         self._stop()
-        self._progress.fail(OwnerGone("the journal was aborted"))
+        self._progress.refuse(OwnerGone("the journal was aborted"))
         self._jobs.when_idle(self._release)
 
     async def _settled(self, begin: Callable[[Callable[[HutongError | None], None]], None]) -> bool:
@@ -227,9 +232,6 @@ class Journal:
         self.checkpointer.stop()
 
     def _release(self) -> None:
-        prepared = self.flusher.take_prepared()
-        if prepared is not None:
-            prepared.close()
         self._segments.close()
         self._cache.close()
 

@@ -26,6 +26,7 @@ class Progress:
     def __init__(self, position: int, acknowledgements_max: int) -> None:
         self.flushed_position = position
         self.committed_position = position
+        self._refusal: HutongError | None = None
         self._lots: dict[Qos, OrderedLot[Appended]] = {
             qos: OrderedLot(f"acknowledgements_{qos.name.lower()}", acknowledgements_max)
             for qos in (Qos.PERSISTENCE, Qos.REPLICATION, Qos.ALL)
@@ -44,7 +45,10 @@ class Progress:
         self, qos: Qos, position: int, then: "Callable[[Appended | HutongError], None]", appended: "Appended"
     ) -> None:
         """Call `then` once `position` is safe at `qos`, which is above RECEIVE. Raises LimitExceeded."""
-        self._lots[qos].park(position, then, appended)
+        if self._refusal is not None:
+            then(self._refusal)
+        else:
+            self._lots[qos].park(position, then, appended)
 
     def advance(self, flushed_position: int, committed_position: int) -> None:
         """Both positions are at least these now: release what they let go, watermarks before acknowledgements."""
@@ -61,6 +65,11 @@ class Progress:
             if lot:
                 lot.resume_through(released_through(qos, self.flushed_position, self.committed_position))
 
-    def fail(self, error: HutongError) -> int:
-        """Fail every parked acknowledgement. Returns how many."""
+    def refuse(self, error: HutongError) -> int:
+        """Fail every parked acknowledgement, and each new one, until `accept`. Returns how many were parked."""
+        self._refusal = error
         return sum(lot.fail_all(error) for lot in self._lots.values())
+
+    def accept(self) -> None:
+        """Positions may advance again."""
+        self._refusal = None

@@ -37,35 +37,45 @@ class TimestampSearch:
         self._limit = log.high_watermark
 
     def first_from(self, timestamp_ms: int) -> None:
-        self._next(
+        self._look(
             iter([span for span in self._spans() if span.max_timestamp_ms >= timestamp_ms]),
             lambda extents: [extent for extent in _all(extents) if extent.max_timestamp_ms >= timestamp_ms],
             lambda walk: self._first_in(walk, timestamp_ms),
+            lambda span, best: best == NOT_FOUND,
+            NOT_FOUND,
         )
 
     def greatest(self) -> None:
-        by_timestamp = sorted(self._spans(), key=lambda span: (-span.max_timestamp_ms, span.base_position))
-        self._next(iter(by_timestamp), lambda extents: list(_all(extents)), self._greatest_in)
+        self._look(
+            iter(sorted(self._spans(), key=lambda span: (-span.max_timestamp_ms, span.first_offset))),
+            lambda extents: list(_all(extents)),
+            self._greatest_in,
+            lambda span, best: _may_beat(span.max_timestamp_ms, span.first_offset, best),
+            NOT_FOUND,
+        )
 
     def _spans(self) -> list[Span]:
         return self._log.oldest_spans(sys.maxsize)
 
-    def _next(
+    def _look(
         self,
         spans: Iterator[Span],
         select: Callable[[Extents], list[Extent]],
         work: Callable[[Walk], Found],
+        is_worth: Callable[[Span, Found], bool],
+        best: Found,
     ) -> None:
+        """Look into the next span, as long as one is worth it."""
         span = next(spans, None)
-        if span is None:
-            self._then(NOT_FOUND)
+        if span is None or not is_worth(span, best):
+            self._then(best)
             return
 
         def looked(outcome: Found | HutongError) -> None:
-            if outcome == NOT_FOUND:
-                self._next(spans, select, work)
-            else:
+            if isinstance(outcome, HutongError):
                 self._then(outcome)
+            else:
+                self._look(spans, select, work, is_worth, max(best, outcome, key=_rank))
 
         self._reader.read(self._log.plan_search(span, select, work), looked)
 
@@ -84,19 +94,32 @@ class TimestampSearch:
     def _greatest_in(self, walk: Walk) -> Found:
         best = NOT_FOUND
         for extent in sorted(walk.extents, key=lambda extent: (-extent.max_timestamp_ms, extent.base_offset)):
-            if extent.max_timestamp_ms <= best[0]:
+            if not _may_beat(extent.max_timestamp_ms, extent.base_offset, best):
                 break
             for run in walk.runs([extent]):
-                if run.max_timestamp_ms <= best[0]:
+                if not _may_beat(run.max_timestamp_ms, run.base_offset, best):
                     continue
                 for header, batch in iterate_batches(walk.view(run)):
-                    if header.max_timestamp_ms > best[0]:
-                        visible = [found for found in _records_of(header, batch) if self._is_visible(found[1])]
-                        best = max([best, *visible], key=lambda found: found[0])
+                    if _may_beat(header.max_timestamp_ms, header.base_offset, best):
+                        visible = (found for found in _records_of(header, batch) if self._is_visible(found[1]))
+                        best = max(best, *visible, NOT_FOUND, key=_rank)
         return best
 
     def _is_visible(self, offset: int) -> bool:
         return self._start_offset <= offset < self._limit
+
+
+def _rank(found: Found) -> tuple[int, int]:
+    """Of equal timestamps the first record is the answer."""
+    return found[0], -found[1]
+
+
+def _may_beat(max_timestamp_ms: int, first_offset: int, best: Found) -> bool:
+    """Whether something that begins at `first_offset` may hold a better answer.
+
+    What is promised may belong to records that were trimmed or are not visible yet, so a promise alone ends no search.
+    """
+    return max_timestamp_ms > best[0] or (max_timestamp_ms == best[0] and first_offset < best[1])
 
 
 def _all(extents: Extents) -> Iterator[Extent]:

@@ -1,0 +1,184 @@
+"""Flushing: group commit, a flush that fails for good, a disk that is full for a while."""
+
+from random import Random
+
+import pytest
+from tests.unit.journal.stage import DIRECTORY, SMALL, Append, Stage
+
+from hutong.foundation.errors import FlushFailed, HutongError, Refused, StorageError
+from hutong.journal.qos import Qos
+from hutong.journal.segments import PREPARED_NAME
+from hutong.journal.writer import Appended
+
+
+def code_of(append: Append) -> int:
+    assert isinstance(append.outcome, Refused)
+    return append.outcome.code
+
+
+def test_a_failed_flush_ends_the_journal_and_nothing_is_acknowledged_after_it() -> None:
+    stage = Stage()
+    failures: list[StorageError] = []
+    stage.journal.on_failure(failures.append)
+    safe = stage.append(1, b"safe")
+    stage.settle()
+    stage.disk.failing_flushes = 1
+    in_flight = stage.append(1, b"in flight")
+    stage.turn()
+    sealed = stage.append(1, b"sealed meanwhile", qos=Qos.ALL)
+    stage.turn()
+    noted = stage.append(1, b"not sealed yet")
+    stage.steps.work()
+    stage.steps.tell()
+    assert safe.base_offset == 0
+    assert isinstance(in_flight.outcome, FlushFailed)
+    assert isinstance(sealed.outcome, FlushFailed)
+    assert code_of(stage.append(1, b"after")) == 56
+    stage.settle()
+    assert isinstance(noted.outcome, HutongError)
+    assert failures == [stage.journal.failure]
+    assert stage.read_all(1) == [(0, b"safe")], "reads go on"
+    stage.advance(SMALL.disk_full_retry_ms * 10)
+    stage.settle()
+    assert stage.journal.flushed_position < stage.journal.position, "never tried again"
+
+
+def test_what_was_acknowledged_before_a_failed_flush_survives_the_next_start() -> None:
+    stage = Stage()
+    stage.append(1, b"safe")
+    stage.settle()
+    stage.disk.failing_flushes = 1
+    stage.append(1, b"lost")
+    stage.settle()
+    stage.close()
+    stage.disk.crash(Random(3))
+    stage.open()
+    assert stage.read_all(1)[0] == (0, b"safe")
+    assert stage.append(1, b"goes on").is_open
+
+
+def fill_until_full(stage: Stage) -> list[Append]:
+    stage.disk.capacity_bytes = 6_000
+    appends = []
+    while not stage.journal.is_disk_full:
+        appends.append(stage.append(1, bytes(200)))
+        stage.settle()
+    return appends
+
+
+def test_a_full_disk_refuses_writes_serves_reads_and_recovers() -> None:
+    stage = Stage()
+    *stored, in_flight = fill_until_full(stage)
+    assert all(isinstance(append.outcome, Appended) for append in stored)
+    assert code_of(in_flight) == 56
+    assert code_of(stage.append(1, b"refused")) == 56
+    assert code_of(stage.append(2, b"refused", qos=Qos.RECEIVE)) == 56
+    assert len(stage.read_all(1)) == len(stored)
+    stage.advance(SMALL.disk_full_retry_ms + 20)
+    stage.settle()
+    assert stage.journal.is_disk_full, "still no space"
+    stage.disk.capacity_bytes = None
+    stage.advance(SMALL.disk_full_retry_ms + 20)
+    stage.settle()
+    assert not stage.journal.is_disk_full
+    after = stage.append(1, b"after")
+    stage.settle()
+    assert after.base_offset == len(stored) + 1
+    assert len(stage.read_all(1)) == len(stored) + 2, "what was in flight is written once there is space"
+    stage.crash(Random(0))
+    stage.open()
+    assert len(stage.read_all(1)) == len(stored) + 2
+
+
+def test_an_idempotent_producer_that_repeats_after_a_full_disk_writes_once() -> None:
+    stage = Stage()
+    stored = fill_until_full(stage)[:-1]
+    full = stage.append(1, b"x", producer_id=1, producer_epoch=0, base_sequence=0)
+    assert code_of(full) == 56
+    stage.disk.capacity_bytes = None
+    stage.advance(SMALL.disk_full_retry_ms + 20)
+    stage.settle()
+    again = stage.append(1, b"x", producer_id=1, producer_epoch=0, base_sequence=0)
+    stage.settle()
+    assert again.base_offset == len(stored) + 1
+
+
+def test_a_journal_with_a_full_disk_closes_and_is_recovered() -> None:
+    stage = Stage()
+    stored = fill_until_full(stage)[:-1]
+    stage.close()
+    assert len(stage.wheel) == 0
+    stage.open()
+    assert len(stage.read_all(1)) >= len(stored)
+
+
+def test_space_is_reserved_ahead_and_given_back_when_a_segment_is_closed() -> None:
+    stage = Stage()
+    stage.append(1, b"v")
+    stage.settle()
+    assert stage.disk._used_bytes() == SMALL.preallocate_bytes
+    while len(stage.journal._segments) < 3:
+        stage.append(1, bytes(300))
+        stage.settle()
+    for segment in stage.journal._segments.all()[:-1]:
+        assert segment.end_position is not None
+        assert stage.disk.open(segment.path).size() == segment.end_position - segment.base_position
+
+
+def test_the_next_segment_is_made_ready_before_it_is_needed() -> None:
+    stage = Stage()
+    while stage.journal.position < SMALL.segment_bytes * 0.6:
+        stage.append(1, bytes(300))
+        stage.settle()
+    assert PREPARED_NAME in stage.disk.list(DIRECTORY)
+    while len(stage.journal._segments) < 2:
+        stage.append(1, bytes(300))
+        stage.settle()
+    assert PREPARED_NAME not in stage.disk.list(DIRECTORY)
+    stage.close()
+    stage.open()
+    assert len(stage.read_all(1)) == stage.journal.log(1).end_offset
+
+
+def test_one_flush_may_span_segments() -> None:
+    stage = Stage()
+    appends = []
+    while len(stage.journal._segments) < 2:
+        appends.append(stage.append(1, bytes(300)))
+        stage.turn()
+    flushes = stage.journal.flusher.flushes_total
+    stage.settle()
+    assert stage.journal.flusher.flushes_total <= flushes + 2
+    assert [append.base_offset for append in appends] == list(range(len(appends)))
+    stage.crash(Random(0))
+    stage.open()
+    assert len(stage.read_all(1)) == len(appends)
+
+
+def test_a_failing_checkpoint_costs_nothing_but_is_told() -> None:
+    stage = Stage()
+    stage.append(1, b"v")
+    stage.settle()
+    stage.disk.capacity_bytes = 0
+    stage.journal.checkpointer.begin()
+    stage.settle()
+    assert stage.journal.checkpointer.last_error is not None
+    stage.disk.capacity_bytes = None
+    stage.append(1, b"w")
+    stage.settle()
+    stage.advance(SMALL.checkpoint_interval_ms + 20)
+    stage.settle()
+    assert stage.journal.checkpointer.last_error is None
+    assert stage.journal.checkpointer.last_position == stage.journal.position
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_regions_are_reused_while_everything_is_flushed_and_nobody_reads(seed: int) -> None:
+    stage, random = Stage(), Random(seed)
+    for _ in range(100):
+        stage.append(1, bytes(random.randint(1, 400)))
+        stage.settle()
+    cache = stage.journal._cache
+    assert cache.escapes_total == 0
+    assert cache.regions_mapped <= 4
+    assert cache.regions_reused > 5

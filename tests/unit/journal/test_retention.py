@@ -1,0 +1,129 @@
+"""What goes and what stays: the pure decision, then whole segments on disk."""
+
+import pytest
+from tests.unit.journal.stage import DIRECTORY, Stage
+
+from hutong.foundation.errors import Refused
+from hutong.journal.retention import RetentionPolicy, retained_from
+from hutong.journal.spans import Span
+
+SPANS = [Span(0, 0, 100, 1_000), Span(500, 10, 300, 3_000), Span(900, 40, 50, 2_000)]
+END = 45
+
+
+def kept_from(policy: RetentionPolicy, now_ms: int = 10_000, start_offset: int = 0) -> int:
+    return retained_from(SPANS, start_offset, END, policy, now_ms)
+
+
+def test_without_limits_everything_stays() -> None:
+    assert kept_from(RetentionPolicy()) == 0
+
+
+def test_by_time_a_span_goes_when_its_newest_record_is_too_old() -> None:
+    assert kept_from(RetentionPolicy(retention_ms=9_001)) == 0
+    assert kept_from(RetentionPolicy(retention_ms=8_999)) == 10
+    assert kept_from(RetentionPolicy(retention_ms=7_000)) == 10, "a younger span protects the older records behind it"
+    assert kept_from(RetentionPolicy(retention_ms=6_999)) == END
+    assert kept_from(RetentionPolicy(retention_ms=0), now_ms=2_999) == 10
+
+
+def test_by_size_spans_go_while_enough_is_left() -> None:
+    assert kept_from(RetentionPolicy(retention_bytes=450)) == 0
+    assert kept_from(RetentionPolicy(retention_bytes=350)) == 10
+    assert kept_from(RetentionPolicy(retention_bytes=51)) == 10
+    assert kept_from(RetentionPolicy(retention_bytes=50)) == 40
+    assert kept_from(RetentionPolicy(retention_bytes=0)) == END
+
+
+def test_the_start_never_goes_back() -> None:
+    assert kept_from(RetentionPolicy(), start_offset=20) == 20
+    assert kept_from(RetentionPolicy(retention_bytes=350), start_offset=20) == 20
+
+
+def test_records_without_a_time_do_not_grow_old() -> None:
+    spans = [Span(0, 0, 100, -1), Span(500, 10, 100, 1_000)]
+    assert retained_from(spans, 0, 20, RetentionPolicy(retention_ms=1), 10_000) == 0
+
+
+def test_what_is_not_visible_yet_is_kept() -> None:
+    assert retained_from(SPANS, 0, 12, RetentionPolicy(retention_bytes=0), 10_000) == 10
+
+
+def fill(stage: Stage, partition_id: int, count: int) -> None:
+    for _ in range(count):
+        stage.append(partition_id, bytes(100))
+        stage.settle()
+
+
+def journal_files(stage: Stage) -> list[str]:
+    return [name for name in stage.disk.list(DIRECTORY) if name.endswith(".journal")]
+
+
+def test_segments_are_removed_whole_and_oldest_first() -> None:
+    stage = Stage()
+    fill(stage, 1, 60)
+    before = journal_files(stage)
+    log = stage.journal.log(1)
+    held = stage.read_all(log)
+    stage.journal.enforce_retention({1: RetentionPolicy(retention_bytes=4_000)})
+    stage.settle()
+    after = journal_files(stage)
+    assert after == before[-len(after) :]
+    assert len(after) < len(before)
+    assert stage.read_all(log) == held[log.start_offset :]
+    assert len([name for name in stage.disk.list(DIRECTORY) if name.endswith(".index")]) <= len(after)
+    stage.open()
+    assert stage.read_all(1) == held[stage.journal.log(1).start_offset :]
+    assert stage.journal.log(1).start_offset > 0
+
+
+def test_one_log_that_keeps_its_records_keeps_the_segment() -> None:
+    stage = Stage()
+    stage.append(2, b"precious")
+    fill(stage, 1, 60)
+    before = journal_files(stage)
+    stage.journal.enforce_retention({1: RetentionPolicy(retention_bytes=0)})
+    stage.settle()
+    assert journal_files(stage) == before
+    assert stage.read_all(2) == [(0, b"precious")]
+    assert stage.read_all(1) == []
+    stage.journal.delete_log(2)
+    stage.settle()
+    assert len(journal_files(stage)) == 1
+
+
+def test_trimming_a_log_frees_its_segments_without_being_asked_again() -> None:
+    stage = Stage()
+    fill(stage, 1, 60)
+    stage.journal.log(1).delete_before(55)
+    stage.settle()
+    assert len(journal_files(stage)) <= 2
+
+
+def test_old_records_of_the_newest_segment_go_too() -> None:
+    stage = Stage()
+    fill(stage, 1, 3)
+    stage.advance(10_000)
+    stage.journal.enforce_retention({1: RetentionPolicy(retention_ms=5_000)})
+    stage.settle()
+    log = stage.journal.log(1)
+    assert (log.start_offset, log.high_watermark) == (3, 3)
+    fill(stage, 1, 1)
+    assert [offset for offset, _ in stage.read_all(1)] == [3]
+
+
+def test_a_reader_keeps_its_file_while_the_segment_is_removed() -> None:
+    stage = Stage()
+    stage.disk.is_cached = False
+    fill(stage, 1, 60)
+    log = stage.journal.log(1)
+    cold = log.read(0, 1_000)
+    outcomes: list[object] = []
+    log.read_cold(cold, outcomes.append)  # type: ignore[arg-type]
+    stage.journal.enforce_retention({1: RetentionPolicy(retention_bytes=0)})
+    stage.settle()
+    (found,) = outcomes
+    assert isinstance(found, list)
+    assert found
+    with pytest.raises(Refused):
+        stage.read(log, 0)
