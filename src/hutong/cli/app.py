@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from hutong.cli import configuration, consume, group, inspection, produce, serve, topic
+from hutong.cli import configuration, consume, group, inspection, pipeline, produce, serve, topic
+from hutong.cli.demo import command
 from hutong.foundation.errors import UsageError
 
 app = typer.Typer(
@@ -39,6 +40,8 @@ app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.command("tail")(consume.tail)
 app.add_typer(group.app, name="group")
+app.add_typer(pipeline.app, name="pipeline")
+app.command("demo")(command.demo)
 app.command("config")(configuration.config)
 app.command("dump")(inspection.dump)
 app.command("doctor")(inspection.doctor)

@@ -17,6 +17,7 @@ from typing import Any
 
 Row = Mapping[str, Any]
 
+DECIMALS = 3
 COLUMNS_OF_A_FILE = 1000  # whoever reads a table from a pipe wants each row on one line
 
 
@@ -94,7 +95,7 @@ def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:,.3f}"
+        return f"{round(value, DECIMALS):,}"
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, list | tuple):

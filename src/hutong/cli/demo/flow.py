@@ -67,10 +67,10 @@ class Stream:
         return found
 
 
-def send_all(bootstrap: str, topic: str, values: Iterable[bytes], advance: Callable[[int], None]) -> Stream:
+def send_all(producer: Any, topic: str, values: Iterable[bytes], advance: Callable[[int], None]) -> Stream:
     """Send every value and wait for every acknowledgement. Raises UsageError at the first refusal."""
     stream = Stream(topic)
-    sending = MeasuredSending(_producer(bootstrap, linger_ms=5), topic, {})
+    sending = MeasuredSending(producer, topic, {})
     for value in values:
         started = time.perf_counter()
         sending.send(None, value)
@@ -98,7 +98,7 @@ class LiveStream:
     def __init__(self, bootstrap: str, topic: str) -> None:
         self.stream = Stream(topic)
         self._bootstrap = bootstrap
-        self._sending = MeasuredSending(_producer(bootstrap, linger_ms=0), topic, {})
+        self._sending = MeasuredSending(producer(bootstrap, linger_ms=0), topic, {})
         self._sent_at: list[float] = []
         self._ended = threading.Event()
 
@@ -145,5 +145,6 @@ class LiveStream:
         self.stream.received_after_seconds.append(time.perf_counter() - self._sent_at[message.offset()])
 
 
-def _producer(bootstrap: str, linger_ms: float) -> Any:
+def producer(bootstrap: str, linger_ms: float) -> Any:
+    """A client that waits for everything a broker can promise."""
     return client.producer(bootstrap, acks="all", enable_idempotence=True, linger_ms=linger_ms)

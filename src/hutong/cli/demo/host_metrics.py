@@ -14,25 +14,42 @@ from contextlib import contextmanager
 import psutil
 
 PERIOD_SECONDS = 0.1
+KIBIBYTE = 1024
 
 Sample = tuple[str, float]
 
 
-def sample() -> list[Sample]:
-    """(metric, value) of this moment; processor use is since the call before."""
-    memory = psutil.virtual_memory()
-    network, disk = psutil.net_io_counters(), psutil.disk_io_counters()
-    samples = [
-        ("cpu_percent", psutil.cpu_percent()),
-        ("memory_percent", memory.percent),
-        ("load_1min", psutil.getloadavg()[0]),
-        ("processes", float(len(psutil.pids()))),
-    ]
-    if network is not None:  # a container may have neither interfaces nor disks of its own
-        samples.append(("network_bytes", float(network.bytes_sent + network.bytes_recv)))
-    if disk is not None:
-        samples.append(("disk_bytes_written", float(disk.write_bytes)))
-    return samples
+class Sampler:
+    """Samples of this machine; rates are since the sample before, so the first one has none."""
+
+    def __init__(self) -> None:
+        psutil.cpu_percent()
+        self._counted = self._counters()
+
+    def sample(self) -> list[Sample]:
+        """(metric, value) of this moment."""
+        before, self._counted = self._counted, self._counters()
+        seconds = self._counted[0] - before[0]
+        rates = [
+            (metric, (now - then) / seconds / KIBIBYTE)
+            for (metric, now), (_, then) in zip(self._counted[1], before[1], strict=True)
+        ]
+        return [
+            ("cpu_percent", psutil.cpu_percent()),
+            ("memory_percent", psutil.virtual_memory().percent),
+            ("load_1min", psutil.getloadavg()[0]),
+            ("processes", float(len(psutil.pids()))),
+            *rates,
+        ]
+
+    def _counters(self) -> tuple[float, list[Sample]]:
+        network, disk = psutil.net_io_counters(), psutil.disk_io_counters()
+        counters: list[Sample] = []
+        if network is not None:  # a container may have neither interfaces nor disks of its own
+            counters.append(("network_kib_per_s", float(network.bytes_sent + network.bytes_recv)))
+        if disk is not None:
+            counters.append(("disk_written_kib_per_s", float(disk.write_bytes)))
+        return time.perf_counter(), counters
 
 
 @contextmanager
@@ -41,9 +58,9 @@ def sampling(handle: Callable[[int, list[Sample]], None]) -> Iterator[None]:
     stopped = threading.Event()
 
     def run() -> None:
-        psutil.cpu_percent()  # the first call has nothing to compare with
+        sampler = Sampler()
         while not stopped.wait(PERIOD_SECONDS):
-            handle(time.time_ns() // 1_000_000, sample())
+            handle(time.time_ns() // 1_000_000, sampler.sample())
 
     with ThreadPoolExecutor(1, "demo-host-metrics") as pool:
         running = pool.submit(run)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 RELATIVE_TOLERANCE = 1e-9  # sums of the same numbers in another order
 # Apache's "combined" format; a quote inside a quoted field is escaped by a backslash.
 QUOTED = r'"((?:[^"\\]|\\.)*)"'
-COMBINED = re.compile(rf"\S+ \S+ .*? \[([^]]+)\] {QUOTED} (\d{{3}}) (\d+|-) {QUOTED} {QUOTED}")
+COMBINED = re.compile(rf"\S+ \S+ \S+ \[([^]]+)\] {QUOTED} (\d{{3}}) (\d+|-) {QUOTED} {QUOTED}\s*")
 
 
 def page_rank(edges: Iterable[tuple[str, str]], iterations: int) -> dict[str, float]:
@@ -57,12 +57,12 @@ def requests_per_hour(lines: Iterable[bytes]) -> tuple[dict[str, tuple[int, int]
     hours: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     malformed = 0
     for line in lines:
-        match = COMBINED.fullmatch(line.decode(errors="replace"))
         try:
+            match = COMBINED.fullmatch(line.decode())
             moment = datetime.strptime(match[1], "%d/%b/%Y:%H:%M:%S %z") if match else None
-        except ValueError:
+        except ValueError:  # not UTF-8, or a day that no calendar has
             moment = None
-        if match is None or moment is None:
+        if moment is None or match is None:
             malformed += 1
             continue
         hour = hours[moment.astimezone(UTC).strftime("%Y-%m-%dT%H:00:00Z")]

@@ -143,7 +143,7 @@ def window_rows(windows: dict[tuple[int, str], tuple[int, float]]) -> list[Row]:
     for (start_ms, metric), (count, mean) in sorted(windows.items()):
         row = rows.setdefault(start_ms, {"window": utc(start_ms), "samples": 0} | dict.fromkeys(metrics))
         row["samples"] += count
-        row[metric] = mean
+        row[metric] = round(mean, 1)
     return list(rows.values())
 
 

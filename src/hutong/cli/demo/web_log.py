@@ -1,8 +1,8 @@
 """A real access log made on the spot: a web server serves the standard library's sources and someone fetches them.
 
 Strategy: Python's own HTTP server on a free loopback port, one connection a request, each answered request logged as a
-line in Apache's combined format. Besides every source file the visitor asks for the compiled file next to it, which is
-often not there: so statuses differ as they do in life.
+line in Apache's combined format. The visitor asks for what it is told, so pages are as popular as its list makes them
+and what is not there is answered with 404.
 
 Knows nothing of topics.
 """
@@ -11,12 +11,11 @@ import functools
 import http.client
 import http.server
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-PAGES_MAX = 400
 REQUEST_TIMEOUT_SECONDS = 10
 USER_AGENT = "hutong-demo/1"
 
@@ -63,14 +62,12 @@ def serving(folder: Path, lines: list[str]) -> Iterator[int]:
             thread.join()
 
 
-def visit(folder: Path, files: list[Path]) -> list[str]:
-    """Fetch `files` (at most PAGES_MAX) and a neighbour of each; returns the access log."""
+def visit(folder: Path, paths: Iterable[str]) -> list[str]:
+    """Fetch each of `paths` from a server for `folder`, in order; returns the access log."""
     lines: list[str] = []
     with serving(folder, lines) as port:
-        for file in files[:PAGES_MAX]:
-            page = file.relative_to(folder).as_posix()
-            for path in (f"/{page}", f"/{page}c"):
-                _fetch(port, path)
+        for path in paths:
+            _fetch(port, path)
     return lines
 
 

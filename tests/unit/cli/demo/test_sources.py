@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hutong.cli.demo.host_metrics import Sample, sample, sampling
+from hutong.cli.demo.host_metrics import Sample, Sampler, sampling
 from hutong.cli.demo.web_log import visit
 
 COMBINED = re.compile(r'127\.0\.0\.1 - - \[[^]]+ \+0000\] "GET (\S+) HTTP/1\.1" (\d{3}) (\d+) "-" "hutong-demo/1"')
@@ -16,7 +16,7 @@ def test_every_request_is_one_line_with_its_status_and_size(tmp_path: Path) -> N
     (tmp_path / "a.py").write_bytes(b"x" * 1234)
     (tmp_path / "b.py").write_bytes(b"")
     (tmp_path / "b.pyc").write_bytes(b"12")
-    matches = [COMBINED.fullmatch(line) for line in visit(tmp_path, [tmp_path / "a.py", tmp_path / "b.py"])]
+    matches = [COMBINED.fullmatch(line) for line in visit(tmp_path, ["/a.py", "/a.pyc", "/b.py", "/b.pyc"])]
     answers = [(match[1], match[2], match[3]) for match in matches if match]
     assert answers[0] == ("/a.py", "200", "1234")
     assert answers[1][:2] == ("/a.pyc", "404")
@@ -24,7 +24,7 @@ def test_every_request_is_one_line_with_its_status_and_size(tmp_path: Path) -> N
 
 
 def test_this_machine_has_a_load() -> None:
-    samples = dict(sample())
+    samples = dict(Sampler().sample())
     assert {"cpu_percent", "memory_percent", "load_1min", "processes"} <= samples.keys()
     assert samples["processes"] >= 1
     assert 0 < samples["memory_percent"] < 100
