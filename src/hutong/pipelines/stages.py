@@ -1,0 +1,121 @@
+"""The stages that Spark made of a job, as text: what ran, in which order, and what was shuffled between.
+
+Figures come from Spark's REST API on the driver (`/api/v1`). It does not tell which stage waits for which, so for an
+RDD that is found as Spark itself finds it: a stage is cut wherever an RDD depends on another by a shuffle.
+"""
+
+import json
+import re
+import urllib.request
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.rdd import RDD
+
+TIMEOUT_S = 60
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage as the REST API tells it. `waits_for` are the stages whose shuffled output it reads, if known."""
+
+    stage_id: int
+    name: str
+    status: str
+    task_count: int
+    run_time_ms: int
+    shuffle_read_bytes: int
+    shuffle_write_bytes: int
+    rdd_ids: frozenset[int]
+    waits_for: tuple[int, ...] = ()
+
+
+def stages_of(context: "SparkContext", lineage: Mapping[int, set[int]] | None = None) -> list[Stage]:
+    """All stages the session ran or skipped, oldest first. `lineage` is what `shuffles` says of the RDD computed."""
+    told = [_stage(entry) for entry in _get(context, "/stages")]
+    makers = {max(stage.rdd_ids): stage.stage_id for stage in told if stage.status != "SKIPPED"}
+    stages = [_waiting(stage, lineage or {}, makers) for stage in told]
+    return sorted(stages, key=lambda stage: stage.stage_id)
+
+
+def shuffles(rdd: "RDD[Any]") -> dict[int, set[int]]:
+    """For each RDD of a lineage that reads a shuffle: the RDDs whose output is shuffled for it, by id."""
+    found: dict[int, set[int]] = {}
+    seen: set[int] = set()
+    open_ends = [rdd._jrdd.rdd()]  # there is no public way to an RDD's dependencies from Python
+    while open_ends:
+        node = open_ends.pop()
+        if node.id() in seen:
+            continue
+        seen.add(node.id())
+        dependencies = node.dependencies()
+        for index in range(dependencies.size()):
+            dependency = dependencies.apply(index)
+            if dependency.getClass().getSimpleName() == "ShuffleDependency":
+                found.setdefault(node.id(), set()).add(dependency.rdd().id())
+            open_ends.append(dependency.rdd())
+    return found
+
+
+def lineage_text(rdd: "RDD[Any]") -> str:
+    """Spark's own picture of an RDD's lineage, without folders in the places of code."""
+    text = rdd.toDebugString()
+    return _short(text.decode() if text else "")
+
+
+def stages_text(stages: Iterable[Stage]) -> str:
+    """One line per stage; `◀ 0, 1` names the stages whose output it reads."""
+    lines = ["stage  tasks   seconds   shuffle in  shuffle out  what"]
+    for stage in stages:
+        read, written = _size(stage.shuffle_read_bytes), _size(stage.shuffle_write_bytes)
+        waits = f"  ◀ {', '.join(map(str, stage.waits_for))}" if stage.waits_for else ""
+        skipped = "  (skipped: kept from before)" if stage.status == "SKIPPED" else ""
+        figures = f"{stage.stage_id:>5}  {stage.task_count:>5}  {stage.run_time_ms / 1000:>8.2f}"
+        lines.append(f"{figures}  {read:>11}  {written:>11}  {stage.name}{waits}{skipped}")
+    return "\n".join(lines)
+
+
+def _get(context: "SparkContext", path: str) -> Any:
+    url = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}{path}"
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # the driver is never behind a proxy
+    with opener.open(url, timeout=TIMEOUT_S) as response:
+        return json.load(response)
+
+
+def _stage(entry: Mapping[str, Any]) -> Stage:
+    return Stage(
+        stage_id=entry["stageId"],
+        name=_short(entry["name"]),
+        status=entry["status"],
+        task_count=entry["numTasks"],
+        run_time_ms=entry["executorRunTime"],
+        shuffle_read_bytes=entry["shuffleReadBytes"],
+        shuffle_write_bytes=entry["shuffleWriteBytes"],
+        rdd_ids=frozenset(entry["rddIds"]),
+    )
+
+
+def _waiting(stage: Stage, lineage: Mapping[int, set[int]], makers: Mapping[int, int]) -> Stage:
+    shuffled = {parent for rdd_id in stage.rdd_ids for parent in lineage.get(rdd_id, ())}
+    waits_for = sorted({makers[parent] for parent in shuffled if parent in makers} - {stage.stage_id})
+    return replace(stage, waits_for=tuple(waits_for))
+
+
+def _short(text: str) -> str:
+    """Without the folders before a file's name."""
+    return re.sub(r"(?<= at )/\S*/", "", text)
+
+
+def _size(byte_count: int) -> str:
+    if not byte_count:
+        return "-"
+    size = float(byte_count)
+    for unit in UNITS:
+        if size < 1024 or unit == UNITS[-1]:
+            break
+        size /= 1024
+    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
