@@ -180,8 +180,11 @@ def create_topic_error(reply: bytes, topic: str) -> int:
 
 
 def api_versions_request(*, correlation_id: int = 0, api_version: int = 0) -> bytes:
-    """ApiVersions v0, or any other version of it with the same empty body."""
-    return frame(API_VERSIONS, api_version, correlation_id, b"")
+    """ApiVersions v0, or any other version of it: from v3 on flexible, with the client's name and version."""
+    if api_version < 3:
+        return frame(API_VERSIONS, api_version, correlation_id, b"")
+    body = compact_bytes(CLIENT_ID) + compact_bytes(b"1") + b"\x00"
+    return frame(API_VERSIONS, api_version, correlation_id, body, flexible=True)
 
 
 def api_versions(reply: bytes) -> tuple[int, dict[int, tuple[int, int]]]:
