@@ -119,9 +119,9 @@ class PartitionLog:
     ) -> None:
         """Append one batch, already validated, whose parsed header is given; its offsets are fixed on return.
 
-        `then` is called once: with Appended when `qos` is met, or with why not. Before this returns are told: what asks
-        for no more than RECEIVE, a refusal (`Refused` with Kafka's code, LimitExceeded while too much is unflushed), and
-        a repetition that is safe already.
+        `then` is called once: with Appended when `qos` is met, or with why not. Told before this returns are: what asks
+        for no more than RECEIVE, a refusal (`Refused` with Kafka's code, LimitExceeded while too much is unflushed),
+        and a repetition that is safe already.
         The batch must not change until the end of the loop's turn.
         """
         writer = self._writer

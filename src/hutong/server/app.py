@@ -192,6 +192,7 @@ class Node:
             settings=translate.group_settings(self._settings),
         )
         await state.replay(groups.replay)
+        topics.on_change.append(lambda topic, exists: None if exists else groups.forget_topic(topic.name))
         for journal, log_id in list(topics.orphaned_logs()):
             journal.delete_log(log_id)
         groups.start()

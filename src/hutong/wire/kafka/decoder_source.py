@@ -38,7 +38,8 @@ _NAMESPACE = {
 def decoder_source(table: type[Any], info: MessageInfo, version: int, function: str) -> Source:
     """Source of `function(data, position=0) -> message`, which takes all of `data` from `position`.
 
-    Where `info.open_ended`, bytes may follow: newer versions of such a message only append.
+    Where `info.open_ended`, bytes may follow: newer versions of such a message only append. They may follow requests
+    too: Kafka ignores them, and librdkafka 2.16 sends three too many when it asks for the metadata of all topics.
     """
     source = Source(_NAMESPACE)
     writer = _DecoderWriter(source, version, info.is_flexible(version))
@@ -48,7 +49,8 @@ def decoder_source(table: type[Any], info: MessageInfo, version: int, function: 
             if has_records(table, version):
                 source.line("view = memoryview(data)")
             writer.table(table, "message")
-            with source.block(f"if position {'>' if info.open_ended else '!='} size"):
+            may_follow = info.open_ended or info.name.endswith("Request")
+            with source.block(f"if position {'>' if may_follow else '!='} size"):
                 source.line(f"reject(f'{info.name} v{version} ends at byte {{position}} of {{size}}')")
             source.line("return message")
         with source.block("except (struct_error, IndexError, UnicodeDecodeError) as error"):
