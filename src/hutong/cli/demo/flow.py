@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hutong.cli import client
-from hutong.cli.consume import POLL_RECORDS, read_records
+from hutong.cli.consume import read_records
 from hutong.cli.produce import Sending
 
 LIVE_POLL_SECONDS = 0.1
@@ -102,11 +102,13 @@ class LiveStream:
         self._sent_at: list[float] = []
         self._ended = threading.Event()
 
-    def send(self, value: bytes) -> None:
-        """Send one record now. Called by one thread only."""
-        self._sent_at.append(time.perf_counter())
-        self.stream.values.append(value)
-        self._sending.send(None, value)
+    def send(self, values: Iterable[bytes]) -> None:
+        """Send these records now and wait for their acknowledgements. Called by one thread only."""
+        for value in values:
+            self._sent_at.append(time.perf_counter())
+            self.stream.values.append(value)
+            self._sending.send(None, value)
+        self._sending.finish()
 
     @contextmanager
     def flowing(self) -> Iterator[None]:
@@ -115,7 +117,6 @@ class LiveStream:
             reading = pool.submit(self._read)
             try:
                 yield
-                self._sending.finish()
                 self.stream.take(self._sending)
             finally:
                 self._ended.set()
@@ -129,9 +130,10 @@ class LiveStream:
             consumer.assign([TopicPartition(self.stream.topic, 0, 0)])
             deadline = float("inf")
             while time.monotonic() < deadline and not self._is_complete():
-                for message in consumer.consume(POLL_RECORDS, LIVE_POLL_SECONDS):
-                    if message.error() is None:
-                        self._arrived(message)
+                # One at a time: asking for several waits until there are so many, or for the whole of the time given.
+                message = consumer.poll(LIVE_POLL_SECONDS)
+                if message is not None and message.error() is None:
+                    self._arrived(message)
                 if self._ended.is_set() and deadline == float("inf"):
                     deadline = time.monotonic() + LIVE_DRAIN_SECONDS
         finally:

@@ -61,9 +61,10 @@ class Demo:
         self.findings.faults += [fault for stream in self.findings.streams for fault in stream.faults()]
 
     def _sample(self, live: LiveStream, time_ms: int, samples: Sequence[host_metrics.Sample]) -> None:
-        for metric, value in samples:
-            self._samples.append((time_ms, metric, value))
-            live.send(json.dumps({"time_ms": time_ms, "metric": metric, "value": value}).encode())
+        self._samples += [(time_ms, metric, value) for metric, value in samples]
+        live.send(
+            json.dumps({"time_ms": time_ms, "metric": metric, "value": value}).encode() for metric, value in samples
+        )
 
     def _send_imports(self) -> Stream:
         def lines() -> Iterator[bytes]:
