@@ -38,7 +38,7 @@ lint: sync
 	@$(RUN) ruff format --check .
 	@$(RUN) ruff check .
 	@$(RUN) mypy
-	@$(RUN) lint-imports
+	@$(RUN) lint-imports --no-logo
 
 bench: sync
 	@$(RUN) python -m bench $(ARGS)
