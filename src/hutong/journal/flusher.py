@@ -2,7 +2,8 @@
 
 Strategy: at most one flush is in flight. It takes all that the cache holds beyond the flushed position, lets a worker
 write and flush it, and on the loop lets positions advance; what was sealed meanwhile is the next one's. The slower the
-disk, the more each flush carries, without a timer.
+disk, the more each flush carries, without a timer. Only what nobody waits for (RECEIVE on a receive-QoS log) may stay
+in memory a little longer, so that the disk is not kept busy for no one.
 
 A failed flush ends the journal: the kernel may have marked the pages clean, so no later success could be believed
 (Rebello et al., ATC '20). A full disk does not: the bytes are still in the cache and are written whole once there is
@@ -127,13 +128,21 @@ class Flusher:
         self._is_preparing = False
         self._prepared: DiskFile | None = None
         self._retry: Timer | None = None
+        self._lazy: Timer | None = None
         self._disk_full_refusal: Refused | None = None
         writer.on_sealed = self.wake
 
     def wake(self) -> None:
         """There may be something to flush."""
-        if not self._is_flushing and not self._cannot_flush and self._progress.flushed_position < self._writer.position:
+        if self._is_flushing or self._cannot_flush:
+            return
+        flushed_position = self._progress.flushed_position
+        dirty_bytes = self._writer.position - flushed_position
+        if flushed_position < self._progress.awaited_position or dirty_bytes >= self._settings.lazy_flush_bytes:
             self._start()
+        elif dirty_bytes and self._lazy is None:
+            deadline_ms = self._clock.monotonic_ms() + self._settings.lazy_flush_interval_ms
+            self._lazy = self._timers.add(deadline_ms, self._lazy_is_due)
 
     def retry_now(self) -> None:
         """Try a full disk again without waiting for the timer."""
@@ -144,10 +153,11 @@ class Flusher:
             self._start()
 
     def stop(self) -> None:
-        """No more retries. What is in flight ends by itself."""
-        if self._retry is not None:
-            self._retry.cancel()
-            self._retry = None
+        """No more timers. What is in flight ends by itself."""
+        for timer in (self._retry, self._lazy):
+            if timer is not None:
+                timer.cancel()
+        self._retry = self._lazy = None
 
     def discard_prepared(self) -> None:
         """The journal ends: the file made ready will not be needed."""
@@ -160,6 +170,11 @@ class Flusher:
     @property
     def _cannot_flush(self) -> bool:
         return self.failure is not None or self.is_disk_full
+
+    def _lazy_is_due(self) -> None:
+        self._lazy = None
+        if not self._is_flushing and not self._cannot_flush and self._progress.flushed_position < self._writer.position:
+            self._start()
 
     def _start(self) -> None:
         start, end = self._progress.flushed_position, self._writer.position

@@ -226,6 +226,7 @@ class Journal:
                 lambda outcome: then(outcome if isinstance(outcome, HutongError) else None),
                 Appended(0, 0, 0),
             )
+            self.flusher.wake()
 
     def _stop(self) -> None:
         self.flusher.stop()

@@ -301,6 +301,7 @@ class PartitionLog:
                 search()
 
         self._stores.progress.park(Qos.PERSISTENCE, self._writer.position, flushed, Appended(0, 0, 0))
+        self._writer.on_sealed()
 
     def _refusal(self, size: int) -> Refused:
         if self.is_deleted:

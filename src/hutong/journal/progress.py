@@ -26,6 +26,7 @@ class Progress:
     def __init__(self, position: int, acknowledgements_max: int) -> None:
         self.flushed_position = position
         self.committed_position = position
+        self.awaited_position = position  # nobody waits for anything after it to be flushed
         self._refusal: HutongError | None = None
         self._lots: dict[Qos, OrderedLot[Appended]] = {
             qos: OrderedLot(f"acknowledgements_{qos.name.lower()}", acknowledgements_max)
@@ -38,8 +39,10 @@ class Progress:
         return sum(len(lot) for lot in self._lots.values())
 
     def sealed(self, end_position: int, log_ends: "list[tuple[PartitionLog, int]]") -> None:
-        """A chunk that ends there took the logs to these end offsets."""
+        """A chunk that ends there took the logs to these end offsets. Readers wait for it, but of receive-QoS logs."""
         self._invisible.append((end_position, log_ends))
+        if not log_ends or not all(log.receive_qos for log, _ in log_ends):
+            self.awaited_position = end_position
 
     def park(
         self, qos: Qos, position: int, then: "Callable[[Appended | HutongError], None]", appended: "Appended"
@@ -48,6 +51,7 @@ class Progress:
         if self._refusal is not None:
             then(self._refusal)
         else:
+            self.awaited_position = max(self.awaited_position, position)
             self._lots[qos].park(position, then, appended)
 
     def advance(self, flushed_position: int, committed_position: int) -> None:

@@ -16,6 +16,8 @@ class JournalSettings:
     region_bytes: int = 4 * MEBIBYTE  # one region of the cache
     hot_bytes_max: int = 32 * MEBIBYTE  # flushed bytes that stay readable without the disk
     dirty_bytes_max: int = 16 * MEBIBYTE  # unflushed bytes at which the journal is congested; twice that is refused
+    lazy_flush_interval_ms: int = 50  # how long bytes that nobody waits for may stay unflushed
+    lazy_flush_bytes: int = 4 * MEBIBYTE  # and how many
     chunk_bytes_max: int = 1 * MEBIBYTE  # a turn that took in more seals early; a larger batch has a chunk of its own
     batch_bytes_max: int = 32 * MEBIBYTE  # and never more than a segment
     acknowledgements_max: int = 1_000_000  # parked at a time

@@ -150,6 +150,7 @@ class Writer:
             self._repetitions.append((qos, then, appended))
         else:
             self._progress.park(qos, self.position, then, appended)
+            self.on_sealed()
 
     def seal(self) -> None:
         """Make what was noted one chunk. Called at the end of the turn, and earlier where a chunk is full."""

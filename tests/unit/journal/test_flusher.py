@@ -1,5 +1,6 @@
 """Flushing: group commit, a flush that fails for good, a disk that is full for a while."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -182,3 +183,39 @@ def test_regions_are_reused_while_everything_is_flushed_and_nobody_reads(seed: i
     assert cache.escapes_total == 0
     assert cache.regions_mapped <= 4
     assert cache.regions_reused > 5
+
+
+def test_what_nobody_waits_for_is_flushed_after_a_while() -> None:
+    stage = Stage()
+    log = stage.journal.log(1)
+    log.configure(receive_qos=True, log_append_time=False)
+    stage.append(log, b"a", qos=Qos.RECEIVE)
+    stage.turn()
+    assert log.high_watermark == 1  # readers of such a log do not wait for the disk
+    assert not stage.steps.waiting
+    stage.clock.advance(stage.settings.lazy_flush_interval_ms)
+    stage.wheel.advance(stage.clock.monotonic_ms() + 10)
+    assert len(stage.steps.waiting) == 1
+
+
+def test_someone_who_waits_takes_along_what_was_left_lying() -> None:
+    stage = Stage()
+    log = stage.journal.log(1)
+    log.configure(receive_qos=True, log_append_time=False)
+    stage.append(log, b"a", qos=Qos.RECEIVE)
+    stage.turn()
+    awaited = stage.append(log, b"b", qos=Qos.ALL)
+    stage.turn()
+    assert len(stage.steps.waiting) == 1
+    stage.settle()
+    assert awaited.base_offset == 1
+    assert stage.journal.flushed_position == stage.journal.position
+
+
+def test_much_that_nobody_waits_for_is_flushed_at_once() -> None:
+    stage = Stage(replace(SMALL, lazy_flush_bytes=400))
+    log = stage.journal.log(1)
+    log.configure(receive_qos=True, log_append_time=False)
+    stage.append(log, b"x" * 500, qos=Qos.RECEIVE)
+    stage.turn()
+    assert len(stage.steps.waiting) == 1
