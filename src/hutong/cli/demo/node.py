@@ -94,8 +94,6 @@ def start_node(data_dir: Path, address: str) -> DemoNode:
 
 def _first_line(process: "subprocess.Popen[bytes]") -> bytes:
     assert process.stdout is not None
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        if not selector.select(START_TIMEOUT_SECONDS):
-            return b""
-    return process.stdout.readline()
+    with process.stdout as output, selectors.DefaultSelector() as selector:
+        selector.register(output, selectors.EVENT_READ)
+        return output.readline() if selector.select(START_TIMEOUT_SECONDS) else b""
