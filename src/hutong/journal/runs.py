@@ -62,25 +62,25 @@ class HotRuns:
         At most `max_bytes` and `runs_max` runs; with `at_least_one` the first batch whatever its size.
         """
         base_offsets, positions, sizes = self._base_offsets, self._positions, self._sizes
-        number = bisect_right(base_offsets, offset) - 1
-        if number < 0 or positions[number] < cache.oldest_position:
+        first = bisect_right(base_offsets, offset) - 1
+        if first < 0 or positions[first] < cache.oldest_position:
             return None
         buffers: list[memoryview] = []
         found = 0
-        last = min(len(base_offsets), number + runs_max)
-        while number < last and base_offsets[number] < limit and (found < max_bytes or (at_least_one and not found)):
-            size = sizes[number]
-            views = cache.view(positions[number], positions[number] + size)
-            if not views:
+        for number in range(first, min(len(base_offsets), first + runs_max)):
+            base_offset, position, size = base_offsets[number], positions[number], sizes[number]
+            if base_offset >= limit:
                 break
+            views = cache.view(position, position + size)
+            assert views, "what is newer than a hot position is hot"
             view = views[0]  # a chunk never spans two regions, so neither does a run
-            is_first = base_offsets[number] <= offset
-            number += 1
-            end_offset = base_offsets[number] if number < len(base_offsets) else self._end_offset
-            if found + size > max_bytes or end_offset > limit or (is_first and base_offsets[number - 1] < offset):
+            end_offset = base_offsets[number + 1] if number + 1 < len(base_offsets) else self._end_offset
+            is_last = found + size > max_bytes or end_offset > limit
+            if is_last or base_offset < offset:
                 view = cut(view, offset, limit, max_bytes - found, at_least_one and not found)
-            if not view:
+            if view:
+                buffers.append(view)
+                found += len(view)
+            if is_last or found >= max_bytes:
                 break
-            buffers.append(view)
-            found += len(view)
         return Views(buffers, found)

@@ -109,14 +109,14 @@ class Walk:
             if run.base_offset >= limit:
                 break
             view = self.view(run)
-            if found_bytes + run.bytes > max_bytes or run.base_offset < offset or run.end_offset > limit:
+            is_last = found_bytes + run.bytes > max_bytes or run.end_offset > limit
+            if is_last or run.base_offset < offset:
                 view = cut(view, offset, limit, max_bytes - found_bytes, at_least_one and not found)
-            if not view:
-                break
-            self._window.used(len(view))
-            found.append(view)
-            found_bytes += len(view)
-            if found_bytes >= max_bytes or len(found) >= runs_max:
+            if view:
+                self._window.used(len(view))
+                found.append(view)
+                found_bytes += len(view)
+            if is_last or found_bytes >= max_bytes or len(found) >= runs_max:
                 break
         return found
 

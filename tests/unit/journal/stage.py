@@ -189,8 +189,9 @@ class Stage:
             assert buffers, f"nothing at offset {offset} below the high watermark {log.high_watermark}"
             for record_offset, value in records_of(buffers):
                 if record_offset >= offset:
+                    assert record_offset == offset, f"{record_offset} came where {offset} was next"
                     found.append((record_offset, value))
-                    offset = record_offset + 1
+                    offset += 1
         return found
 
     def problems(self) -> list[str]:

@@ -1,5 +1,6 @@
 """The journal as its users see it: appends, acknowledgements, reads, watchers. Nothing sleeps; every turn is a step."""
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -183,6 +184,21 @@ def test_limits_are_kept_by_whole_batches_but_at_least_one_comes() -> None:
         for max_bytes in (size * count, size * count + size - 1):
             assert len(records_of(stage.read(1, 0, max_bytes, at_least_one=False))) == count
     assert len(records_of(stage.read(1, 0, 0))) == 1
+
+
+@pytest.mark.parametrize("is_hot", [True, False])
+@pytest.mark.parametrize("max_bytes", range(60, 1000, 60))
+def test_no_limit_makes_a_reader_skip_a_batch(is_hot: bool, max_bytes: int) -> None:
+    """A large batch that does not fit any more must not be passed over for a small one behind it."""
+    stage = Stage(replace(SMALL, chunk_bytes_max=1024, region_bytes=4096, hot_bytes_max=8192))
+    for turn in range(5):
+        for size in (1, 150, 20):
+            stage.append(1, b"%d" % turn + bytes(size))
+        stage.settle()
+    if not is_hot:
+        stage.close()
+        stage.open()
+    assert len(stage.read_all(1, max_bytes)) == 15
 
 
 def fill(stage: Stage, turns: int, partitions: int = 3) -> dict[int, list[tuple[int, bytes]]]:

@@ -1,0 +1,56 @@
+"""A process to be killed: appends numbered records to a journal and prints each offset once it is acknowledged.
+
+python -m tests.fault.journal_writer DIRECTORY
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from hutong.foundation.clock import SystemClock
+from hutong.foundation.errors import HutongError
+from hutong.foundation.timers import TimerWheel
+from hutong.journal.disk import RealDisk
+from hutong.journal.journal import Journal
+from hutong.journal.qos import Qos
+from hutong.journal.settings import JournalSettings
+from hutong.journal.writer import Appended
+from hutong.runtime.offload import ThreadOffload
+from hutong.wire.kafka.records import Record, build_batch, parse_batch_header
+
+PARTITION = 1
+PER_TURN = 20
+SETTINGS = JournalSettings(segment_bytes=1 << 20, preallocate_bytes=1 << 17, checkpoint_interval_bytes=1 << 19)
+
+
+def value_of(offset: int) -> bytes:
+    return b"record %d " % offset + b"." * (offset % 300)
+
+
+async def write(directory: Path) -> None:
+    loop, clock = asyncio.get_running_loop(), SystemClock()
+    offload = ThreadOffload(loop, 2, "writer")
+    wheel = TimerWheel(clock.monotonic_ms())
+    journal = await Journal.open(
+        directory, disk=RealDisk(), offload=offload, clock=clock, timers=wheel, settings=SETTINGS
+    )
+    log = journal.log(PARTITION)
+    room = asyncio.Event()
+    room.set()
+    journal.watch_congestion(lambda is_congested: room.clear() if is_congested else room.set())
+
+    def acknowledged(outcome: Appended | HutongError) -> None:
+        if isinstance(outcome, HutongError):
+            raise outcome
+        print(outcome.base_offset, flush=True)
+
+    while True:
+        for _ in range(PER_TURN):
+            batch = build_batch([Record(value=value_of(log.end_offset))])
+            log.append(memoryview(batch), parse_batch_header(batch), Qos.ALL, acknowledged)
+        await asyncio.sleep(0)
+        await room.wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(write(Path(sys.argv[1])))
