@@ -95,7 +95,6 @@ class TimerWheel:
         A callback that raises ends the turn; the others of its tick fire in the next one.
         """
         target = max(self._tick, min((now_ms - self._start_ms) // self._tick_ms, HORIZON_TICKS))
-        self._announced_tick = 0  # timers added by callbacks need no announcement: there is one at the end
         try:
             fired = self._fire_due()
             while (step := self._next_step())[0] <= target:

@@ -84,6 +84,14 @@ def test_the_driver_is_told_of_earlier_timers_only() -> None:
     assert told == [40, 30, 40, 63]
 
 
+def test_timers_added_by_callbacks_are_announced_once_at_the_end() -> None:
+    wheel, told = TimerWheel(0, tick_ms=1), list[int]()
+    wheel.add(10, lambda: [wheel.add(at_ms, lambda: None) for at_ms in (60, 50, 40)].clear())
+    wheel.drive(told.append)
+    wheel.advance(10)
+    assert told == [10, 40]
+
+
 def test_a_deadline_beyond_the_horizon_is_kept() -> None:
     wheel = TimerWheel(0)
     wheel.add(2**63, lambda: None)

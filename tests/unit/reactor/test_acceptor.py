@@ -1,6 +1,7 @@
 """The reactor on real sockets, on asyncio's loop and on uvloop: what a client sees, and what the limits do."""
 
 import asyncio
+import gc
 import socket
 import struct
 import tracemalloc
@@ -17,6 +18,7 @@ from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.acceptor import Acceptor
 from hutong.reactor.channel import Pending, Response
+from hutong.reactor.connection import Connection
 from hutong.reactor.figures import CloseReason
 from hutong.reactor.framing import LengthPrefixedFraming
 from hutong.reactor.handler import Peer
@@ -54,6 +56,12 @@ async def until(condition: Callable[[], bool]) -> None:
 
     look()
     await met
+
+
+async def turns(count: int) -> None:
+    """Let the loop turn so often, for what must not happen."""
+    for _ in range(count):
+        await asyncio.sleep(0)
 
 
 def framed(*payloads: bytes) -> bytes:
@@ -203,8 +211,7 @@ async def test_reading_stops_at_the_bound_and_goes_on() -> None:
         await until(lambda: len(server.pending) == 2)
         await until(lambda: server.figures.reading_pauses_total == 1)
         received = server.figures.bytes_received_total
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await turns(100)
         assert server.figures.bytes_received_total == received < 4 * MEBIBYTE
         assert len(server.seen) == 2
         for number in range(20):
@@ -222,8 +229,7 @@ async def test_a_peer_that_does_not_read_is_served_no_more_until_it_does() -> No
         loop = asyncio.get_running_loop()
         await loop.sock_sendall(client, framed(*[b"mebibyte"] * 40))
         await until(lambda: server.figures.reading_pauses_total == 1)
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await turns(100)
         assert len(server.seen) < 30
         remaining = 40 * (MEBIBYTE + 4)
         while remaining:
@@ -410,9 +416,11 @@ async def test_a_peer_that_never_reads_cannot_hold_up_the_close() -> None:
     async with serving(ReactorLimits(closing_ms_max=200)) as server:
         with socket.create_connection(("127.0.0.1", server.port)) as client:
             client.sendall(framed(*[b"mebibyte"] * 40))
-            await until(lambda: server.figures.reading_pauses_total == 1)
+            await turns(100)
+            assert len(server.seen) < 30
             server.pass_ms(server.acceptor.limits.idle_ms_max)
             assert server.figures.closed_total[CloseReason.IDLE] == 1
+            await turns(100)
             assert server.figures.connections_open == 1
             server.pass_ms(200)
             await until(lambda: server.figures.connections_open == 0)
@@ -432,6 +440,22 @@ async def test_a_name_with_several_addresses_gets_one_port() -> None:
         _, writer = await asyncio.open_connection("localhost", port)
         await until(lambda: server.figures.connections_accepted_total == 1)
         writer.close()
+
+
+@on_both_loops
+async def test_a_connection_that_ended_leaves_nothing_to_the_collector() -> None:
+    async with serving() as server:
+        client = await server.connect()
+        await ask(client, b"hello")
+        gc.collect()  # what other tests left
+        gc.disable()
+        try:
+            client[1].close()
+            await until(lambda: server.figures.connections_open == 0)
+            await turns(5)  # the loop itself lets go of the transport
+            assert not [each for each in gc.get_objects() if isinstance(each, Connection)]
+        finally:
+            gc.enable()
 
 
 def test_an_idle_connection_costs_well_under_8_kib() -> None:

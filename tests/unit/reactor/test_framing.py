@@ -108,8 +108,8 @@ def test_a_buffer_at_most_doubles_what_was_received() -> None:
 
 
 def test_a_peer_that_sent_a_large_frame_is_trusted_with_another() -> None:
-    framing, large = LengthPrefixedFraming(LIMIT), b"x" * LIMIT
-    assert list(feed_directly(framing, framed(large), 10_000)) == [large]
+    framing, large, less = LengthPrefixedFraming(LIMIT), b"x" * LIMIT, b"y" * DIRECT_FROM_BYTES
+    assert list(feed_directly(framing, framed(large, less), 10_000)) == [large, less]
     framing.receive_data(framed(large)[:10])
     wanted = framing.wanted()
     assert wanted is not None
