@@ -104,7 +104,7 @@ class Connection:
 
     def receive_buffer(self) -> memoryview | None:
         """Where the driver should put the next bytes (then `buffer_received`), or None if it makes no difference."""
-        return self._direct.wanted() if self._direct is not None and self.bytes_held else None
+        return self._direct.wanted() if self._direct is not None else None
 
     def buffer_received(self, count: int, now_ms: int) -> None:
         """The driver put `count` bytes into the `receive_buffer`."""

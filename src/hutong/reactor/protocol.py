@@ -111,7 +111,7 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         around.handler.connection_opened(peer)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        wanted = self._engine.receive_buffer()
+        wanted = self._engine.receive_buffer() if self._engine.bytes_held else None
         self._is_direct = wanted is not None
         return self._around.scratch if wanted is None else wanted
 
