@@ -8,6 +8,7 @@ Knows nothing of sockets: the reactor gives frames and takes buffers. Raising Pr
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -31,6 +32,8 @@ Handle = Callable[[Any, RequestContext], Any]
 Encode = Callable[[int, Any], "list[Buffer]"]  # (correlation id, response) to a frame
 _API_VERSIONS: Final = k18_api_versions.API_KEY
 _PRODUCE: Final = k00_produce.API_KEY
+TELL_INTERVAL_MS: Final = 1_000
+_log = logging.getLogger("hutong.kafka")
 OTHER_FRAME_BYTES_MAX: Final = 8 * 1024 * 1024
 """Only Produce carries data; in any other request a byte can become an object many times its size."""
 
@@ -51,6 +54,8 @@ class Dispatch:
         self._broker = broker
         self._handlers = handlers
         self._routes: dict[int, Route] = {}
+        self._told_at_ms = -TELL_INTERVAL_MS
+        self._untold = 0
         self.requests_total: dict[int, int] = dict.fromkeys(handlers, 0)
 
     def connection_opened(self, peer: Peer) -> None:
@@ -61,6 +66,13 @@ class Dispatch:
 
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
         """Handle one request; returns the response's buffers, a Pending one, or None where none is due."""
+        try:
+            return self._answer(frame, peer)
+        except ProtocolError as error:
+            self._tell(peer, error)
+            raise
+
+    def _answer(self, frame: Buffer, peer: Peer) -> Response:
         header, offset = decode_request_header(frame)
         api_key, api_version = header.api_key, header.api_version
         route = self._routes.get(api_key << 16 | api_version)
@@ -78,6 +90,15 @@ class Dispatch:
         if isinstance(answer, Later):
             return _pending(answer, route.encode, header.correlation_id)
         return route.encode(header.correlation_id, answer)
+
+    def _tell(self, peer: Peer, error: ProtocolError) -> None:
+        """One line in the log for a connection that is closed for this, and not more than one in each interval."""
+        now_ms = self._broker.clock.monotonic_ms()
+        if now_ms - self._told_at_ms < TELL_INTERVAL_MS:
+            self._untold += 1
+            return
+        _log.warning("closing the connection of %s: %s (%d more like it before)", peer, error, self._untold)
+        self._told_at_ms, self._untold = now_ms, 0
 
     def _add_route(self, api_key: int, api_version: int) -> Route:
         handle = self._handlers.get(api_key)

@@ -109,7 +109,7 @@ class Node:
         broker = Broker(
             api_keys=tuple(HANDLERS),
             identity=NodeIdentity(settings.node.id, self._data_dir.cluster_id, "", 0),
-            node_config=translate.node_config(settings),
+            node_config={},
             settings=translate.broker_settings(settings),
             clock=self._clock,
             topics=topics,
@@ -227,6 +227,7 @@ class Node:
         bound = Address(listen.host, port)
         shown = advertised or Address(_reachable(listen.host), port)
         broker.identity = dataclasses.replace(broker.identity, host=shown.host, port=shown.port)
+        broker.node_config = translate.node_config(self._settings, bound, shown)
         # What start-up made lives as long as the node: the collector need not look at it again (design, section 6).
         gc.collect()
         gc.freeze()

@@ -6,10 +6,11 @@ from typing import Final
 
 from hutong.broker.broker import BrokerSettings
 from hutong.broker.lifetimes import STATE_GROUPS
+from hutong.broker.topic_config import KEYS
 from hutong.groups.settings import GroupSettings
 from hutong.journal.settings import JournalSettings
 from hutong.reactor.limits import ReactorLimits
-from hutong.server.settings import Settings, all_settings
+from hutong.server.settings import Address, Settings, all_settings
 
 _MINUTE_MS: Final = 60_000
 _MEBIBYTE: Final = 1024 * 1024
@@ -38,9 +39,9 @@ def journal_settings(settings: Settings, group: str) -> JournalSettings:
 
 
 def topic_defaults(settings: Settings) -> dict[str, str]:
-    """What a topic's settings are where neither its user nor Kafka's default says otherwise."""
+    """The settings of topics that this node was given and that differ from the built-in ones."""
     log = settings.log
-    return {
+    defaults = {
         "hutong.qos": log.qos,
         "max.message.bytes": str(log.max_message_bytes),
         "message.timestamp.after.max.ms": str(log.timestamp_after_max_ms),
@@ -49,6 +50,7 @@ def topic_defaults(settings: Settings) -> dict[str, str]:
         "retention.ms": str(log.retention_ms),
         "segment.bytes": str(log.segment_bytes),
     }
+    return {name: value for name, value in defaults.items() if value != KEYS[name].default}
 
 
 def broker_settings(settings: Settings) -> BrokerSettings:
@@ -86,11 +88,11 @@ def group_settings(settings: Settings) -> GroupSettings:
     )
 
 
-def node_config(settings: Settings) -> Mapping[str, str]:
+def node_config(settings: Settings, listening: Address, advertised: Address) -> Mapping[str, str]:
     """The node's settings under Kafka's names, as clients that describe a broker expect them."""
     shown: dict[str, str] = {}
     for setting in all_settings():
         value = getattr(getattr(settings, setting.section), setting.key)
         if setting.facts.kafka_name and value is not None and not setting.facts.secret:
             shown[setting.facts.kafka_name] = str(value).lower() if isinstance(value, bool) else str(value)
-    return shown
+    return shown | {"listeners": f"PLAINTEXT://{listening}", "advertised.listeners": f"PLAINTEXT://{advertised}"}

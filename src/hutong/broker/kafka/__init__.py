@@ -32,6 +32,7 @@ from hutong.broker.kafka import (
     k44_incremental_alter_configs,
     k47_offset_delete,
     k60_describe_cluster,
+    k75_describe_topic_partitions,
 )
 
 HANDLERS: Final[dict[int, Callable[[Any, Any], Any]]] = {
@@ -62,5 +63,6 @@ HANDLERS: Final[dict[int, Callable[[Any, Any], Any]]] = {
         k44_incremental_alter_configs,
         k47_offset_delete,
         k60_describe_cluster,
+        k75_describe_topic_partitions,
     )
 }

@@ -1,0 +1,67 @@
+"""DescribeTopicPartitions (key 75, version 0): topics with their partitions, page by page (KIP-966).
+
+Topics come in the order of their names; no names ask for all. A page ends after `response_partition_limit` partitions
+(bounded by ours), and its cursor names the partition to go on with. Eligible leader replicas are never needed by one
+node.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hutong.broker.context import RequestContext
+from hutong.broker.partition import LEADER_EPOCH
+from hutong.wire.kafka.apis.k75_describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from hutong.broker.partition import Topic
+
+API_KEY = 75
+PAGE_PARTITIONS_MAX: Final = 2_000  # max.request.partition.size.limit of Kafka
+
+
+def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> DescribeTopicPartitionsResponse:
+    topics, node_id = context.broker.topics, context.broker.identity.node_id
+    response = DescribeTopicPartitionsResponse()
+    left = max(1, min(request.response_partition_limit, PAGE_PARTITIONS_MAX))
+    cursor = request.cursor or Cursor("", 0)
+    names = {topic.name for topic in request.topics} or {topic.name for topic in topics.all()}
+    for name in sorted(name for name in names if name >= cursor.topic_name):
+        topic = topics.get(name)
+        if topic is None:
+            response.topics.append(DescribeTopicPartitionsResponseTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name))
+            continue
+        start = max(0, cursor.partition_index) if name == cursor.topic_name else 0
+        end = min(start + left, len(topic.partitions))
+        if left:
+            response.topics.append(_page(topic, start, end, node_id))
+            left -= max(0, end - start)
+        if end < len(topic.partitions):
+            response.next_cursor = Cursor(name, end)
+            break
+    return response
+
+
+def _page(topic: Topic, start: int, end: int, node_id: int) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=[
+            DescribeTopicPartitionsResponsePartition(
+                partition_index=partition.index,
+                leader_id=node_id,
+                leader_epoch=LEADER_EPOCH,
+                replica_nodes=[node_id],
+                isr_nodes=[node_id],
+            )
+            for partition in topic.partitions[start:end]
+        ],
+    )
