@@ -8,11 +8,13 @@ import pytest
 from hypothesis import HealthCheck, Phase
 from hypothesis.stateful import run_state_machine_as_test
 from tests.fault.test_journal_crash import JournalHistory
+from tests.unit.journal import test_recovery as transcripts
 
 from hutong.journal import checkpointer, flusher, recovery, scan, writer
 from hutong.journal.checkpoint import encode_checkpoint
 from hutong.journal.producers import Producers
 from hutong.journal.progress import Progress
+from hutong.journal.segments import Segment
 from hutong.testing.disk import SimDisk, SimFile
 from hutong.wire.kafka.records import BatchHeader
 
@@ -58,6 +60,15 @@ def believes_batches_without_their_crc(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(scan, "is_intact", believe)
 
 
+def leaves_stale_bytes_behind_the_end(patch: pytest.MonkeyPatch) -> None:
+    def believe_the_tail(
+        _self: object, segment: Segment, _file: object, position: int, _end: int, _problem: object
+    ) -> None:
+        segment.allocated_bytes = position - segment.base_position
+
+    patch.setattr(recovery._Recovery, "_cut", believe_the_tail)
+
+
 def trusts_what_it_read_from_memory(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(recovery._Recovery, "_write_again", lambda _self, _segments, _start, _end: None)
 
@@ -89,7 +100,6 @@ def shows_what_is_not_flushed(patch: pytest.MonkeyPatch) -> None:
         goes_on_after_a_failed_flush,
         does_not_flush_directories,
         checkpoints_ahead_of_the_flush,
-        believes_batches_without_their_crc,
         trusts_what_it_read_from_memory,
         forgets_producers_at_a_start,
         repeats_are_appended,
@@ -111,3 +121,23 @@ def test_a_safeguard_switched_off_is_noticed(ablate: Patch, monkeypatch: pytest.
     )
     with pytest.raises(Exception):  # noqa: B017  # whatever it is that gives the missing safeguard away
         run_state_machine_as_test(JournalHistory, settings=settings)
+
+
+@pytest.mark.parametrize(
+    ("ablate", "transcript"),
+    [
+        (
+            believes_batches_without_their_crc,
+            transcripts.test_a_bit_flipped_anywhere_costs_only_that_chunk_and_what_follows,
+        ),
+        (leaves_stale_bytes_behind_the_end, transcripts.test_sectors_lost_in_the_middle_leave_no_stale_chunk_behind),
+    ],
+)
+def test_a_check_switched_off_is_noticed_by_its_own_test(
+    ablate: Patch, transcript: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a crash by chance hits too seldom."""
+    transcript()
+    ablate(monkeypatch)
+    with pytest.raises(AssertionError):
+        transcript()

@@ -7,6 +7,7 @@ repeats has each batch exactly once, and the files hold nothing that an inspecti
 `HUTONG_CRASH_EXAMPLES` runs more histories than the default.
 """
 
+import contextlib
 import os
 from collections import deque
 from random import Random
@@ -14,11 +15,12 @@ from random import Random
 import hypothesis
 from hypothesis import Phase
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.unit.journal.stage import SMALL, Append, Stage
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from tests.unit.journal.stage import DIRECTORY, SMALL, Append, Stage
 
-from hutong.foundation.errors import HutongError
+from hutong.foundation.errors import HutongError, StorageError
 from hutong.journal.qos import Qos
+from hutong.journal.recovery import recover
 from hutong.journal.retention import RetentionPolicy
 from hutong.journal.writer import Appended
 
@@ -65,7 +67,7 @@ class JournalHistory(RuleBasedStateMachine):
     @rule(
         partition_id=st.sampled_from((*PLAIN_PARTITIONS, RECEIVE_PARTITION)),
         count=st.integers(1, 4),
-        size=st.sampled_from([10, 60, 250]),
+        size=st.sampled_from([10, 60, 1300]),
         qos=st.sampled_from([Qos.RECEIVE, Qos.PERSISTENCE, Qos.ALL]),
     )
     def append(self, partition_id: int, count: int, size: int, qos: Qos) -> None:
@@ -75,20 +77,15 @@ class JournalHistory(RuleBasedStateMachine):
         self.note(partition_id, base_offset, values, append, qos)
 
     @rule(count=st.integers(1, 3))
-    @precondition(lambda self: len(self.client.unacknowledged) < 5 and not self.client.has_failed)
     def produce(self, count: int) -> None:
-        values = [self.new_value(30) for _ in range(count)]
-        sequence = self.client.next_sequence
-        self.client.next_sequence += count
-        self.client.unacknowledged.append((sequence, values, self.send(sequence, values)))
-
-    @rule()
-    @precondition(lambda self: self.client.has_failed)
-    def produce_again(self) -> None:
-        waiting = list(self.client.unacknowledged)
-        self.client.unacknowledged = deque(
-            (sequence, values, self.send(sequence, values)) for sequence, values, _ in waiting
-        )
+        """The idempotent producer sends a batch, or again what failed; it keeps at most five in flight."""
+        if self.client.has_failed:
+            self.produce_again()
+        elif len(self.client.unacknowledged) < 5:
+            values = [self.new_value(30) for _ in range(count)]
+            sequence = self.client.next_sequence
+            self.client.next_sequence += count
+            self.client.unacknowledged.append((sequence, values, self.send(sequence, values)))
 
     @rule(partition_id=st.sampled_from(PARTITIONS), back=st.integers(0, 5))
     def delete_before(self, partition_id: int, back: int) -> None:
@@ -107,52 +104,50 @@ class JournalHistory(RuleBasedStateMachine):
 
     # -- what the machine does
 
-    @rule()
-    def end_turn(self) -> None:
-        self.stage.turn()
-
-    @rule()
-    def work(self) -> None:
-        self.stage.steps.work()
-
-    @rule()
-    def tell(self) -> None:
-        self.stage.steps.tell()
+    @rule(step=st.sampled_from(["turn", "work", "tell", "settle", "settle"]))
+    def happen(self, step: str) -> None:
+        match step:
+            case "turn":
+                self.stage.turn()
+            case "work":
+                self.stage.steps.work()
+            case "tell":
+                self.stage.steps.tell()
+            case _:
+                self.stage.settle()
         self.settle_outcomes()
 
-    @rule()
-    def settle(self) -> None:
-        self.stage.settle()
-        self.settle_outcomes()
-
-    @rule()
-    def checkpoint(self) -> None:
-        self.stage.journal.checkpointer.begin()
-
-    @rule(capacity=st.sampled_from([None, 0, 8_000]))
-    def resize_disk(self, capacity: int | None) -> None:
+    @rule(capacity=st.sampled_from([None, None, 0, 8_000]), is_cached=st.booleans(), fails=st.booleans())
+    def change_the_disk(self, capacity: int | None, is_cached: bool, fails: bool) -> None:
         self.stage.disk.capacity_bytes = capacity
-
-    @rule()
-    def pass_time(self) -> None:
-        self.stage.advance(SMALL.checkpoint_interval_ms + 20)
-
-    @rule()
-    def fail_the_next_flush(self) -> None:
-        self.stage.disk.failing_flushes = 1
-
-    @rule(is_cached=st.booleans())
-    def change_page_cache(self, is_cached: bool) -> None:
         self.stage.disk.is_cached = is_cached
+        self.stage.disk.failing_flushes = int(fails)
 
-    @rule(seed=st.integers(0, 10_000))
-    def crash(self, seed: int) -> None:
+    @rule(is_asked=st.booleans())
+    def checkpoint(self, is_asked: bool) -> None:
+        if is_asked:
+            self.stage.journal.checkpointer.begin()
+        else:
+            self.stage.advance(SMALL.checkpoint_interval_ms + 20)
+
+    @rule(seed=st.integers(0, 10_000), changes=st.integers(0, 5), moment=st.sampled_from(["idle", "work", "start"]))
+    def crash(self, seed: int, changes: int, moment: str) -> None:
+        """The power goes: between two steps, in the middle of some work, or again during the start after it."""
         self.settle_outcomes()
+        if moment == "work":
+            self.stage.disk.changes_until_power_loss = changes
+            self.stage.steps.work()
         self.stage.crash(Random(seed))
+        if moment == "start":
+            self.stage.disk.changes_until_power_loss = changes
+            with contextlib.suppress(StorageError):
+                recover(self.stage.disk, DIRECTORY, self.stage.settings)
+            self.stage.disk.crash(Random(seed + 1))
         self.reopen()
 
     @rule()
     def restart(self) -> None:
+        """A stop as it should be; it leaves nothing to repair unless the disk was at fault."""
         self.stage.disk.failing_flushes = 0
         self.stage.close()
         is_sound = self.stage.journal.failure is None and not self.stage.journal.is_disk_full
@@ -214,6 +209,12 @@ class JournalHistory(RuleBasedStateMachine):
             assert values == sorted(set(values)), "a batch was written twice or out of order"
 
     # -- helpers
+
+    def produce_again(self) -> None:
+        waiting = list(self.client.unacknowledged)
+        self.client.unacknowledged = deque(
+            (sequence, values, self.send(sequence, values)) for sequence, values, _ in waiting
+        )
 
     def new_value(self, size: int) -> bytes:
         self.counter += 1

@@ -5,7 +5,8 @@ the last flush. A crash lets some of them through: sizes in order, as a journall
 any selection, so that writes are lost, torn and reordered. Names follow the same rule per directory. Nothing happens
 by chance: the random source is the caller's.
 
-Faults to arm: failing flushes (the pages count as clean afterwards, as in Linux), a capacity, flipped bits.
+Faults to arm: failing flushes (the pages count as clean afterwards, as in Linux), a capacity, flipped bits, and the
+power going in the middle of some work: after so many changes each further one raises, until `crash`.
 """
 
 from collections.abc import Sequence
@@ -62,6 +63,7 @@ class SimFile:
 
     def write(self, buffers: Sequence[Buffer], position: int) -> None:
         self._check()
+        self._disk._change()
         data = b"".join(buffers)
         self._disk._claim(self._path, max(0, position + len(data) - len(self._node.content)))
         self._disk.writes_total += 1
@@ -79,6 +81,7 @@ class SimFile:
 
     def flush(self) -> None:
         self._check()
+        self._disk._change()
         self._disk.flushes_total += 1
         if self._disk.failing_flushes:
             self._disk.failing_flushes -= 1
@@ -88,6 +91,7 @@ class SimFile:
 
     def preallocate(self, position: int, count: int) -> None:
         self._check()
+        self._disk._change()
         grown = position + count - len(self._node.content)
         if grown > 0:
             self._disk._claim(self._path, grown)
@@ -95,6 +99,7 @@ class SimFile:
 
     def truncate(self, size: int) -> None:
         self._check()
+        self._disk._change()
         self._node.apply(size, None)
 
     def size(self) -> int:
@@ -115,6 +120,7 @@ class SimDisk:
     def __init__(self, capacity_bytes: int | None = None) -> None:
         self.capacity_bytes = capacity_bytes
         self.failing_flushes = 0
+        self.changes_until_power_loss: int | None = None
         self.is_cached = True
         self.power_on = 0
         self.writes_total = 0
@@ -135,6 +141,7 @@ class SimDisk:
     def create(self, path: Path) -> DiskFile:
         if path.parent not in self._directories:
             raise StorageError(f"cannot create {path}: No such file or directory")
+        self._change()
         node = _Node()
         self._bind(path, node)
         return SimFile(self, node, path)
@@ -142,11 +149,13 @@ class SimDisk:
     def rename(self, source: Path, target: Path) -> None:
         if source not in self._names:
             raise StorageError(f"cannot rename {source}: No such file or directory")
+        self._change()
         self._bind(target, self._names[source])
         self._bind(source, None)
 
     def unlink(self, path: Path) -> None:
         if path in self._names:
+            self._change()
             self._bind(path, None)
 
     def list(self, directory: Path) -> list[str]:
@@ -156,6 +165,7 @@ class SimDisk:
         self._directories.update((path, *path.parents))
 
     def sync_directory(self, path: Path) -> None:
+        self._change()
         self.flushes_total += 1
         for name, node in self._pending_names:
             if name.parent == path:
@@ -170,6 +180,7 @@ class SimDisk:
     def crash(self, random: Random) -> None:
         """Power goes and comes back: what was not flushed survives in part, chosen by `random`."""
         self.power_on += 1
+        self.changes_until_power_loss = None
         kept = random.randint(0, len(self._pending_names))
         for name, node in self._pending_names[:kept]:
             _bind(self._durable_names, name, node)
@@ -183,6 +194,12 @@ class SimDisk:
         node = self._names[path]
         node.content[position] ^= 1 << bit
         node.durable[position] ^= 1 << bit
+
+    def _change(self) -> None:
+        if self.changes_until_power_loss is not None:
+            if not self.changes_until_power_loss:
+                raise StorageError("the power is gone")
+            self.changes_until_power_loss -= 1
 
     def _used_bytes(self) -> int:
         return sum(len(node.content) for node in self._names.values())
