@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from hutong.broker.congestion import Congestion
     from hutong.broker.producer_ids import ProducerIds
     from hutong.broker.topics import Topics
     from hutong.foundation.clock import Clock
@@ -52,3 +53,4 @@ class Broker:
     producer_ids: ProducerIds
     groups: GroupCoordinator
     fetches: ParkingLot[None]
+    congestion: Congestion

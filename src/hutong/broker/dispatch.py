@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.kafka import HANDLERS, k00_produce, k18_api_versions
 from hutong.foundation.errors import ProtocolError
+from hutong.reactor.channel import HELD
 from hutong.reactor.connection import Pending
 from hutong.wire.kafka import codecs
 from hutong.wire.kafka.headers import decode_request_header, encode_response_frame
@@ -85,8 +86,8 @@ class Dispatch:
         self.requests_total[api_key] += 1
         request = route.decode(frame, offset)
         answer = route.handle(request, RequestContext(api_version, header.client_id, peer, self._broker))
-        if answer is None:
-            return None
+        if answer is None or answer is HELD:
+            return answer
         if isinstance(answer, Later):
             return _pending(answer, route.encode, header.correlation_id)
         return route.encode(header.correlation_id, answer)

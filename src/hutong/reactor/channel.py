@@ -9,6 +9,7 @@ Knows nothing of bytes received, limits or sockets.
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
+from typing import Final
 
 from hutong.wire.buffer import Buffer
 
@@ -57,8 +58,16 @@ class Pending:
             raise RuntimeError("a request was answered twice")
 
 
-Response = list[Buffer] | Pending | None
-"""What a handler returns: buffers to send in order, an answer that comes later, or nothing to send."""
+class Held(Enum):
+    """A handler's way to say "not now": the request is given again once the peer is released."""
+
+    HELD = 0
+
+
+HELD: Final = Held.HELD
+
+Response = list[Buffer] | Pending | Held | None
+"""What a handler returns: buffers to send in order, an answer that comes later, "not now", or nothing to send."""
 
 
 def _nobody() -> None:
@@ -93,7 +102,7 @@ class RequestChannel:
         """Requests that are not answered yet, or answered behind one that is not."""
         return len(self._line) if self._line else 0
 
-    def add(self, response: Response) -> None:
+    def add(self, response: list[Buffer] | Pending | None) -> None:
         """What the handler returned for the next request."""
         if isinstance(response, Pending):
             if response._state is _WAITING:

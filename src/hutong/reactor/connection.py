@@ -15,7 +15,7 @@ from enum import Enum
 from itertools import islice
 
 from hutong.foundation.errors import ProtocolError
-from hutong.reactor.channel import Pending, RequestChannel, Response
+from hutong.reactor.channel import HELD, Pending, RequestChannel, Response
 from hutong.reactor.figures import CloseReason, ReactorFigures
 from hutong.reactor.framing import DirectFraming, Framing
 from hutong.reactor.handler import Handler, Peer
@@ -53,6 +53,7 @@ class Connection:
         "_frame_begun_at_ms",
         "_framing",
         "_handler",
+        "_is_held",
         "_is_reading",
         "_limits",
         "_sending_is_paused",
@@ -86,6 +87,8 @@ class Connection:
         self._state = _OPEN
         self._is_reading = True  # what `wants_to_read` said last
         self._sending_is_paused = False
+        self._is_held = False  # the handler said "not now", and has not released the peer since
+        peer.release = self._release
         self._active_at_ms = now_ms
         self._frame_begun_at_ms: int | None = None  # None between frames, and while we are the ones who do not read
         self.bytes_held = 0  # of an unfinished frame: our part of figures.receiving_bytes
@@ -151,7 +154,7 @@ class Connection:
     def connection_lost(self) -> None:
         """The driver's last call: the socket is gone."""
         self.close(CloseReason.PEER)
-        self._wake = _nobody
+        self._wake = self.peer.release = _nobody
         self._handler.connection_closed(self.peer)
 
     # What the driver asks.
@@ -243,7 +246,11 @@ class Connection:
         begun = 0
         try:
             for frame in frames if self._may_begin() else ():
-                channel.add(handle(frame, peer))
+                response = handle(frame, peer)
+                if response is HELD:
+                    self._is_held = True
+                    break
+                channel.add(response)
                 begun += 1
                 if (
                     channel.in_flight >= in_flight_max
@@ -263,7 +270,14 @@ class Connection:
             and channel.in_flight < limits.requests_in_flight_max
             and channel.unsent_bytes < limits.unsent_bytes_max
             and not self._sending_is_paused
+            and not self._is_held
         )
+
+    def _release(self) -> None:
+        """The handler takes requests again."""
+        if self._is_held:
+            self._is_held = False
+            self._wake()
 
     def _frame_due_at_ms(self) -> int | None:
         """A fixed time, and more as bytes come: a floor under the rate (the idea of Apache's mod_reqtimeout)."""

@@ -4,6 +4,7 @@ Strategy: a handler is given whole frames and a `Peer`, and returns an answer (`
 socket, so it cannot write out of turn.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 from hutong.foundation.parking import Owner
@@ -16,9 +17,10 @@ class Peer:
     """Who is at the other end, for the handler.
 
     `owner` ends with the connection, and with it everything parked under it. `session` is the handler's own state.
+    `release` lets a peer go on whose request was answered with HELD; it may be called at any time and more than once.
     """
 
-    __slots__ = ("_framing", "address", "id", "owner", "port", "session")
+    __slots__ = ("_framing", "address", "id", "owner", "port", "release", "session")
 
     def __init__(self, peer_id: int, address: str, port: int, framing: Framing) -> None:
         self.id = peer_id
@@ -26,6 +28,7 @@ class Peer:
         self.port = port
         self.owner = Owner()
         self.session: object | None = None
+        self.release: Callable[[], None] = _nothing
         self._framing = framing
 
     @property
@@ -41,13 +44,20 @@ class Peer:
         return f"peer {self.id} at {self.address}:{self.port}"
 
 
+def _nothing() -> None:
+    """What a release does while no connection listens."""
+
+
 class Handler(Protocol):
     """What the reactor serves: implemented once for each protocol."""
 
     def connection_opened(self, peer: Peer) -> None: ...
 
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
-        """Begin one request. Raising ProtocolError closes this connection; any other error is a fault of ours."""
+        """Begin one request. Raising ProtocolError closes this connection; any other error is a fault of ours.
+
+        HELD keeps this request and all that follow; reading stops, so the peer feels it, until `peer.release()`.
+        """
         ...
 
     def connection_closed(self, peer: Peer) -> None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hutong.broker.broker import Broker, NodeIdentity
+from hutong.broker.congestion import Congestion
 from hutong.broker.dispatch import Dispatch
 from hutong.broker.kafka import HANDLERS
 from hutong.broker.lifetimes import DATA_GROUPS, METADATA_GROUP, OFFSETS_GROUP, STATE_GROUPS
@@ -37,7 +38,7 @@ from hutong.groups.driver import GroupCoordinator
 from hutong.journal.disk import RealDisk
 from hutong.journal.journal import Journal
 from hutong.reactor.acceptor import Acceptor
-from hutong.reactor.framing import LengthPrefixedFraming
+from hutong.reactor.framing import length_prefixed
 from hutong.runtime.offload import ThreadOffload
 from hutong.runtime.timers import LoopTimers
 from hutong.server import translate
@@ -48,6 +49,7 @@ STATE_LOG_ID: Final = 0  # the one log of each state group; topics' logs are num
 _EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})
 _EXIT_UNAVAILABLE: Final = 69
 _CREATIONS_MAX: Final = 10_000
+_HELD_MAX: Final = 1_000_000  # one for each connection: the reactor bounds those
 _FETCHES_MAX: Final = 100_000
 _PRODUCER_ID_WAITS_MAX: Final = 10_000
 _log = logging.getLogger("hutong.node")
@@ -116,6 +118,7 @@ class Node:
             producer_ids=producer_ids,
             groups=self._groups,
             fetches=self._fetches,
+            congestion=Congestion(self._journals, ParkingLot("held_producers", self._wheel, _HELD_MAX)),
         )
         return await self._listen(broker)
 
@@ -213,7 +216,7 @@ class Node:
         self._acceptor = Acceptor(
             asyncio.get_running_loop(),
             Dispatch(broker),
-            LengthPrefixedFraming,
+            length_prefixed(),
             clock=self._clock,
             wheel=self._wheel,
             limits=translate.reactor_limits(self._settings),

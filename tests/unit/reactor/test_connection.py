@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hutong.foundation.errors import HutongError, OwnerGone, ProtocolError
 from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
-from hutong.reactor.channel import Pending, Response
+from hutong.reactor.channel import HELD, Pending, Response
 from hutong.reactor.connection import JOIN_BELOW_BYTES, Connection
 from hutong.reactor.figures import CloseReason, ReactorFigures
 from hutong.reactor.framing import DIRECT_FROM_BYTES, LengthPrefixedFraming
@@ -42,6 +42,7 @@ class Harness:
         self.seen: list[bytes] = []
         self.pending: dict[bytes, Pending] = {}
         self.closed_peers: list[Peer] = []
+        self.is_holding = False
         self.figures = ReactorFigures()
         framing = LengthPrefixedFraming(limits.frame_bytes_max)
         self.peer = Peer(1, "127.0.0.1", 5000, framing)
@@ -56,6 +57,8 @@ class Harness:
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
         request = bytes(frame)
         self.seen.append(request)
+        if self.is_holding and request.startswith(b"h"):
+            return HELD
         answers: dict[bytes, Callable[[], Response]] = {
             b"l": lambda: self.pending.setdefault(request, Pending()),
             b"n": lambda: None,
@@ -163,6 +166,32 @@ def test_a_peer_that_does_not_read_is_not_read_from() -> None:
     harness.engine.resume_work()
     assert harness.sent() == b"1"
     assert harness.wants_to_read()
+
+
+def test_a_held_request_is_given_again_once_the_peer_is_released() -> None:
+    harness = Harness()
+    harness.is_holding = True
+    harness.engine.receive_data(framed(b"e1", b"h2", b"e3"), 0)
+    assert harness.seen == [b"e1", b"h2"]
+    assert not harness.engine.wants_to_read(0)
+    assert not harness.engine.has_work
+    harness.is_holding = False
+    harness.peer.release()
+    assert harness.woken
+    harness.engine.resume_work()
+    assert harness.seen == [b"e1", b"h2", b"h2", b"e3"]
+    harness.engine.data_to_send(0)
+    assert harness.engine.wants_to_read(0)
+
+
+def test_a_peer_that_goes_while_it_is_held_leaves_nothing() -> None:
+    harness = Harness()
+    harness.is_holding = True
+    harness.engine.receive_data(framed(b"h1"), 0)
+    harness.engine.connection_lost()
+    harness.peer.release()
+    harness.engine.resume_work()
+    assert harness.seen == [b"h1"]
 
 
 def test_small_buffers_leave_joined_and_large_ones_untouched() -> None:

@@ -16,6 +16,7 @@ from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
 from hutong.foundation.errors import HutongError, ProtocolError, Refused
 from hutong.journal.qos import Qos
+from hutong.reactor.channel import HELD, Held
 from hutong.wire.kafka.apis.k00_produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -28,7 +29,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.records import validate_batch_set
 
 if TYPE_CHECKING:
-    from hutong.broker.partition import Partition
+    from hutong.broker.partition import Partition, Topic
     from hutong.broker.topics import Topics
     from hutong.journal.writer import Appended
     from hutong.wire.kafka.records import BatchHeader
@@ -41,11 +42,13 @@ _ZSTD_FROM_VERSION: Final = 7  # KIP-110
 _IDS_FROM_VERSION: Final = 13  # KIP-516
 
 
-def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse | Later[ProduceResponse] | None:
+def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse | Later[ProduceResponse] | Held | None:
     if request.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
         return _refused_whole(request, ErrorCode.INVALID_REQUIRED_ACKS)
     if request.transactional_id is not None:
         return _refused_whole(request, ErrorCode.INVALID_TXN_STATE)
+    if context.broker.congestion.groups and _must_wait(request, context):
+        return HELD
     gather = Gather(ProduceResponse())
     for topic_data in request.topic_data:
         results: list[PartitionProduceResponse] = []
@@ -63,6 +66,17 @@ def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse 
         _close_on_error(gather.response)
         return None
     return gather.returned()
+
+
+def _must_wait(request: ProduceRequest, context: RequestContext) -> bool:
+    """Whether a partition group that the request writes to is congested; then the peer is released when it is not."""
+    broker = context.broker
+    for topic_data in request.topic_data:
+        topic = _topic(broker.topics, topic_data, context.api_version)
+        if topic is not None and topic.group in broker.congestion.groups:
+            broker.congestion.hold(topic.group, context.peer)
+            return True
+    return False
 
 
 def _append(
@@ -96,15 +110,16 @@ def _append(
     partition.log.append(records, header, qos, settle)
 
 
+def _topic(topics: Topics, topic_data: TopicProduceData, api_version: int) -> Topic | None:
+    return topics.by_id(topic_data.topic_id) if api_version >= _IDS_FROM_VERSION else topics.get(topic_data.name)
+
+
 def _find(topics: Topics, topic_data: TopicProduceData, index: int, api_version: int) -> Partition:
-    if api_version >= _IDS_FROM_VERSION:
-        topic = topics.by_id(topic_data.topic_id)
-        if topic is None:
+    topic = _topic(topics, topic_data, api_version)
+    if topic is None:
+        if api_version >= _IDS_FROM_VERSION:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, "This node hosts no topic with that id.")
-    else:
-        topic = topics.get(topic_data.name)
-        if topic is None:
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This node hosts no such topic.")
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This node hosts no such topic.")
     partition = topic.partition(index)
     if partition is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic has no such partition.")

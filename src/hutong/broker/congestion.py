@@ -1,0 +1,45 @@
+"""Back-pressure on producers: while a partition group has too much unflushed, whoever brings more is made to wait.
+
+Strategy: the request is held where it is, in the connection, which is then no longer read: so the client feels it
+through TCP, nothing is dropped or refused, and what waits is bounded by the connections. When the group has caught up,
+those who wait go on in the order in which they came.
+
+Knows nothing of records. The journal says when it is congested, the reactor keeps held requests.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hutong.foundation.errors import HutongError
+    from hutong.foundation.parking import ParkingLot
+    from hutong.journal.journal import Journal
+    from hutong.reactor.handler import Peer
+
+
+class Congestion:
+    """Which partition groups are congested, and who waits for them."""
+
+    def __init__(self, journals: Mapping[str, Journal], waiting: ParkingLot[None]) -> None:
+        self.groups: set[str] = set()  # nearly always empty: the produce path looks here first
+        self._waiting = waiting
+        for group, journal in journals.items():
+            journal.watch_congestion(lambda is_congested, group=group: self._changed(group, is_congested))  # type: ignore[misc]
+
+    def hold(self, group: str, peer: Peer) -> None:
+        """Release the peer once the group has caught up."""
+
+        def caught_up(_outcome: HutongError | None) -> None:
+            peer.release()
+
+        self._waiting.park(group, caught_up, owner=peer.owner)
+
+    def _changed(self, group: str, is_congested: bool) -> None:
+        if is_congested:
+            self.groups.add(group)
+        else:
+            self.groups.discard(group)
+            self._waiting.resume_all(group, None)
