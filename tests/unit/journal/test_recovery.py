@@ -67,7 +67,7 @@ def test_a_tail_torn_at_any_byte_leaves_a_valid_prefix_that_can_be_appended_to(t
         assert stage.problems() == []
 
 
-def test_a_bit_flipped_anywhere_costs_only_that_chunk_and_what_follows() -> None:
+def test_a_flipped_bit_costs_only_that_chunk_and_what_follows() -> None:
     for at in range(len(CONTENT)):
         damaged = bytearray(CONTENT)
         damaged[at] ^= 1 << at % 8
