@@ -130,24 +130,28 @@ def _group_records(bootstrap: str, topic: str, group: str, *, follow: bool, maxi
         auto_offset_reset="earliest",
         enable_partition_eof=True,
     )
-    remaining, ended = maximum, set()
     try:
         consumer.subscribe([topic])
-        while True:
-            messages = consumer.consume(min(POLL_RECORDS, remaining or POLL_RECORDS), POLL_SECONDS)
-            ended |= {message.partition() for message in messages if _is_end(message, topic)}
-            kept = [message for message in messages if message.error() is None]
-            ended -= {message.partition() for message in kept}
-            yield kept
-            for message in kept:
-                consumer.store_offsets(message)
-            if remaining is not None:
-                remaining -= len(kept)
-            assigned = {assignment.partition for assignment in consumer.assignment()}
-            if remaining == 0 or (not follow and assigned and assigned <= ended):
-                return
+        yield from _until_ended(consumer, topic, follow=follow, maximum=maximum)
     finally:
         consumer.close()
+
+
+def _until_ended(consumer: Any, topic: str, *, follow: bool, maximum: int | None) -> Iterator[list[Any]]:
+    remaining, is_ended = maximum, {}
+    while True:
+        messages = consumer.consume(min(POLL_RECORDS, remaining or POLL_RECORDS), POLL_SECONDS)
+        for message in messages:  # in their order: the last word on a partition counts
+            is_ended[message.partition()] = _is_end(message, topic)
+        kept = [message for message in messages if message.error() is None]
+        yield kept
+        for message in kept:
+            consumer.store_offsets(message)
+        if remaining is not None:
+            remaining -= len(kept)
+        assigned = [assignment.partition for assignment in consumer.assignment()]
+        if remaining == 0 or (not follow and assigned and all(is_ended.get(number) for number in assigned)):
+            return
 
 
 def _is_end(message: Any, topic: str) -> bool:

@@ -75,17 +75,17 @@ def utc(timestamp_ms: int) -> str:
 
 
 @contextmanager
-def progress(label: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Yields `advance(count)`. Draws a bar on standard error where that is a terminal, else nothing."""
+def progress(label: str) -> Iterator[Callable[[int], None]]:
+    """Yields `advance(count)`. Counts on standard error where that is a terminal; shows nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda count: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}: {task.completed:,}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=total)
+        task = bar.add_task(label, total=None)
         yield lambda count: bar.advance(task, count)
 
 

@@ -42,10 +42,9 @@ def parse_position(text: str) -> Position:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Offsets of one partition: what is there, and where reading starts."""
+    """Where reading one partition starts, and the end it has now."""
 
     start: int
-    low: int
     high: int
 
 
@@ -64,7 +63,7 @@ def resolve(admin: Any, partitions: list[tuple[str, int]], position: Position) -
     for partition in partitions:
         low, high = lows[partition], highs[partition]
         start = start_offset(position, low, high, by_time.get(partition, -1))
-        spans[partition] = Span(start, low, high)
+        spans[partition] = Span(start, high)
     return spans
 
 
