@@ -59,12 +59,27 @@ class Counter:
         self.acknowledged += 1
 
 
-async def drained(journal: Journal) -> None:
-    while journal.flushed_position < journal.position:
-        await asyncio.sleep(0.001)
+class Pace:
+    """Waits for a journal: until it is not congested any more, until everything is flushed."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._flushed = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        journal.flusher.on_flushed.append(self._flushed.set)
+        journal.watch_congestion(lambda is_congested: self._room.clear() if is_congested else self._room.set())
+
+    async def room(self) -> None:
+        await self._room.wait()
+
+    async def drained(self) -> None:
+        while self._journal.flushed_position < self._journal.position:
+            self._flushed.clear()
+            await self._flushed.wait()
 
 
-async def loop_time_per_append(journal: Journal, logs: list[PartitionLog], qos: Qos) -> float:
+async def loop_time_per_append(pace: Pace, logs: list[PartitionLog], qos: Qos) -> float:
     """Microseconds of loop time for one one-record append, DEPTH of them in a turn."""
     batch, header = batch_of(1)
     samples = []
@@ -77,15 +92,14 @@ async def loop_time_per_append(journal: Journal, logs: list[PartitionLog], qos: 
                 logs[(turn + number) % len(logs)].append(batch, header, qos, counter)
             await asyncio.sleep(0)  # the end of the turn: the chunk is sealed
             spent_ns += time.thread_time_ns() - started_ns
-            while journal.is_congested:
-                await asyncio.sleep(0.001)
-        await drained(journal)
+            await pace.room()
+        await pace.drained()
         assert counter.acknowledged == TURNS // ROUNDS * DEPTH
         samples.append(spent_ns / 1000 / counter.acknowledged)
     return statistics.median(samples)
 
 
-async def bulk(journal: Journal, log: PartitionLog) -> tuple[float, float]:
+async def bulk(pace: Pace, log: PartitionLog) -> tuple[float, float]:
     """Loop microseconds per MB with validation, and flushed MB/s, of batches of about 1 MB."""
     batch, _ = batch_of(BULK_RECORDS)
     counter, loop_ns, total = Counter(), 0, 0
@@ -96,14 +110,13 @@ async def bulk(journal: Journal, log: PartitionLog) -> tuple[float, float]:
         await asyncio.sleep(0)
         loop_ns += time.thread_time_ns() - before_ns
         total += len(batch)
-        while journal.is_congested:
-            await asyncio.sleep(0.0005)
-    await drained(journal)
+        await pace.room()
+    await pace.drained()
     elapsed_s = time.perf_counter() - started_s
     return loop_ns / 1000 / (total / 1e6), total / 1e6 / elapsed_s
 
 
-async def closed_loop(journal: Journal, log: PartitionLog, in_flight: int) -> tuple[float, float, float]:
+async def closed_loop(log: PartitionLog, in_flight: int) -> tuple[float, float, float]:
     """Acknowledged one-record appends per second, and p50 and p99 in microseconds, `in_flight` at a time."""
     batch, header = batch_of(1)
     latencies_us: list[float] = []
@@ -145,19 +158,22 @@ async def measure(directory: Path) -> None:
     wheel = TimerWheel(clock.monotonic_ms())
     timers, offload = LoopTimers(loop, wheel, clock), ThreadOffload(loop, 2, "bench")
     journal = await Journal.open(directory, disk=RealDisk(), offload=offload, clock=clock, timers=wheel)
+    pace = Pace(journal)
     logs = [journal.log(number) for number in range(1, 101)]
     for log in logs:
         log.configure(receive_qos=True, log_append_time=False)
     for count in (1, 8, len(logs)):
         for qos in (Qos.RECEIVE, Qos.PERSISTENCE):
-            spent_us = await loop_time_per_append(journal, logs[:count], qos)
-            print(f"append + seal + acknowledge, {DEPTH} a turn, {count:3d} logs, {qos.name:11s} {spent_us:8.2f} us each")
-    per_mb_us, rate_mb = await bulk(journal, logs[0])
+            spent_us = await loop_time_per_append(pace, logs[:count], qos)
+            print(f"append + seal + acknowledge, {DEPTH} a turn, {count:3d} logs, {qos.name:11s} {spent_us:7.2f} us")
+    per_mb_us, rate_mb = await bulk(pace, logs[0])
     print(f"1 MB batches, CRC + copy on the loop {per_mb_us:25.0f} us per MB")
     print(f"1 MB batches, flushed {rate_mb:40.0f} MB/s")
     for in_flight in IN_FLIGHT:
-        rate, p50_us, p99_us = await closed_loop(journal, logs[0], in_flight)
-        print(f"flushed and acknowledged, {in_flight:3d} in flight {rate:15.0f} /s   p50 {p50_us:.0f} us, p99 {p99_us:.0f} us")
+        rate, p50_us, p99_us = await closed_loop(logs[0], in_flight)
+        print(
+            f"flushed and acknowledged, {in_flight:3d} in flight {rate:15.0f} /s, p50 {p50_us:.0f} p99 {p99_us:.0f} us"
+        )
     await journal.close()
     timers.close()
     offload.close()
