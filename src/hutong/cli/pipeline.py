@@ -62,7 +62,7 @@ def explain(
     job = JOBS[name]
     outputs = "\n".join(f"  {output}: {content}" for output, content in job.outputs)
     typer.echo(f"{job.name} ({job.kind})\n{job.summary}\n\nReads {job.reads}.\nWrites\n{outputs}\n")
-    with _session(f"hutong explain {name}", master, conf, spark_log) as session:
+    with _session(f"hutong explain {name}", master, conf, spark_log, quick=True) as session:
         explained = runner.explain_pagerank(session) if name == "pagerank" else runner.explain_access_log(session)
     typer.echo(explained)
 
@@ -83,7 +83,11 @@ def access_log(
     from hutong.pipelines.progress import live_line
 
     source = runner.check_input(bootstrap, topic)
-    with live_line("starting Spark") as show, _session("hutong access-log", master, conf, spark_log) as session:
+    quick = once and source.is_small
+    with (
+        live_line("starting Spark") as show,
+        _session("hutong access-log", master, conf, spark_log, quick=quick) as session,
+    ):
         show(f"reading {topic}")
         finished = runner.run_access_log(session, source, output, once, show, SystemClock())
     _report(finished, as_json)
@@ -105,20 +109,25 @@ def pagerank(
     from hutong.pipelines.progress import live_line
 
     source = runner.check_input(bootstrap, topic)
-    with live_line("starting Spark") as show, _session("hutong pagerank", master, conf, spark_log) as session:
+    with (
+        live_line("starting Spark") as show,
+        _session("hutong pagerank", master, conf, spark_log, quick=source.is_small) as session,
+    ):
         show(f"reading {topic}")
         finished = runner.run_pagerank(session, source, output, iterations, show, SystemClock())
     _report(finished, as_json)
 
 
 @contextmanager
-def _session(name: str, master: str, conf: list[str] | None, log_level: str) -> Iterator["SparkSession"]:
+def _session(
+    name: str, master: str, conf: list[str] | None, log_level: str, *, quick: bool
+) -> Iterator["SparkSession"]:
     from hutong.pipelines.session import spark_session
 
     if log_level not in LOG_LEVELS:
         raise UsageError(f"--spark-log is {log_level}: take one of {', '.join(LOG_LEVELS)}")
     settings = dict(_setting(text) for text in conf or ())
-    with spark_session(name, master, settings, log_level) as session:
+    with spark_session(name, master, settings, log_level, quick=quick) as session:
         yield session
 
 

@@ -2,7 +2,8 @@
 
     PeerError
     ├── Unavailable   no broker answers, or one went away; worth another try
-    └── DataLost      records that a query was promised are no longer there
+    ├── DataLost      records that a query was promised are no longer there
+    └── BadRecord     a record that is not what the job reads
 
 A refusal by a broker is the foundation's `Refused` with Kafka's error code. Exceptions of Spark's workers reach the
 user as text of a Java exception, so every message here is a whole sentence that stands alone.
@@ -38,6 +39,10 @@ class Unavailable(PeerError):
 
 class DataLost(PeerError):
     """Offsets that were to be read are gone: aged out, or their topic was deleted."""
+
+
+class BadRecord(PeerError):
+    """A record that is not of the form the job asks for. The message names topic, partition and offset."""
 
 
 def is_retriable(error: Unavailable | Refused) -> bool:

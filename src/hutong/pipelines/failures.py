@@ -6,8 +6,8 @@ again. What the user needs is its last line.
 
 import re
 
-from hutong.foundation.errors import HutongError, UsageError
-from hutong.pipelines.errors import DataLost, Unavailable
+from hutong.foundation.errors import HutongError, ProtocolError, Refused, UsageError
+from hutong.pipelines.errors import BadRecord, DataLost, Unavailable
 
 OURS = re.compile(r"^hutong\.[\w.]*\.(?P<kind>[A-Z]\w+): (?P<message>.+)$", re.MULTILINE)
 CAUSE = re.compile(
@@ -17,9 +17,10 @@ EXIT_USAGE, EXIT_DATA, EXIT_UNAVAILABLE, EXIT_SOFTWARE = 64, 65, 69, 70
 EXIT_CODES = {
     UsageError.__name__: EXIT_USAGE,
     DataLost.__name__: EXIT_DATA,
-    "ProtocolError": EXIT_DATA,
+    BadRecord.__name__: EXIT_DATA,
+    ProtocolError.__name__: EXIT_DATA,
     Unavailable.__name__: EXIT_UNAVAILABLE,
-    "Refused": EXIT_UNAVAILABLE,
+    Refused.__name__: EXIT_UNAVAILABLE,
 }
 
 

@@ -9,16 +9,24 @@ Knows nothing of records inside batches.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hutong.foundation.errors import ProtocolError, Refused
 from hutong.pipelines.cluster import EARLIEST, LATEST, Cluster, TopicPartition, raise_refusal
 from hutong.pipelines.connection import Connection
-from hutong.pipelines.decode.index import BatchIndex
-from hutong.pipelines.decode.transactions import AbortedTransaction
 from hutong.pipelines.errors import DataLost, Unavailable, is_retriable
-from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from hutong.wire.kafka.apis.k01_fetch import (
+    AbortedTransaction,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
 from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:  # it brings numba, which the driver's planning does without
+    from hutong.pipelines.decode.index import BatchIndex
 
 EMPTY_FETCHES_MAX = 3
 """After this many empty answers in a row below the high watermark, nothing is left there: compaction took it."""
@@ -37,7 +45,7 @@ class RecordSet(NamedTuple):
     """Whole batches of one fetch. `records` holds until the next one is asked for."""
 
     records: memoryview
-    batches: BatchIndex
+    batches: "BatchIndex"
     aborted: Sequence[AbortedTransaction]
 
 
@@ -51,7 +59,7 @@ class PartitionReader:
         first: int,
         end: int,
         settings: FetchSettings,
-        index_batches: Callable[[memoryview], BatchIndex],
+        index_batches: Callable[[memoryview], "BatchIndex"],
     ) -> None:
         self._cluster = cluster
         self._partition = partition
@@ -77,7 +85,7 @@ class PartitionReader:
                     raise ProtocolError(f"the broker sent batches of {self._partition} older than asked for")
                 self._position = batches.next_offset
                 self._send_ahead()
-                yield RecordSet(records, batches, _aborted(answer))
+                yield RecordSet(records, batches, answer.aborted_transactions or ())
         finally:
             if self._ahead is not None:
                 self._ahead.close()  # its answer will never be read
@@ -159,10 +167,6 @@ def data_lost(what: str) -> DataLost:
         "topic was deleted before all its data was processed. If you do not want the query to fail on such cases, set "
         "the source option failOnDataLoss to false."
     )
-
-
-def _aborted(answer: PartitionData) -> list[AbortedTransaction]:
-    return [AbortedTransaction(one.producer_id, one.first_offset) for one in answer.aborted_transactions or ()]
 
 
 def _contiguous(answer: PartitionData) -> memoryview:

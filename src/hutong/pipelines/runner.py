@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 
 from hutong.foundation.clock import Clock, SystemClock
 from hutong.foundation.errors import PeerError, UsageError
-from hutong.pipelines.cluster import Cluster, ClusterSettings, Topic, parse_bootstrap
+from hutong.pipelines.cluster import EARLIEST, LATEST, Cluster, ClusterSettings, Topic, parse_bootstrap
 from hutong.pipelines.connection import connect
 from hutong.pipelines.failures import EXIT_UNAVAILABLE, translate
 from hutong.pipelines.jobs import access_log, pagerank
+from hutong.pipelines.options import Subscription
+from hutong.pipelines.planning import at, subscribed
 from hutong.pipelines.progress import Show, stream_line, watched
 from hutong.pipelines.results import prepare_folder, write_csv, write_text
 from hutong.pipelines.stages import lineage_text, shuffles, stages_of, stages_text
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 CHECK_MS_MAX = 3_000
 """How long the broker may take to answer before anything is started."""
+SMALL_RECORDS_MAX = 2_000_000
 CHECKPOINTS = "checkpoint"
 TRIGGER = "1 second"
 REFRESH_S = 1
@@ -41,6 +44,13 @@ class Input:
 
     bootstrap: str
     topic: Topic
+    record_count: int
+    """How many records it held when looked at, deleted and control records included."""
+
+    @property
+    def is_small(self) -> bool:
+        """Whether starting Spark costs more than reading all of it."""
+        return self.record_count <= SMALL_RECORDS_MAX
 
     @property
     def options(self) -> dict[str, str]:
@@ -66,14 +76,14 @@ def check_input(bootstrap: str, topic: str) -> Input:
         raise UsageError(f"--bootstrap: {error}") from error
     cluster = Cluster(ClusterSettings(addresses, retry_ms=CHECK_MS_MAX), connect, SystemClock(), time.sleep)
     try:
-        found = cluster.topics([topic])
+        partitions = subscribed(cluster, Subscription(names=(topic,)))
+        first, end = at(cluster, partitions, EARLIEST), at(cluster, partitions, LATEST)
+        found = cluster.topics([topic])[topic]
     except PeerError as error:
         raise UsageError(str(error), EXIT_UNAVAILABLE) from error
     finally:
         cluster.close()
-    if topic not in found:
-        raise UsageError(f"topic {topic} does not exist at {bootstrap}: check the name, or produce to it first", 69)
-    return Input(bootstrap, found[topic])
+    return Input(bootstrap, found, sum(end.values()) - sum(first.values()))
 
 
 def run_pagerank(

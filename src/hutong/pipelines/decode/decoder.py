@@ -30,8 +30,9 @@ from hutong.pipelines.decode.index import (
     check_crcs,
 )
 from hutong.pipelines.decode.records import PROBLEMS, Window, decode_batches
-from hutong.pipelines.decode.transactions import AbortedTransaction, drop_aborted
+from hutong.pipelines.decode.transactions import drop_aborted
 from hutong.pipelines.native import Bytes, Int64s, bytes_of
+from hutong.wire.kafka.apis.k01_fetch import AbortedTransaction
 from hutong.wire.kafka.compression import Compression, decompress
 
 ARROW_BATCH_BYTES = 8 * 2**20

@@ -6,7 +6,6 @@ ends at the producer's next abort marker, a control batch in the log.
 
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,15 +19,11 @@ from hutong.pipelines.decode.index import (
     TRANSACTIONAL,
 )
 from hutong.pipelines.native import Int64s
+from hutong.wire.kafka.apis.k01_fetch import AbortedTransaction
 from hutong.wire.kafka.records import iterate_records
 
 ABORT_MARKER = b"\0\0\0\0"
 """A control record's key: version 0, type 0. Type 1 is a commit."""
-
-
-class AbortedTransaction(NamedTuple):
-    producer_id: int
-    first_offset: int
 
 
 def drop_aborted(records: memoryview, rows: Int64s, aborted: Sequence[AbortedTransaction]) -> Int64s:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hutong.foundation.errors import UsageError
+from hutong.pipelines.errors import BadRecord
 
 if TYPE_CHECKING:
     from pyspark.rdd import RDD
@@ -23,7 +23,6 @@ DAMPING = 0.85
 BASE_RANK = 0.15
 FIRST_RANK = 1.0
 ITERATIONS_DEFAULT = 10
-EXIT_DATA = 65
 SHOWN_CHARACTERS = 80
 
 SAMPLE = ("a\tb", "a\tc", "b\tc", "c\ta", "d\tc", "d\td")
@@ -47,12 +46,11 @@ def links_of(records: "DataFrame") -> "RDD[Link]":
 
 
 def parse_link(text: str | None, topic: str, partition: int, offset: int) -> Link:
-    """Raises UsageError naming the record when it is not source, tab, target."""
-    source, separator, target = (text or "").rstrip("\r\n").partition("\t")
-    if not source or not separator or not target or "\t" in target:
-        raise UsageError(
-            f"the record at offset {offset} of {topic}-{partition} is not 'source<TAB>target': {text!r}", 65
-        )
+    """Raises BadRecord, which names the record, when it is not source, tab, target."""
+    source, _, target = (text or "").rstrip("\r\n").partition("\t")
+    if not source or not target or "\t" in target:
+        shown = (text or "")[:SHOWN_CHARACTERS]
+        raise BadRecord(f"the record at offset {offset} of {topic}-{partition} is not source, tab, target: {shown!r}")
     return Link(source, target)
 
 
