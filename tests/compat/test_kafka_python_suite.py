@@ -1,4 +1,4 @@
-"""kafka-python's own integration tests, with HUTONG_LONG_TESTS=1: no failure but in features that are not there yet."""
+"""kafka-python's own integration tests, with TEST_LONG=1: no failure but in features that are not there yet."""
 
 import os
 import pathlib
@@ -21,7 +21,7 @@ NOT_THERE_YET = frozenset(
 )
 
 
-@pytest.mark.skipif(not os.environ.get("HUTONG_LONG_TESTS"), reason="takes minutes; set HUTONG_LONG_TESTS=1")
+@pytest.mark.skipif(not os.environ.get("TEST_LONG"), reason="takes minutes; set TEST_LONG=1")
 @pytest.mark.timeout(900)
 def test_no_failure_but_in_features_that_are_not_there_yet(tmp_path: pathlib.Path) -> None:
     with Node(tmp_path, *NODE_SETTINGS) as node:

@@ -1,6 +1,6 @@
 """A broker in a process of its own, which a test may stop, kill and start again on the same data.
 
-Strategy: by default a Hutong node. With HUTONG_TEST_BROKER set to the path of a script that starts Apache Kafka
+Strategy: by default a Hutong node. With TEST_BROKER set to the path of a script that starts Apache Kafka
 (`SCRIPT start --port N --dir DIR`, prints `ready HOST:PORT pid=N`) the same tests run against that: it tells a wrong
 test from a wrong node. Knows nothing of clients.
 """
@@ -14,7 +14,7 @@ from typing import Final
 from bench.processes import READY_DEADLINE_S, ReadyProcess
 from bench.targets import free_port, hutong_command
 
-KAFKA_SCRIPT: Final = os.environ.get("HUTONG_TEST_BROKER")
+KAFKA_SCRIPT: Final = os.environ.get("TEST_BROKER")
 IS_HUTONG: Final = not KAFKA_SCRIPT
 
 
