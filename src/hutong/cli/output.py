@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 Row = Mapping[str, Any]
 
@@ -33,9 +33,11 @@ def print_rows(rows: Iterable[Row], columns: Sequence[str], *, as_json: bool, ti
 
     rows = list(rows)
     table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
-    for column in columns:
-        is_number = all(isinstance(row[column], int | float) for row in rows) and bool(rows)
-        table.add_column(column.replace("_", " "), justify="right" if is_number else "left", overflow="fold")
+    for number, column in enumerate(columns):
+        is_number = all(isinstance(row[column], int | float | None) for row in rows) and bool(rows)
+        justify: Literal["left", "right"] = "right" if is_number else "left"
+        # The first column names the row: it stays on one line, however narrow the terminal is.
+        table.add_column(column.replace("_", " "), justify=justify, overflow="fold", no_wrap=number == 0)
     for row in rows:
         table.add_row(*(Text(_cell(row[column])) for column in columns))
     Console(width=None if sys.stdout.isatty() else COLUMNS_OF_A_FILE).print(table)
@@ -95,7 +97,7 @@ def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{round(value, DECIMALS):,}"
+        return f"{value:,.{DECIMALS}f}".rstrip("0").rstrip(".")
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, list | tuple):

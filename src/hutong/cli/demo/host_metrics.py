@@ -37,7 +37,7 @@ class Sampler:
         return [
             ("cpu_percent", psutil.cpu_percent()),
             ("memory_percent", psutil.virtual_memory().percent),
-            ("load_1min", psutil.getloadavg()[0]),
+            ("load", psutil.getloadavg()[0]),
             ("processes", float(len(psutil.pids()))),
             *rates,
         ]
@@ -46,9 +46,9 @@ class Sampler:
         network, disk = psutil.net_io_counters(), psutil.disk_io_counters()
         counters: list[Sample] = []
         if network is not None:  # a container may have neither interfaces nor disks of its own
-            counters.append(("network_kib_per_s", float(network.bytes_sent + network.bytes_recv)))
+            counters.append(("network_kib_s", float(network.bytes_sent + network.bytes_recv)))
         if disk is not None:
-            counters.append(("disk_written_kib_per_s", float(disk.write_bytes)))
+            counters.append(("disk_kib_s", float(disk.write_bytes)))
         return time.perf_counter(), counters
 
 

@@ -67,8 +67,8 @@ def stream_rows(streams: Sequence[Stream]) -> list[Row]:
             "acknowledged": stream.acknowledged,
             "consumed": len(stream.received),
             "processed": stream.processed,
-            "produced_per_second": _rate(len(stream.values), stream.produce_seconds),
-            "consumed_per_second": _rate(len(stream.received), stream.consume_seconds),
+            "sent_per_s": _rate(len(stream.values), stream.produce_seconds),
+            "read_per_s": _rate(len(stream.received), stream.consume_seconds),
             "ack_ms_p50": _milliseconds(stream.acknowledged_after_seconds, 0.5),
             "ack_ms_p99": _milliseconds(stream.acknowledged_after_seconds, 0.99),
             "end_to_end_ms_p50": _milliseconds(stream.received_after_seconds, 0.5),
@@ -95,8 +95,8 @@ def print_findings(findings: Findings, edges: Sequence[tuple[str, str]], *, as_j
 _COUNTS = ("topic", "produced", "acknowledged", "consumed", "processed")
 _SPEEDS = (
     "topic",
-    "produced_per_second",
-    "consumed_per_second",
+    "sent_per_s",
+    "read_per_s",
     "ack_ms_p50",
     "ack_ms_p99",
     "end_to_end_ms_p50",
@@ -141,7 +141,9 @@ def window_rows(windows: dict[tuple[int, str], tuple[int, float]]) -> list[Row]:
     metrics = sorted({metric for _, metric in windows})
     rows: dict[int, Row] = {}
     for (start_ms, metric), (count, mean) in sorted(windows.items()):
-        row = rows.setdefault(start_ms, {"window": utc(start_ms), "samples": 0} | dict.fromkeys(metrics))
+        row = rows.setdefault(
+            start_ms, {"window_utc": utc(start_ms).replace(".000", ""), "samples": 0} | dict.fromkeys(metrics)
+        )
         row["samples"] += count
         row[metric] = round(mean, 1)
     return list(rows.values())

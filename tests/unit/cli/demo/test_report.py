@@ -28,7 +28,7 @@ def test_a_stream_that_went_all_the_way_has_no_faults_and_its_figures() -> None:
     assert stream.faults() == []
     (row,) = stream_rows([stream])
     assert (row["produced"], row["acknowledged"], row["consumed"], row["processed"]) == (4, 4, 4, 4)
-    assert (row["produced_per_second"], row["consumed_per_second"]) == (8, 16)
+    assert (row["sent_per_s"], row["read_per_s"]) == (8, 16)
     assert (row["ack_ms_p50"], row["ack_ms_p99"], row["end_to_end_ms_p50"]) == (3.0, 100.0, 10.0)
 
 
@@ -59,8 +59,8 @@ def test_modules_with_their_importers() -> None:
 def test_windows_have_a_column_for_every_metric() -> None:
     windows = {(10_000, "cpu"): (2, 5.0), (10_000, "load"): (1, 0.5), (15_000, "cpu"): (1, 7.0)}
     assert window_rows(windows) == [
-        {"window": "1970-01-01T00:00:10.000Z", "samples": 3, "cpu": 5.0, "load": 0.5},
-        {"window": "1970-01-01T00:00:15.000Z", "samples": 1, "cpu": 7.0, "load": None},
+        {"window_utc": "1970-01-01T00:00:10Z", "samples": 3, "cpu": 5.0, "load": 0.5},
+        {"window_utc": "1970-01-01T00:00:15Z", "samples": 1, "cpu": 7.0, "load": None},
     ]
 
 
