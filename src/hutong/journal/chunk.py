@@ -26,7 +26,7 @@ MAGIC: Final = b"HtCk"
 VERSION: Final = 1
 FIXED: Final = struct.Struct(">4sIHHIIiQq")
 ENTRY: Final = struct.Struct(">IIqIIIIq")
-ENTRIES_MAX: Final = 16_384  # of one chunk: bounds what a damaged count can make a reader ask for
+ENTRIES_MAX: Final = 65_536  # of one chunk: bounds what a damaged count can make a reader ask for
 CHUNK_BYTES_MAX: Final = 2**31 - 1
 
 BATCHES: Final = 0  # kinds of entry

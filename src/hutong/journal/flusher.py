@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import DiskFull, HutongError, Refused, StorageError
+from hutong.foundation.errors import DiskFull, FlushFailed, HutongError, Refused, StorageError
 from hutong.foundation.regions import RegionCache
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.journal.disk import Disk, DiskFile
@@ -208,6 +208,7 @@ class Flusher:
         elif isinstance(outcome, StorageError):
             self.fail(outcome)
         elif isinstance(outcome, BaseException):
+            self.fail(FlushFailed(f"a flush ended unexpectedly: {outcome!r}"))
             raise outcome
         else:
             self._advance(end)

@@ -16,7 +16,7 @@ from typing import Final
 from hutong.foundation.errors import CorruptData
 from hutong.journal.checkpoint import CHECKPOINT_NAME, parse_checkpoint
 from hutong.journal.disk import Disk, DiskFile, read_file, replace_file
-from hutong.journal.index import encode_index, parse_index
+from hutong.journal.index import SegmentIndex, encode_index, parse_index
 from hutong.journal.rebuild import rebuild_index
 from hutong.journal.recovery import SET_ASIDE_SUFFIX
 from hutong.journal.scan import ScannedChunk, scan_chunks
@@ -148,7 +148,25 @@ class Inspector:
         ):
             sentence = f"the index covers the journal up to position {covered}, its segment ends at {end_position}"
             return [Problem(path, None, sentence, Remedy.REBUILD_INDEX)]
+        if not self._agrees(index, self._rebuilt(segment, covered)):
+            return [Problem(path, None, "the index does not describe its segment", Remedy.REBUILD_INDEX)]
         return []
+
+    def _rebuilt(self, segment: SegmentFile, end_position: int) -> SegmentIndex:
+        file = self._disk.open(segment.path)
+        try:
+            return rebuild_index(file, segment.base_position, end_position, self._settings)
+        finally:
+            file.close()
+
+    @staticmethod
+    def _agrees(index: SegmentIndex, rebuilt: SegmentIndex) -> bool:
+        """Whether two indexes say the same of every partition; where extents are cut may differ after a restart."""
+        found, expected = (
+            {entry.partition_id: entry._replace(extent_count=0) for entry in either.summaries()}
+            for either in (index, rebuilt)
+        )
+        return found == expected
 
     def _examine_checkpoint(self, segments: list[SegmentFile], end_position: int) -> list[Problem]:
         path = self._directory / CHECKPOINT_NAME
@@ -168,12 +186,7 @@ class Inspector:
         base_position = base_position_of(path.name)
         segment = next(segment for segment in self.segments() if segment.base_position == base_position)
         end_position, _ = self._examine(segment, is_last=True)
-        file = self._disk.open(segment.path)
-        try:
-            index = rebuild_index(file, segment.base_position, end_position, self._settings)
-        finally:
-            file.close()
-        replace_file(self._disk, path, encode_index(index, end_position))
+        replace_file(self._disk, path, encode_index(self._rebuilt(segment, end_position), end_position))
         return f"{path} was rebuilt up to position {end_position}."
 
     def _cut(self, path: Path, position: int) -> str:

@@ -49,12 +49,13 @@ class Journal:
         timers: TimerWheel,
         settings: JournalSettings,
         call_soon: Callable[[Callable[[], None]], object],
+        read_offload: Offload | None = None,
     ) -> None:
         self.recovery = recovered.report
         self.directory = directory
         self._disk = disk
         self._clock = clock
-        self._jobs = Jobs(offload)
+        self._jobs = Jobs(offload, read_offload or offload)
         self._segments = Segments(directory, settings)
         for segment in recovered.segments:
             self._segments.add(segment)
@@ -95,15 +96,17 @@ class Journal:
         timers: TimerWheel,
         settings: JournalSettings = _DEFAULT_SETTINGS,
         call_soon: Callable[[Callable[[], None]], object] | None = None,
+        read_offload: Offload | None = None,
     ) -> "Journal":
         """Recover what lies in `directory`, created if absent, and go on from there. Raises StorageError.
 
         One journal per directory at a time: whoever owns the data folder sees to that. `call_soon` runs a callback at
-        the end of the loop's turn (the running loop's by default).
+        the end of the loop's turn (the running loop's by default). Cold reads go to `read_offload` if there is one, so
+        that flushes do not queue behind them.
         """
         recovered = await run(offload, lambda: recover(disk, directory, settings))
         soon = call_soon or asyncio.get_running_loop().call_soon
-        journal = cls(recovered, directory, disk, offload, clock, timers, settings, soon)
+        journal = cls(recovered, directory, disk, offload, clock, timers, settings, soon, read_offload)
         if recovered.report.repairs or recovered.report.scanned_bytes:
             journal.checkpointer.begin()
         return journal

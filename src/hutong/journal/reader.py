@@ -15,11 +15,11 @@ from typing import Generic, TypeVar
 from hutong.foundation.errors import HutongError
 from hutong.journal.disk import Disk, DiskFile
 from hutong.journal.index import Extent, Extents, SegmentIndex
+from hutong.journal.jobs import Jobs
 from hutong.journal.rebuild import load_or_rebuild_index
 from hutong.journal.segments import Segment, Segments
 from hutong.journal.settings import JournalSettings
 from hutong.journal.walk import Walk, Window, WouldBlock
-from hutong.runtime.offload import Offload
 
 T = TypeVar("T")
 
@@ -47,12 +47,12 @@ class _Outcome(Generic[T]):
 class Reader:
     """Carries out cold reads of one journal. Figures: cached_reads_total, worker_reads_total."""
 
-    def __init__(self, disk: Disk, offload: Offload, segments: Segments, settings: JournalSettings) -> None:
+    def __init__(self, disk: Disk, jobs: Jobs, segments: Segments, settings: JournalSettings) -> None:
         self.cached_reads_total = 0
         self.worker_reads_total = 0
         self.reads_in_flight = 0
         self._disk = disk
-        self._offload = offload
+        self._jobs = jobs
         self._segments = segments
         self._settings = settings
 
@@ -89,7 +89,7 @@ class Reader:
             self._segments.end_reading(segment, outcome.file, outcome.index)
             then(outcome.result)
 
-        self._offload.submit(lambda: self._carry_out(cold, known_file), ended)
+        self._jobs.submit_read(lambda: self._carry_out(cold, known_file), ended)
         self.reads_in_flight += 1
         self.worker_reads_total += 1
         self._segments.begin_reading(segment)

@@ -88,7 +88,11 @@ class Writer:
         self.on_sealed: Callable[[], None] = lambda: None  # the flusher's ear
         self.chunks_total = 0
         self._settings = settings
-        self._chunk_bytes_max = min(settings.chunk_bytes_max, settings.region_bytes // CHUNKS_PER_REGION_MIN)
+        self._chunk_bytes_max = min(
+            settings.chunk_bytes_max,
+            settings.region_bytes // CHUNKS_PER_REGION_MIN,
+            chunk.ENTRIES_MAX // 2 * HEADER_BYTES,  # no more batches than half the entries, whatever their sizes
+        )
         self._clock = clock
         self._call_soon = call_soon
         self._cache = cache
@@ -139,7 +143,7 @@ class Writer:
         if self._batches:
             self.seal()  # a statement is about what stands before it
         self._statements.append(chunk.ENTRY.pack(partition_id, kind, offset, 0, 0, 0, 0, -1))
-        if len(self._statements) >= chunk.ENTRIES_MAX:
+        if len(self._statements) >= chunk.ENTRIES_MAX // 2:
             self.seal()
         else:
             self._schedule()

@@ -5,11 +5,13 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.unit.journal.stage import SMALL, Stage, records_of, values
+from tests.unit.journal.stage import DIRECTORY, SMALL, Stage, Steps, records_of, values
 
 from hutong.foundation.errors import CorruptData, HutongError, LimitExceeded, OwnerGone, Refused
+from hutong.journal.journal import Journal
 from hutong.journal.log import ColdRead
 from hutong.journal.qos import Qos
+from hutong.journal.recovery import recover
 from hutong.journal.settings import JournalSettings
 from hutong.journal.writer import Appended
 from hutong.wire.kafka.records import (
@@ -232,6 +234,31 @@ def test_what_left_the_cache_reads_the_same_from_the_segments(is_cached: bool, m
         assert stage.journal.reader.cached_reads_total > 0
     else:
         assert isinstance(stage.journal.log(1).read(0, 10), ColdRead)
+
+
+def test_cold_reads_may_have_workers_of_their_own() -> None:
+    stage = Stage()
+    expected = fill(stage, turns=60)
+    stage.close()
+    stage.disk.is_cached = False
+    reads = Steps()
+    recovered = recover(stage.disk, DIRECTORY, SMALL)
+    journal = Journal(
+        recovered, DIRECTORY, stage.disk, stage.steps, stage.clock, stage.wheel, SMALL, stage.turns.append, reads
+    )
+    log = journal.log(1)
+    cold = log.read(0, 1)
+    assert isinstance(cold, ColdRead)
+    outcomes: list[list[memoryview] | HutongError] = []
+    log.read_cold(cold, outcomes.append)
+    stage.settle()
+    assert outcomes == []
+    reads.work()
+    reads.tell()
+    (found,) = outcomes
+    assert isinstance(found, list)
+    records = records_of(found)
+    assert records == expected[1][: len(records)]
 
 
 def test_closed_segments_are_read_without_their_index_files() -> None:
