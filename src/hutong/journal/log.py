@@ -203,7 +203,7 @@ class PartitionLog:
         stores = self._stores
         segment = stores.segments.at(span.base_position)
         flushed_position = stores.progress.flushed_position
-        return stores.reader.plan(segment, self.partition_id, span.bytes, flushed_position, select, work)
+        return stores.reader.plan(segment, self.partition_id, span.bytes, span.bytes, flushed_position, select, work)
 
     def delete_before(self, offset: int) -> None:
         """Let the log start at `offset`. Durable with the next flush. Raises Refused with OFFSET_OUT_OF_RANGE."""
@@ -277,6 +277,7 @@ class PartitionLog:
             stores.segments.at(base_position),
             self.partition_id,
             min(max_bytes, held_bytes),
+            held_bytes,
             stores.progress.flushed_position,
             partial(
                 extents_from,

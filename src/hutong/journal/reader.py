@@ -31,6 +31,7 @@ class ColdRead(Generic[T]):
     segment: Segment
     partition_id: int
     size: int
+    read_ahead_bytes: int
     disk_end: int  # the flushed position when it was planned
     select: Callable[[Extents], list[Extent]]
     extents: list[Extent] | None  # what `select` chose, None while the segment's index is not in memory
@@ -61,14 +62,21 @@ class Reader:
         segment: Segment,
         partition_id: int,
         size: int,
+        held_bytes: int,
         disk_end: int,
         select: Callable[[Extents], list[Extent]],
         work: Callable[[Walk], T],
     ) -> ColdRead[T]:
-        """Fix a read of one partition's batches in one segment."""
+        """Fix a read of `size` bytes of the `held_bytes` that one partition has in one segment.
+
+        Reading ahead pays as far as the partition is alone in its segment.
+        """
         extents = segment.index.extents.get(partition_id) if segment.index is not None else None
         selected = select(extents) if extents is not None else None
-        return ColdRead(segment, partition_id, max(1, size), disk_end, select, selected, work)
+        end = disk_end if segment.end_position is None else segment.end_position
+        share = min(1.0, held_bytes / max(1, end - segment.base_position))
+        read_ahead_bytes = min(size, int(self._settings.read_ahead_bytes * share))
+        return ColdRead(segment, partition_id, max(1, size), read_ahead_bytes, disk_end, select, selected, work)
 
     def try_cached(self, cold: ColdRead[T]) -> T:
         """Carry it out on the loop from what the machine holds in memory. Raises WouldBlock, StorageError."""
@@ -116,5 +124,5 @@ class Reader:
     def _walk(self, cold: ColdRead[T], file: DiskFile, extents: list[Extent], is_cached_only: bool) -> Walk:
         base_position = cold.segment.base_position
         end = cold.disk_end if cold.segment.end_position is None else min(cold.disk_end, cold.segment.end_position)
-        window = Window(file, base_position, end, min(cold.size, self._settings.read_ahead_bytes), is_cached_only)
+        window = Window(file, base_position, end, cold.read_ahead_bytes, is_cached_only)
         return Walk(window, cold.partition_id, extents, end)
