@@ -19,6 +19,7 @@ from hutong.journal.index import Extent, Extents
 WINDOW_BYTES_MIN: Final = 16 * 1024
 WINDOW_BYTES_MAX: Final = 1024 * 1024
 EXTENTS_PLANNED_MAX: Final = 256
+LOADS_ON_LOOP_MAX: Final = 16  # a read on the loop brings what these find, so that it never holds the loop up
 
 
 class WouldBlock(HutongError):
@@ -37,6 +38,12 @@ class Window:
         self._view = memoryview(b"")
         self._start = base_position
         self._used_bytes = 0
+        self._loads = 0
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether enough was read for one time; only a worker may go on."""
+        return self._is_cached_only and self._loads >= LOADS_ON_LOOP_MAX
 
     def view(self, position: int, count: int) -> memoryview:
         """The bytes there. Raises WouldBlock, CorruptData where the journal ends before, StorageError."""
@@ -61,6 +68,9 @@ class Window:
             size = self._size * 2 if is_wanted else self._size // 2
             self._size = min(max(size, WINDOW_BYTES_MIN), WINDOW_BYTES_MAX)
             self._used_bytes = 0
+        self._loads += 1
+        if self._is_cached_only and self._loads > 2 * LOADS_ON_LOOP_MAX:
+            raise WouldBlock("too much lies between one batch and the next")
         wanted = min(max(count, self._size), self._end_position - position)
         if wanted < count:
             raise CorruptData(f"what begins at position {position} goes on beyond the end of the segment")
@@ -116,7 +126,7 @@ class Walk:
                 self._window.used(len(view))
                 found.append(view)
                 found_bytes += len(view)
-            if is_last or found_bytes >= max_bytes or len(found) >= runs_max:
+            if is_last or found_bytes >= max_bytes or len(found) >= runs_max or self._window.is_spent:
                 break
         return found
 

@@ -9,10 +9,11 @@ from tests.unit.journal.stage import DIRECTORY, SMALL, Stage, Steps, records_of,
 
 from hutong.foundation.errors import CorruptData, HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.journal.journal import Journal
-from hutong.journal.log import ColdRead
+from hutong.journal.log import ColdRead, Views
 from hutong.journal.qos import Qos
 from hutong.journal.recovery import recover
 from hutong.journal.settings import JournalSettings
+from hutong.journal.walk import LOADS_ON_LOOP_MAX
 from hutong.journal.writer import Appended
 from hutong.wire.kafka.records import (
     Record,
@@ -234,6 +235,21 @@ def test_what_left_the_cache_reads_the_same_from_the_segments(is_cached: bool, m
         assert stage.journal.reader.cached_reads_total > 0
     else:
         assert isinstance(stage.journal.log(1).read(0, 10), ColdRead)
+
+
+def test_a_read_on_the_loop_brings_little_rather_than_holding_it_up() -> None:
+    settings = replace(SMALL, segment_bytes=1 << 20, batch_bytes_max=1 << 15, dirty_bytes_max=1 << 20)
+    stage = Stage(settings)
+    for _ in range(30):
+        stage.append(1, b"mine")
+        stage.append(2, bytes(20_000))
+        stage.settle()
+    stage.disk.is_cached = True
+    on_loop = stage.journal.log(1).read(0, 1 << 20)
+    assert isinstance(on_loop, Views)
+    assert 0 < len(records_of(on_loop.buffers)) <= LOADS_ON_LOOP_MAX
+    stage.disk.is_cached = False
+    assert len(records_of(stage.read(1, 0))) == 30
 
 
 def test_cold_reads_may_have_workers_of_their_own() -> None:
