@@ -1,8 +1,8 @@
 """What a hostile or broken client can do over a raw socket: it alone pays, by the documented error or the close.
 
 Each test runs beside a well-behaved neighbour, whose records must keep being acknowledged, and most check that the
-node's memory stays flat. (Apache Kafka 4.3 with its 1 GB heap passes all but two: it takes text that is not UTF-8, and it dies
-of fifty frames that announce 100 MB.)
+node's memory stays flat. (Apache Kafka 4.3 with its 1 GB heap passes all but two: it takes text that is not UTF-8, and
+it dies of fifty frames that announce 100 MB.)
 """
 
 import contextlib
