@@ -25,7 +25,7 @@ KAFKA_4_3 = {  # key: name, first and last version, first flexible version
     19: ("CreateTopics", 2, 7, 5),
     20: ("DeleteTopics", 1, 6, 4),
     21: ("DeleteRecords", 0, 2, 2),
-    22: ("InitProducerId", 0, 6, 2),
+    22: ("InitProducerId", 0, 5, 2),
     23: ("OffsetForLeaderEpoch", 2, 4, 4),
     32: ("DescribeConfigs", 1, 4, 4),
     33: ("AlterConfigs", 0, 2, 2),

@@ -1,4 +1,4 @@
-"""InitProducerId (key 22, versions 0-6): an id for an idempotent producer (KIP-98, KIP-360).
+"""InitProducerId (key 22, versions 0-5): an id for an idempotent producer (KIP-98, KIP-360).
 
 Every call gives a fresh id with epoch 0, also where a producer names its old one: that is the answer Kafka gives to a
 producer without a transactional id. Deviation: a transactional id is refused with INVALID_REQUEST until transactions

@@ -61,7 +61,7 @@ class Jobs:
 @contextmanager
 def spark_jobs(bootstrap: str, output: Path) -> Iterator[Jobs]:
     """Starts Spark and stops it at the end. Raises UsageError when it does not start."""
-    with live_line("Spark is starting") as show, spark_session("hutong demo") as session:
+    with live_line("Spark is starting") as show, spark_session("hutong demo", quick=True) as session:
         yield Jobs(session, bootstrap, output, show)
 
 

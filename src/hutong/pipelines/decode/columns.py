@@ -19,6 +19,7 @@ from hutong.pipelines.decode.records import (
     HEADER_KEY_BYTES,
     HEADER_VALUE_BYTES,
     KEY_BYTES,
+    ODD_HEADER_KEYS,
     ROW,
     VALUE_BYTES,
     BinaryColumn,
@@ -157,7 +158,10 @@ def _binary_array(kind: pa.DataType, column: BinaryColumn, count: int, byte_coun
 
 def _header_array(headers: HeaderColumn, count: int, cursor: Int64s) -> pa.Array:
     pair_count = int(cursor[HEADER])
-    keys = _binary_array(pa.string(), headers.keys, pair_count, int(cursor[HEADER_KEY_BYTES]))
+    key_type = pa.binary() if cursor[ODD_HEADER_KEYS] else pa.string()
+    keys = _binary_array(key_type, headers.keys, pair_count, int(cursor[HEADER_KEY_BYTES]))
+    if cursor[ODD_HEADER_KEYS]:  # nothing keeps a producer from sending keys that are not UTF-8
+        keys = pa.array([key.decode(errors="replace") for key in keys.to_pylist()], pa.string())
     values = _binary_array(pa.binary(), headers.values, pair_count, int(cursor[HEADER_VALUE_BYTES]))
     pairs = pa.StructArray.from_arrays([keys, values], fields=list(HEADER_TYPE))
     buffers = [pa.py_buffer(headers.valid), pa.py_buffer(headers.ends)]

@@ -58,7 +58,9 @@ VALUE_BYTES = 2
 HEADER = 3
 HEADER_KEY_BYTES = 4
 HEADER_VALUE_BYTES = 5
-CURSOR_SLOTS = 6
+ODD_HEADER_KEYS = 6
+"""Not 0 when a header's key is not plain ASCII, so that it may not be text at all."""
+CURSOR_SLOTS = 7
 
 MICROSECONDS = 1000
 TIMESTAMP_MS_MAX = (2**63 - 1) // MICROSECONDS
@@ -224,6 +226,8 @@ def append_headers(data: BytePointer, position: int, end: int, headers: HeaderCo
         value_bytes = append_bytes(data, value_at, value_size, headers.values, slot, cursor[HEADER_VALUE_BYTES])
         if key_bytes < 0 or value_bytes < 0:
             return BUFFER_FULL
+        for index in range(key_size):
+            cursor[ODD_HEADER_KEYS] |= data[key_at + index] & 0x80
         cursor[HEADER], cursor[HEADER_KEY_BYTES], cursor[HEADER_VALUE_BYTES] = slot + 1, key_bytes, value_bytes
         at = value_at + max(value_size, 0)
     if at != end:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 DAMPING = 0.85
 BASE_RANK = 0.15
 FIRST_RANK = 1.0
-ITERATIONS_DEFAULT = 10
 SHOWN_CHARACTERS = 80
 
 SAMPLE = ("a\tb", "a\tc", "b\tc", "c\ta", "d\tc", "d\td")
