@@ -90,6 +90,8 @@ class Node:
         self._wheel = TimerWheel(self._clock.monotonic_ms())
         self._timers = LoopTimers(loop, self._wheel, self._clock)
         self._offload = ThreadOffload(loop, settings.node.worker_threads, "hutong-worker")
+        # Cold reads have threads of their own: a flush, for which producers wait, must not queue behind them.
+        self._read_offload = ThreadOffload(loop, settings.node.worker_threads, "hutong-reader")
         self._journals: dict[str, Journal] = {}
         self._data_dir: DataDir | None = None
         self._acceptor: Acceptor | None = None
@@ -138,6 +140,7 @@ class Node:
                 _log.error("partition group %s was not closed cleanly: %s", group, error)
         self._timers.close()
         self._offload.close()
+        self._read_offload.close()
         if self._data_dir is not None:
             self._data_dir.close()
 
@@ -159,6 +162,7 @@ class Node:
             data_dir.group_path(group),
             disk=RealDisk(),
             offload=self._offload,
+            read_offload=self._read_offload,
             clock=self._clock,
             timers=self._wheel,
             settings=translate.journal_settings(self._settings, group),
