@@ -1,0 +1,29 @@
+"""Tests of compiled passes need the extra `spark` (numba, numpy, pyarrow); they are left out where it is missing.
+
+Where it is there, the passes are compiled before the first test, so that no test pays for it.
+"""
+
+from importlib.util import find_spec
+
+import pytest
+
+collect_ignore = [] if find_spec("numba") else ["decode", "encode", "test_native.py", "test_producing.py"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_passes() -> None:
+    if not find_spec("numba"):
+        return
+    import pyarrow as pa
+
+    from hutong.pipelines.cluster import Producer
+    from hutong.pipelines.decode.decoder import Decoder
+    from hutong.pipelines.decode.index import index_batches
+    from hutong.pipelines.encode.encoder import Encoder, seal
+    from hutong.pipelines.options import COLUMNS
+    from hutong.wire.kafka.compression import Compression
+
+    table = pa.RecordBatch.from_arrays([pa.array(["v"])], names=["value"])
+    (records,) = Encoder("t", Compression.NONE, 1000, lambda _: 1, 0).encode(table)
+    batch = seal(records, Producer(-1, -1), -1, 0)
+    assert len(list(Decoder("t", 0, tuple(COLUMNS)).decode(batch, index_batches(batch), 0, 1))) == 1
