@@ -193,7 +193,7 @@ class GroupSettings:
         30 * MINUTE_MS, "Greatest session timeout a member may ask for.", "group.max.session.timeout.ms", minimum=1
     )
     initial_rebalance_delay_ms: int = setting(
-        0,
+        200,  # Kafka waits 3 s, so that a fleet costs one rebalance; people run test suites against us
         "How long a new group waits for more members before its first assignment.",
         "group.initial.rebalance.delay.ms",
         minimum=0,
