@@ -7,7 +7,8 @@ from importlib.util import find_spec
 
 import pytest
 
-collect_ignore = [] if find_spec("numba") else ["decode", "encode", "test_native.py", "test_producing.py"]
+NEED_NUMBA = ["decode", "encode", "test_fetching.py", "test_native.py", "test_producing.py"]
+collect_ignore = [] if find_spec("numba") else NEED_NUMBA
 
 
 @pytest.fixture(scope="session", autouse=True)

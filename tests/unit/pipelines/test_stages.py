@@ -1,0 +1,56 @@
+"""Stages as text, from what Spark's REST API says of a small PageRank."""
+
+from typing import Any
+
+import pytest
+
+from hutong.pipelines import stages as module
+from hutong.pipelines.stages import stages_of, stages_text
+
+
+def entry(
+    stage_id: int, name: str, rdd_ids: list[int], read: int, written: int, status: str = "COMPLETE"
+) -> dict[str, Any]:
+    return {
+        "stageId": stage_id,
+        "name": f"{name} at /home/me/pagerank.py:{stage_id}",
+        "status": status,
+        "numTasks": 2,
+        "executorRunTime": 1500,
+        "shuffleReadBytes": read,
+        "shuffleWriteBytes": written,
+        "rddIds": rdd_ids,
+    }
+
+
+TOLD = [
+    entry(2, "collect", [7, 8, 9], 2048, 0),
+    entry(1, "reduceByKey", [3, 4, 5, 6], 3 * 2**20, 2048),
+    entry(0, "distinct", [0, 1, 2], 0, 3 * 2**20),
+    entry(3, "collect", [10, 3], 0, 0, "SKIPPED"),
+]
+SHUFFLES = {3: {2}, 7: {6}}
+
+
+@pytest.fixture(autouse=True)
+def told_by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_get", lambda context, path: TOLD)
+
+
+def test_a_stage_waits_for_those_that_made_its_shuffles() -> None:
+    stages = stages_of(None, SHUFFLES)  # type: ignore[arg-type]
+    assert [(stage.stage_id, stage.waits_for) for stage in stages] == [(0, ()), (1, (0,)), (2, (1,)), (3, (0,))]
+
+
+def test_stages_are_drawn_one_a_line() -> None:
+    assert stages_text(stages_of(None, SHUFFLES)).splitlines() == [  # type: ignore[arg-type]
+        "stage  tasks   seconds   shuffle in  shuffle out  what",
+        "    0      2      1.50            -      3.0 MiB  distinct at pagerank.py:0",
+        "    1      2      1.50      3.0 MiB      2.0 KiB  reduceByKey at pagerank.py:1  ◀ 0",
+        "    2      2      1.50      2.0 KiB            -  collect at pagerank.py:2  ◀ 1",
+        "    3      2      1.50            -            -  collect at pagerank.py:3  ◀ 0  (skipped: kept from before)",
+    ]
+
+
+def test_without_a_lineage_nothing_is_said_of_the_order() -> None:
+    assert "◀" not in stages_text(stages_of(None))  # type: ignore[arg-type]
