@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.pipelines.unhurried import unhurried
 
 from hutong.pipelines.native import (
     Bytes,
@@ -38,12 +39,14 @@ def write_at(data: Bytes, position: int, number: int) -> tuple[int, int]:
     return write_varint(pointer_to(data), position, number), varint_size(number)
 
 
+@unhurried
 @given(INT32)
 def test_a_varint_is_read_as_the_wire_writes_it(number: int) -> None:
     encoded = varlong(number)
     assert varint_at(bytes_of(encoded + b"\xff"), 0, len(encoded)) == (number, len(encoded))
 
 
+@unhurried
 @given(INT64)
 def test_a_varlong_is_read_as_the_wire_writes_it(number: int) -> None:
     encoded = varlong_bytes(number)
@@ -59,6 +62,7 @@ def varlong_bytes(number: int) -> bytes:
     return bytes(encoded) + bytes([rest])
 
 
+@unhurried
 @given(INT64, st.data())
 def test_a_number_that_is_cut_short_has_no_position(number: int, data: st.DataObject) -> None:
     encoded = varlong_bytes(number)
@@ -82,6 +86,7 @@ def test_a_failed_read_is_handed_on() -> None:
     assert varlong_at(bytes_of(b"\x02"), -1, 1) == (0, -1)
 
 
+@unhurried
 @given(INT32)
 def test_a_varint_is_written_as_the_wire_writes_it(number: int) -> None:
     target = np.zeros(8, np.uint8)

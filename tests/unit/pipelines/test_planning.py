@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.pipelines.fakes import FakeBrokers
+from tests.unit.pipelines.unhurried import unhurried
 
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.cluster import EARLIEST, LATEST, TopicPartition
@@ -119,6 +120,7 @@ def test_partitions_that_vanish_or_go_back_are_lost_data_unless_that_is_accepted
     assert ranges_between({A0: 5, A1: 7}, {A0: 4}, False) == []
 
 
+@unhurried
 @given(
     st.lists(st.builds(OffsetRange, partitions, st.integers(0, 50), st.integers(51, 10**5)), max_size=4),
     st.none() | st.integers(1, 40),
@@ -145,6 +147,7 @@ def test_large_ranges_are_cut_more_often() -> None:
     assert [piece.size for piece in pieces] == [100] * 10
 
 
+@unhurried
 @given(positions, positions, st.integers(1, 10**5))
 def test_a_limit_is_kept_and_every_partition_moves_on(
     start: dict[TopicPartition, int], end: dict[TopicPartition, int], records_max: int
@@ -160,6 +163,7 @@ def test_a_limit_is_kept_and_every_partition_moves_on(
         assert reached == end
 
 
+@unhurried
 @given(positions)
 def test_offsets_go_through_a_checkpoint_unchanged(offsets: dict[TopicPartition, int]) -> None:
     assert from_json(to_json(offsets)) == offsets

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.pipelines.batches import batches, record_set, with_attributes, with_crc
+from tests.unit.pipelines.unhurried import unhurried
 
 from hutong.foundation.errors import LimitExceeded, ProtocolError
 from hutong.pipelines.decode import decoder as decoder_module
@@ -73,12 +74,14 @@ def test_the_columns_are_those_of_the_source() -> None:
     assert tuple(SCHEMA.names) == tuple(COLUMNS)
 
 
+@unhurried
 @given(st.lists(batches, min_size=1, max_size=5), codecs, st.integers(0, 10**6))
 def test_records_come_out_as_they_went_in(groups: list[list[Record]], codec: Compression, base_offset: int) -> None:
     content = record_set(groups, base_offset, codec)
     assert decode(content) == expected(content)
 
 
+@unhurried
 @given(st.lists(batches, min_size=1, max_size=4), codecs, st.integers(0, 130), st.integers(0, 130))
 def test_only_the_window_comes_out(groups: list[list[Record]], codec: Compression, first: int, size: int) -> None:
     content = record_set(groups, 0, codec)
@@ -86,6 +89,7 @@ def test_only_the_window_comes_out(groups: list[list[Record]], codec: Compressio
     assert decode(content, window) == expected(content, window)
 
 
+@unhurried
 @given(batches, st.lists(st.sampled_from(list(COLUMNS)), min_size=1, unique=True))
 def test_only_the_columns_asked_for_come_out_in_their_order(group: list[Record], names: list[str]) -> None:
     content = record_set([group])
@@ -94,6 +98,7 @@ def test_only_the_columns_asked_for_come_out_in_their_order(group: list[Record],
     assert list(rows[0]) == names
 
 
+@unhurried
 @given(st.lists(batches, min_size=2, max_size=6), st.lists(codecs, min_size=6, max_size=6))
 def test_codecs_may_be_mixed_in_one_set(groups: list[list[Record]], mixed: list[Compression]) -> None:
     content, offset = b"", 0
@@ -103,6 +108,7 @@ def test_codecs_may_be_mixed_in_one_set(groups: list[list[Record]], mixed: list[
     assert decode(content) == expected(content)
 
 
+@unhurried
 @given(st.lists(batches, min_size=1, max_size=3), codecs, st.data())
 def test_broken_bytes_are_refused_or_decoded_but_never_worse(
     groups: list[list[Record]], codec: Compression, data: st.DataObject

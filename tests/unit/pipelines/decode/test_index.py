@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.pipelines.batches import batches, record_set, with_crc
+from tests.unit.pipelines.unhurried import unhurried
 
 from hutong.foundation.errors import ProtocolError
 from hutong.pipelines.decode.index import (
@@ -20,6 +21,7 @@ from hutong.wire.kafka.records import Record, build_batch
 BATCH = build_batch([Record(value=b"one"), Record(value=b"two")], base_offset=40)
 
 
+@unhurried
 @given(st.lists(batches, max_size=5), st.binary(max_size=60))
 def test_every_whole_batch_is_found_and_a_cut_one_left_out(groups: list[list[Record]], rest: bytes) -> None:
     content = record_set(groups, 100)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2 as murmur2_of_kafka_python
+from tests.unit.pipelines.unhurried import unhurried
 
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.cluster import Producer, TopicPartition
@@ -57,12 +58,14 @@ def written(encoder: Encoder, table: pa.RecordBatch) -> dict[TopicPartition, lis
     return found
 
 
+@unhurried
 @given(rows_of_all, st.sampled_from(list(Compression)), st.integers(50, 2000))
 def test_every_row_is_written_once(rows: list[Any], codec: Compression, batch_bytes: int) -> None:
     found = written(encoder(codec, batch_bytes), table_of(rows))
     assert in_any_order(found) == sorted(repr((key, value, headers or [])) for key, value, headers in rows)
 
 
+@unhurried
 @given(rows_of_all)
 def test_rows_of_one_partition_keep_their_order(rows: list[Any]) -> None:
     numbered = [(key, b"%d" % number, None) for number, (key, _, _) in enumerate(rows)]
@@ -71,6 +74,7 @@ def test_rows_of_one_partition_keep_their_order(rows: list[Any]) -> None:
         assert numbers == sorted(numbers)
 
 
+@unhurried
 @given(st.integers(0, 5), st.integers(0, 5), st.lists(st.tuples(payloads, payloads, pairs), min_size=5, max_size=30))
 def test_slices_of_columns_are_written_as_such(start: int, stop: int, rows: list[Any]) -> None:
     table = table_of(rows).slice(start, max(len(rows) - start - stop, 0))
@@ -81,6 +85,7 @@ def in_any_order(found: dict[TopicPartition, list[tuple[Any, Any, Any]]]) -> lis
     return sorted(repr(row) for part in found.values() for row in part)
 
 
+@unhurried
 @given(st.binary(max_size=50))
 def test_keys_hash_as_in_other_clients(key: bytes) -> None:
     assert murmur2_of(bytes_of(key)) == murmur2_of_kafka_python(key) & 0xFFFF_FFFF
