@@ -94,19 +94,11 @@ def run(measurements: Iterable[Measurement], results: Results, progress: Callabl
 
 def tables(results: Results, target_names: Sequence[str]) -> list[Table]:
     """One table per measurement: medians per target, and how many times better than the baseline."""
-    made: dict[str, Table] = {}
+    grouped: dict[str, list[tuple[Figure, dict[str, float]]]] = {}
     for (measurement, figure), by_target in results.values.items():
-        table = made.get(measurement)
-        if table is None:
-            table = made[measurement] = _table(measurement, results, target_names)
         medians = {target: statistics.median(values) for target, values in by_target.items()}
-        ratios = results.times_better(figure, medians)
-        cells = [
-            f"{medians[name]:,.{figure.digits}f}{_ratio(ratios.get(name))}" if name in medians else "-"
-            for name in target_names
-        ]
-        table.add_row(figure.name, figure.unit, *cells)
-    return list(made.values())
+        grouped.setdefault(measurement, []).append((figure, medians))
+    return [_table(measurement, rows, results, target_names) for measurement, rows in grouped.items()]
 
 
 def print_tables(results: Results, target_names: Sequence[str]) -> None:
@@ -117,12 +109,22 @@ def print_tables(results: Results, target_names: Sequence[str]) -> None:
         console.print(f"Medians; in brackets: times better than {results.baseline} (above 1 is better).")
 
 
-def _table(measurement: str, results: Results, target_names: Sequence[str]) -> Table:
+def _table(
+    measurement: str, rows: Sequence[tuple[Figure, Mapping[str, float]]], results: Results, target_names: Sequence[str]
+) -> Table:
+    names = [name for name in target_names if any(name in medians for _, medians in rows)]
     table = Table(title=measurement, title_justify="left", title_style="bold")
     table.add_column("figure")
     table.add_column("unit")
-    for name in target_names:
+    for name in names:
         table.add_column(f"{name} (baseline)" if name == results.baseline else name, justify="right")
+    for figure, medians in rows:
+        ratios = results.times_better(figure, medians)
+        cells = [
+            f"{medians[name]:,.{figure.digits}f}{_ratio(ratios.get(name))}" if name in medians else "-"
+            for name in names
+        ]
+        table.add_row(figure.name, figure.unit, *cells)
     return table
 
 

@@ -1,8 +1,8 @@
 """The least a Kafka client will talk to, to find out what the client alone can do: `python -m bench.null_broker`.
 
 Strategy: one topic kept in memory (the newest one produced to), batches taken as they come, no check of anything,
-every answer laid out by hand; a small request that came before is answered as then, without a look into it. It speaks
-just the versions that it advertises. Never a broker: it forgets all but one topic.
+every answer laid out by hand; what the load generator sent before is answered as then, without a look into it. It
+speaks just the versions that it advertises. Never a broker: it forgets all but one topic.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from typing import Final, cast
 
 import uvloop
 
-from bench.kafka_bytes import API_VERSIONS, CREATE_TOPICS, FETCH, LIST_OFFSETS, METADATA, PRODUCE, string
+from bench.kafka_bytes import API_VERSIONS, CLIENT_ID, CREATE_TOPICS, FETCH, LIST_OFFSETS, METADATA, PRODUCE, string
 
 VERSIONS: Final = {  # librdkafka judges features by the least version, so those are as in real brokers
     PRODUCE: (0, 9),
@@ -24,7 +24,6 @@ VERSIONS: Final = {  # librdkafka judges features by the least version, so those
     CREATE_TOPICS: (0, 4),
 }
 FETCH_BYTES: Final = 1 << 20
-SMALL_REQUEST_BYTES_MAX: Final = 512
 SMALL_REPLIES_MAX: Final = 1000
 
 
@@ -144,7 +143,7 @@ class Connection(asyncio.Protocol):
         reply = b"\x00\x02" + bytes([size + 1]) + name + b"\x02"
         reply += struct.pack(">ihqqqbbbbib", 0, 0, base, -1, 0, 1, 0, 0, 0, 0, 0)
         self._reply(correlation, [reply])
-        if len(request) <= SMALL_REQUEST_BYTES_MAX and len(self._server.small_replies) < SMALL_REPLIES_MAX:
+        if request.startswith(CLIENT_ID, 10) and len(self._server.small_replies) < SMALL_REPLIES_MAX:
             self._server.small_replies[request[8:]] = reply
 
     def _fetch(self, request: bytes, at: int, correlation: int) -> None:
