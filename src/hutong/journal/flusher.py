@@ -131,6 +131,7 @@ class Flusher:
         self._lazy: Timer | None = None
         self._disk_full_refusal: Refused | None = None
         writer.on_sealed = self.wake
+        writer.on_noted = self._arm_lazy
 
     def wake(self) -> None:
         """There may be something to flush."""
@@ -140,9 +141,8 @@ class Flusher:
         dirty_bytes = self._writer.position - flushed_position
         if flushed_position < self._progress.awaited_position or dirty_bytes >= self._settings.lazy_flush_bytes:
             self._start()
-        elif dirty_bytes and self._lazy is None:
-            deadline_ms = self._clock.monotonic_ms() + self._settings.lazy_flush_interval_ms
-            self._lazy = self._timers.add(deadline_ms, self._lazy_is_due)
+        elif dirty_bytes:
+            self._arm_lazy()
 
     def retry_now(self) -> None:
         """Try a full disk again without waiting for the timer."""
@@ -171,8 +171,15 @@ class Flusher:
     def _cannot_flush(self) -> bool:
         return self.failure is not None or self.is_disk_full
 
+    def _arm_lazy(self) -> None:
+        """Nobody waits: look again in a while."""
+        if self._lazy is None:
+            deadline_ms = self._clock.monotonic_ms() + self._settings.lazy_flush_interval_ms
+            self._lazy = self._timers.add(deadline_ms, self._lazy_is_due)
+
     def _lazy_is_due(self) -> None:
         self._lazy = None
+        self._writer.seal()
         if not self._is_flushing and not self._cannot_flush and self._progress.flushed_position < self._writer.position:
             self._start()
 

@@ -3,6 +3,8 @@
     start_offset <= high_watermark <= sealed_offset <= end_offset
     first kept      visible           in the cache     given to a batch
 
+Of a receive-QoS log the high watermark may be ahead of what is in the cache: reading it puts it there.
+
 Strategy: a thin object per partition over the journal's shared writer, cache and reader. It decides what concerns this
 log alone (ranges, idempotence, where a read must go) and leaves the stream to the writer.
 
@@ -135,10 +137,16 @@ class PartitionLog:
         if header.producer_id >= 0 and not self._is_new(header, qos, then):
             return
         self.end_offset = end_offset = base_offset + header.last_offset_delta + 1
-        writer.add(self, base_offset, end_offset, batch_set, header.max_timestamp_ms, qos, then)
-        if qos <= Qos.RECEIVE:
-            # The writer holds it and moves it to the cache at the end of the turn: the same memory of the same process,
-            # so waiting for the move would make nothing safer.
+        if qos > Qos.RECEIVE:
+            writer.add(self, base_offset, end_offset, batch_set, header.max_timestamp_ms, qos, then)
+        else:
+            if self.receive_qos and not self._watchers:
+                writer.note(self, base_offset, end_offset, batch_set, header.max_timestamp_ms, then)
+                self.high_watermark = end_offset
+            else:
+                writer.add(self, base_offset, end_offset, batch_set, header.max_timestamp_ms, qos, then)
+            # The writer holds it and moves it to the cache later: the same memory of the same process, so waiting for
+            # the move would make nothing safer.
             append_time_ms = writer.wall_ms if self.log_append_time else NO_APPEND_TIME
             then(Appended(base_offset, append_time_ms, self.start_offset))
 
@@ -156,6 +164,8 @@ class PartitionLog:
             raise Refused(OFFSET_OUT_OF_RANGE, f"The log has offsets {self.start_offset} to {self.end_offset}.")
         if offset >= limit or (max_bytes <= 0 and not at_least_one):
             return _NOTHING
+        if limit > self.sealed_offset:
+            self._writer.seal()
         stores = self._stores
         settings = stores.settings
         hot = self.hot.read(stores.cache, offset, limit, max_bytes, at_least_one, settings.read_runs_max)
@@ -223,7 +233,9 @@ class PartitionLog:
         return spans
 
     def check_invariants(self) -> None:
-        assert 0 <= self.start_offset <= self.high_watermark <= self.sealed_offset <= self.end_offset
+        assert 0 <= self.start_offset <= self.high_watermark <= self.end_offset
+        assert self.sealed_offset <= self.end_offset
+        assert self.receive_qos or self.high_watermark <= self.sealed_offset
         if self.producers is not None:
             self.producers.check_invariants()
 
@@ -291,6 +303,7 @@ class PartitionLog:
 
     def _when_flushed(self, search: Callable[[], None], then: Callable[[Found | HutongError], None]) -> None:
         """Searches go by the files, so all that a reader can see must be there first."""
+        self._writer.seal()
         if self._stores.progress.flushed_position >= self._writer.position:
             search()
             return

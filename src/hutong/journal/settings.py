@@ -16,6 +16,7 @@ class JournalSettings:
     region_bytes: int = 4 * MEBIBYTE  # one region of the cache
     hot_bytes_max: int = 32 * MEBIBYTE  # flushed bytes that stay readable without the disk
     dirty_bytes_max: int = 16 * MEBIBYTE  # unflushed bytes at which the journal is congested; twice that is refused
+    noted_batches_max: int = 64  # that nobody waits for, before they become a chunk
     lazy_flush_interval_ms: int = 50  # how long bytes that nobody waits for may stay unflushed
     lazy_flush_bytes: int = 4 * MEBIBYTE  # and how many
     chunk_bytes_max: int = 1 * MEBIBYTE  # a turn that took in more seals early; a larger batch has a chunk of its own

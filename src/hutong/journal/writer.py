@@ -2,7 +2,8 @@
 
 Strategy: an append decides at once (offset, repetition, refusal) and only notes the rest; at the end of the turn
 everything noted becomes one chunk: header, then each log's batches together, copied once into the cache. So the cost
-of a chunk is shared by all that arrived together, and the batch grows with the load without a linger time. Base offset
+of a chunk is shared by all that arrived together, and the batch grows with the load without a linger time. What nobody
+waits for and nobody reads yet is only noted, and shares a chunk with what comes in the turns after it. Base offset
 and leader epoch are written in the copy only; the batch's CRC does not cover them.
 
 The only mutator of the stream. Does no I/O and waits for nothing: the flusher is told, the rest is the flusher's.
@@ -86,6 +87,7 @@ class Writer:
         self.is_congested = False
         self.congestion_watchers: list[Callable[[bool], None]] = []
         self.on_sealed: Callable[[], None] = lambda: None  # the flusher's ear
+        self.on_noted: Callable[[], None] = lambda: None  # and its clock: what is only noted must be sealed some time
         self.chunks_total = 0
         self._settings = settings
         self._chunk_bytes_max = min(
@@ -103,6 +105,7 @@ class Writer:
         self._statements: list[bytes] = []  # entries without bytes: start moved, log deleted
         self._repetitions: list[tuple[Qos, Then, Appended]] = []  # of batches that are in this very turn
         self._is_scheduled = False
+        self._must_seal = False  # at the end of this turn
         self._turn_wall_ms: int | None = None
         self._overfull = LimitExceeded("dirty_bytes_max", 2 * settings.dirty_bytes_max)
         self._hot_logs: deque[PartitionLog] = deque()
@@ -129,14 +132,30 @@ class Writer:
         qos: Qos,
         then: Then,
     ) -> None:
-        """Note a batch that was given its offsets. Above RECEIVE, `then` is called when `qos` is met."""
+        """Take a batch that was given its offsets. Above RECEIVE, `then` is called when `qos` is met."""
         self._bytes += len(batch)
         if self._bytes > self._chunk_bytes_max:
             self.seal()
             self._bytes = len(batch)
         self._batches.append((log, base_offset, end_offset, batch, timestamp_ms, qos, then))
+        self._must_seal = True
         if not self._is_scheduled:
             self._schedule()
+
+    def note(
+        self, log: "PartitionLog", base_offset: int, end_offset: int, batch: Buffer, timestamp_ms: int, then: Then
+    ) -> None:
+        """Like `add`, for a batch that is acknowledged and nobody reads yet: it need not be sealed in this turn."""
+        self._bytes += len(batch)
+        if self._bytes > self._chunk_bytes_max:
+            self.seal()
+            self._bytes = len(batch)
+        batches = self._batches
+        batches.append((log, base_offset, end_offset, batch, timestamp_ms, Qos.RECEIVE, then))
+        if len(batches) >= self._settings.noted_batches_max:
+            self.seal()
+        elif len(batches) == 1:
+            self.on_noted()
 
     def state(self, kind: int, partition_id: int, offset: int) -> None:
         """Note a statement about a log (`chunk.START_MOVED`, `chunk.DELETED`) in the stream."""
@@ -146,12 +165,15 @@ class Writer:
         if len(self._statements) >= chunk.ENTRIES_MAX // 2:
             self.seal()
         else:
+            self._must_seal = True
             self._schedule()
 
     def repeat(self, qos: Qos, then: Then, appended: Appended) -> None:
         """Acknowledge a repetition whose original is in the stream but perhaps not safe yet."""
         if self._batches:
             self._repetitions.append((qos, then, appended))
+            self._must_seal = True
+            self._schedule()
         else:
             self._progress.park(qos, self.position, then, appended)
             self.on_sealed()
@@ -161,6 +183,7 @@ class Writer:
         batches, self._batches = self._batches, []
         statements, self._statements = self._statements, []
         self._bytes = 0
+        self._must_seal = False
         if not batches and not statements:
             return
         runs = self._gather(batches)
@@ -190,7 +213,8 @@ class Writer:
 
     def _turn_ended(self) -> None:
         self._is_scheduled = False
-        self.seal()
+        if self._must_seal:
+            self.seal()
         self._turn_wall_ms = None
 
     def _schedule(self) -> None:

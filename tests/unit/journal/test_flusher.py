@@ -216,6 +216,31 @@ def test_much_that_nobody_waits_for_is_flushed_at_once() -> None:
     stage = Stage(replace(SMALL, lazy_flush_bytes=400))
     log = stage.journal.log(1)
     log.configure(receive_qos=True, log_append_time=False)
-    stage.append(log, b"x" * 500, qos=Qos.RECEIVE)
-    stage.turn()
+    for _ in range(2):  # together more than a chunk takes
+        stage.append(log, b"x" * 400, qos=Qos.RECEIVE)
     assert len(stage.steps.waiting) == 1
+
+
+def test_many_that_nobody_waits_for_share_a_chunk_until_somebody_reads() -> None:
+    stage = Stage(replace(SMALL, noted_batches_max=3, chunk_bytes_max=4096))
+    log = stage.journal.log(1)
+    log.configure(receive_qos=True, log_append_time=False)
+    for _ in range(4):
+        stage.append(log, b"a", qos=Qos.RECEIVE)
+        stage.turn()
+    assert stage.journal.writer.chunks_total == 1
+    assert (log.sealed_offset, log.high_watermark) == (3, 4)
+    assert stage.read_all(log) == [(offset, b"a") for offset in range(4)]
+    assert stage.journal.writer.chunks_total == 2
+
+
+def test_who_watches_such_a_log_hears_of_each_turn() -> None:
+    stage = Stage()
+    log = stage.journal.log(1)
+    log.configure(receive_qos=True, log_append_time=False)
+    heard: list[int] = []
+    log.watch(lambda: heard.append(log.high_watermark))
+    for _ in range(3):
+        stage.append(log, b"a", qos=Qos.RECEIVE)
+        stage.turn()
+    assert heard == [1, 2, 3]
