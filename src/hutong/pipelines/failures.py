@@ -13,14 +13,14 @@ OURS = re.compile(r"^hutong\.[\w.]*\.(?P<kind>[A-Z]\w+): (?P<message>.+)$", re.M
 CAUSE = re.compile(
     r"^(?:Caused by: |\s*: )?(?:[\w$]+\.)*(?P<kind>[A-Z]\w*(?:Exception|Error)): (?P<message>.+)$", re.MULTILINE
 )
-EXIT_USAGE, EXIT_DATA, EXIT_UNAVAILABLE, EXIT_SOFTWARE = 64, 65, 69, 70
+EXIT_USAGE, EXIT_DATA, EXIT_UNAVAILABLE, EXIT_SOFTWARE, EXIT_REFUSED = 64, 65, 69, 70, 76
 EXIT_CODES = {
     UsageError.__name__: EXIT_USAGE,
     DataLost.__name__: EXIT_DATA,
     BadRecord.__name__: EXIT_DATA,
     ProtocolError.__name__: EXIT_DATA,
     Unavailable.__name__: EXIT_UNAVAILABLE,
-    Refused.__name__: EXIT_UNAVAILABLE,
+    Refused.__name__: EXIT_REFUSED,
 }
 
 

@@ -15,6 +15,8 @@ from hutong.pipelines.cluster import EARLIEST, LATEST, Cluster, TopicPartition
 from hutong.pipelines.fetching import data_lost
 from hutong.pipelines.options import OffsetRule, Subscription
 
+EXIT_NO_INPUT = 66
+
 Offsets = dict[TopicPartition, int]
 OffsetsJson = dict[str, dict[str, int]]
 
@@ -37,7 +39,9 @@ def subscribed(cluster: Cluster, subscription: Subscription) -> list[TopicPartit
     topics = cluster.topics(names or None)
     missing = sorted(set(names or ()) - topics.keys())
     if missing:
-        raise UsageError(f"topic {', '.join(missing)} does not exist: check the name, or create it first", 69)
+        raise UsageError(
+            f"topic {', '.join(missing)} does not exist: check the name, or create it first", EXIT_NO_INPUT
+        )
     if subscription.pattern is not None:
         matches = re.compile(subscription.pattern).fullmatch
         topics = {name: topic for name, topic in topics.items() if matches(name) and not topic.is_internal}
@@ -46,7 +50,9 @@ def subscribed(cluster: Cluster, subscription: Subscription) -> list[TopicPartit
         return everything
     absent = sorted(set(subscription.assigned) - set(everything))
     if absent:
-        raise UsageError(f"partition {', '.join(map(str, absent))} does not exist: check the option assign", 69)
+        raise UsageError(
+            f"partition {', '.join(map(str, absent))} does not exist: check the option assign", EXIT_NO_INPUT
+        )
     return sorted(set(subscription.assigned))
 
 

@@ -16,7 +16,7 @@ from hutong.foundation.clock import Clock, SystemClock
 from hutong.foundation.errors import PeerError, UsageError
 from hutong.pipelines.cluster import EARLIEST, LATEST, Cluster, ClusterSettings, Topic, parse_bootstrap
 from hutong.pipelines.connection import connect
-from hutong.pipelines.failures import EXIT_UNAVAILABLE, translate
+from hutong.pipelines.failures import EXIT_CODES, translate
 from hutong.pipelines.jobs import access_log, pagerank
 from hutong.pipelines.options import Subscription
 from hutong.pipelines.planning import at, subscribed
@@ -80,7 +80,7 @@ def check_input(bootstrap: str, topic: str) -> Input:
         first, end = at(cluster, partitions, EARLIEST), at(cluster, partitions, LATEST)
         found = cluster.topics([topic])[topic]
     except PeerError as error:
-        raise UsageError(str(error), EXIT_UNAVAILABLE) from error
+        raise UsageError(str(error), EXIT_CODES[type(error).__name__]) from error
     finally:
         cluster.close()
     return Input(bootstrap, found, sum(end.values()) - sum(first.values()))

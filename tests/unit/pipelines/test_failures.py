@@ -32,7 +32,7 @@ Caused by: java.io.IOException: No space left on device
         (IN_A_WORKER, "topic nope does not exist: check the name, or create it first", 64),
         (CHAINED, "Some data may have been lost", 65),
         ("hutong.pipelines.errors.Unavailable: the broker went away", "the broker went away", 69),
-        ("hutong.foundation.errors.Refused: records were not taken", "records were not taken", 69),
+        ("hutong.foundation.errors.Refused: records were not taken", "records were not taken", 76),
         (OF_SPARK, "Spark failed: No space left on device", 70),
         ("something else\nmore", "Spark failed: something else", 70),
     ],
