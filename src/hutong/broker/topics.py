@@ -88,6 +88,7 @@ class Topics:
         self._log_ids_end = 1  # ids below this are reserved by a record; never less than _next_log_id
         self._partition_count = 0
         self._state: StateLog | None = None
+        self.version = 0  # rises with every change of any topic
         self.on_change: list[Callable[[Topic, bool], None]] = []  # called with (topic, exists) after each change
 
     # -- reading
@@ -293,5 +294,6 @@ class Topics:
         self._announce(topic, exists=False)
 
     def _announce(self, topic: Topic, exists: bool) -> None:
+        self.version += 1
         for listener in self.on_change:
             listener(topic, exists)

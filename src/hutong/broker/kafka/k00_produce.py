@@ -31,6 +31,7 @@ from hutong.wire.kafka.records import validate_batch_set
 if TYPE_CHECKING:
     from hutong.broker.partition import Partition, Topic
     from hutong.broker.topics import Topics
+    from hutong.foundation.clock import Clock
     from hutong.journal.writer import Appended
     from hutong.wire.kafka.records import BatchHeader
 
@@ -60,7 +61,7 @@ def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse 
             try:
                 _append(topic_data, data, request.acks, context, result, gather)
             except Refused as refused:
-                _put(result, refused)
+                put_outcome(result, refused)
                 gather.settled()
     if request.acks == ACKS_NONE:
         _close_on_error(gather.response)
@@ -93,21 +94,24 @@ def _append(
         records, partition.config.max_message_bytes, zstd_allowed=context.api_version >= _ZSTD_FROM_VERSION
     )
     assert records is not None, "validate_batch_set refuses null records"
-    _check(partition, header, context)
+    check_batch(partition, header, context.broker.clock)
+
+    def settle(outcome: Appended | HutongError) -> None:
+        put_outcome(result, outcome)
+        gather.settled()
+
+    partition.log.append(records, header, qos_for(partition, acks), settle)
+
+
+def qos_for(partition: Partition, acks: int) -> Qos:
+    """What an append waits for. Raises Refused where there are too few replicas for acks=-1."""
     if acks == ACKS_ALL:
         if partition.config.min_insync_replicas > 1:
             raise Refused(ErrorCode.NOT_ENOUGH_REPLICAS, "This node is the only replica of the partition.")
-        qos = Qos.ALL
-    elif acks == ACKS_LEADER:
-        qos = Qos.RECEIVE if partition.config.receive_qos else Qos.PERSISTENCE
-    else:
-        qos = Qos.ONE_WAY
-
-    def settle(outcome: Appended | HutongError) -> None:
-        _put(result, outcome)
-        gather.settled()
-
-    partition.log.append(records, header, qos, settle)
+        return Qos.ALL
+    if acks == ACKS_LEADER:
+        return Qos.RECEIVE if partition.config.receive_qos else Qos.PERSISTENCE
+    return Qos.ONE_WAY
 
 
 def _topic(topics: Topics, topic_data: TopicProduceData, api_version: int) -> Topic | None:
@@ -128,18 +132,19 @@ def _find(topics: Topics, topic_data: TopicProduceData, index: int, api_version:
     return partition
 
 
-def _check(partition: Partition, header: BatchHeader, context: RequestContext) -> None:
-    """What depends on the topic and the time; the batch by itself has been validated."""
+def check_batch(partition: Partition, header: BatchHeader, clock: Clock) -> None:
+    """What depends on the topic and the time; the batch by itself has been validated. Raises Refused."""
     config = partition.config
     if header.is_transactional:
         raise Refused(ErrorCode.INVALID_TXN_STATE, "A transactional batch outside a transaction.")
     if not config.log_append_time:
-        ahead_ms = header.max_timestamp_ms - context.broker.clock.wall_ms()
+        ahead_ms = header.max_timestamp_ms - clock.wall_ms()
         if ahead_ms > config.timestamp_after_max_ms or -ahead_ms > config.timestamp_before_max_ms:
             raise Refused(ErrorCode.INVALID_TIMESTAMP, "A record's timestamp is outside the range the topic accepts.")
 
 
-def _put(result: PartitionProduceResponse, outcome: Appended | HutongError) -> None:
+def put_outcome(result: PartitionProduceResponse, outcome: Appended | HutongError) -> None:
+    """Fill in what became of one partition."""
     if isinstance(outcome, HutongError):
         put_error(result, outcome)
         result.base_offset = -1

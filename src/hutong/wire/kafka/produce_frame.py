@@ -35,6 +35,28 @@ _by_name_bytes: Final = [_pattern(f"b{size}s") for size in range(_NAME_BYTES_MAX
 _by_id: Final = _pattern("16s")
 
 
+def single_frame_encoder(
+    api_version: int, name: str, topic_id: bytes, index: int
+) -> Callable[[int, int, int, int], bytes] | None:
+    """A function from (correlation id, base offset, append time in ms, start offset) to the frame of a success.
+
+    None where there is no pattern for the version or the length of the name.
+    """
+    raw = name.encode()
+    if api_version < _FLEXIBLE_FROM or len(raw) > _NAME_BYTES_MAX:
+        return None
+    pack, size = _by_id if api_version >= _IDS_FROM else _by_name_bytes[len(raw)]
+    named = (topic_id,) if api_version >= _IDS_FROM else (len(raw) + 1, raw)
+
+    def encode(correlation_id: int, base_offset: int, append_time_ms: int, start_offset: int) -> bytes:
+        return pack(
+            size, correlation_id, 0, _ONE, *named, _ONE, index, 0, base_offset, append_time_ms, start_offset,
+            _NONE, 0, 0, 0, 0, 0,
+        )  # fmt: skip
+
+    return encode
+
+
 def encode_produce_response_frame(api_version: int, correlation_id: int, response: ProduceResponse) -> list[Buffer]:
     """Size, header and body of any Produce response, to be sent in order."""
     topics = response.responses
