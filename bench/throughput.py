@@ -30,6 +30,12 @@ RSS: Final = Figure("resident", "MB", False, 0)
 PSS: Final = Figure("proportional share", "MB", False, 0)
 PEAK_RSS: Final = Figure("peak resident", "MB", False, 0)
 
+EAGER_CONSUMER: Final = {  # by default it stops fetching for a second whenever 100,000 records wait in its queue
+    "queued.min.messages": 1_000_000,
+    "queued.max.messages.kbytes": 1_000_000,
+    "fetch.queue.backoff.ms": 1,
+    "enable.auto.commit": False,
+}
 CHUNK_RECORDS: Final = 10_000
 SILENCE_S_MAX: Final = 30.0
 
@@ -124,7 +130,7 @@ def produce(bootstrap: str, topic: str, bulk: Bulk) -> float:
 
 def consume(bootstrap: str, topic: str, records: int) -> float:
     """Seconds from the assignment until `records` are here, from offset 1 to the end of the partition."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False})
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", **EAGER_CONSUMER})
     try:
         _, end_offset = consumer.get_watermark_offsets(TopicPartition(topic, 0), SILENCE_S_MAX)
         if end_offset != records + 1:
