@@ -12,6 +12,8 @@ NOT_THERE_YET = frozenset(
         "test_create_describe_delete_acls",
         "test_elect_leaders",
         "test_alter_replica_log_dirs",
+        "test_describe_log_dirs",
+        "test_list_config_resources",
         "test_describe_metadata_quorum",
         "test_alter_partition_reassignments",
         "test_list_partition_reassignments",
