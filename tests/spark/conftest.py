@@ -77,7 +77,12 @@ def fill(bootstrap: str, topic: str) -> Callable[..., None]:
 
         for number, value in enumerate(values):
             where = number % 3 if partition is None else partition
-            sender.produce(topic, value, partition=where, on_delivery=delivered)
+            while True:
+                try:
+                    sender.produce(topic, value, partition=where, on_delivery=delivered)
+                    break
+                except BufferError:  # the client's queue is full: let it send
+                    sender.poll(0.1)
             sender.poll(0)
         assert sender.flush(60) == 0
         assert errors == []
