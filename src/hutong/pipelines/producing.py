@@ -90,16 +90,12 @@ class BatchProducer:
             raise failure
 
     def _send_heads(self) -> None:
+        heads: dict[Connection, list[_Batch]] = {}
         for partition, queue in self._queues.items():
-            self._in_flight.setdefault(self._cluster.leader(partition), []).append(queue[0])
-        unsent = list(self._in_flight)
-        try:
-            while unsent:
-                unsent[-1].send(self._request(self._in_flight[unsent[-1]]))
-                unsent.pop()
-        finally:
-            for connection in unsent:  # no answer will come from these
-                del self._in_flight[connection]
+            heads.setdefault(self._cluster.leader(partition), []).append(queue[0])
+        for connection, batches in heads.items():
+            connection.send(self._request(batches))
+            self._in_flight[connection] = batches
 
     def _request(self, batches: list[_Batch]) -> ProduceRequest:
         topics: dict[str, TopicProduceData] = {}

@@ -129,6 +129,22 @@ def test_a_leader_that_moves_is_followed(producer: BatchProducer, brokers: FakeB
     assert brokers.connection(2).asked
 
 
+def test_a_partition_without_leader_holds_up_no_other(
+    producer: BatchProducer, brokers: FakeBrokers, logs: Logs
+) -> None:
+    brokers.leaders = {P0: 1, P1: -1}
+
+    def elect(seconds: float) -> None:
+        brokers.leaders = {P0: 1, P1: 2}
+
+    producer._cluster._sleep = elect
+    producer.send(batch(P0))
+    producer.send(batch(P1))
+    producer.send(batch(P0))
+    producer.flush()
+    assert logs.stored == {P0: [0, 10], P1: [0]}
+
+
 def test_a_refusal_that_will_not_pass_is_raised(producer: BatchProducer, logs: Logs) -> None:
     logs.faults = [lambda: ErrorCode.MESSAGE_TOO_LARGE]
     producer.send(batch(P0))

@@ -57,8 +57,12 @@ class Encoder:
         columns = dict(zip(table.schema.names, table.columns, strict=True))
         rows = record_rows(columns)
         self._sticky += 1
-        for topic, chosen in self._by_topic(columns, table.num_rows):
-            partitions = self._partitions(topic, columns, rows, chosen)
+        # All topics are asked for first: the connection is busy once a batch has been sent.
+        routes = [
+            (topic, chosen, self._partition_count(topic)) for topic, chosen in self._by_topic(columns, len(table))
+        ]
+        for topic, chosen, count in routes:
+            partitions = self._partitions(topic, count, columns, rows)[chosen]
             order = np.argsort(partitions, kind="stable")
             edges = np.flatnonzero(np.diff(partitions[order])) + 1
             for run in np.split(order, edges):
@@ -78,13 +82,10 @@ class Encoder:
         for number, topic in enumerate(encoded.dictionary.to_pylist()):
             yield topic, np.flatnonzero(indices == number)
 
-    def _partitions(self, topic: str, columns: Mapping[str, pa.Array], rows: RecordRows, chosen: Int64s) -> Int32s:
-        count = self._partition_count(topic)
+    def _partitions(self, columns: Mapping[str, pa.Array], rows: RecordRows, count: int) -> Int32s:
+        """The partition of every row, were it for a topic of `count` partitions."""
         partitions = _given_partitions(columns.get("partition"), len(rows.values.valid))
         assign_partitions(rows.keys, count, self._sticky % count, partitions)
-        partitions = partitions[chosen]
-        if len(partitions) and partitions.max() >= count:
-            raise UsageError(f"column partition holds {partitions.max()}, but topic {topic} has {count} partitions")
         return partitions
 
     def _encode_run(self, where: TopicPartition, rows: RecordRows, chosen: Int64s) -> Iterator[EncodedRecords]:
