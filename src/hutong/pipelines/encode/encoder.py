@@ -57,12 +57,15 @@ class Encoder:
         columns = dict(zip(table.schema.names, table.columns, strict=True))
         rows = record_rows(columns)
         self._sticky += 1
+        routes = list(self._by_topic(columns, table.num_rows))
         # All topics are asked for first: the connection is busy once a batch has been sent.
-        routes = [
-            (topic, chosen, self._partition_count(topic)) for topic, chosen in self._by_topic(columns, len(table))
-        ]
-        for topic, chosen, count in routes:
-            partitions = self._partitions(topic, count, columns, rows)[chosen]
+        counts = {topic: self._partition_count(topic) for topic, _ in routes}
+        for topic, chosen in routes:
+            partitions = self._partitions(columns, rows, counts[topic])[chosen]
+            if len(partitions) and partitions.max() >= counts[topic]:
+                raise UsageError(
+                    f"column partition holds {partitions.max()}, but topic {topic} has {counts[topic]} partitions"
+                )
             order = np.argsort(partitions, kind="stable")
             edges = np.flatnonzero(np.diff(partitions[order])) + 1
             for run in np.split(order, edges):
