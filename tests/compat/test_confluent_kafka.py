@@ -203,8 +203,8 @@ def test_groups_and_cluster_are_described(bootstrap: str, topic: str) -> None:
 
 def test_clients_live_through_a_restart_of_the_node(own_node: Node, name: str) -> None:
     to = producer(own_node.address, enable_idempotence=True)
+    send(to, name, numbered(100, "before/"))
     with member(own_node.address, name, name, enable_auto_commit=False) as reader:
-        send(to, name, numbered(100, "before/"))
         assert values(read(reader, 60)) == numbered(100, "before/")[:60]
         reader.commit(asynchronous=False)
         own_node.restart()
