@@ -129,6 +129,7 @@ class Flusher:
         self._prepared: DiskFile | None = None
         self._retry: Timer | None = None
         self._lazy: Timer | None = None
+        self._is_stopped = False
         self._disk_full_refusal: Refused | None = None
         writer.on_sealed = self.wake
         writer.on_noted = self._arm_lazy
@@ -153,7 +154,8 @@ class Flusher:
             self._start()
 
     def stop(self) -> None:
-        """No more timers. What is in flight ends by itself."""
+        """No more timers, now or when what is in flight ends."""
+        self._is_stopped = True
         for timer in (self._retry, self._lazy):
             if timer is not None:
                 timer.cancel()
@@ -173,7 +175,7 @@ class Flusher:
 
     def _arm_lazy(self) -> None:
         """Nobody waits: look again in a while."""
-        if self._lazy is None:
+        if self._lazy is None and not self._is_stopped:
             deadline_ms = self._clock.monotonic_ms() + self._settings.lazy_flush_interval_ms
             self._lazy = self._timers.add(deadline_ms, self._lazy_is_due)
 
@@ -249,9 +251,10 @@ class Flusher:
         self._writer.accept(self._disk_full_refusal)
         self._writer.refuse(refusal)
         self.is_disk_full, self._disk_full_refusal = True, refusal
-        deadline_ms = self._clock.monotonic_ms() + self._settings.disk_full_retry_ms
-        self._retry = self._timers.add(deadline_ms, self.retry_now)
         self._progress.refuse(refusal)
+        if not self._is_stopped:
+            deadline_ms = self._clock.monotonic_ms() + self._settings.disk_full_retry_ms
+            self._retry = self._timers.add(deadline_ms, self.retry_now)
 
     def _prepare(self) -> None:
         """Make the next segment's file ready while the active one still has room."""

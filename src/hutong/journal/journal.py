@@ -218,6 +218,14 @@ class Journal:
         return await future
 
     def _flush_all(self, then: Callable[[HutongError | None], None]) -> None:
+        """Flush what was accepted; a disk that was full is tried once more, for space may have come back."""
+        if self.flusher.is_disk_full:
+            self.flusher.retry_now()
+            self._jobs.when_idle(lambda: self._flush_rest(then))
+        else:
+            self._flush_rest(then)
+
+    def _flush_rest(self, then: Callable[[HutongError | None], None]) -> None:
         if self.flusher.failure is not None or self.flusher.is_disk_full:
             then(self.flusher.failure or StorageError("no space is left"))
         elif self._progress.flushed_position >= self.writer.position:
