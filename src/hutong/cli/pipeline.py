@@ -81,8 +81,10 @@ def access_log(
     from hutong.foundation.clock import SystemClock
     from hutong.pipelines import runner
     from hutong.pipelines.progress import live_line
+    from hutong.pipelines.results import prepare_folder
 
     source = runner.check_input(bootstrap, topic)
+    prepare_folder(output)
     quick = once and source.is_small
     with (
         live_line("starting Spark") as show,
@@ -107,8 +109,10 @@ def pagerank(
     from hutong.foundation.clock import SystemClock
     from hutong.pipelines import runner
     from hutong.pipelines.progress import live_line
+    from hutong.pipelines.results import prepare_folder
 
     source = runner.check_input(bootstrap, topic)
+    prepare_folder(output)
     with (
         live_line("starting Spark") as show,
         _session("hutong pagerank", master, conf, spark_log, quick=source.is_small) as session,

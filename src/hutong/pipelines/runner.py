@@ -4,19 +4,20 @@ Every failure that is the world's leaves here as a UsageError of one sentence.
 """
 
 import io
-import time
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hutong.foundation.clock import Clock, SystemClock
+from hutong.foundation.clock import Clock
 from hutong.foundation.errors import PeerError, UsageError
-from hutong.pipelines.cluster import EARLIEST, LATEST, Cluster, ClusterSettings, Topic, parse_bootstrap
-from hutong.pipelines.connection import connect
+from hutong.pipelines.cluster import EARLIEST, LATEST, ClusterSettings, Topic, parse_bootstrap
+from hutong.pipelines.clusters import open_cluster
 from hutong.pipelines.failures import EXIT_CODES, translate
+from hutong.pipelines.interrupts import as_event
 from hutong.pipelines.jobs import access_log, pagerank
 from hutong.pipelines.options import Subscription
 from hutong.pipelines.planning import at, subscribed
@@ -25,7 +26,7 @@ from hutong.pipelines.results import prepare_folder, write_csv, write_text
 from hutong.pipelines.stages import job_group, lineage_text, shuffles, stages_of, stages_text
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 CHECK_MS_MAX = 3_000
@@ -74,7 +75,7 @@ def check_input(bootstrap: str, topic: str) -> Input:
         addresses = parse_bootstrap(bootstrap)
     except ValueError as error:
         raise UsageError(f"--bootstrap: {error}") from error
-    cluster = Cluster(ClusterSettings(addresses, retry_ms=CHECK_MS_MAX), connect, SystemClock(), time.sleep)
+    cluster = open_cluster(ClusterSettings(addresses, retry_ms=CHECK_MS_MAX))
     try:
         partitions = subscribed(cluster, Subscription(names=(topic,)))
         first, end = at(cluster, partitions, EARLIEST), at(cluster, partitions, LATEST)
@@ -122,12 +123,11 @@ def run_access_log(
     began_ms = clock.monotonic_ms()
     prepare_folder(output)
     checkpoint = output / CHECKPOINTS / f"{source.topic.name}-{source.topic.topic_id.hex()}"
-    with _told():
+    if not checkpoint.exists():  # what lies there is of another topic; this one may hold nothing to replace it with
+        _write_counts(output, [])
+    with _told(), nullcontext(threading.Event()) if once else as_event() as ended:
         queries = _start_access_log(session, source, output, checkpoint, once)
-        record_count = _follow(queries, show, clock)
-    for name, columns in ((PER_HOUR, access_log.HOUR_COLUMNS), (TOP_PATHS, access_log.PATH_COLUMNS)):
-        if not (output / name).exists():  # the topic is empty, so there was no batch
-            write_csv(output / name, columns, ())
+        record_count = _follow(queries, ended, show, clock)
     seconds = (clock.monotonic_ms() - began_ms) / 1000
     return Finished(record_count, seconds, (output / PER_HOUR, output / TOP_PATHS))
 
@@ -159,9 +159,7 @@ def _start_access_log(
     session: "SparkSession", source: Input, output: Path, checkpoint: Path, once: bool
 ) -> list["StreamingQuery"]:
     def write_results(counts: "DataFrame", _batch_id: int) -> None:
-        rows = counts.collect()
-        write_csv(output / PER_HOUR, access_log.HOUR_COLUMNS, access_log.per_hour(rows))
-        write_csv(output / TOP_PATHS, access_log.PATH_COLUMNS, access_log.top_paths(rows))
+        _write_counts(output, counts.collect())
 
     lines = access_log.parsed(session.readStream.format("hutong").options(**source.options).load())
     statistics = access_log.statistics(lines).writeStream.outputMode("complete").foreachBatch(write_results)
@@ -179,20 +177,23 @@ def _start_access_log(
     return queries
 
 
-def _follow(queries: list["StreamingQuery"], show: Show, clock: Clock) -> int:
-    """Waits for all queries to end, or for an interrupt, which stops them. How many records the first one read."""
+def _write_counts(output: Path, rows: list["Row"]) -> None:
+    write_csv(output / PER_HOUR, access_log.HOUR_COLUMNS, access_log.per_hour(rows))
+    write_csv(output / TOP_PATHS, access_log.PATH_COLUMNS, access_log.top_paths(rows))
+
+
+def _follow(queries: list["StreamingQuery"], ended: threading.Event, show: Show, clock: Clock) -> int:
+    """Waits for all queries to end, or for `ended`, then stops them. How many records the first one read."""
     began_ms = clock.monotonic_ms()
     rows_of_batch: dict[int, int] = {}
     try:
-        while any(query.isActive for query in queries):
+        while any(query.isActive for query in queries) and not ended.is_set():
             for query in queries:
                 query.awaitTermination(REFRESH_S)  # raises what the query failed with
             _note_progress(queries[0], rows_of_batch)
             last = queries[0].lastProgress
             if last is not None:
                 show(stream_line(last, sum(rows_of_batch.values()), (clock.monotonic_ms() - began_ms) / 1000))
-    except KeyboardInterrupt:
-        pass  # how a person ends a stream
     finally:
         for query in queries:
             query.stop()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.failures import first_cause
+from hutong.pipelines.interrupts import undisturbed
 from hutong.pipelines.java import find_java, write_wrapper
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def spark_session(
     for key, value in {**_settings(master, log_level, quick), **(settings or {})}.items():
         builder = builder.config(key, value)
     try:
-        with _environment(master):
+        with _environment(master), undisturbed():
             session = builder.getOrCreate()
     except (PySparkException, import_module("py4j.protocol").Py4JError) as error:
         raise UsageError(f"Spark did not start with --master {master}: {first_cause(error)}", 69) from error

@@ -1,0 +1,44 @@
+"""Ctrl-C while Java is at work.
+
+PySpark installs a handler of its own that calls into Java from wherever it was interrupted, which may be the middle of
+another such call; that fails loudly. Here an interrupt is an ordinary KeyboardInterrupt, or, for streams, an event.
+"""
+
+import logging
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Keeps the handler that was there before, whatever the block installs. Of no effect outside the main thread."""
+    before = signal.getsignal(signal.SIGINT)
+    root = logging.getLogger()
+    if not root.handlers:
+        root.addHandler(logging.NullHandler())  # py4j tells the root logger of each interrupt, with a stack trace
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def as_event() -> Iterator[threading.Event]:
+    """Yields an event that the first interrupt sets; a second one is a KeyboardInterrupt. For the main thread."""
+    interrupted = threading.Event()
+    before = signal.getsignal(signal.SIGINT)
+
+    def note(_number: int, _frame: FrameType | None) -> None:
+        if interrupted.is_set():
+            raise KeyboardInterrupt
+        interrupted.set()
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
