@@ -1,0 +1,89 @@
+"""Histograms: how values are spread, in a fixed amount of memory and a fixed time for each.
+
+Strategy: buckets grow with the values, eight between one power of two and the next (the scheme of HdrHistogram), so a
+quantile is never below the exact one and at most an eighth above it. Each bucket holds what is greater than its lower
+bound and at most its upper one, and every power of two is a bound: so the counts up to a power of two, which is what
+Prometheus shows, are exact.
+
+Knows no unit: microseconds, bytes and counts are all whole numbers.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+RELATIVE_ERROR_MAX: Final = 1 / 8
+VALUE_BITS_MAX: Final = 40  # 2^40 us are 12 days, 2^40 bytes are a TiB; what is greater counts as that
+_SUB_BITS: Final = 3
+_STEPS: Final = 1 << _SUB_BITS
+_VALUE_MAX: Final = 1 << VALUE_BITS_MAX
+_EXACT_BITS: Final = _SUB_BITS + 1  # the first two octaves have a bucket for every value
+_EXACT_MAX: Final = 1 << _EXACT_BITS
+_BUCKETS: Final = (VALUE_BITS_MAX - _EXACT_BITS) * _STEPS + _EXACT_MAX
+
+
+class Histogram:
+    """Whole numbers from 0 on: how many, their sum, and how they are spread."""
+
+    __slots__ = ("_counts", "sum")
+
+    def __init__(self) -> None:
+        self.sum = 0
+        self._counts = [0] * _BUCKETS
+
+    @property
+    def count(self) -> int:
+        """How many values; they are counted up when asked for, so that recording costs less."""
+        return sum(self._counts)
+
+    def record(self, value: int) -> None:
+        """Count one value. What is out of range counts as the nearest that is not: 0 or 2^VALUE_BITS_MAX."""
+        self.sum += value
+        if value > _EXACT_MAX:
+            value = value - 1 if value <= _VALUE_MAX else _VALUE_MAX - 1
+            shift = value.bit_length() - _EXACT_BITS
+            self._counts[(shift << _SUB_BITS) + (value >> shift)] += 1
+        elif value > 0:
+            self._counts[value - 1] += 1
+        else:
+            self.sum -= value
+            self._counts[0] += 1
+
+    def add(self, other: "Histogram") -> None:
+        """Count all that the other one has counted."""
+        self.sum += other.sum
+        self._counts = [ours + theirs for ours, theirs in zip(self._counts, other._counts, strict=True)]
+
+    def quantile(self, quantile: float) -> int:
+        """The least bound that at least this part of the values (0 to 1) does not exceed; 0 where there are none."""
+        if not 0 <= quantile <= 1:
+            raise ValueError("a quantile lies between 0 and 1")
+        wanted = max(1, -int(-quantile * self.count // 1))  # rounded up
+        seen = 0
+        for index, count in enumerate(self._counts):
+            seen += count
+            if seen >= wanted:
+                return _upper_bound(index)
+        return 0
+
+    def through_powers_of_two(self, first_bits: int, last_bits: int) -> Iterator[int]:
+        """How many values are at most 2^n, for each n from `first_bits` to `last_bits` (at most VALUE_BITS_MAX)."""
+        at = 0
+        seen = 0
+        for bits in range(first_bits, last_bits + 1):
+            end = _index_after(bits)
+            seen += sum(self._counts[at:end])
+            at = end
+            yield seen
+
+
+def _upper_bound(index: int) -> int:
+    """The greatest value that the bucket holds."""
+    shift = max(0, (index >> _SUB_BITS) - 1)
+    return (index - (shift << _SUB_BITS) + 1) << shift
+
+
+def _index_after(bits: int) -> int:
+    """The first bucket of values above 2^bits."""
+    if bits <= _EXACT_BITS:
+        return 1 << bits
+    return (bits - _EXACT_BITS << _SUB_BITS) + _EXACT_MAX
