@@ -14,6 +14,10 @@ class Clock(Protocol):
         """Milliseconds since an arbitrary start; never decreases."""
         ...
 
+    def monotonic_us(self) -> int:
+        """The same in microseconds, for measuring."""
+        ...
+
     def wall_ms(self) -> int:
         """Milliseconds since 1970-01-01 UTC; may jump."""
         ...
@@ -24,6 +28,9 @@ class SystemClock:
 
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
+
+    def monotonic_us(self) -> int:
+        return time.monotonic_ns() // 1_000
 
     def wall_ms(self) -> int:
         return time.time_ns() // 1_000_000
@@ -38,6 +45,9 @@ class ManualClock:
 
     def monotonic_ms(self) -> int:
         return self._monotonic_ms
+
+    def monotonic_us(self) -> int:
+        return self._monotonic_ms * 1_000
 
     def wall_ms(self) -> int:
         return self._wall_ms

@@ -1,0 +1,62 @@
+"""How long the loop does not turn: what every client feels, whatever it asked for.
+
+Strategy: a timer that is due every few milliseconds notes how late it is served. Lateness is what any event that came
+at that moment would have waited, so its distribution is that of the waits, not only of the worst turn. It costs two
+hundred short callbacks a second at most; a stall shorter than the interval may pass between two of them, one that is
+longer cannot.
+
+Knows nothing of what the loop does. The loop's timers count in milliseconds, so lateness below two is no stall.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from hutong.foundation.clock import Clock
+
+INTERVAL_MS: Final = 5
+
+
+class StallMonitor:
+    """Watches one loop from `start` to `stop`. `record` is given each lateness in microseconds.
+
+    Figures: longest_us, since `start` or the last `forget`.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
+        record: Callable[[int], object],
+        interval_ms: int = INTERVAL_MS,
+    ) -> None:
+        self.longest_us = 0
+        self._loop = loop
+        self._clock = clock
+        self._record = record
+        self._interval_ms = interval_ms
+        self._due_us = 0
+        self._handle: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        self._arm()
+
+    def stop(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def forget(self) -> None:
+        """Begin a new measurement of the longest."""
+        self.longest_us = 0
+
+    def _arm(self) -> None:
+        self._due_us = self._clock.monotonic_us() + self._interval_ms * 1_000
+        self._handle = self._loop.call_later(self._interval_ms / 1_000, self._served)
+
+    def _served(self) -> None:
+        late_us = max(0, self._clock.monotonic_us() - self._due_us)
+        if late_us > self.longest_us:
+            self.longest_us = late_us
+        self._record(late_us)
+        self._arm()
