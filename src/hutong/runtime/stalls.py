@@ -27,7 +27,7 @@ class StallMonitor:
         self,
         loop: asyncio.AbstractEventLoop,
         clock: Clock,
-        record: Callable[[int], object],
+        record: Callable[[int], object] = lambda _us: None,
         interval_ms: int = INTERVAL_MS,
     ) -> None:
         self.longest_us = 0

@@ -9,7 +9,6 @@ Decides nothing: each decision is a room's.
 
 import asyncio
 import dataclasses
-import gc
 import logging
 import os
 import signal
@@ -39,7 +38,9 @@ from hutong.journal.disk import RealDisk
 from hutong.journal.journal import Journal
 from hutong.reactor.acceptor import Acceptor
 from hutong.reactor.framing import length_prefixed
+from hutong.runtime.collector import Collector
 from hutong.runtime.offload import ThreadOffload
+from hutong.runtime.stalls import StallMonitor
 from hutong.runtime.timers import LoopTimers
 from hutong.server import translate
 from hutong.server.data_dir import DataDir
@@ -98,6 +99,8 @@ class Node:
         self._groups: GroupCoordinator | None = None
         self._retention: Retention | None = None
         self._fetches: ParkingLot[None] = ParkingLot("fetches", self._wheel, _FETCHES_MAX)
+        self.stalls = StallMonitor(loop, self._clock)
+        self.collector = Collector(self._clock, self._wheel, self._requests_total)
 
     async def start(self) -> ReadyInfo:
         """Recover, replay, accept clients; returns where they connect. Raises UsageError, StorageError."""
@@ -126,6 +129,8 @@ class Node:
 
     async def stop(self) -> None:
         """Let open requests finish, then close everything in the opposite order of start."""
+        self.stalls.stop()
+        self.collector.stop()
         if self._retention is not None:
             self._retention.stop()
         self._fetches.close(OwnerGone("the node is stopping"))  # those who wait for data are answered without
@@ -235,10 +240,12 @@ class Node:
         shown = advertised or Address(_reachable(listen.host), port)
         broker.identity = dataclasses.replace(broker.identity, host=shown.host, port=shown.port)
         broker.node_config = translate.node_config(self._settings, bound, shown)
-        # What start-up made lives as long as the node: the collector need not look at it again (design, section 6).
-        gc.collect()
-        gc.freeze()
+        self.collector.start()
+        self.stalls.start()
         return ReadyInfo(bound)
+
+    def _requests_total(self) -> int:
+        return self._acceptor.figures.requests_total if self._acceptor is not None else 0
 
 
 def _reachable(host: str) -> str:
