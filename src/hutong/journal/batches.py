@@ -1,19 +1,25 @@
-"""Cutting a run to what a reader asked for: whole batches, found by the header fields that lead from one to the next.
+"""The batches of a run, by the header fields that lead from one to the next: cut to what was asked for, and checked.
 
-A run was validated when it was appended and checked when it was recovered; a walk still trusts no length blindly.
+A run was validated when it was appended, and what is still in memory is only cut. What comes from a disk is checked
+again: a batch's CRC covers all from the attributes on; magic, leader epoch and base offset, which it leaves out, must
+be what the chunk's header says of the run; and a wrong length, also left out, makes the CRC fail.
 Knows nothing of records; decoding them is the wire's.
 """
 
 import struct
-from typing import Final
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
 
 from hutong.foundation.errors import CorruptData
-from hutong.wire.kafka.records import HEADER_BYTES, LENGTH_END
+from hutong.wire.kafka.records import CRC_START, HEADER_BYTES, LENGTH_END, MAGIC
 
 LEADER: Final = struct.Struct(">qii")  # base offset, length, leader epoch: what the writer rewrites in its copy
 _STEP: Final = struct.Struct(
     ">qi11xi"
 )  # base offset, length, (leader epoch, magic, CRC, attributes), last offset delta
+_CHECKED: Final = struct.Struct(">qiibI2xi")  # base offset, length, leader epoch, magic, CRC, (..), last offset delta
+_BATCH_BYTES_MIN: Final = HEADER_BYTES - LENGTH_END
 
 
 def cut(view: memoryview, offset: int, limit: int, max_bytes: int, at_least_one: bool) -> memoryview:
@@ -41,3 +47,69 @@ def cut(view: memoryview, offset: int, limit: int, max_bytes: int, at_least_one:
             last_end = end
         start = end
     return view[max(first, 0) : last_end]
+
+
+class Damage(NamedTuple):
+    """The first batch of a view that is not what was appended: where it begins, and what is wrong, to follow its name.
+
+    With `is_gap` it may only be that its offset does not follow on the one before.
+    """
+
+    at: int
+    what: str
+    is_gap: bool = False
+
+
+def find_damage(
+    view: memoryview, next_offset: int, end_offset: int, leader_epoch: int, *, gaps_allowed: bool = False
+) -> Damage | None:
+    """What is wrong with the whole batches in `view`, of which the first one should have `next_offset`.
+
+    None if they are what was appended. Offsets follow on each other and stay before `end_offset`; with `gaps_allowed`
+    some may be missing.
+    """
+    start, total = 0, len(view)
+    unpack = _CHECKED.unpack_from
+    while start < total:
+        if total - start < HEADER_BYTES:
+            return Damage(start, "is cut off")
+        base_offset, length, epoch, magic, crc, last_offset_delta = unpack(view, start)
+        end = start + LENGTH_END + length
+        if length < _BATCH_BYTES_MIN or end > total:
+            return Damage(start, "has a wrong length")
+        if crc32c(view[start + CRC_START : end]) != crc:
+            return Damage(start, "fails its CRC")
+        if magic != MAGIC or epoch != leader_epoch or base_offset < next_offset or last_offset_delta < 0:
+            return Damage(start, "is not the one that belongs there")
+        if base_offset != next_offset and not gaps_allowed:
+            return Damage(start, "is not the one that belongs there", is_gap=True)
+        next_offset = base_offset + last_offset_delta + 1
+        if next_offset > end_offset:
+            return Damage(start, "has offsets beyond its run")
+        start = end
+    return None
+
+
+def has_gaps(view: memoryview, base_offset: int, offset_count: int) -> bool:
+    """Whether the batches of a whole run, in order, hold fewer offsets than the run spans."""
+    start, total = 0, len(view)
+    next_offset, held = base_offset, 0
+    while start < total:
+        batch_offset, end_offset, size = step(view[start:], total - start) or (-1, -1, 0)
+        if not size or batch_offset < next_offset or end_offset > base_offset + offset_count:
+            return False
+        held += end_offset - batch_offset
+        next_offset = end_offset
+        start += size
+    return held < offset_count
+
+
+def step(header: memoryview, bytes_left: int) -> tuple[int, int, int] | None:
+    """Base offset, end offset and size that a batch header gives, None where that cannot be a batch of the run."""
+    if bytes_left < HEADER_BYTES:
+        return None
+    base_offset, length, last_offset_delta = _STEP.unpack_from(header)
+    size = LENGTH_END + length
+    if size < HEADER_BYTES or size > bytes_left or last_offset_delta < 0:
+        return None
+    return base_offset, base_offset + last_offset_delta + 1, size

@@ -15,7 +15,7 @@ Numbers are big-endian, as in the batches. Knows nothing of files.
 
 import struct
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from crc32c import crc32c
 
@@ -37,6 +37,7 @@ _CHECKED_FROM: Final = 8  # the CRC covers the header from here on
 _FIXED_CHECKED: Final = struct.Struct(">HHIIiQq")
 _KEY: Final = struct.Struct(">II")
 _WORD: Final = struct.Struct(">I")
+_COUNT_AT: Final = 12  # behind magic, CRC, version and flags
 
 
 class Run(NamedTuple):
@@ -77,17 +78,10 @@ class Chunk:
         for partition_id, kind, base, count, start, size, batches, timestamp in ENTRY.iter_unpack(self._entries):
             yield Run(partition_id, kind, base, count, payload + start, size, batches, timestamp)
 
-    def find(self, partition_id: int) -> Run | None:
-        """The partition's batches in this chunk, or None."""
-        key = _KEY.pack(partition_id, BATCHES)
-        at = self._entries.find(key)
-        while at >= 0 and at % ENTRY.size:
-            at = self._entries.find(key, at + 1)
-        if at < 0:
-            return None
-        _, kind, base, count, start, size, batches, timestamp = ENTRY.unpack_from(self._entries, at)
-        payload = self.position + self.header_bytes
-        return Run(partition_id, kind, base, count, payload + start, size, batches, timestamp)
+
+def entry_count_at(buffer: Buffer, offset: int) -> int:
+    """What the header at `offset` says, unchecked."""
+    return cast(int, _WORD.unpack_from(buffer, offset + _COUNT_AT)[0])
 
 
 def header_bytes_for(entry_count: int) -> int:
@@ -136,6 +130,37 @@ def parse_header(buffer: Buffer, offset: int, position: int) -> Chunk:
     chunk = Chunk(position, total_bytes, leader_epoch, append_time_ms, count, header[FIXED.size :])
     _check_layout(chunk)
     return chunk
+
+
+def find_run(buffer: Buffer, offset: int, position: int, partition_id: int) -> tuple[int, int, Run | None]:
+    """As `parse_header`, for a walk: the chunk's end, its leader epoch, and the batches it has of one partition.
+
+    The whole header lies at `offset`. That its entries fit together is what the CRC vouches for. Raises CorruptData.
+    """
+    magic, crc, _, flags, count, total_bytes, leader_epoch, own_position, _ = FIXED.unpack_from(buffer, offset)
+    entries = offset + FIXED.size
+    end = entries + count * ENTRY.size
+    header = memoryview(buffer)[offset:end]
+    if magic != MAGIC or len(header) < end - offset or crc32c(header[_CHECKED_FROM:]) != crc or flags:
+        raise CorruptData(f"the chunk header at position {position} fails its check")
+    if own_position != position:
+        raise CorruptData(f"the chunk at position {position} was written for position {own_position}")
+    found = entries if count == 1 else entries + _entry_at(bytes(header[FIXED.size :]), partition_id)
+    run = None
+    if found >= entries:
+        number, kind, base, offsets, start, size, batches, timestamp = ENTRY.unpack_from(buffer, found)
+        if number == partition_id and kind == BATCHES:
+            run = Run(number, kind, base, offsets, position + end - offset + start, size, batches, timestamp)
+    return position + total_bytes, leader_epoch, run
+
+
+def _entry_at(entries: bytes, partition_id: int) -> int:
+    """Where the entry with the partition's batches begins, -1 if there is none."""
+    key = _KEY.pack(partition_id, BATCHES)
+    at = entries.find(key)
+    while at >= 0 and at % ENTRY.size:
+        at = entries.find(key, at + 1)
+    return at
 
 
 def _check_layout(chunk: Chunk) -> None:

@@ -34,8 +34,12 @@ class DiskFile(Protocol):
         """Up to `count` bytes; fewer only at the end of the file. Raises StorageError."""
         ...
 
-    def read_cached(self, count: int, position: int) -> Buffer | None:
-        """Exactly `count` bytes if memory holds them all, else None: never waits for the device."""
+    def read_into(self, buffer: memoryview, position: int) -> int:
+        """Fill the buffer; returns how many bytes came, fewer only at the end of the file. Raises StorageError."""
+        ...
+
+    def read_cached_into(self, buffer: memoryview, position: int) -> int:
+        """As much of it as memory holds from `position` on, perhaps nothing: never waits for the device."""
         ...
 
     def flush(self) -> None:
@@ -154,15 +158,23 @@ class RealFile:
                 content += more
             return content
 
-    def read_cached(self, count: int, position: int) -> Buffer | None:
+    def read_into(self, buffer: memoryview, position: int) -> int:
+        with _translated("read", self._path):
+            got = os.preadv(self._descriptor, [buffer], position)
+            while 0 < got < len(buffer):
+                more = os.preadv(self._descriptor, [buffer[got:]], position + got)
+                if not more:
+                    break
+                got += more
+            return got
+
+    def read_cached_into(self, buffer: memoryview, position: int) -> int:
         if _NOWAIT is None:
-            return None
-        content = bytearray(count)
+            return 0
         try:
-            got = os.preadv(self._descriptor, [content], position, _NOWAIT)
+            return os.preadv(self._descriptor, [buffer], position, _NOWAIT)
         except OSError:  # EAGAIN where the device is needed, EOPNOTSUPP where the file system cannot tell
-            return None
-        return content if got == count else None
+            return 0
 
     def flush(self) -> None:
         try:

@@ -10,18 +10,20 @@ Knows nothing of what is looked for; that is the plan's `work`.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
-from hutong.foundation.errors import HutongError
+from hutong.foundation.errors import CorruptData, HutongError
 from hutong.journal.disk import Disk, DiskFile
 from hutong.journal.index import Extent, Extents, SegmentIndex
 from hutong.journal.jobs import Jobs
+from hutong.journal.read_memory import ReadMemory
 from hutong.journal.rebuild import load_or_rebuild_index
 from hutong.journal.segments import Segment, Segments
 from hutong.journal.settings import JournalSettings
-from hutong.journal.walk import Walk, Window, WouldBlock
+from hutong.journal.walk import WINDOW_BYTES_MAX, WINDOW_BYTES_MIN, Walk, Window, WouldBlock
 
 T = TypeVar("T")
+_HEADERS_SHARE: Final = 64  # of the bytes of a partition that is alone, at most one in so many is chunk headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class Reader:
         self._jobs = jobs
         self._segments = segments
         self._settings = settings
+        self._memory = ReadMemory()
 
     def plan(
         self,
@@ -67,28 +70,27 @@ class Reader:
         select: Callable[[Extents], list[Extent]],
         work: Callable[[Walk], T],
     ) -> ColdRead[T]:
-        """Fix a read of `size` bytes of the `held_bytes` that one partition has in one segment.
-
-        Reading ahead pays as far as the partition is alone in its segment.
-        """
+        """Fix a read of `size` bytes of the `held_bytes` that one partition has in one segment."""
         extents = segment.index.extents.get(partition_id) if segment.index is not None else None
         selected = select(extents) if extents is not None else None
         end = disk_end if segment.end_position is None else segment.end_position
         share = min(1.0, held_bytes / max(1, end - segment.base_position))
-        read_ahead_bytes = min(size, int(self._settings.read_ahead_bytes * share))
+        read_ahead_bytes = self._read_ahead_bytes(size, share)
         return ColdRead(segment, partition_id, max(1, size), read_ahead_bytes, disk_end, select, selected, work)
 
     def try_cached(self, cold: ColdRead[T]) -> T:
         """Carry it out on the loop from what the machine holds in memory. Raises WouldBlock, StorageError."""
         if cold.extents is None or cold.segment.file is None:
             raise WouldBlock("the segment's index or file is not open")
-        result = cold.work(self._walk(cold, cold.segment.file, cold.extents, is_cached_only=True))
+        walk = self._walk(cold, cold.segment.file, cold.extents, is_cached_only=True, allocate=self._memory.take)
+        result = cold.work(walk)
         self.cached_reads_total += 1
         return result
 
     def read(self, cold: ColdRead[T], then: Callable[[T | HutongError], None]) -> None:
         """Carry it out on a worker, then `then` on the loop. Raises LimitExceeded when too many are in flight."""
         segment, known_file = cold.segment, cold.segment.file
+        lent = [self._memory.take(max(cold.read_ahead_bytes, WINDOW_BYTES_MIN))]
 
         def ended(outcome: _Outcome[T] | BaseException) -> None:
             self.reads_in_flight -= 1
@@ -97,16 +99,31 @@ class Reader:
             self._segments.end_reading(segment, outcome.file, outcome.index)
             then(outcome.result)
 
-        self._jobs.submit_read(lambda: self._carry_out(cold, known_file), ended)
+        self._jobs.submit_read(lambda: self._carry_out(cold, known_file, lent), ended)
         self.reads_in_flight += 1
         self.worker_reads_total += 1
         self._segments.begin_reading(segment)
 
-    def _carry_out(self, cold: ColdRead[T], known_file: DiskFile | None) -> _Outcome[T]:
-        """On a worker."""
+    def _read_ahead_bytes(self, size: int, share: float) -> int:
+        """How much to read at first for `size` bytes of a partition that has this share of its segment.
+
+        What lies between is read along while that is less than half; of a crowded segment little is tried first.
+        """
+        if share < 0.5:
+            return min(size, int(self._settings.read_ahead_bytes * share))
+        spread = int(size / share)
+        return min(spread + spread // _HEADERS_SHARE, WINDOW_BYTES_MAX + WINDOW_BYTES_MIN)
+
+    def _carry_out(self, cold: ColdRead[T], known_file: DiskFile | None, lent: list[memoryview]) -> _Outcome[T]:
+        """On a worker. The memory that was `lent` is filled first; what is needed beyond is new."""
         file: DiskFile | None = None
         index: SegmentIndex | None = None
         result: T | HutongError
+        more = ReadMemory()
+
+        def allocate(size: int) -> memoryview:
+            return lent.pop() if lent and len(lent[0]) >= size else more.take(size)
+
         try:
             if known_file is None:
                 file = self._disk.open(cold.segment.path)
@@ -116,13 +133,23 @@ class Reader:
             if extents is None:
                 index = load_or_rebuild_index(self._disk, opened, cold.segment, cold.disk_end, self._settings)
                 extents = cold.select(index.extents.get(cold.partition_id) or Extents(0, 0))
-            result = cold.work(self._walk(cold, opened, extents, is_cached_only=False))
+            result = cold.work(self._walk(cold, opened, extents, is_cached_only=False, allocate=allocate))
+        except CorruptData as error:
+            result = CorruptData(f"{cold.segment.path}: {error}")
         except HutongError as error:
             result = error
         return _Outcome(result, file, index)
 
-    def _walk(self, cold: ColdRead[T], file: DiskFile, extents: list[Extent], is_cached_only: bool) -> Walk:
+    def _walk(
+        self,
+        cold: ColdRead[T],
+        file: DiskFile,
+        extents: list[Extent],
+        *,
+        is_cached_only: bool,
+        allocate: Callable[[int], memoryview],
+    ) -> Walk:
         base_position = cold.segment.base_position
         end = cold.disk_end if cold.segment.end_position is None else min(cold.disk_end, cold.segment.end_position)
-        window = Window(file, base_position, end, cold.read_ahead_bytes, is_cached_only)
+        window = Window(file, base_position, end, cold.read_ahead_bytes, is_cached_only, allocate)
         return Walk(window, cold.partition_id, extents, end)

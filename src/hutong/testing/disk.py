@@ -74,10 +74,18 @@ class SimFile:
         self._disk.reads_total += 1
         return bytes(self._node.content[position : position + count])
 
-    def read_cached(self, count: int, position: int) -> Buffer | None:
+    def read_into(self, buffer: memoryview, position: int) -> int:
+        content = self.read(len(buffer), position)
+        buffer[: len(content)] = content
+        return len(content)
+
+    def read_cached_into(self, buffer: memoryview, position: int) -> int:
         self._check()
-        content = bytes(self._node.content[position : position + count])
-        return content if self._disk.is_cached and len(content) == count else None
+        if not self._disk.is_cached:
+            return 0
+        content = self._node.content[position : position + len(buffer)]
+        buffer[: len(content)] = content
+        return len(content)
 
     def flush(self) -> None:
         self._check()

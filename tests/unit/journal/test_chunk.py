@@ -44,16 +44,16 @@ def test_a_header_says_what_was_written(runs: list[tuple[int, int, int, int, int
     at = position + len(header)
     for run, (partition_id, base, count, size, batches, timestamp) in zip(parsed.runs(), runs, strict=True):
         assert run == (partition_id, chunk.BATCHES, base, count, at, size, batches, timestamp)
-        assert parsed.find(partition_id) == run
+        assert chunk.find_run(header, 0, position, partition_id) == (parsed.end, 3, run)
         at += size
     absent = next(number for number in range(100) if number not in {run[0] for run in runs})
-    assert parsed.find(absent) is None
+    assert chunk.find_run(b"before" + header, 6, position, absent) == (parsed.end, 3, None)
 
 
 def test_finding_a_partition_is_not_fooled_by_its_number_elsewhere() -> None:
     # The bytes of (partition 5, kind 0) also occur inside the first entry, where its offset is.
     header = header_of([(1, 5 << 32, 1, 61, 1, 5 << 32), (5, 9, 1, 70, 1, 0)])
-    found = chunk.parse_header(header, 0, POSITION).find(5)
+    _, _, found = chunk.find_run(header, 0, POSITION, 5)
     assert found is not None
     assert found.base_offset == 9
 
@@ -65,6 +65,8 @@ def test_a_flipped_bit_anywhere_in_the_header_is_noticed(bit: int) -> None:
         damaged[at] ^= 1 << bit
         with pytest.raises(CorruptData):
             chunk.parse_header(bytes(damaged) + bytes(1000), 0, POSITION)
+        with pytest.raises(CorruptData):
+            chunk.find_run(bytes(damaged) + bytes(1000), 0, POSITION, 7)
 
 
 def test_a_header_cut_anywhere_is_noticed() -> None:

@@ -45,13 +45,18 @@ def test_more_buffers_than_one_system_call_takes(place: tuple[Disk, Path]) -> No
     file.close()
 
 
-def test_a_cached_read_is_whole_or_nothing(place: tuple[Disk, Path]) -> None:
+def test_a_read_into_memory_brings_what_there_is(place: tuple[Disk, Path]) -> None:
     disk, directory = place
     file = disk.create(directory / "a")
     file.write([b"0123456789"], 0)
-    content = file.read_cached(5, 3)
-    assert content is None or bytes(content) == b"34567"
-    assert file.read_cached(8, 3) is None
+    memory = memoryview(bytearray(20))
+    assert file.read_into(memory[:5], 3) == 5
+    assert bytes(memory[:5]) == b"34567"
+    assert file.read_into(memory, 3) == 7
+    assert bytes(memory[:8]) == b"3456789\0"
+    assert file.read_into(memory, 10) == 0
+    cached = file.read_cached_into(memory[10:], 4)
+    assert bytes(memory[10 : 10 + cached]) == b"456789"[:cached]
     file.close()
 
 
