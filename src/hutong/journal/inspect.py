@@ -10,6 +10,7 @@ Blocks; for command-line tools. The directory must not belong to a running node.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,7 @@ from hutong.journal.index import SegmentIndex, encode_index, parse_index
 from hutong.journal.rebuild import rebuild_index
 from hutong.journal.recovery import SET_ASIDE_SUFFIX
 from hutong.journal.scan import ScannedChunk, scan_chunks
-from hutong.journal.segments import SEGMENT_SUFFIX, base_position_of, index_name, segment_name
+from hutong.journal.segments import INDEX_SUFFIX, select_segments
 from hutong.journal.settings import JournalSettings
 from hutong.journal.walk import WINDOW_BYTES_MAX, Window
 
@@ -52,11 +53,15 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class SegmentFile:
-    """A segment as it lies on disk; `end_position` is where the next one begins, or where the file ends."""
+    """A segment as it lies on disk: its chunks go up to `end_position`, the next segment begins at `next_position`.
+
+    Both are the same but for a cleaned segment, and the end of the file for the newest.
+    """
 
     path: Path
     base_position: int
     end_position: int
+    next_position: int
     file_bytes: int
 
 
@@ -70,16 +75,19 @@ class Inspector:
 
     def segments(self) -> list[SegmentFile]:
         """Every segment in order. Raises StorageError."""
-        names = [name for name in self._disk.list(self._directory) if name.endswith(SEGMENT_SUFFIX)]
-        bases = sorted(base for base in map(base_position_of, names) if base is not None)
+        names, _ = select_segments(self._disk.list(self._directory))
         found = []
-        for number, base in enumerate(bases):
-            path = self._directory / segment_name(base)
+        for name, following in zip_longest(names, names[1:]):
+            path = self._directory / name.file_name
             file = self._disk.open(path)
             size = file.size()
             file.close()
-            end = bases[number + 1] if number + 1 < len(bases) else base + size
-            found.append(SegmentFile(path, base, end, size))
+            base = name.base_position
+            next_base = name.range_end
+            if next_base is None:
+                next_base = base + size if following is None else following.base_position
+            end = next_base if name.stored_bytes is None else base + name.stored_bytes
+            found.append(SegmentFile(path, base, end, next_base, size))
         return found
 
     def chunks(self, segment: SegmentFile) -> Iterator[ScannedChunk]:
@@ -102,6 +110,11 @@ class Inspector:
             if problem is not None:
                 problems.append(problem)
             problems += self._examine_index(segment, end_position, is_last=number + 1 == len(segments))
+            if number + 1 < len(segments) and segment.next_position != segments[number + 1].base_position:
+                sentence = f"the next segment should begin at position {segment.next_position}: a file is missing"
+                problems.append(Problem(segment.path, end_position, sentence, Remedy.RESTORE))
+            if end_position == segment.end_position:
+                end_position = segment.next_position
         return problems + self._examine_checkpoint(segments, end_position)
 
     def repair(self, problem: Problem) -> str:
@@ -131,7 +144,7 @@ class Inspector:
         return position, Problem(segment.path, position, sentence, Remedy.RESTORE)
 
     def _examine_index(self, segment: SegmentFile, end_position: int, is_last: bool) -> list[Problem]:
-        path = self._directory / index_name(segment.base_position)
+        path = segment.path.with_suffix(INDEX_SUFFIX)
         content = read_file(self._disk, path)
         if content is None:
             # The newest segment gets its index with the next checkpoint.
@@ -183,8 +196,7 @@ class Inspector:
         return []
 
     def _rebuild_index(self, path: Path) -> str:
-        base_position = base_position_of(path.name)
-        segment = next(segment for segment in self.segments() if segment.base_position == base_position)
+        segment = next(segment for segment in self.segments() if segment.path.stem == path.stem)
         end_position, _ = self._examine(segment, is_last=True)
         replace_file(self._disk, path, encode_index(self._rebuilt(segment, end_position), end_position))
         return f"{path} was rebuilt up to position {end_position}."
@@ -204,7 +216,7 @@ class Inspector:
         behind = [later for later in segments if later.base_position > segment.base_position]
         for later in behind:
             self._disk.rename(later.path, later.path.with_name(later.path.name + SET_ASIDE_SUFFIX))
-            self._disk.unlink(self._directory / index_name(later.base_position))
+            self._disk.unlink(later.path.with_suffix(INDEX_SUFFIX))
         self._disk.sync_directory(self._directory)
         set_aside = segment.file_bytes - at + sum(later.file_bytes for later in behind)
         return (

@@ -7,7 +7,6 @@ Decides nothing itself. It says nothing either: `recovery` and `on_failure` are 
 """
 
 import asyncio
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
@@ -26,10 +25,10 @@ from hutong.journal.progress import Progress
 from hutong.journal.qos import Qos
 from hutong.journal.reader import Reader
 from hutong.journal.recovery import Recovered, recover
-from hutong.journal.retention import RetentionPolicy, is_dead, retained_from
+from hutong.journal.retention import RetentionPolicy, is_alive, retained_from
 from hutong.journal.segments import Segment, Segments
 from hutong.journal.settings import JournalSettings
-from hutong.journal.spans import Span
+from hutong.journal.spans import span_of
 from hutong.journal.writer import Appended, Writer
 from hutong.runtime.offload import Offload, run
 
@@ -81,9 +80,14 @@ class Journal:
             disk, self._jobs, clock, timers, settings, self._segments, self._progress, self.writer, self._logs, position
         )
         self._segments.on_closed = self._segment_closed
+        self._segments.on_unused = self._segment_unused
         self.flusher.on_flushed.append(self.checkpointer.flushed)
         self.flusher.on_flushed.append(self._remove_dead_segments)
         self._may_have_dead_segments = False
+        self._holder: PartitionLog | None = None  # a log that kept something of the oldest segment at the last look
+        self._unused: list[Segment] = []  # whose files are to be removed
+        self._call_soon = call_soon
+        self._is_stopped = False
 
     @classmethod
     async def open(
@@ -137,12 +141,27 @@ class Journal:
         now_ms = self._clock.wall_ms()
         for partition_id, policy in policies.items():
             log = self._logs.get(partition_id)
-            if log is not None:
-                spans = log.oldest_spans(sys.maxsize)
-                log.delete_before(retained_from(spans, log.start_offset, log.high_watermark, policy, now_ms))
+            if log is None or policy.is_unlimited():
+                continue
+            limit = log.high_watermark
+            log.delete_before(retained_from(log.all_spans(), log.held_bytes, log.start_offset, limit, policy, now_ms))
+        self.roll_if_full(policies)
         self._may_have_dead_segments = True
-        if self._progress.flushed_position == self.writer.position:
+        if self._progress.flushed_position == self.writer.position or self.is_disk_full:
             self._remove_dead_segments()  # nothing moved now, but a segment may have been closed since the last time
+
+    def roll_if_full(self, policies: Mapping[int, RetentionPolicy]) -> None:
+        """Close the active segment if it is old, or holds much, in the eyes of a log that has something in it."""
+        active = self._segments.active
+        if active is None or self.writer.position == active.base_position:
+            return
+        age_ms = self._clock.wall_ms() - (active.begun_ms or 0)
+        for partition_id, extents in self._segments.active_index.extents.items():
+            policy = policies.get(partition_id)
+            if policy is not None and policy.is_full(age_ms, extents.bytes):
+                self.writer.roll()
+                self.checkpointer.flushed()  # which writes the closed segment's index, at once or with the next flush
+                return
 
     # -- state
 
@@ -240,6 +259,7 @@ class Journal:
             self.flusher.wake()
 
     def _stop(self) -> None:
+        self._is_stopped = True
         self.flusher.stop()
         self.checkpointer.stop()
 
@@ -249,25 +269,61 @@ class Journal:
 
     def _remove_dead_segments(self) -> None:
         """Oldest first, and never the active one or one that is not flushed."""
+        if self._unused:
+            self._remove_unused_files()  # the disk may have been full
         if not self._may_have_dead_segments:
             return
         self._may_have_dead_segments = False
-        removed: list[Segment] = []
+        is_any_removed = False
         while (oldest := self._segments.oldest) is not None and oldest is not self._segments.active:
             assert oldest.end_position is not None
-            is_flushed = oldest.end_position <= self._progress.flushed_position
-            if not is_flushed or not is_dead(self._logs.values(), oldest.base_position):
+            if oldest.end_position > self._progress.flushed_position or self._is_kept(oldest):
                 break
-            removed.append(self._segments.drop_oldest())
+            self._segments.drop_oldest()
+            is_any_removed = True
             for log in self._logs.values():
-                log.spans.drop_before(oldest.end_position)
-        if not removed:
+                log.spans.drop_before(oldest.base_position + 1)
+        if not is_any_removed:
             return
         for log in self._logs.values():
-            if not log.oldest_spans(1) and log.end_offset:
+            if log.oldest_span() is None and log.end_offset:
                 # The stream must name the end of a log that it holds nothing else of.
                 self.writer.state(chunk.START_MOVED, log.partition_id, log.end_offset)
-        self._jobs.submit(lambda: self._unlink(removed), self._unlinked)
+
+    def _is_kept(self, oldest: Segment) -> bool:
+        """Whether a log keeps something of the oldest segment; most often the one that did at the last look."""
+        if self._holder is not None and not self._holder.is_deleted and is_alive(self._holder, oldest.base_position):
+            return True
+        holders = (log for log in self._logs.values() if is_alive(log, oldest.base_position))
+        self._holder = next(holders, None)
+        return self._holder is not None
+
+    def _segment_unused(self, segment: Segment) -> None:
+        """Its files go with the turn's end: what is to be said of the logs may not have been said yet."""
+        if not self._unused:
+            self._call_soon(self._remove_unused_files)
+        self._unused.append(segment)
+
+    def _remove_unused_files(self) -> None:
+        """Once all that was said of the logs is on disk: a start must find where each of them ends.
+
+        A full disk cannot take that; then the last checkpoint must speak of all that goes, and the rest waits.
+        """
+        if self._is_stopped:
+            return  # the next start finds that they are dead
+        unused, self._unused = self._unused, []
+
+        def said(error: HutongError | None) -> None:
+            removed = [segment for segment in unused if error is None or self._is_in_checkpoint(segment)]
+            if removed:
+                self._jobs.submit(lambda: self._unlink(removed), self._unlinked)
+            self._unused += [segment for segment in unused if segment not in removed]
+
+        self.writer.seal()
+        self._flush_rest(said)
+
+    def _is_in_checkpoint(self, segment: Segment) -> bool:
+        return segment.end_position is not None and segment.end_position <= self.checkpointer.last_position
 
     def _segment_closed(self, segment: Segment) -> None:
         """What the logs have in the segment is complete."""
@@ -276,9 +332,7 @@ class Journal:
             log = self._logs.get(summary.partition_id)
             if log is not None:
                 log.extents = None
-                log.spans.add(
-                    Span(segment.base_position, summary.first_offset, summary.bytes, summary.max_timestamp_ms)
-                )
+                log.spans.add(span_of(segment.base_position, summary))
         self.checkpointer.segment_closed(segment)
 
     def _trimmed(self) -> None:

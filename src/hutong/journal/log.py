@@ -11,7 +11,7 @@ log alone (ranges, idempotence, where a read must go) and leaves the stream to t
 Knows nothing of topics. Offsets are Kafka's; positions, the journal's, stay inside.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -75,6 +75,7 @@ class PartitionLog:
         "_stores",
         "_watchers",
         "_writer",
+        "clean_offset",
         "end_offset",
         "extents",
         "high_watermark",
@@ -101,6 +102,7 @@ class PartitionLog:
         self.receive_qos = False
         self.log_append_time = False
         self.is_deleted = False
+        self.clean_offset = 0  # no key has two records before it, unless it was written without compaction since
         self.hot = HotRuns()
         self.is_hot = False  # whether the writer's sweep knows that there are hot runs
         self.spans = spans or LogSpans()  # of closed segments
@@ -225,34 +227,46 @@ class PartitionLog:
         self._stores.on_trimmed()
         self._writer.state(chunk.START_MOVED, self.partition_id, offset)
 
-    def oldest_spans(self, count: int) -> list[Span]:
-        """The log's share of the oldest `count` segments that hold something of it, the active one included."""
-        spans = [self.spans[number] for number in range(min(count, len(self.spans)))]
-        if self.extents is not None and len(spans) < count:
-            spans.append(self._active_span(self.extents))
-        return spans
+    def all_spans(self) -> Iterator[Span]:
+        """The log's share of every segment that holds something of it, oldest first, the active one included."""
+        yield from self.spans
+        if self.extents is not None:
+            yield self._active_span(self.extents)
+
+    def oldest_span(self) -> Span | None:
+        """The first of them, None where no segment holds anything."""
+        return next(self.all_spans(), None)
+
+    @property
+    def held_bytes(self) -> int:
+        """How much the segments hold of the log."""
+        return self.spans.held_bytes + (self.extents.bytes if self.extents is not None else 0)
 
     def check_invariants(self) -> None:
         assert 0 <= self.start_offset <= self.high_watermark <= self.end_offset
         assert self.sealed_offset <= self.end_offset
         assert self.receive_qos or self.high_watermark <= self.sealed_offset
+        self.spans.check_invariants()
         if self.producers is not None:
             self.producers.check_invariants()
 
     def _active_span(self, extents: Extents) -> Span:
         base_position = self._stores.segments.active_index.base_position
-        return Span(base_position, extents.base_offsets[0], extents.bytes, extents.max_timestamp_ms)
+        first_offset = extents.base_offsets[0]
+        return Span(base_position, first_offset, extents.end_offset, extents.bytes, extents.max_timestamp_ms)
 
     def _place_of(self, offset: int) -> tuple[int, int]:
         """The base of the segment that holds an offset which left the cache, and how much the log has there.
 
-        The oldest segment for an offset that lies before all.
+        Where cleaning has left a gap, the segment that goes on behind it.
         """
         extents, spans = self.extents, self.spans
-        if extents is not None and (not len(spans) or offset >= extents.base_offsets[0]):
-            return self._stores.segments.active_index.base_position, extents.bytes
-        span = spans[max(0, spans.number_for(offset))]
-        return span.base_position, span.bytes
+        number = spans.number_for(offset)
+        if number < len(spans):
+            span = spans[number]
+            return span.base_position, span.bytes
+        assert extents is not None, "the newest batch of a log is always kept"
+        return self._stores.segments.active_index.base_position, extents.bytes
 
     def _is_new(self, header: "BatchHeader", qos: Qos, then: Callable[[Appended | HutongError], None]) -> bool:
         """Whether an idempotent producer's batch is to be appended; if not, `then` is taken care of."""

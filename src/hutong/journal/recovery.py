@@ -23,15 +23,9 @@ from hutong.journal.index import SegmentIndex, Summary, encode_index, parse_inde
 from hutong.journal.producers import Producers
 from hutong.journal.rebuild import rebuild_index
 from hutong.journal.scan import ScannedChunk, scan_chunks
-from hutong.journal.segments import (
-    PREPARED_NAME,
-    SEGMENT_SUFFIX,
-    Segment,
-    base_position_of,
-    segment_name,
-)
+from hutong.journal.segments import PREPARED_NAME, Segment, segment_name, select_segments
 from hutong.journal.settings import JournalSettings
-from hutong.journal.spans import LogSpans, Span
+from hutong.journal.spans import LogSpans, span_of
 from hutong.journal.walk import WINDOW_BYTES_MAX, Window
 
 SET_ASIDE_SUFFIX: Final = ".set-aside"
@@ -107,13 +101,15 @@ class _Recovery:
             if segment.end_position is not None and segment.end_position <= scanned_from:
                 self._trust(segment)
                 continue
-            position, is_sound = self._scan(segment, position)
+            position, is_sound = self._scan(segment, max(position, segment.base_position))
             if not is_sound:
                 self._set_aside(segments[number + 1 :])
                 del segments[number + 1 :]
                 segment.end_position = None
                 break
-        self._settle_offsets(segments[-1].index if segments else None)
+        if segments and segments[-1].range_end is not None:
+            position = self._begin_segment(segments)
+        self._settle_offsets(segments)
         self._write_again(segments, scanned_from, position)
         report = self._report
         report.position, report.scanned_bytes = position, position - scanned_from
@@ -127,12 +123,18 @@ class _Recovery:
                 self._disk.unlink(self._directory / name)
 
     def _find_segments(self) -> list[Segment]:
-        """Every segment in order; all but the last end where the next one begins."""
-        names = [name for name in self._disk.list(self._directory) if name.endswith(SEGMENT_SUFFIX)]
-        bases = sorted(base for base in map(base_position_of, names) if base is not None)
-        segments = [Segment(base, self._directory / segment_name(base)) for base in bases]
+        """Every segment in order; all but the last end where the next one begins, and cleaned ones before that."""
+        names, replaced = select_segments(self._disk.list(self._directory))
+        if replaced:
+            self._disk.sync_directory(self._directory)  # what replaced them must not be lost after them
+        for name in replaced:
+            self._disk.unlink(self._directory / name)
+        segments = [Segment.named(self._directory, name) for name in names]
         for segment, following in pairwise(segments):
-            segment.end_position = following.base_position
+            if segment.range_end is None:
+                segment.end_position = following.base_position
+            elif segment.range_end != following.base_position:
+                raise CorruptData(f"the segment behind {segment.path} is missing: restore it from a copy")
         return segments
 
     def _size(self, segment: Segment) -> int:
@@ -163,7 +165,9 @@ class _Recovery:
 
     def _is_covered(self, segments: list[Segment], position: int) -> bool:
         last = segments[-1]
-        return segments[0].base_position <= position <= last.base_position + self._size(last)
+        if any(segment.base_position < position < (segment.range_end or 0) for segment in segments):
+            return False  # cleaning has moved what was there
+        return segments[0].base_position <= position <= (last.range_end or last.base_position + self._size(last))
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         self._leader_epoch = checkpoint.leader_epoch
@@ -193,9 +197,7 @@ class _Recovery:
         for summary in summaries:
             log = self._logs.get(summary.partition_id)
             if log is not None:  # one that is not known any more was deleted
-                log.spans.add(
-                    Span(segment.base_position, summary.first_offset, summary.bytes, summary.max_timestamp_ms)
-                )
+                log.spans.add(span_of(segment.base_position, summary))
 
     def _summaries(self, segment: Segment) -> list[Summary]:
         content = read_file(self._disk, segment.index_path)
@@ -234,6 +236,8 @@ class _Recovery:
         if not is_sound or segment.end_position is None:
             self._cut(segment, file, position, end, problem)
             segment.index = index
+            if position > segment.base_position:
+                segment.begun_ms = window.chunk_at(segment.base_position).append_time_ms
         else:
             file.flush()  # it may have been read from memory alone
             file.close()
@@ -337,8 +341,23 @@ class _Recovery:
         except StorageError as error:
             self._report.repairs.append(f"{segment.index_path} could not be written ({error}); it will be rebuilt.")
 
-    def _settle_offsets(self, active: SegmentIndex | None) -> None:
-        """A log cannot start before what its segments still hold."""
+    def _begin_segment(self, segments: list[Segment]) -> int:
+        """Behind a cleaned segment the journal goes on in a new one: its name says how much it holds."""
+        position = segments[-1].range_end
+        assert position is not None
+        settings = self._settings
+        active = Segment(position, self._directory / segment_name(position))
+        active.index = SegmentIndex(position, settings.index_interval_bytes, settings.index_distance_bytes)
+        segments.append(active)
+        return position
+
+    def _settle_offsets(self, segments: list[Segment]) -> None:
+        """A log cannot start before what its segments still hold, unless cleaning took what lay before.
+
+        Cleaning leaves the start of a log where it is: whoever asks for what is gone gets what follows.
+        """
+        is_cleaned = any(segment.range_end is not None for segment in segments)
+        active = segments[-1].index if segments else None
         for partition_id, log in self._logs.items():
             extents = active.extents.get(partition_id) if active is not None else None
             if len(log.spans):
@@ -347,5 +366,6 @@ class _Recovery:
                 first = extents.base_offsets[0]
             else:
                 first = log.end_offset
-            log.start_offset = max(log.start_offset, first)
+            if not is_cleaned:
+                log.start_offset = max(log.start_offset, first)
             log.end_offset = max(log.end_offset, log.start_offset)

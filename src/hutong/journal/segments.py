@@ -1,8 +1,15 @@
 """The segments of one journal: files that tile the position space, named by where they begin.
 
+    BASE.journal                        as the writer wrote it: positions from BASE to where the next segment begins
+    BASE-END-BYTES-GENERATION.journal   cleaned: stands for all that lay from BASE to before END, in fewer bytes
+    (the same).index                    the index of that segment
+
 Strategy: the writer rolls by arithmetic alone; the file behind a new segment is made later, by whoever first writes to
 it, on a worker. A file is reserved ahead of the writer in steps (a flush into reserved blocks is faster than one that
 grows the file) and cut to its exact size once the segment is closed, so that only the newest file has a blank tail.
+
+A cleaned segment never takes the name of another: it stands beside those it replaces until they are removed, and
+whoever finds both believes the higher generation, which was whole before it got its name.
 
 Knows nothing of chunks. `file` and `allocated_bytes` of a segment belong to the flush in flight; everything else to
 the loop.
@@ -10,9 +17,9 @@ the loop.
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from hutong.foundation.errors import StorageError
 from hutong.journal.disk import DiskFile
@@ -23,32 +30,90 @@ SEGMENT_SUFFIX: Final = ".journal"
 INDEX_SUFFIX: Final = ".index"
 PREPARED_NAME: Final = "next.prepared"
 _DIGITS: Final = 20
+_FIELDS: Final = (1, 4)  # numbers in the name of a segment as written, and of a cleaned one
+
+
+class SegmentName(NamedTuple):
+    """What the name of a segment says. `range_end` and `stored_bytes` are None unless it was cleaned."""
+
+    base_position: int
+    range_end: int | None = None
+    stored_bytes: int | None = None
+    generation: int = 0
+
+    @property
+    def stem(self) -> str:
+        if self.range_end is None:
+            return f"{self.base_position:0{_DIGITS}d}"
+        return f"{self.base_position:0{_DIGITS}d}-{self.range_end:0{_DIGITS}d}-{self.stored_bytes}-{self.generation}"
+
+    @property
+    def file_name(self) -> str:
+        return self.stem + SEGMENT_SUFFIX
 
 
 def segment_name(base_position: int) -> str:
-    return f"{base_position:0{_DIGITS}d}{SEGMENT_SUFFIX}"
+    return SegmentName(base_position).file_name
 
 
-def index_name(base_position: int) -> str:
-    return f"{base_position:0{_DIGITS}d}{INDEX_SUFFIX}"
-
-
-def base_position_of(name: str) -> int | None:
-    """The base position in a segment's or an index's name, None for any other file."""
+def parse_segment_name(name: str) -> SegmentName | None:
+    """What the name of a segment or of an index says, None for any other file."""
     stem, dot, suffix = name.rpartition(".")
-    if dot + suffix not in (SEGMENT_SUFFIX, INDEX_SUFFIX) or len(stem) != _DIGITS or not stem.isdecimal():
+    fields = stem.split("-")
+    if dot + suffix not in (SEGMENT_SUFFIX, INDEX_SUFFIX) or len(fields) not in _FIELDS:
         return None
-    return int(stem)
+    if len(fields[0]) != _DIGITS or not all(field.isascii() and field.isdecimal() for field in fields):
+        return None
+    parsed = SegmentName(*map(int, fields))
+    return parsed if parsed.stem == stem else None
+
+
+def select_segments(names: Iterable[str]) -> tuple[list[SegmentName], list[str]]:
+    """The segments among the files of a directory, in order, and the names of those that were replaced.
+
+    What a cleaned segment stands for may still be there when a crash came before it was removed; so may the index of
+    a segment that is gone.
+    """
+    kept: list[SegmentName] = []
+    found = {name: parsed for name in names if (parsed := parse_segment_name(name)) is not None}
+    segments = {parsed for name, parsed in found.items() if name.endswith(SEGMENT_SUFFIX)}
+    for parsed in sorted(segments, key=lambda parsed: -parsed.generation):
+        if not any(_stands_for(other, parsed) for other in kept):
+            kept.append(parsed)
+    current = set(kept)
+    return sorted(kept), [name for name, parsed in found.items() if parsed not in current]
+
+
+def _stands_for(cleaned: SegmentName, other: SegmentName) -> bool:
+    return cleaned.range_end is not None and cleaned.base_position <= other.base_position < cleaned.range_end
 
 
 class Segment:
-    """One file of the journal, positions `base_position` to before `end_position` (None while it is written)."""
+    """One file of the journal, positions `base_position` to before `end_position` (None while it is written).
 
-    __slots__ = ("allocated_bytes", "base_position", "end_position", "file", "index", "is_doomed", "path", "readers")
+    Behind a cleaned segment, which stands for the positions up to `range_end`, there is a gap before the next one.
+    """
+
+    __slots__ = (
+        "allocated_bytes",
+        "base_position",
+        "begun_ms",
+        "end_position",
+        "file",
+        "generation",
+        "index",
+        "is_doomed",
+        "path",
+        "range_end",
+        "readers",
+    )
 
     def __init__(self, base_position: int, path: Path, end_position: int | None = None) -> None:
         self.base_position = base_position
         self.end_position = end_position
+        self.range_end: int | None = None
+        self.generation = 0  # how often what is in it was cleaned
+        self.begun_ms: int | None = None  # wall time of its first chunk, where it matters: of the active one
         self.path = path
         self.file: DiskFile | None = None
         self.allocated_bytes = 0
@@ -56,9 +121,18 @@ class Segment:
         self.readers = 0  # cold reads in flight; the file stays open for them even when the segment is deleted
         self.is_doomed = False
 
+    @classmethod
+    def named(cls, directory: Path, name: SegmentName) -> "Segment":
+        """The segment that a file's name speaks of; only a cleaned one's name says where it ends."""
+        segment = cls(name.base_position, directory / name.file_name)
+        if name.stored_bytes is not None:
+            segment.end_position = name.base_position + name.stored_bytes
+        segment.range_end, segment.generation = name.range_end, name.generation
+        return segment
+
     @property
     def index_path(self) -> Path:
-        return self.path.with_name(index_name(self.base_position))
+        return self.path.with_suffix(INDEX_SUFFIX)
 
     def close_file(self) -> None:
         if self.file is not None:
@@ -73,6 +147,7 @@ class Segments:
         self.directory = directory
         self._settings = settings
         self.on_closed: Callable[[Segment], None] = lambda _segment: None
+        self.on_unused: Callable[[Segment], None] = lambda _segment: None  # taken out, and nobody reads it any more
         self._segments: list[Segment] = []
         self._bases: list[int] = []
         self._loaded: OrderedDict[int, Segment] = OrderedDict()  # closed ones with an index in memory, by last use
@@ -129,15 +204,21 @@ class Segments:
         return [segment for segment in self._segments[max(0, first) :] if segment.base_position < end]
 
     def drop_oldest(self) -> Segment:
-        """Take out the oldest segment; its files are the caller's to remove once nobody reads it."""
+        """Take out the oldest segment; `on_unused` gets it once nobody reads it."""
         segment = self._segments.pop(0)
         del self._bases[0]
-        self._loaded.pop(segment.base_position, None)
-        self._opened.pop(segment.base_position, None)
-        segment.is_doomed = True
-        if not segment.readers:
-            segment.close_file()
+        self._retire(segment)
         return segment
+
+    def replace(self, replaced: Sequence[Segment], cleaned: Segment) -> None:
+        """Put a cleaned segment in the place of those it stands for, which follow one another."""
+        first = self._segments.index(replaced[0])
+        last = first + len(replaced)
+        assert self._segments[first:last] == list(replaced), "segments that do not follow one another"
+        self._segments[first:last] = [cleaned]
+        self._bases[first:last] = [cleaned.base_position]
+        for segment in replaced:
+            self._retire(segment)
 
     def begin_reading(self, segment: Segment) -> None:
         segment.readers += 1
@@ -153,6 +234,7 @@ class Segments:
         if segment.is_doomed:
             if not segment.readers:
                 segment.close_file()
+                self.on_unused(segment)
         elif segment.end_position is not None:
             segment.index = segment.index or index
             self._keep_recent(segment)
@@ -160,6 +242,14 @@ class Segments:
     def close(self) -> None:
         for segment in self._segments:
             segment.close_file()
+
+    def _retire(self, segment: Segment) -> None:
+        self._loaded.pop(segment.base_position, None)
+        self._opened.pop(segment.base_position, None)
+        segment.is_doomed = True
+        if not segment.readers:
+            segment.close_file()
+            self.on_unused(segment)
 
     def _keep_recent(self, segment: Segment) -> None:
         """Bound the files and indexes of closed segments that are held, least recently read first."""

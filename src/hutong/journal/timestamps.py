@@ -8,7 +8,6 @@ A batch that cannot be decoded (its codec is not installed, a producer's records
 header: the offset of its first record, which is never too late.
 """
 
-import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -55,7 +54,7 @@ class TimestampSearch:
         )
 
     def _spans(self) -> list[Span]:
-        return self._log.oldest_spans(sys.maxsize)
+        return list(self._log.all_spans())
 
     def _look(
         self,

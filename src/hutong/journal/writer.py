@@ -195,6 +195,13 @@ class Writer:
             if log.receive_qos:
                 log.advance_high_watermark(run.end_offset)
 
+    def roll(self) -> None:
+        """Close the active segment; the next chunk begins another."""
+        self.seal()
+        active = self._segments.active
+        if active is not None and active.base_position < self.position:
+            self._segments.roll(self.position)
+
     def refuse(self, error: HutongError) -> None:
         """Accept nothing more. The gravest reason comes last and stays."""
         self.refusal = error
@@ -272,6 +279,8 @@ class Writer:
         segment = self._segments.active
         if segment is None or position + total_bytes > segment.base_position + self._settings.segment_bytes:
             segment = self._segments.roll(position)
+        if segment.begun_ms is None:
+            segment.begun_ms = self.wall_ms
         buffers[0] = chunk.encode_header(position, self.leader_epoch, self.wall_ms, entries, payload_bytes)
         self._cache.append(buffers, total_bytes)
         self.position = end_position = position + total_bytes

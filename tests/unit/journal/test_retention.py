@@ -1,5 +1,7 @@
 """What goes and what stays: the pure decision, then whole segments on disk."""
 
+from random import Random
+
 import pytest
 from tests.unit.journal.stage import DIRECTORY, Stage
 
@@ -7,12 +9,12 @@ from hutong.foundation.errors import Refused
 from hutong.journal.retention import RetentionPolicy, retained_from
 from hutong.journal.spans import Span
 
-SPANS = [Span(0, 0, 100, 1_000), Span(500, 10, 300, 3_000), Span(900, 40, 50, 2_000)]
+SPANS = [Span(0, 0, 10, 100, 1_000), Span(500, 10, 40, 300, 3_000), Span(900, 40, 45, 50, 2_000)]
 END = 45
 
 
 def kept_from(policy: RetentionPolicy, now_ms: int = 10_000, start_offset: int = 0) -> int:
-    return retained_from(SPANS, start_offset, END, policy, now_ms)
+    return retained_from(SPANS, 450, start_offset, END, policy, now_ms)
 
 
 def test_without_limits_everything_stays() -> None:
@@ -41,12 +43,12 @@ def test_the_start_never_goes_back() -> None:
 
 
 def test_records_without_a_time_do_not_grow_old() -> None:
-    spans = [Span(0, 0, 100, -1), Span(500, 10, 100, 1_000)]
-    assert retained_from(spans, 0, 20, RetentionPolicy(retention_ms=1), 10_000) == 0
+    spans = [Span(0, 0, 10, 100, -1), Span(500, 10, 20, 100, 1_000)]
+    assert retained_from(spans, 200, 0, 20, RetentionPolicy(retention_ms=1), 10_000) == 0
 
 
 def test_what_is_not_visible_yet_is_kept() -> None:
-    assert retained_from(SPANS, 0, 12, RetentionPolicy(retention_bytes=0), 10_000) == 10
+    assert retained_from(SPANS, 450, 0, 12, RetentionPolicy(retention_bytes=0), 10_000) == 10
 
 
 def fill(stage: Stage, partition_id: int, count: int) -> None:
@@ -127,3 +129,77 @@ def test_a_reader_keeps_its_file_while_the_segment_is_removed() -> None:
     assert found
     with pytest.raises(Refused):
         stage.read(log, 0)
+
+
+def test_a_quiet_segment_is_closed_when_it_is_old_and_its_space_returns() -> None:
+    stage = Stage()
+    fill(stage, 1, 3)
+    policy = RetentionPolicy(retention_ms=5_000, roll_ms=4_000)
+    stage.journal.enforce_retention({1: policy})
+    stage.settle()
+    first = journal_files(stage)
+    stage.advance(10_000)
+    stage.journal.enforce_retention({1: policy})
+    stage.settle()
+    assert not set(first) & set(journal_files(stage))
+    assert stage.read_all(1) == []
+    stage.open()
+    assert (stage.journal.log(1).start_offset, stage.journal.log(1).end_offset) == (3, 3)
+
+
+def test_the_age_of_a_segment_outlives_a_restart() -> None:
+    stage = Stage()
+    fill(stage, 1, 1)
+    stage.advance(3_000)
+    stage.close()
+    stage.open()
+    fill(stage, 1, 1)
+    stage.journal.roll_if_full({1: RetentionPolicy(roll_ms=3_001)})
+    stage.settle()
+    assert len(stage.journal.log(1).spans) == 0
+    stage.journal.roll_if_full({1: RetentionPolicy(roll_ms=3_000)})
+    stage.settle()
+    assert len(stage.journal.log(1).spans) == 1
+
+
+def test_a_segment_is_closed_when_it_holds_enough_of_one_log() -> None:
+    stage = Stage()
+    fill(stage, 1, 2)
+    fill(stage, 2, 1)
+    held_bytes = stage.journal.log(1).held_bytes
+    stage.journal.roll_if_full(dict.fromkeys((1, 2), RetentionPolicy(roll_bytes=held_bytes + 1)))
+    assert len(stage.journal.log(1).spans) == 0
+    stage.journal.roll_if_full(dict.fromkeys((1, 2), RetentionPolicy(roll_bytes=held_bytes)))
+    assert len(stage.journal.log(1).spans) == 1
+    fill(stage, 1, 1)
+    stage.open()
+    assert len(stage.read_all(1)) == 3
+
+
+def test_files_go_only_after_the_ends_of_their_logs_are_on_disk() -> None:
+    stage = Stage()
+    fill(stage, 1, 60)
+    before = set(journal_files(stage))
+    stage.journal.writer.roll()
+    stage.journal.log(1).delete_before(60)
+    while before <= set(journal_files(stage)):
+        stage.turn()
+        stage.steps.work()
+        stage.steps.tell()
+    stage.disk.unlink(DIRECTORY / "checkpoint")
+    stage.disk.crash(Random(1))
+    stage.open()
+    assert (stage.journal.log(1).start_offset, stage.journal.log(1).end_offset) == (60, 60)
+
+
+def test_a_full_disk_gives_back_the_space_of_dead_segments() -> None:
+    stage = Stage()
+    fill(stage, 1, 60)
+    stage.disk.capacity_bytes = 0
+    stage.append(2, bytes(1000))
+    stage.settle()
+    assert stage.journal.is_disk_full
+    before = journal_files(stage)
+    stage.journal.enforce_retention({1: RetentionPolicy(retention_bytes=0)})
+    stage.settle()
+    assert len(journal_files(stage)) < len(before)
