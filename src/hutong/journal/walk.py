@@ -181,20 +181,8 @@ class Walk:
                     continue
                 if run.base_offset >= limit:
                     break
-                is_last = found_bytes + run.bytes > max_bytes or run.end_offset > limit
-                position, end, next_offset = run.position, run.position + run.bytes, run.base_offset
-                if is_last or next_offset < offset:
-                    bounds = self._bounds(run, offset, limit, max_bytes - found_bytes, at_least_one and not found)
-                    is_last = bounds[1] < end
-                    position, end, next_offset = bounds
-                if end > position:
-                    view = self._window.view(position, end - position)
-                    damage = self._damage(run, view, next_offset)
-                    if damage is not None:
-                        is_last = True
-                        if not damage.at and not found:
-                            raise _corrupt(damage, position)
-                        view = view[: damage.at]
+                view, is_last = self._take(run, offset, limit, max_bytes - found_bytes, at_least_one and not found)
+                if view:
                     self._window.used(len(view))
                     found.append(view)
                     found_bytes += len(view)
@@ -205,6 +193,25 @@ class Walk:
                 raise
         return found
 
+    def _take(
+        self, run: chunk.Run, offset: int, limit: int, max_bytes: int, at_least_one: bool
+    ) -> tuple[memoryview, bool]:
+        """What is wanted of a run, and whether there is an end to it. Raises CorruptData where it begins damaged."""
+        run_end = run.position + run.bytes
+        if run.bytes <= max_bytes and run.base_offset >= offset and run.end_offset <= limit:
+            position, end, next_offset = run.position, run_end, run.base_offset
+        else:
+            position, end, next_offset = self._bounds(run, offset, limit, max_bytes, at_least_one)
+        if position == end:
+            return memoryview(b""), end < run_end
+        view = self._window.view(position, end - position)
+        damage = self._damage(run, view, next_offset)
+        if damage is None:
+            return view, end < run_end
+        if not damage.at:
+            raise _corrupt(damage, position)
+        return view[: damage.at], True
+
     def _bounds(
         self, run: chunk.Run, offset: int, limit: int, max_bytes: int, at_least_one: bool
     ) -> tuple[int, int, int]:
@@ -212,33 +219,40 @@ class Walk:
 
         Goes by the batches' headers, of which nothing is sure yet: only where they lead to is looked at.
         """
+        first = first_offset = -1
+        last = run.position
+        try:
+            for position, end, next_offset, base_offset, end_offset in self._steps(run):
+                if base_offset >= limit or (first >= 0 and end - first > max_bytes):
+                    break
+                if first < 0 and end_offset > offset:
+                    if end - position > max_bytes and not at_least_one:
+                        return position, position, next_offset
+                    first, first_offset = position, next_offset
+                last = end
+            else:
+                if first < 0 and not self._is_gap(run, last, run.base_offset, run.end_offset - 1):
+                    raise _corrupt(Damage(0, "does not hold what its chunk says"), run.position)
+        except CorruptData:
+            if first < 0:
+                raise
+        return (first, last, first_offset) if first >= 0 else (last, last, run.end_offset)
+
+    def _steps(self, run: chunk.Run) -> Iterator[tuple[int, int, int, int, int]]:
+        """Of each batch of a run: position, end, the offset it should have, and by its header base and end offset."""
         position, run_end, next_offset = run.position, run.position + run.bytes, run.base_offset
-        first = last = -1
-        first_offset = next_offset
         while position < run_end:
             header = self._window.view(position, min(HEADER_BYTES, run_end - position))
-            base_offset, end_offset, size = step(header, run_end - position) or (-1, -1, 0)
-            if not size or (base_offset != next_offset and not self._is_gap(run, position, next_offset, base_offset)):
-                if first < 0:
-                    raise _corrupt(Damage(0, "is not the one that belongs there"), position)
-                break
-            if base_offset >= limit:
-                break
-            if end_offset > offset:
-                if first < 0:
-                    if size > max_bytes and not at_least_one:
-                        break
-                    first, first_offset = position, next_offset
-                elif position + size - first > max_bytes:
-                    break
-                last = position + size
+            stepped = step(header, run_end - position)
+            if stepped is None or not self._may_follow(run, position, next_offset, stepped[0]):
+                raise _corrupt(Damage(0, "is not the one that belongs there"), position)
+            base_offset, end_offset, size = stepped
+            yield position, position + size, next_offset, base_offset, end_offset
             position += size
             next_offset = end_offset
-        if first >= 0:
-            return first, last, first_offset
-        if position == run_end and not self._is_gap(run, run_end, run.base_offset, run.end_offset - 1):
-            raise _corrupt(Damage(0, "does not hold what its chunk says"), run.position)
-        return position, position, next_offset
+
+    def _may_follow(self, run: chunk.Run, position: int, next_offset: int, base_offset: int) -> bool:
+        return base_offset == next_offset or self._is_gap(run, position, next_offset, base_offset)
 
     def _damage(self, run: chunk.Run, view: memoryview, next_offset: int) -> Damage | None:
         damage = find_damage(view, next_offset, run.end_offset, self._leader_epoch)

@@ -73,17 +73,14 @@ def test_a_flipped_bit_anywhere_never_gives_a_wrong_record(is_cached: bool, bit:
     path = stage.journal._segments.all()[0].path
     start, end = chunk_bounds(stage)[DAMAGED_CHUNK]
     first, behind = DAMAGED_CHUNK * RECORDS_PER_CHUNK, (DAMAGED_CHUNK + 1) * RECORDS_PER_CHUNK
-    refusals = 0
+    refusals: list[str] = []
     for position in range(start, end):
         stage.disk.flip_bit(path, position, bit)
         for offset in range(len(expected)):
             try:
                 found = records_of(stage.read(1, offset))
             except CorruptData as error:
-                refusals += 1
-                assert str(path) in str(error)
-                assert "position" in str(error)
-                assert offset >= first - RECORDS_PER_CHUNK  # at most the extent that the damage lies in
+                refusals.append(f"{offset >= first - RECORDS_PER_CHUNK} {error}")  # at most the damaged extent
                 continue
             assert found, "a reader that gets nothing would ask again for ever"
             assert found[0][0] <= offset <= found[-1][0]
@@ -91,7 +88,8 @@ def test_a_flipped_bit_anywhere_never_gives_a_wrong_record(is_cached: bool, bit:
         assert records_of(stage.read(1, 0))[-1][0] >= first - RECORDS_PER_CHUNK - 1
         assert records_of(stage.read(1, behind + RECORDS_PER_CHUNK)) == expected[behind + RECORDS_PER_CHUNK :]
         stage.disk.flip_bit(path, position, bit)
-    assert refusals >= end - start - 100, "nearly every byte of a chunk matters to this partition"
+    assert len(refusals) >= end - start - 100, "nearly every byte of a chunk matters to this partition"
+    assert [told for told in refusals if not told.startswith(f"True {path}: ") or "position" not in told] == []
 
 
 def test_the_batches_before_a_damaged_one_are_served() -> None:
