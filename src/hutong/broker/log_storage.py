@@ -3,12 +3,16 @@
 Strategy: appends wait for ALL, since state that is acknowledged must survive; reads happen once, at start, from a
 journal that has just been recovered, so they may simply be awaited one by one.
 
+An append that fails for want of space is still in the journal's cache and is written once there is space. So its
+failure is told, and when the log's high watermark has passed it all the same, that is told too.
+
 Knows nothing of keys and values.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +33,7 @@ class LogStorage:
 
     def __init__(self, log: PartitionLog) -> None:
         self._log = log
+        self._uncertain: deque[tuple[int, Callable[[], None]]] = deque()  # base offset, who is to be told; in order
 
     @property
     def start_offset(self) -> int:
@@ -38,11 +43,26 @@ class LogStorage:
     def end_offset(self) -> int:
         return self._log.end_offset
 
-    def append(self, batch: bytes, then: Callable[[HutongError | None], None]) -> None:
+    def append(
+        self, batch: bytes, then: Callable[[HutongError | None], None], late: Callable[[], None] | None = None
+    ) -> None:
+        base_offset = self._log.end_offset
+
         def appended(outcome: Appended | HutongError) -> None:
+            is_in_the_stream = self._log.end_offset > base_offset
+            if isinstance(outcome, HutongError) and is_in_the_stream and late is not None:
+                if not self._uncertain:
+                    self._log.watch(self._advanced)
+                self._uncertain.append((base_offset, late))
             then(outcome if isinstance(outcome, HutongError) else None)
 
         self._log.append(memoryview(batch), parse_batch_header(batch), Qos.ALL, appended)
+
+    def _advanced(self) -> None:
+        while self._uncertain and self._uncertain[0][0] < self._log.high_watermark:
+            self._uncertain.popleft()[1]()
+        if not self._uncertain:
+            self._log.unwatch(self._advanced)
 
     async def read(self, offset: int) -> Sequence[memoryview]:
         found = self._log.read(offset, READ_BYTES)

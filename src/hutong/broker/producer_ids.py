@@ -69,6 +69,7 @@ class ProducerIds:
                 self._durable_end = max(self._durable_end, end)
                 self._waiting.resume_all(None, None)
             else:
+                self._reserved_end = self._durable_end  # not on record: the next to ask reserves anew
                 self._waiting.fail_all(None, error)
 
         self._state.append(_KEY, str(end).encode(), recorded)

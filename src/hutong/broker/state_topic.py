@@ -10,6 +10,10 @@ snapshot is trimmed. A crash at any moment leaves a log whose replay gives the s
 - a key that was left out for that reason has its new value behind the trim position, and nothing is trimmed before that
   is on disk, or at all if it fails.
 
+An append that failed may become durable later (a full disk that has space again). Then it takes effect here as it would
+at the next start, and `on_late` is told, so that what the node believes is what the log says. The storage tells of it
+before it takes anything new.
+
 Slices keep the loop free however large the map is, and share their flushes with everything else.
 
 Knows nothing of what keys and values mean, nor where the log lies.
@@ -45,8 +49,11 @@ class StateStorage(Protocol):
         """The next offset to be given, appends on their way included."""
         ...
 
-    def append(self, batch: bytes, then: Then) -> None:
-        """Append one batch; `then` is called once, with None when it is durable, in the order of appends."""
+    def append(self, batch: bytes, then: Then, late: Callable[[], None] | None = None) -> None:
+        """Append one batch; `then` is called once, with None when it is durable, in the order of appends.
+
+        `late` is called if it becomes durable after `then` was given an error.
+        """
         ...
 
     async def read(self, offset: int) -> Sequence[memoryview]:
@@ -95,6 +102,7 @@ class StateTopic:
     ) -> None:
         self.name = name
         self.snapshots_total = 0
+        self.on_late: Callable[[bytes, bytes | None], None] = lambda _key, _value: None  # after its append had failed
         self._storage = storage
         self._clock = clock
         self._garbage_floor_bytes = garbage_floor_bytes
@@ -146,7 +154,7 @@ class StateTopic:
         self._pending_keys.update(key for key, _ in entries)
         batch = self._batch(entries)
         self._garbage_bytes += len(batch)
-        self._storage.append(batch, lambda error: self._appended(append, error))
+        self._storage.append(batch, lambda error: self._appended(append, error), lambda: self._late(append))
 
     def check_invariants(self) -> None:
         assert self._live_bytes == sum(_size(key, value) for key, value in self._live.items())
@@ -169,6 +177,11 @@ class StateTopic:
             raise CorruptData(f"{self.name} has a record without a key at offset {record.offset}")
         self._apply(record.key, record.value)
         apply(record.key, record.value)
+
+    def _late(self, append: _Append) -> None:
+        for key, value in append.entries:
+            self._apply(key, value)
+            self.on_late(key, value)
 
     def _appended(self, append: _Append, error: HutongError | None) -> None:
         del self._pending[append]

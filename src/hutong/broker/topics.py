@@ -258,8 +258,12 @@ class Topics:
         self._next_log_id += count
         if self._next_log_id > self._log_ids_end:
             self._log_ids_end = self._next_log_id + LOG_ID_BLOCK
-            self._append(_LOG_IDS_KEY, str(self._log_ids_end).encode(), lambda _error: None)
+            self._append(_LOG_IDS_KEY, str(self._log_ids_end).encode(), self._reserved)
         return list(range(first, self._next_log_id))
+
+    def _reserved(self, error: HutongError | None) -> None:
+        if error is not None:
+            self._log_ids_end = 0  # not on record: the next topic must reserve its ids anew
 
     def _put(self, name: str, record: TopicRecord) -> Topic:
         overrides, log_ids, group = record["config"], record["partitions"], record["group"]

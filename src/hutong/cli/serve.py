@@ -12,11 +12,14 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from hutong.foundation.errors import UsageError
 from hutong.server.config import load
 from hutong.server.settings import Address, Settings
+
+if TYPE_CHECKING:
+    from hutong.journal.disk import Disk
 
 EXIT_USAGE = 64
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -28,17 +31,18 @@ DIRECT_FLAGS = {  # option of the command -> the setting it is short for
 }
 
 
-def serve(arguments: Sequence[str]) -> int:
+def serve(arguments: Sequence[str], disk: "Disk | None" = None) -> int:
     """Run a node with these command-line arguments; returns the exit code once it has stopped cleanly.
 
-    Prints one line on standard output when clients are accepted. Raises UsageError for a wrong option, setting or path,
-    and StorageError where the data folder cannot be used.
+    Its journals are on `disk`, this machine's unless another is given. Prints one line on standard output when clients
+    are accepted. Raises UsageError for a wrong option, setting or path, and StorageError where the data folder cannot
+    be used.
     """
     try:
         options = _parser().parse_args(arguments)
     except SystemExit as end:  # argparse ends the process itself after printing the help
         return int(end.code or 0)
-    _run(load(options.config, flags=flags_of(options)).settings, as_json=options.json)
+    _run(load(options.config, flags=flags_of(options)).settings, as_json=options.json, disk=disk)
     return 0
 
 
@@ -82,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(settings: Settings, *, as_json: bool) -> None:
+def _run(settings: Settings, *, as_json: bool, disk: "Disk | None") -> None:
     import asyncio
     import logging
 
@@ -96,4 +100,4 @@ def _run(settings: Settings, *, as_json: bool) -> None:
         print(ready_line(info.kafka, os.getpid(), as_json=as_json), flush=True)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve_node(settings, ready=ready))
+        runner.run(serve_node(settings, ready=ready, disk=disk))

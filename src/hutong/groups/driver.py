@@ -128,6 +128,12 @@ class GroupCoordinator:
         else:
             self._stored[decoded.group_id] = decode_group(value)
 
+    def apply_late(self, key: bytes, value: bytes | None) -> None:
+        """A record whose append had failed is on disk after all. What members do needs no record to go on from."""
+        decoded = decode_key(key)
+        if isinstance(decoded, OffsetKey):
+            self.offsets.apply(decoded, None if value is None else decode_offset(value))
+
     def start(self) -> None:
         """Take the groups up as replayed: members have one session time-out from now to be heard again."""
         now_ms = self._clock.monotonic_ms()

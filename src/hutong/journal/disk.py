@@ -43,7 +43,10 @@ class DiskFile(Protocol):
         ...
 
     def flush(self) -> None:
-        """Make what was written durable. Raises FlushFailed, after which nothing written before can be trusted."""
+        """Make what was written durable. Raises FlushFailed, after which nothing written before can be trusted.
+
+        So does a file whose name was removed: what it holds will not be found again.
+        """
         ...
 
     def preallocate(self, position: int, count: int) -> None:
@@ -116,8 +119,13 @@ def _translated(action: str, path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        sentence = f"cannot {action} {path}: {error.strerror}"
-        raise (DiskFull if error.errno in _NO_SPACE else StorageError)(sentence) from error
+        raise error_for(action, path, error) from error
+
+
+def error_for(action: str, path: Path, error: OSError) -> StorageError:
+    """What an error of the operating system is to a journal: DiskFull, or another StorageError."""
+    sentence = f"cannot {action} {path}: {error.strerror}"
+    return DiskFull(sentence) if error.errno in _NO_SPACE else StorageError(sentence)
 
 
 class RealFile:
@@ -179,8 +187,11 @@ class RealFile:
     def flush(self) -> None:
         try:
             os.fdatasync(self._descriptor)
+            is_named = os.fstat(self._descriptor).st_nlink > 0
         except OSError as error:
             raise FlushFailed(f"cannot flush {self._path}: {error.strerror}") from error
+        if not is_named:
+            raise FlushFailed(f"cannot flush {self._path}: it was removed while it was in use")
 
     def preallocate(self, position: int, count: int) -> None:
         with _translated("reserve space in", self._path):

@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Final
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import DiskFull, FlushFailed, HutongError, Refused, StorageError
+from hutong.foundation.errors import DiskFull, FlushFailed, Refused, StorageError
 from hutong.foundation.regions import RegionCache
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.journal.disk import Disk, DiskFile
+from hutong.journal.jobs import Jobs
 from hutong.journal.progress import Progress
 from hutong.journal.segments import PREPARED_NAME, Segment, Segments
 from hutong.journal.settings import JournalSettings
 from hutong.journal.writer import Writer
-from hutong.runtime.offload import Offload
 
 KAFKA_STORAGE_ERROR: Final = 56
 _PREPARE_FROM: Final = 0.5  # of the active segment: from here on the next one's file is made ready
@@ -100,7 +100,7 @@ class Flusher:
     def __init__(
         self,
         disk: Disk,
-        offload: Offload,
+        jobs: Jobs,
         clock: Clock,
         timers: TimerWheel,
         settings: JournalSettings,
@@ -113,10 +113,11 @@ class Flusher:
         self.is_disk_full = False
         self.on_flushed: list[Callable[[], None]] = []
         self.on_failure: list[Callable[[StorageError], None]] = []
+        self.on_disk_full: list[Callable[[StorageError | None], None]] = []  # None: there is space again
         self.flushes_total = 0
         self.flushed_bytes_total = 0
         self._disk = disk
-        self._offload = offload
+        self._jobs = jobs
         self._clock = clock
         self._timers = timers
         self._settings = settings
@@ -167,7 +168,7 @@ class Flusher:
         if prepared is not None:
             prepared.close()
             path = self._segments.directory / PREPARED_NAME
-            self._offload.submit(lambda: self._disk.unlink(path), self._is_discarded)
+            self._jobs.submit(lambda: self._disk.unlink(path), self._is_discarded)
 
     @property
     def _cannot_flush(self) -> bool:
@@ -195,7 +196,7 @@ class Flusher:
                 step.execute(disk, settings)
 
         self._is_flushing = True
-        self._offload.submit(work, lambda outcome: self._ended(end, outcome))
+        self._jobs.submit_flush(work, lambda outcome: self._ended(end, outcome))
 
     def _plan(self, start: int, end: int) -> list[FlushStep]:
         steps = []
@@ -229,6 +230,8 @@ class Flusher:
             self.is_disk_full = False
             self._writer.accept(self._disk_full_refusal)
             self._progress.accept()
+            for told in self.on_disk_full:
+                told(None)
         self._progress.flushed_position = end
         self._cache.flushed(end)
         self.wake()  # the disk works on while what was waiting is told
@@ -246,7 +249,8 @@ class Flusher:
         for listener in self.on_failure:
             listener(error)
 
-    def _disk_is_full(self, error: HutongError) -> None:
+    def _disk_is_full(self, error: DiskFull) -> None:
+        is_news = not self.is_disk_full
         refusal = Refused(KAFKA_STORAGE_ERROR, f"No space is left: {error}")
         self._writer.accept(self._disk_full_refusal)
         self._writer.refuse(refusal)
@@ -255,6 +259,8 @@ class Flusher:
         if not self._is_stopped:
             deadline_ms = self._clock.monotonic_ms() + self._settings.disk_full_retry_ms
             self._retry = self._timers.add(deadline_ms, self.retry_now)
+        for told in self.on_disk_full if is_news else ():
+            told(error)
 
     def _prepare(self) -> None:
         """Make the next segment's file ready while the active one still has room."""
@@ -265,7 +271,7 @@ class Flusher:
             return
         self._is_preparing = True
         disk, directory, settings = self._disk, self._segments.directory, self._settings
-        self._offload.submit(lambda: prepare_file(disk, directory, settings), self._is_prepared)
+        self._jobs.submit(lambda: prepare_file(disk, directory, settings), self._is_prepared)
 
     def _is_discarded(self, outcome: BaseException | None) -> None:
         if outcome is not None and not isinstance(outcome, StorageError):  # the next start removes it

@@ -1,24 +1,31 @@
 """The blocking work of one journal that is in flight, so that its files are closed only when nobody uses them.
 
-Strategy: a thin layer over the node's offloads that counts. Reads may have workers of their own, so that no flush
-waits behind a crowd of them. `when_idle` calls back once nothing is in flight; an abandoned journal's results are
-dropped, as those of a process that has died.
+Strategy: a thin layer over the node's offloads that counts. Flushes, for which producers wait, may have a worker of the
+journal's own, and reads some of theirs, so that neither waits behind the other, nor behind another journal whose disk
+has stalled. Of all other work a journal has one piece on the shared workers at a time, in the order it came: so a
+stalled disk can hold one of them and never all. `when_idle` calls back once nothing is in flight; an abandoned
+journal's results are dropped, as those of a process that has died.
 """
 
+from collections import deque
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from hutong.foundation.errors import LimitExceeded
 from hutong.runtime.offload import Offload
 
 T = TypeVar("T")
 
 
 class Jobs:
-    """Two offloads, perhaps the same, that know when they are idle."""
+    """Three offloads, perhaps the same, that know when they are idle."""
 
-    def __init__(self, offload: Offload, read_offload: Offload) -> None:
+    def __init__(self, offload: Offload, read_offload: Offload, flush_offload: Offload) -> None:
         self._offload = offload
         self._read_offload = read_offload
+        self._flush_offload = flush_offload
+        self._queued: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()  # behind the one being done
+        self._is_working = False
         self._in_flight = 0
         self._is_abandoned = False
         self._when_idle: list[Callable[[], None]] = []
@@ -27,8 +34,16 @@ class Jobs:
         return self._in_flight
 
     def submit(self, work: Callable[[], T], then: Callable[[T | BaseException], None]) -> None:
-        """As `Offload.submit`: work that writes, and what others wait for."""
-        self._submit(self._offload, work, then)
+        """As `Offload.submit`: work that writes, each piece once the one before it was told. Raises nothing: `then`
+        gets what the offload refuses it with.
+        """
+        self._in_flight += 1
+        self._queued.append((work, then))
+        self._work_on()
+
+    def submit_flush(self, work: Callable[[], T], then: Callable[[T | BaseException], None]) -> None:
+        """As `Offload.submit`: a flush, which waits for nothing else."""
+        self._submit(self._flush_offload, work, then)
 
     def submit_read(self, work: Callable[[], T], then: Callable[[T | BaseException], None]) -> None:
         """As `Offload.submit`: a cold read."""
@@ -40,24 +55,42 @@ class Jobs:
         self._tell_if_idle()
 
     def abandon(self) -> None:
-        """Let what is in flight end unheard."""
+        """Let what is in flight end unheard, and what is queued undone."""
         self._is_abandoned = True
+        self._in_flight -= len(self._queued)
+        self._queued.clear()
+
+    def _work_on(self) -> None:
+        if self._is_working or not self._queued:
+            return
+        work, then = self._queued.popleft()
+
+        def ended(outcome: object) -> None:
+            self._is_working = False
+            self._ended(then, outcome)
+            self._work_on()
+
+        self._is_working = True
+        try:
+            self._offload.submit(work, ended)
+        except (LimitExceeded, RuntimeError) as refusal:
+            ended(refusal)
 
     def _submit(self, offload: Offload, work: Callable[[], T], then: Callable[[T | BaseException], None]) -> None:
-        def ended(outcome: T | BaseException) -> None:
-            self._in_flight -= 1
-            try:
-                if not self._is_abandoned:
-                    then(outcome)
-            finally:
-                self._tell_if_idle()
-
         self._in_flight += 1
         try:
-            offload.submit(work, ended)
+            offload.submit(work, lambda outcome: self._ended(then, outcome))
         except BaseException:
             self._in_flight -= 1
             raise
+
+    def _ended(self, then: Callable[[Any], None], outcome: object) -> None:
+        self._in_flight -= 1
+        try:
+            if not self._is_abandoned:
+                then(outcome)
+        finally:
+            self._tell_if_idle()
 
     def _tell_if_idle(self) -> None:
         while self._when_idle and not self._in_flight:

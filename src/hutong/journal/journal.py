@@ -49,12 +49,13 @@ class Journal:
         settings: JournalSettings,
         call_soon: Callable[[Callable[[], None]], object],
         read_offload: Offload | None = None,
+        flush_offload: Offload | None = None,
     ) -> None:
         self.recovery = recovered.report
         self.directory = directory
         self._disk = disk
         self._clock = clock
-        self._jobs = Jobs(offload, read_offload or offload)
+        self._jobs = Jobs(offload, read_offload or offload, flush_offload or offload)
         self._segments = Segments(directory, settings)
         for segment in recovered.segments:
             self._segments.add(segment)
@@ -101,16 +102,17 @@ class Journal:
         settings: JournalSettings = _DEFAULT_SETTINGS,
         call_soon: Callable[[Callable[[], None]], object] | None = None,
         read_offload: Offload | None = None,
+        flush_offload: Offload | None = None,
     ) -> "Journal":
         """Recover what lies in `directory`, created if absent, and go on from there. Raises StorageError.
 
         One journal per directory at a time: whoever owns the data folder sees to that. `call_soon` runs a callback at
-        the end of the loop's turn (the running loop's by default). Cold reads go to `read_offload` if there is one, so
-        that flushes do not queue behind them.
+        the end of the loop's turn (the running loop's by default). Cold reads go to `read_offload` and flushes to
+        `flush_offload` if there is one, so that neither waits behind the other or behind another journal.
         """
         recovered = await run(offload, lambda: recover(disk, directory, settings))
         soon = call_soon or asyncio.get_running_loop().call_soon
-        journal = cls(recovered, directory, disk, offload, clock, timers, settings, soon, read_offload)
+        journal = cls(recovered, directory, disk, offload, clock, timers, settings, soon, read_offload, flush_offload)
         if recovered.report.repairs or recovered.report.scanned_bytes:
             journal.checkpointer.begin()
         return journal
@@ -194,6 +196,10 @@ class Journal:
     def on_failure(self, callback: Callable[[StorageError], None]) -> None:
         """Call back once if the journal fails for good."""
         self.flusher.on_failure.append(callback)
+
+    def on_disk_full(self, callback: Callable[[StorageError | None], None]) -> None:
+        """Call back with the error when there is no space left, and with None when there is again."""
+        self.flusher.on_disk_full.append(callback)
 
     def check_invariants(self) -> None:
         assert self._progress.flushed_position <= self.writer.position == self._cache.end_position

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from hutong.foundation.errors import HutongError, Refused, StorageError
+from hutong.foundation.errors import HutongError, OwnerGone, Refused, StorageError
 from hutong.foundation.regions import RegionCache
 from hutong.journal import chunk
 from hutong.journal.index import Extent, Extents
@@ -316,14 +316,17 @@ class PartitionLog:
         )
 
     def _when_flushed(self, search: Callable[[], None], then: Callable[[Found | HutongError], None]) -> None:
-        """Searches go by the files, so all that a reader can see must be there first."""
+        """Searches go by the files, so all that a reader can see must be there first.
+
+        Where the disk takes no more, what is there already is searched: reads go on.
+        """
         self._writer.seal()
         if self._stores.progress.flushed_position >= self._writer.position:
             search()
             return
 
         def flushed(outcome: Appended | HutongError) -> None:
-            if isinstance(outcome, HutongError):
+            if isinstance(outcome, OwnerGone):
                 then(outcome)
             else:
                 search()

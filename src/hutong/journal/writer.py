@@ -203,8 +203,13 @@ class Writer:
             self._segments.roll(self.position)
 
     def refuse(self, error: HutongError) -> None:
-        """Accept nothing more. The gravest reason comes last and stays."""
+        """Accept nothing more. The gravest reason comes last and stays.
+
+        Whoever was made to wait is let on, to be refused: what they wait for may never come.
+        """
         self.refusal = error
+        if self.is_congested:
+            self._set_congested(False)
 
     def accept(self, error: HutongError | None) -> None:
         """That reason is over; any other still holds."""
@@ -341,9 +346,11 @@ class Writer:
 
     def _note_congestion(self) -> None:
         dirty_bytes = self.dirty_bytes
+        if self.refusal is not None:
+            return
         if dirty_bytes >= self._settings.dirty_bytes_max and not self.is_congested:
             self._set_congested(True)
-        if dirty_bytes >= 2 * self._settings.dirty_bytes_max and self.refusal is None:
+        if dirty_bytes >= 2 * self._settings.dirty_bytes_max:
             self.refusal = self._overfull
 
     def _set_congested(self, is_congested: bool) -> None:

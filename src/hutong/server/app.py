@@ -34,7 +34,7 @@ from hutong.foundation.errors import OwnerGone, StorageError, UsageError
 from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
 from hutong.groups.driver import GroupCoordinator
-from hutong.journal.disk import RealDisk
+from hutong.journal.disk import Disk, RealDisk
 from hutong.journal.journal import Journal
 from hutong.reactor.acceptor import Acceptor
 from hutong.reactor.framing import length_prefixed
@@ -63,17 +63,17 @@ class ReadyInfo:
     kafka: Address
 
 
-async def serve_node(settings: Settings, *, ready: Callable[[ReadyInfo], None]) -> None:
+async def serve_node(settings: Settings, *, ready: Callable[[ReadyInfo], None], disk: Disk | None = None) -> None:
     """Run a node until SIGTERM or SIGINT, then stop it cleanly.
 
-    Calls `ready` once clients are accepted. Raises UsageError where the folder or the address cannot be used, and
-    StorageError where the disk cannot.
+    Its journals are on `disk`, this machine's unless another is given. Calls `ready` once clients are accepted. Raises
+    UsageError where the folder or the address cannot be used, and StorageError where the disk cannot.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    node = Node(settings)
+    node = Node(settings, disk)
     try:
         ready(await node.start())
         await stop.wait()
@@ -84,15 +84,20 @@ async def serve_node(settings: Settings, *, ready: Callable[[ReadyInfo], None]) 
 class Node:
     """One node: `start` once, then `stop` once, also where `start` failed half way."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, disk: Disk | None = None) -> None:
         loop = asyncio.get_running_loop()
         self._settings = settings
+        self._disk = disk or RealDisk()
         self._clock: Clock = SystemClock()
         self._wheel = TimerWheel(self._clock.monotonic_ms())
         self._timers = LoopTimers(loop, self._wheel, self._clock)
         self._offload = ThreadOffload(loop, settings.node.worker_threads, "hutong-worker")
         # Cold reads have threads of their own: a flush, for which producers wait, must not queue behind them.
         self._read_offload = ThreadOffload(loop, settings.node.worker_threads, "hutong-reader")
+        # And each partition group one for its flushes: a disk that stalls under one holds up no other.
+        self._flush_offloads = {
+            group: ThreadOffload(loop, 1, f"hutong-flush-{group}") for group in (*STATE_GROUPS, *DATA_GROUPS)
+        }
         self._journals: dict[str, Journal] = {}
         self._data_dir: DataDir | None = None
         self._acceptor: Acceptor | None = None
@@ -144,7 +149,8 @@ class Node:
             except StorageError as error:
                 _log.error("partition group %s was not closed cleanly: %s", group, error)
         self._timers.close()
-        self._offload.close()
+        for offload in (self._offload, *self._flush_offloads.values()):
+            offload.close()
         self._read_offload.close()
         if self._data_dir is not None:
             self._data_dir.close()
@@ -165,15 +171,25 @@ class Node:
     async def _open_journal(self, data_dir: DataDir, group: str) -> Journal:
         journal = await Journal.open(
             data_dir.group_path(group),
-            disk=RealDisk(),
+            disk=self._disk,
             offload=self._offload,
             read_offload=self._read_offload,
+            flush_offload=self._flush_offloads[group],
             clock=self._clock,
             timers=self._wheel,
             settings=translate.journal_settings(self._settings, group),
         )
-        _log.log(logging.WARNING if journal.recovery.repairs else logging.DEBUG, "%s", journal.recovery)
-        journal.on_failure(lambda error: _log.critical("partition group %s has failed for good: %s", group, error))
+        for sentence in journal.recovery.sentences():
+            _log.warning("%s", sentence)
+        journal.on_failure(
+            lambda error: _log.critical(
+                "partition group %s has failed for good: %s; it takes no more records until the node is started again "
+                "on a sound disk, what was acknowledged can still be read.",
+                group,
+                error,
+            )
+        )
+        journal.on_disk_full(lambda error: _tell_disk_full(group, error))
         return journal
 
     async def _replay_catalogue(self) -> tuple[Topics, ProducerIds]:
@@ -188,6 +204,7 @@ class Node:
             producer_ids.replay(key, value)
 
         await state.replay(apply)
+        state.on_late = apply
         topics.start(state)
         producer_ids.start(state)
         return topics, producer_ids
@@ -204,6 +221,7 @@ class Node:
             settings=translate.group_settings(self._settings),
         )
         await state.replay(groups.replay)
+        state.on_late = groups.apply_late
         topics.on_change.append(lambda topic, exists: None if exists else groups.forget_topic(topic.name))
         for journal, log_id in list(topics.orphaned_logs()):
             journal.delete_log(log_id)
@@ -246,6 +264,13 @@ class Node:
 
     def _requests_total(self) -> int:
         return self._acceptor.figures.requests_total if self._acceptor is not None else 0
+
+
+def _tell_disk_full(group: str, error: StorageError | None) -> None:
+    if error is None:
+        _log.warning("partition group %s has space again and takes records.", group)
+    else:
+        _log.error("partition group %s: %s; it refuses records until there is space, and reads go on.", group, error)
 
 
 def _reachable(host: str) -> str:

@@ -5,8 +5,10 @@ the last flush. A crash lets some of them through: sizes in order, as a journall
 any selection, so that writes are lost, torn and reordered. Names follow the same rule per directory. Nothing happens
 by chance: the random source is the caller's.
 
-Faults to arm: failing flushes (the pages count as clean afterwards, as in Linux), a capacity, flipped bits, and the
-power going in the middle of some work: after so many changes each further one raises, until `crash`.
+Faults to arm: a capacity, flipped bits, the power going in the middle of some work (after so many changes each further
+one raises, until `crash`), and by plan what `hutong.testing.faults` can say: errors, half written data, latency, on any
+call. A flush that fails loses the bytes, which count as clean afterwards, as in Linux. `failing_flushes` is short for
+the plan that most tests want.
 """
 
 from collections.abc import Sequence
@@ -17,6 +19,7 @@ from typing import Final
 
 from hutong.foundation.errors import DiskFull, FlushFailed, StorageError
 from hutong.journal.disk import DiskFile
+from hutong.testing.faults import Fault, FaultPlan, raised_by
 from hutong.wire.buffer import Buffer
 
 SECTOR_BYTES: Final = 512
@@ -65,12 +68,17 @@ class SimFile:
         self._check()
         self._disk._change()
         data = b"".join(buffers)
+        fault = self._disk.plan.strike("write", self._path)
+        if fault is not None:
+            if fault.lands_bytes:
+                self._node.apply(position, data[: fault.lands_bytes])
+            raise raised_by(fault, "write", self._path)
         self._disk._claim(self._path, max(0, position + len(data) - len(self._node.content)))
         self._disk.writes_total += 1
         self._node.apply(position, data)
 
     def read(self, count: int, position: int) -> Buffer:
-        self._check()
+        self._check("read")
         self._disk.reads_total += 1
         return bytes(self._node.content[position : position + count])
 
@@ -81,7 +89,7 @@ class SimFile:
 
     def read_cached_into(self, buffer: memoryview, position: int) -> int:
         self._check()
-        if not self._disk.is_cached:
+        if not self._disk.is_cached or self._disk.plan.strike("read_cached", self._path) is not None:
             return 0
         content = self._node.content[position : position + len(buffer)]
         buffer[: len(content)] = content
@@ -91,14 +99,17 @@ class SimFile:
         self._check()
         self._disk._change()
         self._disk.flushes_total += 1
-        if self._disk.failing_flushes:
-            self._disk.failing_flushes -= 1
+        fault = self._disk.plan.strike("flush", self._path)
+        if fault is not None or self._disk.failing_flushes:
+            self._disk.failing_flushes = max(0, self._disk.failing_flushes - 1)
             self._node.pending.clear()  # the kernel marks the pages clean: a second flush would succeed, and lie
-            raise FlushFailed(f"cannot flush {self._path}: simulated fault")
+            raise raised_by(fault or Fault("flush"), "flush", self._path)
+        if not self._disk._has_name(self._node):
+            raise FlushFailed(f"cannot flush {self._path}: it was removed while it was in use")
         self._node.settle()
 
     def preallocate(self, position: int, count: int) -> None:
-        self._check()
+        self._check("preallocate")
         self._disk._change()
         grown = position + count - len(self._node.content)
         if grown > 0:
@@ -106,27 +117,30 @@ class SimFile:
             self._node.apply(position + count, None)
 
     def truncate(self, size: int) -> None:
-        self._check()
+        self._check("truncate")
         self._disk._change()
         self._node.apply(size, None)
 
     def size(self) -> int:
-        self._check()
+        self._check("size")
         return len(self._node.content)
 
     def close(self) -> None:
         pass
 
-    def _check(self) -> None:
+    def _check(self, operation: str | None = None) -> None:
         if self._power_on != self._disk.power_on:
             raise StorageError(f"{self._path} was opened before the crash")
+        if operation is not None:
+            self._disk._strike(operation, self._path)
 
 
 class SimDisk:
     """The file system. Paths are only names; nothing touches the real one."""
 
-    def __init__(self, capacity_bytes: int | None = None) -> None:
+    def __init__(self, capacity_bytes: int | None = None, plan: FaultPlan | None = None) -> None:
         self.capacity_bytes = capacity_bytes
+        self.plan = plan or FaultPlan()
         self.failing_flushes = 0
         self.changes_until_power_loss: int | None = None
         self.is_cached = True
@@ -142,11 +156,13 @@ class SimDisk:
     # -- the port
 
     def open(self, path: Path) -> DiskFile:
+        self._strike("open", path)
         if path not in self._names:
             raise StorageError(f"cannot open {path}: No such file or directory")
         return SimFile(self, self._names[path], path)
 
     def create(self, path: Path) -> DiskFile:
+        self._strike("create", path)
         if path.parent not in self._directories:
             raise StorageError(f"cannot create {path}: No such file or directory")
         self._change()
@@ -155,6 +171,7 @@ class SimDisk:
         return SimFile(self, node, path)
 
     def rename(self, source: Path, target: Path) -> None:
+        self._strike("rename", source)
         if source not in self._names:
             raise StorageError(f"cannot rename {source}: No such file or directory")
         self._change()
@@ -162,17 +179,21 @@ class SimDisk:
         self._bind(source, None)
 
     def unlink(self, path: Path) -> None:
+        self._strike("unlink", path)
         if path in self._names:
             self._change()
             self._bind(path, None)
 
     def list(self, directory: Path) -> list[str]:
+        self._strike("list", directory)
         return sorted(path.name for path in self._names if path.parent == directory)
 
     def make_directory(self, path: Path) -> None:
+        self._strike("make_directory", path)
         self._directories.update((path, *path.parents))
 
     def sync_directory(self, path: Path) -> None:
+        self._strike("sync_directory", path)
         self._change()
         self.flushes_total += 1
         for name, node in self._pending_names:
@@ -181,6 +202,7 @@ class SimDisk:
         self._pending_names = [change for change in self._pending_names if change[0].parent != path]
 
     def free_bytes(self, path: Path) -> int:
+        self._strike("free_bytes", path)
         return 2**40 if self.capacity_bytes is None else max(0, self.capacity_bytes - self._used_bytes())
 
     # -- faults
@@ -202,6 +224,14 @@ class SimDisk:
         node = self._names[path]
         node.content[position] ^= 1 << bit
         node.durable[position] ^= 1 << bit
+
+    def _strike(self, operation: str, path: Path) -> None:
+        fault = self.plan.strike(operation, path)
+        if fault is not None:
+            raise raised_by(fault, operation, path)
+
+    def _has_name(self, node: _Node) -> bool:
+        return any(named is node for named in self._names.values())
 
     def _change(self) -> None:
         if self.changes_until_power_loss is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from hutong.broker.producer_ids import PRODUCER_ID_BLOCK, ProducerIds
-from hutong.foundation.errors import FlushFailed, HutongError
+from hutong.foundation.errors import DiskFull, FlushFailed, HutongError
 from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
 
@@ -74,3 +74,13 @@ def test_those_who_wait_are_told_when_the_disk_fails() -> None:
     ids.take(given.append)
     records.flush(FlushFailed("the disk is gone"))
     assert [type(outcome) for outcome in given] == [FlushFailed, FlushFailed]
+
+
+def test_a_reservation_that_failed_is_made_again() -> None:
+    records, given = Records(), list[int | HutongError]()
+    ids = started(records)
+    ids.take(given.append)
+    records.flush(DiskFull("no space"))
+    ids.take(given.append)
+    records.flush()
+    assert given[1:] == [0]

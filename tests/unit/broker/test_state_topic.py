@@ -26,7 +26,7 @@ class FakeStorage:
         self.durable_start_offset = 0
         self.refuses = False
 
-    def append(self, batch: bytes, then: Then) -> None:
+    def append(self, batch: bytes, then: Then, late: Callable[[], None] | None = None) -> None:
         if self.refuses:
             then(DiskFull("no space"))
             return

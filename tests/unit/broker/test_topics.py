@@ -1,6 +1,7 @@
 """The catalogue over real journals on a simulated disk: what was answered is there after a restart."""
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator
 from pathlib import Path
 from random import Random
@@ -35,7 +36,7 @@ class Node:
         self.topics: Topics
 
     async def start(self) -> None:
-        clock, wheel = ManualClock(), TimerWheel(0)
+        self.clock, self.wheel = clock, wheel = ManualClock(), TimerWheel(0)
         for group in (METADATA_GROUP, *DATA_GROUPS):
             self.journals[group] = await Journal.open(
                 Path("/data") / group,
@@ -48,6 +49,7 @@ class Node:
         self.topics = Topics(self.journals, {}, self._random.randbytes, ParkingLot("creations", wheel, 100))
         state = StateTopic(METADATA_TOPIC, LogStorage(self.journals[METADATA_GROUP].log(0)), clock)
         await state.replay(self.topics.replay)
+        state.on_late = self.topics.replay
         self.topics.start(state)
 
     def crash(self) -> None:
@@ -177,3 +179,76 @@ def test_an_illegal_name_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ["a", "a" * 249, "...", "A-b_c.9"])
 def test_a_legal_name_passes(name: str) -> None:
     check_topic_name(name)
+
+
+# -- a full disk
+
+
+class Full:
+    """A node whose catalogue has no space for what comes, and what its requests come to."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.outcomes: list[Topic | HutongError | None] = []
+        node.disk.plan.add("write", errno.ENOSPC, pattern="*/metadata/*")
+
+    def create(self, name: str, partitions: int = 1) -> None:
+        self.node.topics.create(name, partitions, {}, self.outcomes.append)
+
+    async def request(self, name: str) -> None:
+        """The first one is in flight when the disk turns out to be full."""
+        self.create(name)
+        await asyncio.sleep(0)
+        assert self.node.journals[METADATA_GROUP].is_disk_full
+
+    async def get_space(self) -> None:
+        self.node.disk.plan.heal()
+        self.node.clock.advance(SETTINGS.disk_full_retry_ms + 20)
+        self.node.wheel.advance(self.node.clock.monotonic_ms())
+        assert not self.node.journals[METADATA_GROUP].is_disk_full
+
+
+async def test_a_creation_on_a_full_disk_is_refused_in_words(node: Node) -> None:
+    full = Full(node)
+    await full.request("in-flight")
+    full.create("one-more")
+    assert len(full.outcomes) == 2
+    for refused in full.outcomes:
+        assert isinstance(refused, Refused)
+        assert refused.code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert "No space is left" in str(refused)
+    await full.get_space()
+    assert (await node.create("one-more")).name == "one-more"
+
+
+async def test_what_was_refused_and_is_written_after_all_takes_effect_at_once(node: Node) -> None:
+    """A node must believe what its next start will: else it would take records for a topic that is deleted then."""
+    await node.create("kept")
+    doomed = await node.create("doomed")
+    full = Full(node)
+    node.topics.delete(doomed, full.outcomes.append)
+    full.create("made")
+    await asyncio.sleep(0)
+    assert [type(outcome) for outcome in full.outcomes] == [Refused, Refused]
+    assert node.topics.get("doomed") is not None
+    assert node.topics.get("made") is None
+    await full.get_space()
+    now = {topic.name: topic.topic_id for topic in node.topics.all()}
+    assert now.keys() == {"kept", "made"}
+    node.crash()
+    await node.start()
+    assert {topic.name: topic.topic_id for topic in node.topics.all()} == now
+
+
+async def test_log_ids_stay_unique_when_their_reservation_was_refused(node: Node) -> None:
+    full = Full(node)
+    await full.request("in-flight")
+    for partitions in (900, 200):
+        full.create(f"refused-{partitions}", partitions)
+        assert isinstance(full.outcomes[-1], Refused)
+    await full.get_space()
+    used = list((await node.create("first", 800)).log_ids)
+    node.crash()
+    await node.start()
+    used += (await node.create("second", 800)).log_ids
+    assert len(set(used)) == len(used)

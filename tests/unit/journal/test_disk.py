@@ -1,6 +1,8 @@
-"""One suite for every disk: what the journal relies on. Then what only the simulated one can show."""
+"""One suite for every disk: what the journal relies on, how faults look; then what only the simulated one can show."""
 
+import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -9,15 +11,38 @@ import pytest
 from hutong.foundation.errors import DiskFull, FlushFailed, StorageError
 from hutong.journal.disk import IOV_MAX, Disk, RealDisk, read_file, replace_file
 from hutong.testing.disk import SECTOR_BYTES, SimDisk
+from hutong.testing.faults import ACTIONS, Fault, FaultPlan
+from hutong.testing.faulty_disk import FaultyDisk
+
+DISKS: dict[str, Callable[[FaultPlan], Disk]] = {
+    "real": lambda _plan: RealDisk(),
+    "simulated": lambda plan: SimDisk(plan=plan),
+    "faulty real": lambda plan: FaultyDisk(RealDisk(), plan),
+    "faulty simulated": lambda plan: FaultyDisk(SimDisk(), plan),
+}
 
 
-@pytest.fixture(params=["real", "simulated"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Disk, Path]:
-    disk: Disk = RealDisk() if request.param == "real" else SimDisk()
-    directory = tmp_path / "deep" / "down"
+@pytest.fixture
+def plan() -> FaultPlan:
+    return FaultPlan()
+
+
+def prepared(kind: str, plan: FaultPlan, tmp_path: Path) -> tuple[Disk, Path]:
+    disk, directory = DISKS[kind](plan), tmp_path / "deep" / "down"
     disk.make_directory(directory)
     disk.make_directory(directory)
     return disk, directory
+
+
+@pytest.fixture(params=DISKS)
+def place(request: pytest.FixtureRequest, tmp_path: Path, plan: FaultPlan) -> tuple[Disk, Path]:
+    return prepared(request.param, plan, tmp_path)
+
+
+@pytest.fixture(params=[kind for kind in DISKS if kind != "real"])
+def faulty(request: pytest.FixtureRequest, tmp_path: Path, plan: FaultPlan) -> tuple[Disk, Path]:
+    """Those whose faults can be planned."""
+    return prepared(request.param, plan, tmp_path)
 
 
 def test_what_is_written_is_read_back(place: tuple[Disk, Path]) -> None:
@@ -115,6 +140,129 @@ def test_a_file_is_replaced_whole(place: tuple[Disk, Path]) -> None:
     assert disk.list(directory) == ["a"]
 
 
+def test_a_file_whose_name_is_gone_cannot_be_made_durable(place: tuple[Disk, Path]) -> None:
+    disk, directory = place
+    file = disk.create(directory / "a")
+    file.write([b"data"], 0)
+    file.flush()
+    disk.rename(directory / "a", directory / "b")
+    file.flush()
+    disk.unlink(directory / "b")
+    with pytest.raises(FlushFailed, match="removed while it was in use"):
+        file.flush()
+    file.close()
+
+
+# -- faults by plan
+
+
+def calls(disk: Disk, directory: Path) -> dict[str, Callable[[], object]]:
+    """Every operation of the port, ready to be called on the file `a` or beside it."""
+    file = disk.create(directory / "a")
+    file.write([b"0123456789"], 0)
+    return {
+        "open": lambda: disk.open(directory / "a").close(),
+        "create": lambda: disk.create(directory / "a2").close(),
+        "rename": lambda: disk.rename(directory / "a", directory / "a"),
+        "unlink": lambda: disk.unlink(directory / "a3"),
+        "list": lambda: disk.list(directory),
+        "make_directory": lambda: disk.make_directory(directory / "a4"),
+        "sync_directory": lambda: disk.sync_directory(directory),
+        "free_bytes": lambda: disk.free_bytes(directory),
+        "write": lambda: file.write([b"x"], 0),
+        "read": lambda: (file.read(1, 0), file.read_into(memoryview(bytearray(1)), 0)),
+        "flush": lambda: file.flush(),
+        "preallocate": lambda: file.preallocate(0, 4096),
+        "truncate": lambda: file.truncate(10),
+        "size": lambda: file.size(),
+    }
+
+
+@pytest.mark.parametrize("operation", sorted(ACTIONS.keys() - {"read_cached"}))
+def test_every_call_can_fail_and_heals(operation: str, faulty: tuple[Disk, Path], plan: FaultPlan) -> None:
+    disk, directory = faulty
+    call = calls(disk, directory)[operation]
+    plan.add(operation, errno.EIO)
+    for _ in range(2):
+        with pytest.raises(StorageError, match="Input/output error") as raised:
+            call()
+        assert isinstance(raised.value, FlushFailed) == (operation in ("flush", "sync_directory"))
+        assert not isinstance(raised.value, DiskFull)
+        assert str(directory) in str(raised.value)
+    plan.heal()
+    call()
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_no_space_is_told_apart_but_not_by_a_flush(code: int, faulty: tuple[Disk, Path], plan: FaultPlan) -> None:
+    disk, directory = faulty
+    ready = calls(disk, directory)
+    for operation in ("create", "write", "preallocate"):
+        plan.replace([Fault(operation, error=code)])
+        with pytest.raises(DiskFull):
+            ready[operation]()
+    plan.replace([Fault("flush", error=code)])
+    with pytest.raises(FlushFailed):
+        ready["flush"]()
+
+
+def test_a_fault_strikes_the_calls_it_was_planned_for(faulty: tuple[Disk, Path], plan: FaultPlan) -> None:
+    disk, directory = faulty
+    one, other = disk.create(directory / "one"), disk.create(directory / "other")
+    plan.add("write", errno.EIO, pattern="*/one", after=1, times=2)
+    results = []
+    for _ in range(5):
+        other.write([b"x"], 0)
+        try:
+            one.write([b"x"], 0)
+            results.append(True)
+        except StorageError:
+            results.append(False)
+    assert results == [True, False, False, True, True]
+    one.close()
+    other.close()
+
+
+def test_a_write_that_fails_may_land_in_part(faulty: tuple[Disk, Path], plan: FaultPlan) -> None:
+    disk, directory = faulty
+    file = disk.create(directory / "a")
+    file.write([b"........"], 0)
+    plan.add("write", errno.ENOSPC, times=1, lands_bytes=5)
+    with pytest.raises(DiskFull):
+        file.write([b"abc", b"defg"], 1)
+    assert bytes(file.read(8, 0)) == b".abcde.."
+    file.close()
+
+
+def test_a_slow_call_takes_its_time_and_succeeds(faulty: tuple[Disk, Path], plan: FaultPlan) -> None:
+    disk, directory = faulty
+    call = calls(disk, directory)["flush"]
+    plan.add("flush", latency_ms=250, times=2)
+    for _ in range(3):
+        call()
+    assert plan.slept_ms == 500
+
+
+def test_a_cached_read_that_fails_is_left_to_a_worker(faulty: tuple[Disk, Path], plan: FaultPlan) -> None:
+    disk, directory = faulty
+    file = disk.create(directory / "a")
+    file.write([b"data"], 0)
+    plan.add("read_cached", errno.EIO)
+    assert file.read_cached_into(memoryview(bytearray(4)), 0) == 0
+    file.close()
+
+
+def test_a_fault_of_no_operation_is_a_mistake() -> None:
+    with pytest.raises(ValueError, match="fsync"):
+        Fault("fsync")
+
+
+def test_waits_are_real_where_a_sleep_is_given() -> None:
+    slept: list[float] = []
+    FaultPlan([Fault("*", latency_ms=20)], slept.append).strike("flush", Path("/a"))
+    assert slept == [0.02]
+
+
 def test_short_writes_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real_pwritev = os.pwritev
 
@@ -203,6 +351,20 @@ def test_a_failed_flush_loses_the_pages_for_good() -> None:
         file.flush()
     file.flush()  # succeeds, and lies
     assert bytes(file.read(4, 0)) == b"data"
+    disk.crash(Random(0))
+    assert bytes(disk.open(Path("/d/a")).read(4, 0)) == b""
+
+
+def test_a_planned_flush_failure_loses_the_pages_too() -> None:
+    disk = SimDisk()
+    disk.make_directory(Path("/d"))
+    file = disk.create(Path("/d/a"))
+    disk.sync_directory(Path("/d"))
+    file.write([b"data"], 0)
+    disk.plan.add("flush", errno.EIO, times=1)
+    with pytest.raises(FlushFailed):
+        file.flush()
+    file.flush()
     disk.crash(Random(0))
     assert bytes(disk.open(Path("/d/a")).read(4, 0)) == b""
 

@@ -1,14 +1,16 @@
 """Flushing: group commit, a flush that fails for good, a disk that is full for a while."""
 
+import errno
 from dataclasses import replace
 from random import Random
 
 import pytest
 from tests.unit.journal.stage import DIRECTORY, SMALL, Append, Stage
 
-from hutong.foundation.errors import FlushFailed, HutongError, Refused, StorageError
+from hutong.foundation.errors import DiskFull, FlushFailed, HutongError, Refused, StorageError
 from hutong.journal.qos import Qos
 from hutong.journal.segments import PREPARED_NAME
+from hutong.journal.timestamps import Found
 from hutong.journal.writer import Appended
 
 
@@ -89,6 +91,155 @@ def test_a_full_disk_refuses_writes_serves_reads_and_recovers() -> None:
     stage.crash(Random(0))
     stage.open()
     assert len(stage.read_all(1)) == len(stored) + 2
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.EROFS])
+@pytest.mark.parametrize("operation", ["write", "preallocate", "create", "sync_directory"])
+def test_whatever_fails_while_flushing_ends_the_journal(operation: str, code: int) -> None:
+    stage = Stage()
+    stage.disk.plan.add(operation, code, times=1)
+    append = stage.append(1, b"v")
+    stage.settle()
+    assert isinstance(append.outcome, StorageError)
+    assert str(DIRECTORY) in str(append.outcome)
+    assert stage.journal.failure is append.outcome
+    assert code_of(stage.append(1, b"after")) == 56
+
+
+def test_a_journal_whose_folder_vanished_acknowledges_nothing_more() -> None:
+    stage = Stage()
+    stage.append(1, b"v")
+    stage.settle()
+    for name in stage.disk.list(DIRECTORY):
+        stage.disk.unlink(DIRECTORY / name)
+    append = stage.append(1, b"w")
+    stage.settle()
+    assert isinstance(append.outcome, FlushFailed)
+    assert "removed while it was in use" in str(append.outcome)
+    assert stage.read_all(1) == [(0, b"v")]
+
+
+@pytest.mark.parametrize("is_crash", [True, False])
+def test_half_a_write_on_a_full_disk_is_no_record_until_it_is_whole(is_crash: bool) -> None:
+    stage = Stage()
+    stage.append(1, b"before")
+    stage.settle()
+    stage.disk.plan.add("write", errno.ENOSPC, times=1, lands_bytes=90)
+    assert stage.append(1, b"half").is_open
+    stage.settle()
+    if is_crash:
+        stage.crash(Random(5))
+        stage.open()
+        assert stage.read_all(1) == [(0, b"before")]
+    else:
+        stage.advance(SMALL.disk_full_retry_ms + 20)
+        stage.settle()
+        stage.crash(Random(5))
+        stage.open()
+        assert stage.read_all(1) == [(0, b"before"), (1, b"half")]
+    assert stage.problems() == []
+
+
+@pytest.mark.parametrize("trouble", ["full", "failed"])
+def test_producers_that_were_made_to_wait_are_let_on_to_be_refused(trouble: str) -> None:
+    stage = Stage()
+    heard: list[bool] = []
+    stage.journal.watch_congestion(heard.append)
+    while not stage.journal.is_congested:
+        stage.append(1, bytes(400))
+        stage.turn()
+    stage.disk.plan.add("write", errno.ENOSPC if trouble == "full" else errno.EIO)
+    stage.settle()
+    assert heard == [True, False]
+    assert code_of(stage.append(1, b"v")) == 56
+    stage.journal.delete_log(2)
+    stage.journal.log(1).delete_before(0)
+    stage.settle()
+    assert not stage.journal.is_congested
+
+
+def test_a_full_disk_is_told_once_and_that_there_is_space_again_once() -> None:
+    stage = Stage()
+    told: list[StorageError | None] = []
+    stage.journal.on_disk_full(told.append)
+    stage.disk.plan.add("write", errno.ENOSPC)
+    stage.append(1, b"v")
+    stage.settle()
+    for _ in range(3):
+        stage.advance(SMALL.disk_full_retry_ms + 20)
+        stage.settle()
+    assert [type(error) for error in told] == [DiskFull]
+    stage.disk.plan.heal()
+    stage.advance(SMALL.disk_full_retry_ms + 20)
+    stage.settle()
+    assert told[1:] == [None]
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_offsets_are_found_by_time_in_what_is_on_disk(code: int) -> None:
+    stage = Stage()
+    stage.append(1, b"v")
+    stage.settle()
+    stage.disk.plan.add("write", code)
+    stage.append(1, b"w")
+    stage.settle()
+    found: list[Found | HutongError] = []
+    stage.journal.log(1).offset_for_timestamp(0, found.append)
+    stage.journal.log(1).offset_of_max_timestamp(found.append)
+    stage.settle()
+    assert [outcome[1] for outcome in found if isinstance(outcome, tuple)] == [0, 0]
+
+
+def test_a_journal_that_closes_tries_a_full_disk_once_more() -> None:
+    """Told event by event: no timer is due, yet what was accepted is written, marked clean and found again."""
+    stage = Stage()
+    stage.disk.plan.add("write", errno.ENOSPC, times=1)
+    refused = stage.append(1, b"accepted before")
+    stage.turn()
+    stage.steps.work()
+    stage.steps.tell()
+    assert code_of(refused) == 56
+    assert stage.journal.is_disk_full
+    assert not stage.steps.waiting, "nothing is tried before the timer"
+    stage.close()
+    assert not stage.journal.is_disk_full
+    assert stage.open().recovery.was_clean
+    assert stage.read_all(1) == [(0, b"accepted before")]
+
+
+def test_a_journal_that_closes_gives_up_where_the_disk_is_still_full() -> None:
+    stage = Stage()
+    stage.append(1, b"safe")
+    stage.settle()
+    stage.disk.plan.add("write", errno.ENOSPC)
+    stage.append(1, b"refused")
+    stage.settle()
+    writes = stage.disk.plan.faults[0].seen
+    stage.close()
+    assert stage.disk.plan.faults[0].seen == writes + 1, "tried once more, not again and again"
+    assert stage.journal.is_disk_full
+    assert len(stage.wheel) == 0
+    stage.disk.plan.heal()
+    assert not stage.open().recovery.was_clean
+    assert stage.read_all(1) == [(0, b"safe")]
+
+
+def test_no_timer_is_armed_by_what_ends_after_the_stop() -> None:
+    stage = Stage()
+    log = stage.journal.log(1)
+    log.configure(receive_qos=True, log_append_time=False)
+    stage.disk.plan.add("write", errno.ENOSPC, times=1)
+    stage.append(1, b"in flight")
+    stage.turn()
+    stage.steps.work()
+    stage.journal.flusher.stop()
+    stage.steps.tell()  # the disk is full: a running flusher would try again later
+    assert stage.journal.is_disk_full
+    assert len(stage.wheel) == 0
+    stage.journal.flusher.is_disk_full = False
+    stage.append(log, b"nobody waits", qos=Qos.RECEIVE)  # refused: nothing to look after either
+    stage.journal.writer.on_noted()  # a running flusher would look again in a while
+    assert len(stage.wheel) == 0
 
 
 def test_an_idempotent_producer_that_repeats_after_a_full_disk_writes_once() -> None:
