@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from bench import e2e, latency, startup, throughput
+from bench import e2e, latency, recovery, startup, throughput
 from bench.compare import Measurement, Results, print_tables, run
 from bench.targets import (
     DEFAULT_KAFKA_SCRIPT,
@@ -26,6 +26,7 @@ from bench.targets import (
 )
 
 SUITES = ("throughput", "latency", "e2e", "startup")
+PROGRAMS = {"recovery": recovery.main}  # about Hutong alone: no peers, and words of their own
 
 
 def arguments(words: Sequence[str] | None) -> argparse.Namespace:
@@ -109,6 +110,9 @@ def baseline(options: argparse.Namespace, targets: Sequence[Target]) -> str | No
 
 
 def main(words: Sequence[str] | None = None) -> int:
+    words = sys.argv[1:] if words is None else words
+    if words and words[0] in PROGRAMS:
+        return PROGRAMS[words[0]](words[1:])
     options = arguments(words)
     with ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(scratch_folder(options.dir)))

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Final
 
 from hutong.foundation.clock import Clock
+from hutong.foundation.histograms import Histogram
 from hutong.foundation.timers import Timer, TimerWheel
 
 YOUNG_OBJECTS: Final = 10_000  # more objects than were freed: a look takes about a millisecond
@@ -30,8 +31,8 @@ SWEEP_OVERDUE_MS: Final = 60 * 60_000
 class Collector:
     """From `start` to `stop` the collector's master. `work_count` grows whenever somebody has work done.
 
-    Figures: collections_total, collected_objects_total, collecting_us_total, longest_us (sweeps aside), sweeps_total,
-    longest_sweep_us.
+    Figures: collecting_us (a histogram of collections, without the sweeps), longest_us, collected_objects_total,
+    sweeps_total, longest_sweep_us.
     """
 
     def __init__(
@@ -39,18 +40,15 @@ class Collector:
         clock: Clock,
         wheel: TimerWheel,
         work_count: Callable[[], int],
-        record: Callable[[int], object] = lambda _us: None,
     ) -> None:
-        self.collections_total = 0
+        self.collecting_us = Histogram()
         self.collected_objects_total = 0
-        self.collecting_us_total = 0
         self.longest_us = 0
         self.sweeps_total = 0
         self.longest_sweep_us = 0
         self._clock = clock
         self._wheel = wheel
         self._work_count = work_count
-        self._record = record
         self._thresholds = gc.get_threshold()
         self._begun_us = 0
         self._is_sweeping = False
@@ -107,8 +105,6 @@ class Collector:
         if info["generation"] > 0:
             gc.freeze()
         took_us = self._clock.monotonic_us() - self._begun_us
-        self.collections_total += 1
         self.collected_objects_total += info["collected"]
-        self.collecting_us_total += took_us
+        self.collecting_us.record(took_us)
         self.longest_us = max(self.longest_us, took_us)
-        self._record(took_us)

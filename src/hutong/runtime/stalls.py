@@ -9,31 +9,30 @@ Knows nothing of what the loop does. The loop's timers count in milliseconds, so
 """
 
 import asyncio
-from collections.abc import Callable
 from typing import Final
 
 from hutong.foundation.clock import Clock
+from hutong.foundation.histograms import Histogram
 
 INTERVAL_MS: Final = 5
 
 
 class StallMonitor:
-    """Watches one loop from `start` to `stop`. `record` is given each lateness in microseconds.
+    """Watches one loop from `start` to `stop`.
 
-    Figures: longest_us, since `start` or the last `forget`.
+    Figures: lateness_us (a histogram), longest_us (since `start` or the last `forget`).
     """
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         clock: Clock,
-        record: Callable[[int], object] = lambda _us: None,
         interval_ms: int = INTERVAL_MS,
     ) -> None:
+        self.lateness_us = Histogram()
         self.longest_us = 0
         self._loop = loop
         self._clock = clock
-        self._record = record
         self._interval_ms = interval_ms
         self._due_us = 0
         self._handle: asyncio.TimerHandle | None = None
@@ -47,7 +46,8 @@ class StallMonitor:
             self._handle = None
 
     def forget(self) -> None:
-        """Begin a new measurement of the longest."""
+        """Begin a new measurement."""
+        self.lateness_us = Histogram()
         self.longest_us = 0
 
     def _arm(self) -> None:
@@ -58,5 +58,5 @@ class StallMonitor:
         late_us = max(0, self._clock.monotonic_us() - self._due_us)
         if late_us > self.longest_us:
             self.longest_us = late_us
-        self._record(late_us)
+        self.lateness_us.record(late_us)
         self._arm()
