@@ -48,7 +48,7 @@ def checkpoints_ahead_of_the_flush(patch: pytest.MonkeyPatch) -> None:
     def write_now(self: checkpointer.Checkpointer, is_clean: bool, then: Callable[[object], None]) -> None:
         position = self._writer.position
         content = encode_checkpoint(self._state(position, is_clean))
-        self._submit(position, [(Path("/data/group/checkpoint"), content)], is_clean, then)
+        self._submit(position, [(Path("/data/group/checkpoint"), lambda: content)], is_clean, then)
 
     patch.setattr(checkpointer.Checkpointer, "write", write_now)
 

@@ -11,6 +11,7 @@ Pure: bytes and values. Numbers are big-endian.
 """
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -36,7 +37,7 @@ class LogState:
 
     start_offset: int = 0
     end_offset: int = 0
-    producers: list[tuple[int, ProducerState]] = field(default_factory=list)
+    producers: Mapping[int, ProducerState] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -53,7 +54,7 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
     pieces = [_BODY.pack(checkpoint.is_clean, checkpoint.leader_epoch, checkpoint.position, len(checkpoint.logs))]
     for partition_id, log in checkpoint.logs.items():
         pieces.append(_LOG.pack(partition_id, log.start_offset, log.end_offset, len(log.producers)))
-        for producer_id, state in log.producers:
+        for producer_id, state in log.producers.items():
             pieces.append(_PRODUCER.pack(producer_id, state.epoch, len(state.batches), state.seen_at_ms))
             pieces += (_BATCH.pack(*batch) for batch in state.batches)
     body = b"".join(pieces)
@@ -74,13 +75,13 @@ def parse_checkpoint(content: Buffer) -> Checkpoint:
     for _ in range(count):  # lengths are trusted from here on: the CRC vouches for them
         partition_id, start_offset, end_offset, producer_count = _LOG.unpack_from(body, at)
         at += _LOG.size
-        log = checkpoint.logs[partition_id] = LogState(start_offset, end_offset)
+        producers: dict[int, ProducerState] = {}
+        checkpoint.logs[partition_id] = LogState(start_offset, end_offset, producers)
         for _ in range(producer_count):
             producer_id, epoch, batch_count, seen_at_ms = _PRODUCER.unpack_from(body, at)
             at += _PRODUCER.size
-            state = ProducerState(epoch, seen_at_ms)
-            for _ in range(batch_count):
-                state.batches.append(RememberedBatch(*_BATCH.unpack_from(body, at)))
-                at += _BATCH.size
-            log.producers.append((producer_id, state))
+            end = at + batch_count * _BATCH.size
+            batches = tuple(map(RememberedBatch._make, _BATCH.iter_unpack(body[at:end])))
+            producers[producer_id] = ProducerState(epoch, seen_at_ms, batches)
+            at = end
     return checkpoint

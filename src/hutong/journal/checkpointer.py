@@ -1,15 +1,17 @@
 """Keeps the next start short: checkpoints, and the last touches to closed segments.
 
-Strategy: a checkpoint is due when enough was flushed since the last one, when a segment was closed, or when some time
-has passed with anything new. The state is taken at the end of the stream, between two chunks, and written once all of
-that stream is flushed: a checkpoint never speaks of what a crash could still take. On the way closed segments are cut
-to their exact size and their indexes written.
+Strategy: a checkpoint is due when enough was flushed since the last one, in bytes or in runs (small ones are what a
+scan spends its time on), when a segment was closed, or when some time has passed with anything new. The state is taken
+at the end of the stream, between two chunks, and written once all of that stream is flushed: a checkpoint never speaks
+of what a crash could still take. Taking it is a copy of a few numbers for each log; turning it into bytes is a
+worker's, as is the rest: closed segments are cut to their exact size and their indexes written on the way.
 
 A checkpoint that fails costs only a longer start, so the journal goes on; what happened is kept in `last_error`.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,13 +41,17 @@ class _Closed:
     end_position: int
 
 
-def _write(disk: Disk, sizes: list[tuple[DiskFile, int]], files: list[tuple[Path, bytes]]) -> None:
+File = tuple[Path, Callable[[], bytes]]
+"""A file to replace and what makes its content, on a worker."""
+
+
+def _write(disk: Disk, sizes: list[tuple[DiskFile, int]], files: list[File]) -> None:
     """Cut files to their sizes, then replace others, in that order. Blocks. Raises StorageError."""
     for file, size in sizes:
         file.truncate(size)
         file.flush()
     for path, content in files:
-        replace_file(disk, path, content)
+        replace_file(disk, path, content())
 
 
 class Checkpointer:
@@ -76,6 +82,7 @@ class Checkpointer:
         self._progress = progress
         self._writer = writer
         self._logs = logs
+        self._last_runs_total = 0  # of the writer, when the last checkpoint was begun
         self._unfinished: list[_Closed] = []  # since the last checkpoint, oldest first
         self._is_running = False
         self._timer: Timer | None = None
@@ -91,7 +98,12 @@ class Checkpointer:
         flushed_position = self._progress.flushed_position
         is_closed = bool(self._unfinished) and self._unfinished[0].end_position <= flushed_position
         behind = flushed_position - self.last_position
-        if (is_closed or behind >= self._settings.checkpoint_interval_bytes) and self.last_error is None:
+        settings = self._settings
+        is_much = (
+            behind >= settings.checkpoint_interval_bytes
+            or self._writer.runs_total - self._last_runs_total >= settings.checkpoint_interval_runs
+        )
+        if (is_closed or is_much) and self.last_error is None:
             self.begin()
         elif behind > 0 and self._timer is None:
             deadline_ms = self._clock.monotonic_ms() + self._settings.checkpoint_interval_ms
@@ -107,12 +119,13 @@ class Checkpointer:
         self._is_running = True
         self._writer.seal()
         position = self._writer.position
-        content = encode_checkpoint(self._state(position, is_clean))
+        self._last_runs_total = self._writer.runs_total
+        state = self._state(position, is_clean)
         active = self._segments.active
-        files = []
+        files: list[File] = []
         if active is not None and position > active.base_position:
-            files.append((active.index_path, encode_index(self._segments.active_index, position)))
-        files.append((self._segments.directory / CHECKPOINT_NAME, content))
+            files.append((active.index_path, partial(encode_index, self._segments.active_index.copy(), position)))
+        files.append((self._segments.directory / CHECKPOINT_NAME, partial(encode_checkpoint, state)))
 
         def flushed(outcome: Appended | HutongError) -> None:
             if isinstance(outcome, HutongError):
@@ -133,7 +146,7 @@ class Checkpointer:
     def _state(self, position: int, is_clean: bool) -> Checkpoint:
         logs = {
             partition_id: LogState(
-                log.start_offset, log.end_offset, list(log.producers.states()) if log.producers is not None else []
+                log.start_offset, log.end_offset, log.producers.states() if log.producers is not None else {}
             )
             for partition_id, log in self._logs.items()
         }
@@ -142,19 +155,19 @@ class Checkpointer:
     def _submit(
         self,
         position: int,
-        files: list[tuple[Path, bytes]],
+        files: list[File],
         is_clean: bool,
         then: Callable[[HutongError | None], None],
     ) -> None:
         closed = [entry for entry in self._unfinished if entry.end_position <= position and not entry.segment.is_doomed]
         self._unfinished = [entry for entry in self._unfinished if entry.end_position > position]
         sizes: list[tuple[DiskFile, int]] = []
-        indexes: list[tuple[Path, bytes]] = []
+        indexes: list[File] = []
         for entry in closed:
             segment = entry.segment
             assert segment.file is not None, "what is flushed has a file"
             sizes.append((segment.file, entry.end_position - segment.base_position))
-            indexes.append((segment.index_path, encode_index(entry.index, entry.end_position)))
+            indexes.append((segment.index_path, partial(encode_index, entry.index, entry.end_position)))
             self._segments.begin_reading(segment)
         active = self._segments.active
         if is_clean and active is not None and active.file is not None:

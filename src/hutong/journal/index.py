@@ -99,6 +99,17 @@ class Extents:
         self.last_positions.append(chunk_position)
         self.max_timestamps.append(timestamp_ms)
 
+    def copy(self) -> "Extents":
+        """The same extents, to be read only: it stays as it is when this one grows."""
+        same = Extents(self._interval_bytes, self._distance_bytes)
+        same.base_offsets = self.base_offsets[:]
+        same.first_positions = self.first_positions[:]
+        same.last_positions = self.last_positions[:]
+        same.max_timestamps = self.max_timestamps[:]
+        same.end_offset = self.end_offset
+        same.bytes = self.bytes
+        return same
+
     def __len__(self) -> int:
         return len(self.base_offsets)
 
@@ -140,6 +151,12 @@ class SegmentIndex:
         if extents is None:
             extents = self.extents[partition_id] = Extents(self._interval_bytes, self._distance_bytes)
         return extents
+
+    def copy(self) -> "SegmentIndex":
+        """The index as it is now, to be encoded on another thread."""
+        same = SegmentIndex(self.base_position, self._interval_bytes, self._distance_bytes)
+        same.extents = {partition_id: extents.copy() for partition_id, extents in self.extents.items()}
+        return same
 
     def summaries(self) -> list[Summary]:
         return [extents.summary(partition_id) for partition_id, extents in self.extents.items()]

@@ -8,8 +8,9 @@ accepted (KIP-360). The longest silent producer is forgotten first, when its tim
 Knows no clock, no disk: time and offsets arrive with each batch, and replaying the same batches gives the same state.
 """
 
-from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Mapping
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from hutong.foundation.errors import Refused
@@ -30,14 +31,17 @@ class RememberedBatch(NamedTuple):
 
 
 class ProducerState:
-    """What is known of one producer. `batches` are its newest ones, oldest first, all of `epoch`."""
+    """What is known of one producer. `batches` are its newest ones, oldest first, all of `epoch`.
+
+    Never changed, only replaced: whoever holds it may read it on any thread.
+    """
 
     __slots__ = ("batches", "epoch", "seen_at_ms")
 
-    def __init__(self, epoch: int, seen_at_ms: int) -> None:
+    def __init__(self, epoch: int, seen_at_ms: int, batches: tuple[RememberedBatch, ...] = ()) -> None:
         self.epoch = epoch
         self.seen_at_ms = seen_at_ms
-        self.batches: deque[RememberedBatch] = deque(maxlen=BATCHES_REMEMBERED)
+        self.batches = batches
 
 
 def sequence_after(sequence: int, count: int) -> int:
@@ -48,12 +52,13 @@ def sequence_after(sequence: int, count: int) -> int:
 class Producers:
     """The producers of one log, longest silent first; at most `producers_max`."""
 
-    __slots__ = ("_expiry_ms", "_producers_max", "_states")
+    __slots__ = ("_expiry_ms", "_is_shared", "_producers_max", "_states")
 
     def __init__(self, producers_max: int, expiry_ms: int) -> None:
         self._producers_max = producers_max
         self._expiry_ms = expiry_ms
         self._states: OrderedDict[int, ProducerState] = OrderedDict()
+        self._is_shared = False  # somebody reads `_states` as it is now
 
     def __len__(self) -> int:
         return len(self._states)
@@ -80,29 +85,34 @@ class Producers:
         self, producer_id: int, epoch: int, base_sequence: int, count: int, base_offset: int, now_ms: int
     ) -> None:
         """Note a batch that is in the log already; what `admit` does once it has judged."""
+        if self._is_shared:
+            self._states, self._is_shared = self._states.copy(), False
         state = self._states.get(producer_id)
-        if state is None or state.epoch != epoch:
-            state = self._states[producer_id] = ProducerState(epoch, now_ms)
-        state.seen_at_ms = now_ms
-        self._states.move_to_end(producer_id)
+        batches = state.batches if state is not None and state.epoch == epoch else ()
         if base_sequence != NO_SEQUENCE:
             last_sequence = sequence_after(base_sequence, count - 1)
-            state.batches.append(RememberedBatch(base_sequence, last_sequence, base_offset))
+            batches = (*batches[1 - BATCHES_REMEMBERED :], RememberedBatch(base_sequence, last_sequence, base_offset))
+        self._states[producer_id] = ProducerState(epoch, now_ms, batches)
+        self._states.move_to_end(producer_id)
         self._forget_silent(now_ms)
 
     def restore(self, producer_id: int, state: ProducerState) -> None:
         """Put back what a checkpoint kept. States arrive longest silent first."""
         self._states[producer_id] = state
 
-    def states(self) -> Iterator[tuple[int, ProducerState]]:
-        """Every producer's id and state, longest silent first."""
-        yield from self._states.items()
+    def states(self) -> Mapping[int, ProducerState]:
+        """Every producer's state by id, longest silent first, as it is now: it stays so, on whatever thread it is read.
+
+        Costs nothing here: the next change is made to a copy.
+        """
+        self._is_shared = True
+        return self._states
 
     def check_invariants(self) -> None:
         assert len(self._states) <= self._producers_max
         for state in self._states.values():
             assert len(state.batches) <= BATCHES_REMEMBERED
-            pairs = zip(state.batches, list(state.batches)[1:], strict=False)
+            pairs = pairwise(state.batches)
             assert all(after.base_sequence == sequence_after(before.last_sequence, 1) for before, after in pairs)
 
     def _forget_silent(self, now_ms: int) -> None:

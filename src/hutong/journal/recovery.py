@@ -174,7 +174,7 @@ class _Recovery:
         for partition_id, state in checkpoint.logs.items():
             log = self._log(partition_id, state.start_offset)
             log.end_offset = state.end_offset
-            for producer_id, producer in state.producers:
+            for producer_id, producer in state.producers.items():
                 log.producers.restore(producer_id, producer)
 
     def _log(self, partition_id: int, start_offset: int) -> RecoveredLog:

@@ -89,6 +89,7 @@ class Writer:
         self.on_sealed: Callable[[], None] = lambda: None  # the flusher's ear
         self.on_noted: Callable[[], None] = lambda: None  # and its clock: what is only noted must be sealed some time
         self.chunks_total = 0
+        self.runs_total = 0
         self._settings = settings
         self._chunk_bytes_max = min(
             settings.chunk_bytes_max,
@@ -310,6 +311,7 @@ class Writer:
             log.sealed_offset = end_offset
             log_ends.append((log, end_offset))
             at += size
+        self.runs_total += len(runs)
         self._progress.sealed(self.position, log_ends)
         self._trim_hot_runs(oldest_position)
 

@@ -49,6 +49,16 @@ def test_every_run_lies_in_the_extent_that_its_offsets_lead_to(script: Runs) -> 
         assert all(extents[n].last_position - extents[n].first_position <= DISTANCE for n in range(len(extents)))
 
 
+@given(runs, runs)
+def test_a_copy_stays_as_it_is_while_the_index_grows(script: Runs, more: Runs) -> None:
+    index, end, _ = index_of(script)
+    content, copy = encode_index(index, end), index.copy()
+    for partition_id, count, size, timestamp_ms in more:
+        extents = index.of(partition_id)
+        extents.add(extents.end_offset, extents.end_offset + count, end, size, timestamp_ms)
+    assert encode_index(copy, end) == content
+
+
 @given(runs)
 def test_the_file_holds_the_index(script: Runs) -> None:
     index, end, told = index_of(script)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutong.foundation.errors import Refused
-from hutong.journal.producers import BATCHES_REMEMBERED, SEQUENCE_MAX, Producers, sequence_after
+from hutong.journal.producers import BATCHES_REMEMBERED, SEQUENCE_MAX, Producers, RememberedBatch, sequence_after
 
 DAY_MS = 86_400_000
 
@@ -75,9 +75,9 @@ def test_the_longest_silent_producer_is_forgotten_first() -> None:
     machine.admit(2, 0, 0, 1, base_offset=1, now_ms=1)
     machine.admit(1, 0, 1, 1, base_offset=2, now_ms=2)
     machine.admit(3, 0, 0, 1, base_offset=3, now_ms=3)
-    assert [producer_id for producer_id, _ in machine.states()] == [1, 3]
+    assert list(machine.states()) == [1, 3]
     machine.admit(4, 0, 0, 1, base_offset=4, now_ms=DAY_MS + 2)
-    assert [producer_id for producer_id, _ in machine.states()] == [3, 4]
+    assert list(machine.states()) == [3, 4]
 
 
 sends = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(0, 8)), max_size=60)
@@ -98,3 +98,17 @@ def test_a_client_that_repeats_within_its_window_writes_each_batch_once(script: 
             sent.append((sequence, count, offset))
             offset += count
         machine.check_invariants()
+
+
+def test_what_was_handed_out_stays_as_it_was() -> None:
+    machine = producers()
+    machine.remember(1, 0, 0, 1, 100, 0)
+    machine.remember(2, 0, 0, 1, 101, 0)
+    states = machine.states()
+    before = dict(states)
+    machine.remember(1, 0, 1, 1, 102, 0)
+    machine.remember(3, 0, 0, 1, 103, 0)
+    assert list(states.items()) == list(before.items())
+    assert states[1].batches == (RememberedBatch(0, 0, 100),)
+    assert list(machine.states()) == [2, 1, 3]
+    assert machine.states()[1].batches == (RememberedBatch(0, 0, 100), RememberedBatch(1, 1, 102))

@@ -1,5 +1,6 @@
 """What a start makes of what lies on disk: torn tails, flipped bits, lost indexes and checkpoints."""
 
+import dataclasses
 from pathlib import Path
 from random import Random
 
@@ -145,6 +146,19 @@ def test_closing_a_segment_writes_a_checkpoint() -> None:
     stage, _ = filled()
     assert stage.journal.checkpointer.checkpoints_total > 0
     assert stage.journal.position - stage.journal.checkpointer.last_position <= SMALL.segment_bytes
+
+
+def test_many_small_runs_bring_a_checkpoint_as_many_bytes_do() -> None:
+    stage = Stage(dataclasses.replace(SMALL, segment_bytes=1 << 20, checkpoint_interval_runs=10))
+    for number in range(9):
+        stage.append(1 + number % 3, b"v")
+        stage.settle()
+    assert stage.journal.checkpointer.checkpoints_total == 0
+    stage.append(1, b"v")
+    stage.settle()
+    assert stage.journal.checkpointer.checkpoints_total == 1
+    stage.crash(Random(1))
+    assert stage.open().recovery.scanned_bytes == 0
 
 
 def test_time_brings_a_checkpoint_only_if_there_is_something_new() -> None:
