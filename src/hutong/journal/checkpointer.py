@@ -186,6 +186,7 @@ class Checkpointer:
     ) -> None:
         self._is_running = False
         for entry in closed:
+            entry.segment.is_complete = outcome is None
             self._segments.end_reading(entry.segment, None, None)
         if isinstance(outcome, HutongError):
             self.last_error = outcome  # the timer tries again

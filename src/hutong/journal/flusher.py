@@ -46,13 +46,17 @@ class FlushStep:
 
     def execute(self, disk: Disk, settings: JournalSettings) -> None:
         """Write and flush. Blocks. Raises DiskFull, FlushFailed, StorageError."""
-        views, self._views = self._views, []  # held no longer than the work: a view pins its region
         file = self._segment.file or self._make_file(disk, settings)
         end = self._position + self._size
         if end > self._segment.allocated_bytes:
             self._reserve(file, end, settings)
-        file.write(views, self._position)
+        file.write(self._views, self._position)
         file.flush()
+
+    def release(self) -> None:
+        """Let go of the bytes: a view pins its region, and an error that is kept keeps all that its frames hold."""
+        for view in self._views:
+            view.release()
 
     def _make_file(self, disk: Disk, settings: JournalSettings) -> DiskFile:
         path = self._segment.path
@@ -192,8 +196,12 @@ class Flusher:
         disk, settings = self._disk, self._settings
 
         def work() -> None:
-            for step in steps:
-                step.execute(disk, settings)
+            try:
+                for step in steps:
+                    step.execute(disk, settings)
+            finally:
+                for step in steps:
+                    step.release()
 
         self._is_flushing = True
         self._jobs.submit_flush(work, lambda outcome: self._ended(end, outcome))

@@ -132,11 +132,12 @@ class Journal:
 
     def delete_log(self, partition_id: int) -> None:
         """Forget a log. Its bytes go with their segments; an id must not be used again while any are left."""
-        log = self._logs.pop(partition_id, None)
+        log = self._logs.get(partition_id)
         if log is not None:
             log.is_deleted = True
             self._may_have_dead_segments = True
-            self.writer.state(chunk.DELETED, partition_id, log.end_offset)
+            self.writer.state(chunk.DELETED, partition_id, log.end_offset)  # seals what the log still has to come
+            del self._logs[partition_id]
 
     def enforce_retention(self, policies: Mapping[int, RetentionPolicy]) -> None:
         """Let the logs go on from where their policies keep them; segments that are dead whole are removed."""
@@ -291,6 +292,7 @@ class Journal:
                 log.spans.drop_before(oldest.base_position + 1)
         if not is_any_removed:
             return
+        self.writer.seal()  # so that a log without spans has nothing left to come
         for log in self._logs.values():
             if log.oldest_span() is None and log.end_offset:
                 # The stream must name the end of a log that it holds nothing else of.

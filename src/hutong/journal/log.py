@@ -289,7 +289,7 @@ class PartitionLog:
         if original is None:
             return True
         appended = Appended(original, NO_APPEND_TIME, self.start_offset)
-        if qos <= Qos.RECEIVE or original < self.high_watermark:
+        if qos <= Qos.RECEIVE or (original < self.high_watermark and not self.receive_qos):
             then(appended)
         else:
             self._writer.repeat(qos, then, appended)

@@ -102,6 +102,7 @@ class Segment:
         "file",
         "generation",
         "index",
+        "is_complete",
         "is_doomed",
         "path",
         "range_end",
@@ -119,6 +120,7 @@ class Segment:
         self.allocated_bytes = 0
         self.index: SegmentIndex | None = None  # always there for the active one, loaded on demand for others
         self.readers = 0  # cold reads in flight; the file stays open for them even when the segment is deleted
+        self.is_complete = False  # flushed, of its exact size and indexed: only readers still use its file
         self.is_doomed = False
 
     @classmethod
@@ -174,7 +176,8 @@ class Segments:
         return list(self._segments)
 
     def add(self, segment: Segment) -> None:
-        """Take in a segment that begins where the newest one ends."""
+        """Take in a segment that begins where the newest one ends, the active one or one that recovery found."""
+        segment.is_complete = segment.end_position is not None
         self._segments.append(segment)
         self._bases.append(segment.base_position)
 
@@ -184,7 +187,6 @@ class Segments:
         if closed is not None:
             closed.end_position = position
             self._remember(self._loaded, closed)
-            self._remember(self._opened, closed)
             self.on_closed(closed)
         segment = Segment(position, self.directory / segment_name(position))
         segment.index = SegmentIndex(position, self._settings.index_interval_bytes, self._settings.index_distance_bytes)
@@ -257,7 +259,7 @@ class Segments:
             self._remember(self._loaded, segment)
             while len(self._loaded) > self._settings.indexes_loaded_max:
                 self._loaded.popitem(last=False)[1].index = None
-        if segment.file is not None:
+        if segment.file is not None and segment.is_complete:
             self._remember(self._opened, segment)
         surplus = len(self._opened) - self._settings.segments_open_max
         for base in [base for base, opened in self._opened.items() if not opened.readers][: max(0, surplus)]:

@@ -175,6 +175,8 @@ class Writer:
             self._repetitions.append((qos, then, appended))
             self._must_seal = True
             self._schedule()
+        elif self._progress.flushed_position >= self.position:
+            then(appended)
         else:
             self._progress.park(qos, self.position, then, appended)
             self.on_sealed()

@@ -1,0 +1,104 @@
+"""Histories that once went wrong, each at its shortest. `tests/fault/journal_history.py` found them."""
+
+from dataclasses import replace
+from random import Random
+
+from tests.unit.journal.stage import SMALL, Stage, values
+
+from hutong.foundation.errors import FlushFailed
+from hutong.journal.log import PartitionLog
+from hutong.journal.qos import Qos
+from hutong.journal.retention import RetentionPolicy
+
+LARGE = b"." * 1300  # three of them need a second segment
+
+
+def receiving(stage: Stage) -> PartitionLog:
+    log = stage.journal.log(1)
+    log.configure(receive_qos=True, log_append_time=False)
+    return log
+
+
+def test_a_repeated_batch_on_a_receive_log_is_not_acknowledged_before_its_original_is_on_disk() -> None:
+    stage = Stage()
+    log = receiving(stage)
+    idempotent = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    first = stage.append(log, b"a", qos=Qos.ALL, **idempotent)
+    stage.turn()
+    assert log.high_watermark == 1
+    again = stage.append(log, b"a", qos=Qos.ALL, **idempotent)
+    assert again.is_open
+    stage.settle()
+    assert again.base_offset == first.base_offset == 0
+    third = stage.append(log, b"a", qos=Qos.ALL, **idempotent)
+    assert third.base_offset == 0, "what is on disk already is acknowledged at once"
+
+
+def test_what_removing_a_segment_says_of_a_log_leaves_out_no_batch_of_the_same_turn() -> None:
+    stage = Stage()
+    for _ in range(3):
+        stage.append(1, LARGE)
+    stage.settle()
+    stage.journal.log(1).delete_before(3)
+    append = stage.append(2, b"precious")
+    stage.journal.enforce_retention({})
+    stage.settle()
+    assert append.base_offset == 0
+    stage.crash(Random(0))
+    stage.open()
+    assert stage.read_all(2) == [(0, b"precious")]
+
+
+def test_retention_keeps_what_is_acknowledged_and_not_in_any_span_yet() -> None:
+    stage = Stage()
+    log = receiving(stage)
+    stage.append(log, LARGE)
+    stage.settle()
+    stage.advance(10_000)
+    stage.append(log, b"young", qos=Qos.RECEIVE)
+    stage.journal.enforce_retention({1: RetentionPolicy(retention_ms=5_000)})
+    assert stage.read_all(log) == [(1, b"young")]
+
+
+def test_a_log_deleted_with_batches_to_come_leaves_a_true_index() -> None:
+    stage = Stage()
+    for _ in range(3):
+        stage.append(1, LARGE)
+    stage.journal.delete_log(1)
+    stage.settle()
+    stage.close()
+    assert stage.problems() == []
+
+
+def test_a_closed_segment_keeps_its_file_until_all_of_it_is_flushed() -> None:
+    stage = Stage(replace(SMALL, segments_open_max=1))
+    stage.disk.is_cached = False
+    for _ in range(7):
+        stage.append(1, LARGE)
+    stage.settle()
+    for _ in range(2):
+        stage.append(1, LARGE)
+    stage.turn()  # the rest of one segment and the start of the next wait to be flushed
+    log = stage.journal.log(1)
+    for offset in (0, 3, 5):
+        found = log.read(offset, 1)
+        if not hasattr(found, "buffers"):
+            log.read_cold(found, lambda _found: None)
+    while stage.steps.waiting or stage.steps.done:  # the reads end before the flush is begun
+        stage.steps.waiting.rotate(1)
+        stage.steps.work()
+        stage.steps.tell()
+    stage.settle()
+    stage.crash(Random(0))
+    stage.open()
+    assert [offset for offset, _ in stage.read_all(1)] == list(range(9))
+
+
+def test_a_flush_that_failed_holds_no_region() -> None:
+    stage = Stage()
+    appends = [stage.append(1, value) for value in values(0, 3)]
+    stage.disk.failing_flushes = 1
+    stage.settle()
+    assert all(isinstance(append.outcome, FlushFailed) for append in appends)
+    stage.close()
+    assert stage.journal._cache.escaped_bytes == 0
