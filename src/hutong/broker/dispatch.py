@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.kafka import HANDLERS, k00_produce, k18_api_versions
-from hutong.broker.produce_lane import ProduceLane, lane_for
+from hutong.broker.produce_lane import lane_for
 from hutong.foundation.errors import ProtocolError
 from hutong.reactor.channel import HELD
 from hutong.reactor.connection import Pending
@@ -75,12 +75,6 @@ class Dispatch:
             raise
 
     def _answer(self, frame: Buffer, peer: Peer) -> Response:
-        lane = peer.session
-        if type(lane) is ProduceLane and type(frame) is bytes:
-            short = lane.take(frame)
-            if short is not None:
-                self.requests_total[_PRODUCE] += 1
-                return short
         header, offset = decode_request_header(frame)
         api_key, api_version = header.api_key, header.api_version
         route = self._routes.get(api_key << 16 | api_version)
@@ -94,7 +88,7 @@ class Dispatch:
         request = route.decode(frame, offset)
         answer = route.handle(request, RequestContext(api_version, header.client_id, peer, self._broker))
         if api_key == _PRODUCE:
-            peer.session = lane_for(frame, request, api_version, self._broker)
+            peer.express = lane_for(frame, request, api_version, self._broker, self.requests_total)
         if answer is None or answer is HELD:
             return answer
         if isinstance(answer, Later):

@@ -143,14 +143,49 @@ class PartitionLog:
             writer.add(self, base_offset, end_offset, batch_set, header.max_timestamp_ms, qos, then)
         else:
             if self.receive_qos and not self._watchers:
-                writer.note(self, base_offset, end_offset, batch_set, header.max_timestamp_ms, then)
+                writer.note(self, base_offset, end_offset, batch_set, header.max_timestamp_ms)
                 self.high_watermark = end_offset
             else:
-                writer.add(self, base_offset, end_offset, batch_set, header.max_timestamp_ms, qos, then)
+                writer.add(self, base_offset, end_offset, batch_set, header.max_timestamp_ms)
             # The writer holds it and moves it to the cache later: the same memory of the same process, so waiting for
             # the move would make nothing safer.
             append_time_ms = writer.wall_ms if self.log_append_time else NO_APPEND_TIME
             then(Appended(base_offset, append_time_ms, self.start_offset))
+
+    def append_train(
+        self,
+        batches: "list[tuple[memoryview, BatchHeader]]",
+        qos: Qos,
+        then: Callable[[Appended | HutongError], None],
+    ) -> int:
+        """Append batches that came together, as far as they are plainly new; returns how many, and keeps just those.
+
+        As `append` for each, but `then` is called once for all that were taken, with the base offset of the first, and
+        not at all if none was. What is left, a repetition or what must be refused, is for `append`.
+        """
+        writer = self._writer
+        if writer.refusal is not None or self.is_deleted or self.log_append_time:
+            return 0
+        base_offset = end_offset = self.end_offset
+        take = writer.note if qos <= Qos.RECEIVE and self.receive_qos and not self._watchers else writer.add
+        taken = 0
+        for batch, header in batches:
+            if len(batch) > self._batch_bytes_max or (header.producer_id >= 0 and not self._is_plainly_new(header)):
+                break
+            following = end_offset + header.last_offset_delta + 1
+            take(self, end_offset, following, batch, header.max_timestamp_ms)
+            self.end_offset = end_offset = following
+            taken += 1
+        del batches[taken:]
+        if taken:
+            appended = Appended(base_offset, NO_APPEND_TIME, self.start_offset)
+            if qos > Qos.RECEIVE:
+                writer.acknowledge(qos, then, appended)
+            else:
+                if self.receive_qos and not self._watchers:
+                    self.high_watermark = end_offset
+                then(appended)
+        return taken
 
     def read(
         self, offset: int, max_bytes: int, *, at_least_one: bool = True, up_to: int | None = None
@@ -270,19 +305,8 @@ class PartitionLog:
 
     def _is_new(self, header: "BatchHeader", qos: Qos, then: Callable[[Appended | HutongError], None]) -> bool:
         """Whether an idempotent producer's batch is to be appended; if not, `then` is taken care of."""
-        producers = self.producers
-        if producers is None:
-            settings = self._stores.settings
-            producers = self.producers = Producers(settings.producers_max, settings.producer_expiry_ms)
         try:
-            original = producers.admit(
-                header.producer_id,
-                header.producer_epoch,
-                header.base_sequence,
-                header.last_offset_delta + 1,
-                self.end_offset,
-                self._writer.wall_ms,
-            )
+            original = self._admit(header)
         except Refused as refused:
             then(refused)
             return False
@@ -292,8 +316,30 @@ class PartitionLog:
         if qos <= Qos.RECEIVE or (original < self.high_watermark and not self.receive_qos):
             then(appended)
         else:
-            self._writer.repeat(qos, then, appended)
+            self._writer.acknowledge(qos, then, appended)
         return False
+
+    def _is_plainly_new(self, header: "BatchHeader") -> bool:
+        """Whether an idempotent producer's batch is in order; if not, nothing has changed."""
+        try:
+            return self._admit(header) is None
+        except Refused:
+            return False
+
+    def _admit(self, header: "BatchHeader") -> int | None:
+        """The original's base offset if the batch is a repetition. Raises Refused."""
+        producers = self.producers
+        if producers is None:
+            settings = self._stores.settings
+            producers = self.producers = Producers(settings.producers_max, settings.producer_expiry_ms)
+        return producers.admit(
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            header.last_offset_delta + 1,
+            self.end_offset,
+            self._writer.wall_ms,
+        )
 
     def _plan_read(self, offset: int, limit: int, max_bytes: int, at_least_one: bool) -> "ColdRead[list[memoryview]]":
         stores = self._stores

@@ -54,6 +54,10 @@ class Appended:
         self.start_offset = start_offset
 
 
+def _nobody(_outcome: "Appended | HutongError") -> None:
+    """Who is told of a batch that has been acknowledged already, or is acknowledged with others."""
+
+
 class _Run:
     """One log's batches of the turn."""
 
@@ -104,7 +108,7 @@ class Writer:
         self._batches: list[tuple[PartitionLog, int, int, Buffer, int, Qos, Then]] = []  # in order of arrival
         self._bytes = 0
         self._statements: list[bytes] = []  # entries without bytes: start moved, log deleted
-        self._repetitions: list[tuple[Qos, Then, Appended]] = []  # of batches that are in this very turn
+        self._acknowledgements: list[tuple[Qos, Then, Appended]] = []  # of batches noted now, besides their own
         self._is_scheduled = False
         self._must_seal = False  # at the end of this turn
         self._turn_wall_ms: int | None = None
@@ -130,8 +134,8 @@ class Writer:
         end_offset: int,
         batch: Buffer,
         timestamp_ms: int,
-        qos: Qos,
-        then: Then,
+        qos: Qos = Qos.RECEIVE,
+        then: Then = _nobody,
     ) -> None:
         """Take a batch that was given its offsets. Above RECEIVE, `then` is called when `qos` is met."""
         self._bytes += len(batch)
@@ -143,16 +147,14 @@ class Writer:
         if not self._is_scheduled:
             self._schedule()
 
-    def note(
-        self, log: "PartitionLog", base_offset: int, end_offset: int, batch: Buffer, timestamp_ms: int, then: Then
-    ) -> None:
+    def note(self, log: "PartitionLog", base_offset: int, end_offset: int, batch: Buffer, timestamp_ms: int) -> None:
         """Like `add`, for a batch that is acknowledged and nobody reads yet: it need not be sealed in this turn."""
         self._bytes += len(batch)
         if self._bytes > self._chunk_bytes_max:
             self.seal()
             self._bytes = len(batch)
         batches = self._batches
-        batches.append((log, base_offset, end_offset, batch, timestamp_ms, Qos.RECEIVE, then))
+        batches.append((log, base_offset, end_offset, batch, timestamp_ms, Qos.RECEIVE, _nobody))
         if len(batches) >= self._settings.noted_batches_max:
             self.seal()
         elif len(batches) == 1:
@@ -169,10 +171,10 @@ class Writer:
             self._must_seal = True
             self._schedule()
 
-    def repeat(self, qos: Qos, then: Then, appended: Appended) -> None:
-        """Acknowledge a repetition whose original is in the stream but perhaps not safe yet."""
+    def acknowledge(self, qos: Qos, then: Then, appended: Appended) -> None:
+        """Acknowledge what was taken, a repetition or a train, when all that was taken so far is safe at `qos`."""
         if self._batches:
-            self._repetitions.append((qos, then, appended))
+            self._acknowledgements.append((qos, then, appended))
             self._must_seal = True
             self._schedule()
         elif self._progress.flushed_position >= self.position:
@@ -324,8 +326,8 @@ class Writer:
             if qos > Qos.RECEIVE:
                 append_time_ms = self.wall_ms if log.log_append_time else NO_APPEND_TIME
                 park(qos, end_position, then, Appended(base_offset, append_time_ms, log.start_offset))
-        repetitions, self._repetitions = self._repetitions, []
-        for qos, then, appended in repetitions:
+        acknowledgements, self._acknowledgements = self._acknowledgements, []
+        for qos, then, appended in acknowledgements:
             park(qos, end_position, then, appended)
 
     def _stamped(self, batch: Buffer, base_offset: int) -> bytes:

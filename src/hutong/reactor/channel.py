@@ -27,10 +27,11 @@ _WAITING, _DONE, _CLOSE, _GONE = _State  # looking a member up costs more than t
 class Pending:
     """An answer that comes later: returned by the handler, completed exactly once, on the loop's thread."""
 
-    __slots__ = ("_buffers", "_channel", "_size", "_state")
+    __slots__ = ("_buffers", "_channel", "_requests", "_size", "_state")
 
     def __init__(self) -> None:
         self._state = _WAITING
+        self._requests = 1
         self._channel: RequestChannel | None = None
         self._buffers: list[Buffer] | None = None
         self._size = 0
@@ -81,13 +82,14 @@ class RequestChannel:
     answers not yet taken, of which `held_bytes` wait for an earlier answer.
     """
 
-    __slots__ = ("_changed", "_close", "_line", "_ready", "held_bytes", "in_flight", "unsent_bytes")
+    __slots__ = ("_changed", "_close", "_line", "_ready", "_standing", "held_bytes", "in_flight", "unsent_bytes")
 
     def __init__(self, changed: Callable[[], None], close: Callable[[], None]) -> None:
         self._changed = changed
         self._close = close
         self._ready: list[Buffer] = []
         self._line: deque[Pending] | None = None  # made on first use; its head, if any, is not answered yet
+        self._standing = 0  # requests that stand in line
         self.in_flight = 0
         self.unsent_bytes = 0
         self.held_bytes = 0
@@ -100,13 +102,13 @@ class RequestChannel:
     @property
     def pending_count(self) -> int:
         """Requests that are not answered yet, or answered behind one that is not."""
-        return len(self._line) if self._line else 0
+        return self._standing
 
-    def add(self, response: list[Buffer] | Pending | None) -> None:
-        """What the handler returned for the next request."""
+    def add(self, response: list[Buffer] | Pending | None, requests: int = 1) -> None:
+        """What the handler returned for the next request, or for that many which it took together."""
         if isinstance(response, Pending):
             if response._state is _WAITING:
-                self._wait(response)
+                self._wait(response, requests)
                 return
             if response._state is _CLOSE:
                 self._close()
@@ -114,13 +116,15 @@ class RequestChannel:
             response = response._buffers
         if response is None:
             return
-        self.in_flight += 1
+        self.in_flight += requests
         size = 0
         for buffer in response:
             size += len(buffer)
         if self._line:
             answered = Pending()
             answered._state, answered._buffers, answered._size = _DONE, response, size
+            answered._requests = requests
+            self._standing += requests
             self._line.append(answered)
             self.held_bytes += size
         else:
@@ -132,7 +136,7 @@ class RequestChannel:
         ready = self._ready
         self._ready = []
         self.unsent_bytes = self.held_bytes
-        self.in_flight = len(self._line) if self._line else 0
+        self.in_flight = self._standing
         return ready
 
     def end(self) -> None:
@@ -141,15 +145,18 @@ class RequestChannel:
             pending._channel = None
             pending._state = _GONE
         self._line = None
+        self._standing = 0
         self.held_bytes = 0
         self._changed = self._close = _nobody
 
-    def _wait(self, pending: Pending) -> None:
+    def _wait(self, pending: Pending, requests: int) -> None:
         pending._channel = self
+        pending._requests = requests
         if self._line is None:
             self._line = deque()
         self._line.append(pending)
-        self.in_flight += 1
+        self._standing += requests
+        self.in_flight += requests
 
     def _completed(self, pending: Pending) -> None:
         """Move what is answered from the head of the line to what is ready."""
@@ -164,6 +171,7 @@ class RequestChannel:
             return
         while line and line[0]._state is _DONE:
             answered = line.popleft()
+            self._standing -= answered._requests
             self.held_bytes -= answered._size
             self._ready += answered._buffers or ()
         self._changed()

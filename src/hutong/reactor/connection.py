@@ -18,7 +18,7 @@ from hutong.foundation.errors import ProtocolError
 from hutong.reactor.channel import HELD, Pending, RequestChannel, Response
 from hutong.reactor.figures import CloseReason, ReactorFigures
 from hutong.reactor.framing import DirectFraming, Framing
-from hutong.reactor.handler import Handler, Peer
+from hutong.reactor.handler import Express, Handler, Peer
 from hutong.reactor.limits import ReactorLimits
 from hutong.wire.buffer import Buffer
 
@@ -98,6 +98,14 @@ class Connection:
     def receive_data(self, data: Buffer, now_ms: int) -> None:
         """Bytes from the peer; they are only lent."""
         self._figures.bytes_received_total += len(data)
+        express = self.peer.express
+        if express is not None and not self.bytes_held:
+            taken = self._take_express(express, data)
+            if taken == len(data):
+                self._active_at_ms = now_ms
+                return
+            if taken:
+                data = data[taken:]
         try:
             frames = self._framing.receive_data(data)
         except ProtocolError:
@@ -218,6 +226,19 @@ class Connection:
             self.close(CloseReason.IDLE)
 
     # What follows from it.
+
+    def _take_express(self, express: Express, data: Buffer) -> int:
+        """Let the handler take what it can at once; how many bytes it took."""
+        if self._backlog or not self._may_begin():
+            return 0
+        channel = self._channel
+        train = express.take(data, self._limits.requests_in_flight_max - channel.in_flight)
+        if train is None:
+            return 0
+        requests, taken, response = train
+        self._figures.requests_total += requests
+        channel.add(response, requests)
+        return taken
 
     def _received(self, frames: list[Buffer], now_ms: int) -> None:
         self._active_at_ms = now_ms

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from hutong.foundation.parking import Owner
-from hutong.reactor.channel import Response
+from hutong.reactor.channel import Pending, Response
 from hutong.reactor.framing import Framing
 from hutong.wire.buffer import Buffer
 
@@ -16,18 +16,19 @@ from hutong.wire.buffer import Buffer
 class Peer:
     """Who is at the other end, for the handler.
 
-    `owner` ends with the connection, and with it everything parked under it. `session` is the handler's own state.
-    `release` lets a peer go on whose request was answered with HELD; it may be called at any time and more than once.
+    `owner` ends with the connection, and with it everything parked under it. `release` lets a peer go on whose request
+    was answered with HELD; it may be called at any time and more than once. `express` is the handler's short way for
+    what this peer sends again and again, None while there is none.
     """
 
-    __slots__ = ("_framing", "address", "id", "owner", "port", "release", "session")
+    __slots__ = ("_framing", "address", "express", "id", "owner", "port", "release")
 
     def __init__(self, peer_id: int, address: str, port: int, framing: Framing) -> None:
         self.id = peer_id
         self.address = address
         self.port = port
         self.owner = Owner()
-        self.session: object | None = None
+        self.express: Express | None = None
         self.release: Callable[[], None] = _nothing
         self._framing = framing
 
@@ -46,6 +47,21 @@ class Peer:
 
 def _nothing() -> None:
     """What a release does while no connection listens."""
+
+
+Train = tuple[int, int, list[Buffer] | Pending]
+"""Requests taken together: how many, how many bytes they were, and all their answers in order."""
+
+
+class Express(Protocol):
+    """Takes requests that arrived together without cutting them up first, for a handler that can tell them by bytes."""
+
+    def take(self, data: Buffer, requests_max: int) -> Train | None:
+        """Begin the requests at the beginning of `data`, which is only lent and begins with a frame.
+
+        None, or fewer than there are, where the rest must go by `Handler.request_received`.
+        """
+        ...
 
 
 class Handler(Protocol):

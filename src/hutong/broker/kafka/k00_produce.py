@@ -30,6 +30,7 @@ from hutong.wire.kafka.records import validate_batch_set
 
 if TYPE_CHECKING:
     from hutong.broker.partition import Partition, Topic
+    from hutong.broker.topic_config import TopicConfig
     from hutong.broker.topics import Topics
     from hutong.foundation.clock import Clock
     from hutong.journal.writer import Appended
@@ -138,9 +139,15 @@ def check_batch(partition: Partition, header: BatchHeader, clock: Clock) -> None
     if header.is_transactional:
         raise Refused(ErrorCode.INVALID_TXN_STATE, "A transactional batch outside a transaction.")
     if not config.log_append_time:
-        ahead_ms = header.max_timestamp_ms - clock.wall_ms()
-        if ahead_ms > config.timestamp_after_max_ms or -ahead_ms > config.timestamp_before_max_ms:
+        earliest_ms, latest_ms = timestamp_bounds(config, clock)
+        if not earliest_ms <= header.max_timestamp_ms <= latest_ms:
             raise Refused(ErrorCode.INVALID_TIMESTAMP, "A record's timestamp is outside the range the topic accepts.")
+
+
+def timestamp_bounds(config: TopicConfig, clock: Clock) -> tuple[int, int]:
+    """The earliest and the latest timestamp that the topic accepts now (message.timestamp.before|after.max.ms)."""
+    now_ms = clock.wall_ms()
+    return now_ms - config.timestamp_before_max_ms, now_ms + config.timestamp_after_max_ms
 
 
 def put_outcome(result: PartitionProduceResponse, outcome: Appended | HutongError) -> None:

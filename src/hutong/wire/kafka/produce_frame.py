@@ -21,6 +21,9 @@ _IDS_FROM: Final = 13
 _NAME_BYTES_MAX: Final = 126  # a longer one has two bytes of length
 _ONE: Final = 2  # an array of one, as a compact length
 _NONE: Final = 1  # an empty array, as a compact length
+_AFTER_CORRELATION: Final = 8
+_NUMBERS: Final = 24  # bytes of base offset, append time and start offset
+_FROM_BASE_OFFSET: Final = _NUMBERS + struct.calcsize(">bbbbib")  # to the end of the frame
 
 Pack = Callable[..., bytes]
 
@@ -45,14 +48,14 @@ def single_frame_encoder(
     raw = name.encode()
     if api_version < _FLEXIBLE_FROM or len(raw) > _NAME_BYTES_MAX:
         return None
-    pack, size = _by_id if api_version >= _IDS_FROM else _by_name_bytes[len(raw)]
+    pack_all, size = _by_id if api_version >= _IDS_FROM else _by_name_bytes[len(raw)]
     named = (topic_id,) if api_version >= _IDS_FROM else (len(raw) + 1, raw)
+    frame = pack_all(size, 0, 0, _ONE, *named, _ONE, index, 0, 0, 0, 0, _NONE, 0, 0, 0, 0, 0)
+    middle, end = frame[_AFTER_CORRELATION:-_FROM_BASE_OFFSET], frame[_NUMBERS - _FROM_BASE_OFFSET :]
+    pack = struct.Struct(f">ii{len(middle)}sqqq{len(end)}s").pack
 
     def encode(correlation_id: int, base_offset: int, append_time_ms: int, start_offset: int) -> bytes:
-        return pack(
-            size, correlation_id, 0, _ONE, *named, _ONE, index, 0, base_offset, append_time_ms, start_offset,
-            _NONE, 0, 0, 0, 0, 0,
-        )  # fmt: skip
+        return pack(size, correlation_id, middle, base_offset, append_time_ms, start_offset, end)
 
     return encode
 
