@@ -21,7 +21,7 @@ from hutong.foundation.errors import HutongError, Refused
 from hutong.reactor.channel import Pending
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from hutong.wire.kafka.produce_frame import encode_produce_response_frame, single_frame_encoder
-from hutong.wire.kafka.records import validate_batch_set
+from hutong.wire.kafka.records import TRANSACTIONAL, validate_batch_set
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +41,7 @@ _AFTER_CORRELATION: Final = 8  # of a frame without its size
 _TAGS: Final = b"\0\0\0"  # of the partition, the topic and the request
 _ONE_BYTE_MAX: Final = 0x7F  # of a compact length
 _TWO_BYTES_MAX: Final = 0x3FFF
+_UNLIMITED_MS: Final = 2**63 - 1
 
 
 class ProduceLane:
@@ -50,6 +51,7 @@ class ProduceLane:
         "_api_version",
         "_broker",
         "_encode",
+        "_latest_ms",
         "_length_at",
         "_middle",
         "_partition",
@@ -83,6 +85,7 @@ class ProduceLane:
         self._middle = frame[_AFTER_CORRELATION:length_at]
         self._length_at = _SIZE_BYTES + length_at
         self._encode = encode
+        self._latest_ms = 0
 
     def take(self, data: Buffer, requests_max: int) -> Train | None:
         """Handle the requests at the beginning of `data` that repeat the remembered one, together.
@@ -96,17 +99,34 @@ class ProduceLane:
         correlation_ids, batches, ends = self._repetitions(chunk, requests_max)
         if not batches:
             return None
-        answers = _Answers(self, correlation_ids, batches)
-        taken = self._partition.log.append_train(batches, self._qos, answers.settle)
+        answers: list[Buffer] | None = None
+        pending: Pending | None = None
+
+        def settle(outcome: Appended | HutongError) -> None:
+            nonlocal answers
+            answers = self._answer(correlation_ids, batches, outcome)
+            if pending is not None:
+                pending.complete(answers)
+
+        taken = self._partition.log.append_train(batches, self._qos, settle)
         if not taken:
             return None
         self._requests_total[API_KEY] += taken
-        return taken, ends[taken - 1], answers.response()
+        if answers is not None:
+            return taken, ends[taken - 1], answers
+        pending = Pending()
+        return taken, ends[taken - 1], pending
 
-    def answer(
+    def _is_not_late(self, timestamp_ms: int) -> bool:
+        """The latest timestamp taken rises with time, so what was early enough once still is."""
+        _, self._latest_ms = timestamp_bounds(self._partition.config, self._broker.clock)
+        return timestamp_ms <= self._latest_ms
+
+    def _answer(
         self, correlation_ids: list[int], batches: list[tuple[memoryview, BatchHeader]], outcome: Appended | HutongError
     ) -> list[Buffer]:
-        """The answers to requests that were appended together, or not."""
+        """The answers to the requests whose batches were appended together, or not; the log may have left some out."""
+        del correlation_ids[len(batches) :]
         if isinstance(outcome, HutongError):
             return [part for correlation_id in correlation_ids for part in self._refusal(correlation_id, outcome)]
         encode, offset, start_offset = self._encode, outcome.base_offset, outcome.start_offset
@@ -132,9 +152,7 @@ class ProduceLane:
         batches: list[tuple[memoryview, BatchHeader]] = []
         ends: list[int] = []
         view = memoryview(chunk)
-        config = self._partition.config
-        bytes_max = config.max_message_bytes
-        earliest_ms, latest_ms = timestamp_bounds(config, self._broker.clock)
+        bytes_max = self._partition.config.max_message_bytes
         start, middle, length_at = self._start, self._middle, self._length_at
         at, end = 0, len(chunk) - length_at - 1
         while at < end and len(batches) < requests_max:
@@ -150,43 +168,15 @@ class ProduceLane:
                 header = validate_batch_set(records, bytes_max)
             except Refused:
                 break
-            if header.is_transactional or not earliest_ms <= header.max_timestamp_ms <= latest_ms:
+            if header.attributes & TRANSACTIONAL:
+                break
+            if header.max_timestamp_ms > self._latest_ms and not self._is_not_late(header.max_timestamp_ms):
                 break
             correlation_ids.append(correlation_id)
             batches.append((records, header))
             ends.append(stop)
             at = stop
         return correlation_ids, batches, ends
-
-
-class _Answers:
-    """The answers to the requests of one train, once it is known what became of them."""
-
-    __slots__ = ("_batches", "_buffers", "_correlation_ids", "_lane", "_pending")
-
-    def __init__(
-        self, lane: ProduceLane, correlation_ids: list[int], batches: list[tuple[memoryview, BatchHeader]]
-    ) -> None:
-        self._lane = lane
-        self._correlation_ids = correlation_ids
-        self._batches = batches  # the log strikes out those that it leaves to the ordinary way
-        self._buffers: list[Buffer] | None = None
-        self._pending: Pending | None = None
-
-    def settle(self, outcome: Appended | HutongError) -> None:
-        """Called once, before `response` or after."""
-        del self._correlation_ids[len(self._batches) :]
-        buffers = self._lane.answer(self._correlation_ids, self._batches, outcome)
-        if self._pending is None:
-            self._buffers = buffers
-        else:
-            self._pending.complete(buffers)
-
-    def response(self) -> list[Buffer] | Pending:
-        if self._buffers is not None:
-            return self._buffers
-        self._pending = Pending()
-        return self._pending
 
 
 def lane_for(
@@ -214,8 +204,8 @@ def lane_for(
     length = 0 if data.records is None else len(data.records) + 1
     if partition is None or partition.is_internal or encode is None or not 0 < length <= _TWO_BYTES_MAX:
         return None
-    if partition.config.log_append_time:
-        return None
+    if partition.config.log_append_time or partition.config.timestamp_before_max_ms < _UNLIMITED_MS:
+        return None  # what depends on the time in other ways than a lane knows
     length_at = len(frame) - len(_TAGS) - (length - 1) - (1 if length <= _ONE_BYTE_MAX else 2)
     if _records(frame, memoryview(frame), length_at, len(frame)) != data.records:
         return None  # tags or bytes at the end that a lane does not know

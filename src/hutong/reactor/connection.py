@@ -18,7 +18,7 @@ from hutong.foundation.errors import ProtocolError
 from hutong.reactor.channel import HELD, Pending, RequestChannel, Response
 from hutong.reactor.figures import CloseReason, ReactorFigures
 from hutong.reactor.framing import DirectFraming, Framing
-from hutong.reactor.handler import Express, Handler, Peer
+from hutong.reactor.handler import Handler, Peer
 from hutong.reactor.limits import ReactorLimits
 from hutong.wire.buffer import Buffer
 
@@ -95,23 +95,38 @@ class Connection:
 
     # What the driver feeds in.
 
-    def receive_data(self, data: Buffer, now_ms: int) -> None:
-        """Bytes from the peer; they are only lent."""
-        self._figures.bytes_received_total += len(data)
+    def receive_data(self, data: Buffer, now_ms: int) -> list[Buffer] | None:
+        """Bytes from the peer; they are only lent.
+
+        Usually returns None, and the driver goes on as always; answers come back where sending them is all there is to
+        do, which is the short way of requests that the handler can take by their bytes.
+        """
+        figures = self._figures
+        figures.bytes_received_total += len(data)
         express = self.peer.express
-        if express is not None and not self.bytes_held:
-            taken = self._take_express(express, data)
-            if taken == len(data):
+        if express is not None and not self.bytes_held and not self._backlog and self._may_begin():
+            channel = self._channel
+            in_flight = channel.in_flight
+            train = express.take(data, self._limits.requests_in_flight_max - in_flight)
+            if train is not None:
+                requests, taken, response = train
+                figures.requests_total += requests
                 self._active_at_ms = now_ms
-                return
-            if taken:
+                if taken == len(data) and not in_flight and not isinstance(response, Pending):
+                    for buffer in response:
+                        figures.bytes_sent_total += len(buffer)
+                    return response
+                channel.add(response, requests)
                 data = data[taken:]
+                if not data:
+                    return None
         try:
             frames = self._framing.receive_data(data)
         except ProtocolError:
             self.close(CloseReason.PROTOCOL_ERROR)
-            return
+            return None
         self._received(frames, now_ms)
+        return None
 
     def receive_buffer(self) -> memoryview | None:
         """Where the driver should put the next bytes (then `buffer_received`), or None if it makes no difference."""
@@ -226,19 +241,6 @@ class Connection:
             self.close(CloseReason.IDLE)
 
     # What follows from it.
-
-    def _take_express(self, express: Express, data: Buffer) -> int:
-        """Let the handler take what it can at once; how many bytes it took."""
-        if self._backlog or not self._may_begin():
-            return 0
-        channel = self._channel
-        train = express.take(data, self._limits.requests_in_flight_max - channel.in_flight)
-        if train is None:
-            return 0
-        requests, taken, response = train
-        self._figures.requests_total += requests
-        channel.add(response, requests)
-        return taken
 
     def _received(self, frames: list[Buffer], now_ms: int) -> None:
         self._active_at_ms = now_ms

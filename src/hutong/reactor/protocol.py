@@ -18,6 +18,7 @@ from hutong.reactor.figures import CloseReason, ReactorFigures
 from hutong.reactor.framing import Framing
 from hutong.reactor.handler import Handler, Peer
 from hutong.reactor.limits import ReactorLimits
+from hutong.wire.buffer import Buffer
 
 SCRATCH_BYTES = 256 * 1024
 
@@ -121,7 +122,10 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         if self._is_direct:
             engine.buffer_received(nbytes, now_ms)
         else:
-            engine.receive_data(around.scratch[:nbytes], now_ms)
+            answers = engine.receive_data(around.scratch[:nbytes], now_ms)
+            if answers is not None:
+                self._send(answers)
+                return
         if engine.bytes_held:
             self._remind_of_frame()
             if around.figures.receiving_bytes > around.limits.receiving_bytes_max:
@@ -193,11 +197,7 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         engine = self._engine
         ready = engine.data_to_send(now_ms)
         if ready:
-            self._around.figures.writes_total += 1
-            if len(ready) == 1:
-                self._transport.write(ready[0])
-            else:
-                self._transport.writelines(ready)
+            self._send(ready)
         wants_to_read = engine.wants_to_read(now_ms)
         if wants_to_read and self._is_reading:
             return
@@ -213,6 +213,13 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
                 self._transport.pause_reading()
         if engine.has_work:
             self._wake()
+
+    def _send(self, buffers: list[Buffer]) -> None:
+        self._around.figures.writes_total += 1
+        if len(buffers) == 1:
+            self._transport.write(buffers[0])
+        else:
+            self._transport.writelines(buffers)
 
     def _close_socket(self, now_ms: int) -> None:
         """Close once the peer has read what was written, but do not wait for that for ever."""

@@ -117,3 +117,36 @@ async def test_a_refused_batch_on_a_lane_is_refused_in_full(tmp_path: Path) -> N
         assert (refused.error_code, refused.base_offset) == (45, -1)
         assert refused.error_message
         assert (await client.produce(numbered(1))).base_offset == 1
+
+
+@pytest.mark.parametrize("qos", ["receive", "persistence"])
+async def test_requests_that_arrive_together_are_answered_as_one_by_one(tmp_path: Path, qos: str) -> None:
+    """A train with requests in it that must be refused, or are not of its kind, and one that is cut in two."""
+    random = Random(5)
+    good = [frame_of(batch_of(b"v" * number, timestamp_ms=NOW_MS), correlation_id=number) for number in range(1, 40)]
+    bad = frame_of(b"\0" + batch_of(b"v", timestamp_ms=NOW_MS)[1:-1] + b"?", correlation_id=77)
+    numbered = [
+        frame_of(
+            batch_of(b"v", timestamp_ms=NOW_MS, producer_id=9, producer_epoch=0, base_sequence=sequence),
+            correlation_id=100 + sequence,
+        )
+        for sequence in (0, 1, 1, 2, 9, 3)
+    ]
+    frames = [*good[:9], bad, *good[9:30], *numbered, frame_of(b"", correlation_id=88), *good[30:]]
+    async with running_node(tmp_path) as address, client_of(address) as creator:
+        await creator.create("t", hutong_qos=qos)
+        async with client_of(address) as single:
+            expected = [await answer_to(single, frame) for frame in frames]
+        await delete_and_create_topic(creator)
+        await delete_topic(creator)
+        await creator.create("t", hutong_qos=qos)
+        async with client_of(address) as together:
+            assert await answer_to(together, good[0]) == expected[0]
+            data = b"".join(frames[1:])
+            cut = random.randrange(len(data))
+            together.writer.write(data[:cut])
+            await together.writer.drain()
+            together.writer.write(data[cut:])
+            assert [await answer_to(together, b"") for _ in frames[1:]] == expected[1:]
+        records = (await creator.fetch(0)).high_watermark
+    assert records == len(good) + 4

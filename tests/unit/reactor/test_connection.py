@@ -432,3 +432,92 @@ def test_every_request_is_answered_in_order_however_the_driver_and_handler_run(
     assert harness.seen == sent
     assert received == b"".join(request for request in sent if request[:1] != b"n")
     assert harness.wants_to_read()
+
+
+class Train:
+    """A short way for requests that begin with x: echoes them, or answers later those that begin with xl."""
+
+    def __init__(self) -> None:
+        self.pending: list[tuple[Pending, bytes]] = []
+        self.asked: list[int] = []
+
+    def take(self, data: Buffer, requests_max: int) -> tuple[int, int, list[Buffer] | Pending] | None:
+        self.asked.append(requests_max)
+        taken, at, echo = 0, 0, b""
+        while taken < requests_max and bytes(data[at + 4 : at + 5]) == b"x":
+            size = int.from_bytes(data[at : at + 4], "big")
+            if at + 4 + size > len(data):
+                break
+            echo += bytes(data[at + 4 : at + 4 + size])
+            taken, at = taken + 1, at + 4 + size
+        if not taken:
+            return None
+        if not echo.startswith(b"xl"):
+            return taken, at, [echo]
+        pending = Pending()
+        self.pending.append((pending, echo))
+        return taken, at, pending
+
+    def answer(self) -> None:
+        for pending, echo in self.pending:
+            pending.complete([echo])
+        self.pending.clear()
+
+
+def harness_with_train() -> tuple[Harness, Train]:
+    harness, train = Harness(), Train()
+    harness.peer.express = train
+    return harness, train
+
+
+def test_a_train_that_is_all_there_is_comes_back_at_once() -> None:
+    harness, _ = harness_with_train()
+    assert harness.engine.receive_data(framed(b"xa", b"xb"), 0) == [b"xaxb"]
+    assert harness.sent() == b""
+    assert (harness.seen, harness.figures.requests_total, harness.figures.bytes_sent_total) == ([], 2, 4)
+
+
+def test_a_train_keeps_its_place_among_other_requests() -> None:
+    harness, train = harness_with_train()
+    assert harness.receive(b"later", b"xa", b"xb") == b""
+    assert harness.receive(b"xc") == b""
+    harness.pending[b"later"].complete([b"1"])
+    assert harness.sent() == b"1xaxbxc"
+    assert harness.receive(b"xl", b"xd", b"o") == b""
+    train.answer()
+    assert harness.sent() == b"xlxdo"
+    assert harness.engine.data_to_send(0) == []
+
+
+def test_a_train_counts_as_many_requests_as_it_has() -> None:
+    harness, train = harness_with_train()
+    harness.receive(b"xl", b"x2", b"x3", b"x4", b"x5")
+    assert train.asked == [LIMITS.requests_in_flight_max]
+    assert (harness.wants_to_read(), harness.seen) == (False, [])
+    train.answer()
+    assert harness.sent() == b"xlx2x3x4"
+    harness.engine.resume_work()
+    assert harness.sent() == b"x5"
+    assert harness.wants_to_read()
+
+
+@given(st.lists(st.sampled_from([b"xa", b"xb", b"o", b"n", b"oblong" * 20])), st.lists(st.integers(1, 30)))
+def test_with_and_without_a_short_way_the_answers_are_the_same(requests: list[bytes], cuts: list[int]) -> None:
+    data = framed(*requests)
+
+    def answers(harness: Harness) -> bytes:
+        sent, at = b"", 0
+        for size in [*cuts, len(data)]:
+            for buffer in harness.engine.receive_data(data[at : at + size], 0) or ():
+                sent += buffer
+            sent += harness.sent()
+            while harness.engine.has_work:
+                harness.engine.resume_work()
+                sent += harness.sent()
+            at += size
+        return sent
+
+    plain = Harness()
+    short, _ = harness_with_train()
+    assert answers(plain) == answers(short) == b"".join(request for request in requests if request != b"n")
+    assert short.figures.requests_total == plain.figures.requests_total == len(requests)
