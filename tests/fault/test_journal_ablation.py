@@ -30,15 +30,20 @@ def flushes_nothing(patch: pytest.MonkeyPatch) -> None:
 def acknowledges_before_the_flush(patch: pytest.MonkeyPatch) -> None:
     sealed = Progress.sealed
 
-    def eager(self: Progress, end_position: int, log_ends: list[tuple[object, int]]) -> None:
-        sealed(self, end_position, log_ends)  # type: ignore[arg-type]
-        self.advance(end_position, end_position)
+    def eager(
+        self: Progress, end_position: int, log_ends: list[tuple[object, int]], begun_us: int, sealed_us: int
+    ) -> None:
+        sealed(self, end_position, log_ends, begun_us, sealed_us)  # type: ignore[arg-type]
+        self.committed(end_position)
+        self.flushed(end_position, sealed_us, sealed_us)
 
     patch.setattr(Progress, "sealed", eager)
 
 
 def goes_on_after_a_failed_flush(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(flusher.Flusher, "fail", lambda self, _error: self._advance(self._writer.position))
+    patch.setattr(
+        flusher.Flusher, "fail", lambda self, _error: self._advance(self._writer.position, flusher.FlushTimes(0))
+    )
 
 
 def does_not_flush_directories(patch: pytest.MonkeyPatch) -> None:

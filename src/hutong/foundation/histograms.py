@@ -18,6 +18,7 @@ _STEPS: Final = 1 << _SUB_BITS
 _VALUE_MAX: Final = 1 << VALUE_BITS_MAX
 _EXACT_BITS: Final = _SUB_BITS + 1  # the first two octaves have a bucket for every value
 _EXACT_MAX: Final = 1 << _EXACT_BITS
+_LOOKED_UP: Final = 1 << 12  # below this the bucket is in a table: most values are small
 _BUCKETS: Final = (VALUE_BITS_MAX - _EXACT_BITS) * _STEPS + _EXACT_MAX
 
 
@@ -37,16 +38,12 @@ class Histogram:
 
     def record(self, value: int) -> None:
         """Count one value. What is out of range counts as the nearest that is not: 0 or 2^VALUE_BITS_MAX."""
-        self.sum += value
-        if value > _EXACT_MAX:
-            value = value - 1 if value <= _VALUE_MAX else _VALUE_MAX - 1
-            shift = value.bit_length() - _EXACT_BITS
-            self._counts[(shift << _SUB_BITS) + (value >> shift)] += 1
-        elif value > 0:
-            self._counts[value - 1] += 1
+        if 0 <= value < _LOOKED_UP:
+            self._counts[_INDEX[value]] += 1
         else:
-            self.sum -= value
-            self._counts[0] += 1
+            value = min(max(value, 0), _VALUE_MAX)
+            self._counts[_index_of(value)] += 1
+        self.sum += value
 
     def add(self, other: "Histogram") -> None:
         """Count all that the other one has counted."""
@@ -76,6 +73,13 @@ class Histogram:
             yield seen
 
 
+def _index_of(value: int) -> int:
+    """The bucket that holds the value."""
+    value = max(value - 1, 0)
+    shift = max(value.bit_length() - _EXACT_BITS, 0)
+    return (shift << _SUB_BITS) + (value >> shift)
+
+
 def _upper_bound(index: int) -> int:
     """The greatest value that the bucket holds."""
     shift = max(0, (index >> _SUB_BITS) - 1)
@@ -87,3 +91,6 @@ def _index_after(bits: int) -> int:
     if bits <= _EXACT_BITS:
         return 1 << bits
     return (bits - _EXACT_BITS << _SUB_BITS) + _EXACT_MAX
+
+
+_INDEX: Final = bytes(map(_index_of, range(_LOOKED_UP)))

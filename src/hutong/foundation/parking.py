@@ -12,14 +12,17 @@ Knows nothing of what is awaited, nor of threads: a lot belongs to one loop.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from operator import length_hint
+from typing import Any, Final, Generic, TypeVar
 
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded, OwnerGone
 from hutong.foundation.timers import Timer, TimerWheel
 
 V = TypeVar("V")
 Continuation = Callable[[V | HutongError], None]
+NEVER: Final = -1
+"""As a timeout of an ordered lot: the wait has no deadline."""
 
 
 class Owner:
@@ -230,52 +233,163 @@ class ParkingLot(Generic[V]):
         return list(present) if isinstance(present, OrderedDict) else [present]
 
 
+_Batch = tuple[int, int, Iterator[tuple[Continuation[V], V]]]
+"""What was parked together: position, deadline, and what is left of it, oldest first."""
+
+
+class _Line(Generic[V]):
+    """The batches of one timeout, so positions and deadlines both rise. `timer` is set for the oldest, or earlier."""
+
+    __slots__ = ("batches", "timeout_ms", "timer")
+
+    def __init__(self, timeout_ms: int) -> None:
+        self.timeout_ms = timeout_ms
+        self.batches: deque[_Batch[V]] = deque()
+        self.timer: Timer | None = None
+
+
 class OrderedLot(Generic[V]):
     """Continuations parked at a rising position: acknowledgements that wait for a flush.
 
-    Positions never decrease, so a plain queue is enough: no keys, no timers, no tickets in the hottest path.
+    Positions never decrease, so plain queues are enough: no keys, no tickets. Nor does a deadline cost anything while
+    all goes well: what is parked with the same timeout stands in one line, whose deadlines rise, so one timer for the
+    oldest is enough, and that is looked at again only when it fires. Timeouts are rounded up, by an eighth at most, so
+    that there are few lines whatever is asked for.
+
+    Resumed is in the order of positions; at one position, those of one timeout in the order in which they came.
+    Invariant: parked_total = resumed_total + expired_total + failed_total + len(lot).
     """
 
-    __slots__ = ("_capacity", "_parked", "failed_total", "name", "parked_total", "resumed_total")
+    __slots__ = (
+        "_capacity",
+        "_foremost",
+        "_last_position",
+        "_lines",
+        "_wheel",
+        "expired_total",
+        "failed_total",
+        "name",
+        "parked_total",
+        "resumed_total",
+    )
 
-    def __init__(self, name: str, capacity: int) -> None:
+    def __init__(self, name: str, wheel: TimerWheel, capacity: int) -> None:
         self.name = name
         self.parked_total = 0
         self.resumed_total = 0
+        self.expired_total = 0
         self.failed_total = 0
+        self._wheel = wheel
         self._capacity = capacity
-        self._parked: deque[tuple[int, Continuation[V], V]] = deque()
+        self._last_position = 0
+        self._lines: dict[int, _Line[V]] = {}
+        self._foremost: _Line[V] | None = None  # whose oldest batch has the least position; None while nothing waits
+
+    @property
+    def is_empty(self) -> bool:
+        return self._foremost is None
 
     def __len__(self) -> int:
-        return len(self._parked)
+        return self.parked_total - self.resumed_total - self.expired_total - self.failed_total
 
-    def park(self, position: int, then: Continuation[V], value: V) -> None:
-        """Call `then(value)` once `position` is passed. Raises LimitExceeded when full, ValueError if out of order."""
-        parked = self._parked
-        if parked and position < parked[-1][0]:
-            raise ValueError(f"position {position} is before {parked[-1][0]}, which is parked already")
-        if len(parked) >= self._capacity:
+    def park(
+        self,
+        position: int,
+        waits: "Sequence[tuple[Continuation[V], V]]",
+        *,
+        timeout_ms: int = NEVER,
+        now_ms: int = 0,
+    ) -> None:
+        """Call `then(value)` for each (then, value) once `position` is passed, or `then(Expired)` after `timeout_ms`.
+
+        `now_ms` is monotonic time; it and the position never decrease. Raises LimitExceeded, with nothing parked, when
+        there are too many, and ValueError if out of order.
+        """
+        if position < self._last_position:
+            raise ValueError(f"position {position} is before {self._last_position}, where some were parked already")
+        if len(self) + len(waits) > self._capacity:
             raise LimitExceeded(self.name, self._capacity)
-        parked.append((position, then, value))
-        self.parked_total += 1
+        self._last_position = position
+        if timeout_ms != NEVER:
+            timeout_ms = _rounded_up(timeout_ms)
+        line = self._lines.get(timeout_ms)
+        if line is None:
+            line = self._lines[timeout_ms] = _Line(timeout_ms)
+        line.batches.append((position, 0 if timeout_ms == NEVER else now_ms + timeout_ms, iter(waits)))
+        self.parked_total += len(waits)
+        if self._foremost is None:
+            self._foremost = line
+        if line.timer is None and timeout_ms != NEVER:
+            self._arm(line)
 
     def resume_through(self, position: int) -> int:
         """Resume, in order, everything parked at or before `position`. Returns how many."""
-        parked = self._parked
-        count = 0
-        while parked and parked[0][0] <= position:
-            _, then, value = parked.popleft()
-            self.resumed_total += 1
-            count += 1
-            then(value)
-        return count
+        before = self.resumed_total
+        while (line := self._foremost) is not None and line.batches[0][0] <= position:
+            for then, value in line.batches[0][2]:
+                self.resumed_total += 1
+                then(value)
+            self._drop_ended(line)
+        return self.resumed_total - before
 
     def fail_all(self, error: HutongError) -> int:
         """Fail everything parked, in order. Returns how many."""
-        count = 0
-        while self._parked:
-            _, then, _ = self._parked.popleft()
-            self.failed_total += 1
-            count += 1
-            then(error)
-        return count
+        before = self.failed_total
+        while (line := self._foremost) is not None:
+            for then, _ in line.batches[0][2]:
+                self.failed_total += 1
+                then(error)
+            self._drop_ended(line)
+        return self.failed_total - before
+
+    def stop_timers(self) -> None:
+        """The owner ends: nothing expires any more. What is parked can still be resumed or failed."""
+        for line in self._lines.values():
+            if line.timer is not None:
+                line.timer.cancel()
+
+    def check_invariants(self) -> None:
+        for line in self._lines.values():
+            ordered = [(position, deadline_ms) for position, deadline_ms, _ in line.batches]
+            assert ordered == sorted(ordered)
+            if ordered:
+                assert self._foremost is not None
+                assert self._foremost.batches[0][0] <= ordered[0][0]
+            assert line.timeout_ms == NEVER or line.timer is not None
+        assert len(self) == sum(length_hint(waits) for line in self._lines.values() for _, _, waits in line.batches)
+
+    def _drop_ended(self, line: "_Line[V]") -> None:
+        """Drop the line's oldest batch if nothing is left of it: a continuation may have ended more meanwhile."""
+        batches = line.batches
+        if batches and not length_hint(batches[0][2]):
+            batches.popleft()
+        foremost = line if batches else None
+        if len(self._lines) > 1:
+            waiting = [line for line in self._lines.values() if line.batches]
+            foremost = min(waiting, key=lambda line: line.batches[0][0], default=None)
+        self._foremost = foremost
+
+    def _arm(self, line: "_Line[V]") -> None:
+        line.timer = self._wheel.add(line.batches[0][1], lambda: self._expire(line))
+
+    def _expire(self, line: "_Line[V]") -> None:
+        """End what is overdue, and look again when the then oldest is due; a line that nobody stands in goes."""
+        error = Expired(f"nothing came in time ({self.name})")
+        try:
+            while line.batches and line.batches[0][1] <= self._wheel.now_ms:
+                for then, _ in line.batches[0][2]:
+                    self.expired_total += 1
+                    then(error)
+                self._drop_ended(line)
+        finally:
+            if line.batches:
+                self._arm(line)
+            else:
+                del self._lines[line.timeout_ms]
+
+
+def _rounded_up(timeout_ms: int) -> int:
+    """The next number with at most four binary digits before its zeros, so by less than an eighth."""
+    timeout_ms = max(timeout_ms, 0)
+    shift = max(0, timeout_ms.bit_length() - 4)
+    return -(-timeout_ms >> shift) << shift

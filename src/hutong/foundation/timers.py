@@ -67,6 +67,11 @@ class TimerWheel:
     def __len__(self) -> int:
         return self._count
 
+    @property
+    def now_ms(self) -> int:
+        """Everything due until then has fired or is being fired; the tick that a callback runs in."""
+        return self._start_ms + self._tick * self._tick_ms
+
     def drive(self, wake: Callable[[int], None]) -> None:
         """Name the driver: `wake(at_ms)` says when `advance` is needed next, and replaces what was said before.
 

@@ -22,6 +22,7 @@ from hutong.foundation.errors import DiskFull, FlushFailed, Refused, StorageErro
 from hutong.foundation.regions import RegionCache
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.journal.disk import Disk, DiskFile
+from hutong.journal.figures import JournalFigures
 from hutong.journal.jobs import Jobs
 from hutong.journal.progress import Progress
 from hutong.journal.segments import PREPARED_NAME, Segment, Segments
@@ -30,6 +31,18 @@ from hutong.journal.writer import Writer
 
 KAFKA_STORAGE_ERROR: Final = 56
 _PREPARE_FROM: Final = 0.5  # of the active segment: from here on the next one's file is made ready
+
+
+class FlushTimes:
+    """What a flush took on its worker, in microseconds; `begun_us` and `ended_us` are points of monotonic time."""
+
+    __slots__ = ("begun_us", "ended_us", "fsync_us", "write_us")
+
+    def __init__(self, begun_us: int) -> None:
+        self.begun_us = begun_us
+        self.ended_us = begun_us
+        self.write_us = 0
+        self.fsync_us = 0
 
 
 class FlushStep:
@@ -44,14 +57,19 @@ class FlushStep:
         self._size = size
         self._prepared = prepared
 
-    def execute(self, disk: Disk, settings: JournalSettings) -> None:
-        """Write and flush. Blocks. Raises DiskFull, FlushFailed, StorageError."""
+    def execute(self, disk: Disk, settings: JournalSettings, clock: Clock, times: FlushTimes) -> None:
+        """Write and flush, adding to `times`. Blocks. Raises DiskFull, FlushFailed, StorageError."""
         file = self._segment.file or self._make_file(disk, settings)
         end = self._position + self._size
         if end > self._segment.allocated_bytes:
             self._reserve(file, end, settings)
         file.write(self._views, self._position)
+        written_us = clock.monotonic_us()
         file.flush()
+        flushed_us = clock.monotonic_us()
+        times.write_us += written_us - times.ended_us
+        times.fsync_us += flushed_us - written_us
+        times.ended_us = flushed_us
 
     def release(self) -> None:
         """Let go of the bytes: a view pins its region, and an error that is kept keeps all that its frames hold."""
@@ -112,6 +130,7 @@ class Flusher:
         segments: Segments,
         progress: Progress,
         writer: Writer,
+        figures: JournalFigures,
     ) -> None:
         self.failure: StorageError | None = None
         self.is_disk_full = False
@@ -129,6 +148,7 @@ class Flusher:
         self._segments = segments
         self._progress = progress
         self._writer = writer
+        self._figures = figures
         self._is_flushing = False
         self._is_preparing = False
         self._prepared: DiskFile | None = None
@@ -138,6 +158,7 @@ class Flusher:
         self._disk_full_refusal: Refused | None = None
         writer.on_sealed = self.wake
         writer.on_noted = self._arm_lazy
+        progress.on_late_commit = self._released
 
     def wake(self) -> None:
         """There may be something to flush."""
@@ -193,15 +214,17 @@ class Flusher:
     def _start(self) -> None:
         start, end = self._progress.flushed_position, self._writer.position
         steps = self._plan(start, end)
-        disk, settings = self._disk, self._settings
+        disk, settings, clock = self._disk, self._settings, self._clock
 
-        def work() -> None:
+        def work() -> FlushTimes:
+            times = FlushTimes(clock.monotonic_us())
             try:
                 for step in steps:
-                    step.execute(disk, settings)
+                    step.execute(disk, settings, clock, times)
             finally:
                 for step in steps:
                     step.release()
+            return times
 
         self._is_flushing = True
         self._jobs.submit_flush(work, lambda outcome: self._ended(end, outcome))
@@ -229,9 +252,10 @@ class Flusher:
             self.fail(FlushFailed(f"a flush ended unexpectedly: {outcome!r}"))
             raise outcome
         else:
-            self._advance(end)
+            assert isinstance(outcome, FlushTimes)
+            self._advance(end, outcome)
 
-    def _advance(self, end: int) -> None:
+    def _advance(self, end: int, times: FlushTimes) -> None:
         self.flushes_total += 1
         self.flushed_bytes_total += end - self._progress.flushed_position
         if self.is_disk_full:
@@ -241,13 +265,21 @@ class Flusher:
             for told in self.on_disk_full:
                 told(None)
         self._progress.flushed_position = end
-        self._cache.flushed(end)
         self.wake()  # the disk works on while what was waiting is told
-        self._progress.advance(end, end)  # one node is its own majority: flushed is committed
-        self._writer.flushed()
+        self._progress.flushed(end, times.begun_us, times.ended_us)
+        self._released()
+        figures = self._figures
+        figures.write_us.record(times.write_us)
+        figures.fsync_us.record(times.fsync_us)
+        figures.release_us.record(self._clock.monotonic_us() - times.ended_us)
         self._prepare()
         for listener in self.on_flushed:
             listener()
+
+    def _released(self) -> None:
+        """Bytes need not be kept any more, for flusher or replicator."""
+        self._cache.flushed(self._progress.released_position)
+        self._writer.released()
 
     def fail(self, error: StorageError) -> None:
         """The journal can promise nothing more: refuse, and tell everyone who waits. Reads go on."""

@@ -18,6 +18,7 @@ from hutong.foundation.timers import TimerWheel
 from hutong.journal import chunk
 from hutong.journal.checkpointer import Checkpointer
 from hutong.journal.disk import Disk
+from hutong.journal.figures import JournalFigures
 from hutong.journal.flusher import Flusher
 from hutong.journal.jobs import Jobs
 from hutong.journal.log import PartitionLog, Stores
@@ -25,6 +26,7 @@ from hutong.journal.progress import Progress
 from hutong.journal.qos import Qos
 from hutong.journal.reader import Reader
 from hutong.journal.recovery import Recovered, recover
+from hutong.journal.replicator import OwnMajority, Replicator
 from hutong.journal.retention import RetentionPolicy, is_alive, retained_from
 from hutong.journal.segments import Segment, Segments
 from hutong.journal.settings import JournalSettings
@@ -50,6 +52,7 @@ class Journal:
         call_soon: Callable[[Callable[[], None]], object],
         read_offload: Offload | None = None,
         flush_offload: Offload | None = None,
+        replicator: Replicator | None = None,
     ) -> None:
         self.recovery = recovered.report
         self.directory = directory
@@ -61,22 +64,40 @@ class Journal:
             self._segments.add(segment)
         position = recovered.position
         self._cache = RegionCache(settings.region_bytes, settings.hot_bytes_max, start_position=position)
-        self._progress = Progress(position, settings.acknowledgements_max)
+        self.figures = JournalFigures()
+        self._progress = Progress(
+            position, settings.acknowledgements_max, clock, timers, self.figures, is_replicated=replicator is not None
+        )
+        self._replicator = replicator or OwnMajority()
         self.writer = Writer(
-            settings, clock, call_soon, self._cache, self._segments, self._progress, recovered.leader_epoch
+            settings,
+            clock,
+            call_soon,
+            self._cache,
+            self._segments,
+            self._progress,
+            self._replicator,
+            self.figures,
+            recovered.leader_epoch,
         )
         self.flusher = Flusher(
-            disk, self._jobs, clock, timers, settings, self._cache, self._segments, self._progress, self.writer
+            disk,
+            self._jobs,
+            clock,
+            timers,
+            settings,
+            self._cache,
+            self._segments,
+            self._progress,
+            self.writer,
+            self.figures,
         )
+        self._replicator.start(self._cache, self._progress)
         self.reader = Reader(disk, self._jobs, self._segments, settings)
         self._stores = Stores(settings, self.writer, self._cache, self._segments, self._progress, self.reader)
         self._stores.on_trimmed = self._trimmed
         self._logs: dict[int, PartitionLog] = {}
-        for partition_id, found in recovered.logs.items():
-            log = PartitionLog(partition_id, self._stores, found.start_offset, found.end_offset, found.spans)
-            log.producers = found.producers if len(found.producers) else None
-            log.extents = self._segments.active_index.extents.get(partition_id) if recovered.segments else None
-            self._logs[partition_id] = log
+        self._restore_logs(recovered)
         self.checkpointer = Checkpointer(
             disk, self._jobs, clock, timers, settings, self._segments, self._progress, self.writer, self._logs, position
         )
@@ -89,6 +110,13 @@ class Journal:
         self._unused: list[Segment] = []  # whose files are to be removed
         self._call_soon = call_soon
         self._is_stopped = False
+
+    def _restore_logs(self, recovered: Recovered) -> None:
+        for partition_id, found in recovered.logs.items():
+            log = PartitionLog(partition_id, self._stores, found.start_offset, found.end_offset, found.spans)
+            log.producers = found.producers if len(found.producers) else None
+            log.extents = self._segments.active_index.extents.get(partition_id) if recovered.segments else None
+            self._logs[partition_id] = log
 
     @classmethod
     async def open(
@@ -103,16 +131,30 @@ class Journal:
         call_soon: Callable[[Callable[[], None]], object] | None = None,
         read_offload: Offload | None = None,
         flush_offload: Offload | None = None,
+        replicator: Replicator | None = None,
     ) -> "Journal":
         """Recover what lies in `directory`, created if absent, and go on from there. Raises StorageError.
 
         One journal per directory at a time: whoever owns the data folder sees to that. `call_soon` runs a callback at
         the end of the loop's turn (the running loop's by default). Cold reads go to `read_offload` and flushes to
-        `flush_offload` if there is one, so that neither waits behind the other or behind another journal.
+        `flush_offload` if there is one, so that neither waits behind the other or behind another journal. Without a
+        `replicator` this node is its own majority.
         """
         recovered = await run(offload, lambda: recover(disk, directory, settings))
         soon = call_soon or asyncio.get_running_loop().call_soon
-        journal = cls(recovered, directory, disk, offload, clock, timers, settings, soon, read_offload, flush_offload)
+        journal = cls(
+            recovered,
+            directory,
+            disk,
+            offload,
+            clock,
+            timers,
+            settings,
+            soon,
+            read_offload,
+            flush_offload,
+            replicator,
+        )
         if recovered.report.repairs or recovered.report.scanned_bytes:
             journal.checkpointer.begin()
         return journal
@@ -183,6 +225,16 @@ class Journal:
         return self.writer.is_congested
 
     @property
+    def progress(self) -> Progress:
+        """Positions and parked acknowledgements, to be looked at."""
+        return self._progress
+
+    @property
+    def cache(self) -> RegionCache:
+        """The regions, to be looked at."""
+        return self._cache
+
+    @property
     def position(self) -> int:
         return self.writer.position
 
@@ -204,6 +256,7 @@ class Journal:
 
     def check_invariants(self) -> None:
         assert self._progress.flushed_position <= self.writer.position == self._cache.end_position
+        self._progress.check_invariants()
         for log in self._logs.values():
             log.check_invariants()
 
@@ -219,6 +272,7 @@ class Journal:
         if await self._settled(self._flush_all):
             await self._settled(lambda then: self.checkpointer.write(is_clean=True, then=then))
         self._stop()
+        self._progress.refuse(OwnerGone("the journal is closed"))  # who waits for a majority will hear of none here
         await self._idle()
         self.flusher.discard_prepared()
         await self._idle()
@@ -269,6 +323,8 @@ class Journal:
         self._is_stopped = True
         self.flusher.stop()
         self.checkpointer.stop()
+        self._replicator.stop()
+        self._progress.stop()
 
     def _release(self) -> None:
         self._segments.close()

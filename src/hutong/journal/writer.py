@@ -18,11 +18,14 @@ from crc32c import crc32c
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded
+from hutong.foundation.parking import NEVER
 from hutong.foundation.regions import RegionCache
 from hutong.journal import chunk
 from hutong.journal.batches import LEADER
+from hutong.journal.figures import JournalFigures
 from hutong.journal.progress import Progress
 from hutong.journal.qos import Qos
+from hutong.journal.replicator import Replicator
 from hutong.journal.segments import Segments
 from hutong.journal.settings import JournalSettings
 from hutong.wire.buffer import Buffer
@@ -83,6 +86,8 @@ class Writer:
         cache: RegionCache,
         segments: Segments,
         progress: Progress,
+        replicator: Replicator,
+        figures: JournalFigures,
         leader_epoch: int,
     ) -> None:
         self.position = cache.end_position  # end of the last sealed chunk
@@ -105,6 +110,8 @@ class Writer:
         self._cache = cache
         self._segments = segments
         self._progress = progress
+        self._replicator = replicator
+        self._figures = figures
         self._batches: list[tuple[PartitionLog, int, int, Buffer, int, Qos, Then]] = []  # in order of arrival
         self._bytes = 0
         self._statements: list[bytes] = []  # entries without bytes: start moved, log deleted
@@ -112,12 +119,14 @@ class Writer:
         self._is_scheduled = False
         self._must_seal = False  # at the end of this turn
         self._turn_wall_ms: int | None = None
+        self._begun_us = 0  # when the first batch came of those that are noted now
         self._overfull = LimitExceeded("dirty_bytes_max", 2 * settings.dirty_bytes_max)
         self._hot_logs: deque[PartitionLog] = deque()
 
     @property
     def dirty_bytes(self) -> int:
-        return self.position - self._progress.flushed_position
+        """What the disk does not have, or a majority does not: it must be kept in memory."""
+        return self.position - self._progress.released_position
 
     @property
     def wall_ms(self) -> int:
@@ -158,6 +167,7 @@ class Writer:
         if len(batches) >= self._settings.noted_batches_max:
             self.seal()
         elif len(batches) == 1:
+            self._begun_us = self._clock.monotonic_us()
             self.on_noted()
 
     def state(self, kind: int, partition_id: int, offset: int) -> None:
@@ -192,8 +202,10 @@ class Writer:
         if not batches and not statements:
             return
         runs = self._gather(batches)
+        self._figures.batches_per_chunk.record(len(batches))
         end_position = self._write(runs, statements)
         self._park(batches, end_position)
+        self._replicator.sealed(end_position)
         self._note_congestion()
         self.on_sealed()
         for log, run in runs.items():
@@ -221,8 +233,8 @@ class Writer:
         if self.refusal is error:
             self.refusal = None
 
-    def flushed(self) -> None:
-        """The flusher made progress: congestion may be over."""
+    def released(self) -> None:
+        """Flusher or replicator made progress: congestion may be over."""
         if self.is_congested and self.dirty_bytes <= self._settings.dirty_bytes_max // 2:
             self._set_congested(False)
         if self.dirty_bytes <= self._settings.dirty_bytes_max:
@@ -237,6 +249,8 @@ class Writer:
     def _schedule(self) -> None:
         if not self._is_scheduled:
             self._is_scheduled = True
+            if not self._batches:
+                self._begun_us = self._clock.monotonic_us()
             self._call_soon(self._turn_ended)
 
     def _gather(
@@ -295,13 +309,14 @@ class Writer:
         self._cache.append(buffers, total_bytes)
         self.position = end_position = position + total_bytes
         self.chunks_total += 1
+        self._figures.bytes_per_chunk.record(total_bytes)
         self._note(runs, position, end_position - payload_bytes)
         return end_position
 
     def _note(self, runs: "dict[PartitionLog, _Run]", position: int, at: int) -> None:
         """Enter the runs of the chunk at `position`, the first of which begins `at`, where readers look."""
         index, oldest_position = self._segments.active_index, self._cache.oldest_position
-        log_ends = []
+        log_ends, records = [], 0
         for log, run in runs.items():
             base_offset, end_offset, size = run.base_offset, run.end_offset, run.bytes
             extents = log.extents
@@ -314,21 +329,29 @@ class Writer:
             log.hot.add(base_offset, end_offset, at, size, oldest_position)
             log.sealed_offset = end_offset
             log_ends.append((log, end_offset))
+            records += end_offset - base_offset
             at += size
         self.runs_total += len(runs)
-        self._progress.sealed(self.position, log_ends)
+        begun_us, sealed_us = self._begun_us, self._clock.monotonic_us()
+        self._begun_us = sealed_us  # of the next chunk, if this turn brings more
+        self._figures.turn_us.record(sealed_us - begun_us)
+        self._figures.records_total += records
+        self._progress.sealed(self.position, log_ends, begun_us, sealed_us)
         self._trim_hot_runs(oldest_position)
 
     def _park(self, batches: "list[tuple[PartitionLog, int, int, Buffer, int, Qos, Then]]", end_position: int) -> None:
         """Park the acknowledgements that wait for the disk; the others were given when the batch came."""
-        park = self._progress.park
+        parked: dict[Qos, list[tuple[Then, Appended]]] = {}
         for log, base_offset, _, _, _, qos, then in batches:
             if qos > Qos.RECEIVE:
                 append_time_ms = self.wall_ms if log.log_append_time else NO_APPEND_TIME
-                park(qos, end_position, then, Appended(base_offset, append_time_ms, log.start_offset))
+                appended = Appended(base_offset, append_time_ms, log.start_offset)
+                parked.setdefault(qos, []).append((then, appended))
         acknowledgements, self._acknowledgements = self._acknowledgements, []
         for qos, then, appended in acknowledgements:
-            park(qos, end_position, then, appended)
+            parked.setdefault(qos, []).append((then, appended))
+        for qos, waits in parked.items():
+            self._progress.park_all(qos, end_position, waits, NEVER, 0)
 
     def _stamped(self, batch: Buffer, base_offset: int) -> bytes:
         """The batch's header with this turn's time as its timestamp (message.timestamp.type=LogAppendTime)."""

@@ -16,6 +16,7 @@ from hutong.journal.journal import Journal
 from hutong.journal.log import ColdRead, PartitionLog
 from hutong.journal.qos import Qos
 from hutong.journal.recovery import recover
+from hutong.journal.replicator import Replicator
 from hutong.journal.settings import JournalSettings
 from hutong.journal.writer import Appended
 from hutong.testing.disk import SimDisk
@@ -94,8 +95,11 @@ class Append:
 class Stage:
     """One journal, opened again and again over the same disk."""
 
-    def __init__(self, settings: JournalSettings = SMALL, disk: SimDisk | None = None) -> None:
+    def __init__(
+        self, settings: JournalSettings = SMALL, disk: SimDisk | None = None, replicator: Replicator | None = None
+    ) -> None:
         self.settings = settings
+        self.replicator = replicator
         self.disk = disk or SimDisk()
         self.clock = ManualClock()
         self.wheel = TimerWheel(self.clock.monotonic_ms())
@@ -109,7 +113,15 @@ class Stage:
         self.steps = Steps()
         recovered = recover(self.disk, DIRECTORY, self.settings)
         self.journal = Journal(
-            recovered, DIRECTORY, self.disk, self.steps, self.clock, self.wheel, self.settings, self.turns.append
+            recovered,
+            DIRECTORY,
+            self.disk,
+            self.steps,
+            self.clock,
+            self.wheel,
+            self.settings,
+            self.turns.append,
+            replicator=self.replicator,
         )
         return self.journal
 

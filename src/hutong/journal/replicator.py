@@ -1,0 +1,72 @@
+"""The replicator's port: who brings the stream to the other nodes of a partition group, and says what they hold.
+
+Strategy: the replicator works beside the flusher, on the same bytes, and neither waits for the other. It is told how
+far the stream reaches and takes from the cache what it wants to ship, at its own pace; it answers with one rising
+position, up to which a majority of the group's nodes, this one included, holds everything in memory. What follows from
+that (acknowledgements, the high watermark, how long bytes stay in the cache) is `Progress`.
+
+Knows nothing of networks, terms or elections: an implementation does. A node alone is its own majority.
+"""
+
+from typing import Protocol
+
+from hutong.foundation.errors import HutongError
+
+
+class Stream(Protocol):
+    """The newest part of the journal's byte stream. `journal/` implements it by its cache."""
+
+    @property
+    def end_position(self) -> int: ...
+
+    def view(self, start: int, end: int) -> list[memoryview] | None:
+        """The bytes between two positions; None where they have left the cache.
+
+        They stay at least until they are committed, unless replication has failed meanwhile.
+        """
+        ...
+
+
+class Commits(Protocol):
+    """Whom a replicator tells of its progress."""
+
+    def committed(self, position: int) -> None:
+        """A majority holds everything before `position`, which never decreases. Ends a failure."""
+        ...
+
+    def replication_failed(self, error: HutongError) -> None:
+        """There is no majority to be had: who waits for one is told `error`, until something is committed again."""
+        ...
+
+
+class Replicator(Protocol):
+    """Ships one journal's stream. All calls come on the loop, and so must all answers."""
+
+    def start(self, stream: Stream, commits: Commits) -> None:
+        """Begin; what lies before the stream's end now is the recovery's business."""
+        ...
+
+    def sealed(self, end_position: int) -> None:
+        """The stream reaches to `end_position` now. May answer at once; must not block."""
+        ...
+
+    def stop(self) -> None:
+        """Answer no more."""
+        ...
+
+
+class OwnMajority:
+    """A node without others: what it holds in memory, a majority holds."""
+
+    def __init__(self) -> None:
+        self._commits: Commits | None = None
+
+    def start(self, stream: Stream, commits: Commits) -> None:
+        self._commits = commits
+
+    def sealed(self, end_position: int) -> None:
+        if self._commits is not None:
+            self._commits.committed(end_position)
+
+    def stop(self) -> None:
+        self._commits = None
