@@ -134,7 +134,7 @@ def test_a_safeguard_switched_off_is_noticed(ablate: Patch, monkeypatch: pytest.
     [
         (
             believes_batches_without_their_crc,
-            transcripts.test_a_flipped_bit_costs_only_that_chunk_and_what_follows,
+            transcripts.test_a_flipped_bit_in_what_was_in_flight_ends_the_journal_there,
         ),
         (leaves_stale_bytes_behind_the_end, transcripts.test_sectors_lost_in_the_middle_leave_no_stale_chunk_behind),
     ],

@@ -10,7 +10,15 @@ import os
 import sys
 from typing import NoReturn
 
-from hutong.foundation.errors import CorruptData, DiskFull, HutongError, LimitExceeded, StorageError, UsageError
+from hutong.foundation.errors import (
+    CorruptData,
+    DiskFull,
+    HutongError,
+    LimitExceeded,
+    StorageError,
+    UnknownFormat,
+    UsageError,
+)
 
 EXIT_USAGE = 64
 EXIT_DATA = 65
@@ -23,6 +31,7 @@ EXIT_BROKEN_PIPE = 141
 
 EXIT_CODES: tuple[tuple[type[HutongError], int], ...] = (  # the first that fits, so the narrow ones stand first
     (CorruptData, EXIT_DATA),
+    (UnknownFormat, EXIT_DATA),
     (DiskFull, EXIT_CANNOT_CREATE),
     (StorageError, EXIT_IO),
     (LimitExceeded, EXIT_UNAVAILABLE),

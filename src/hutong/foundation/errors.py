@@ -11,7 +11,8 @@
     ├── StorageError              the disk, or what it holds, is at fault
     │   ├── DiskFull              no space; writes are refused until space returns
     │   ├── FlushFailed           fsync failed once: the partition group has failed for good
-    │   └── CorruptData           bytes on disk fail their check; says file and position
+    │   ├── CorruptData           bytes on disk fail their check; says file and position
+    │   └── UnknownFormat         written by another version; says which
     └── UsageError                the user's command, setting or path is at fault; one sentence, what to do
 
 Anything else that is raised is our own fault and crashes its owner loudly. Wire error codes are attached where the
@@ -81,6 +82,10 @@ class FlushFailed(StorageError):
 
 class CorruptData(StorageError):
     """Bytes on disk fail their check. The message names the file and the position."""
+
+
+class UnknownFormat(StorageError):
+    """What is on disk was written in a format that this version does not read. The message names file and format."""
 
 
 class UsageError(HutongError):

@@ -1,7 +1,7 @@
 """The chunk: what one turn of the writer took in, as it lies in the journal.
 
-    40 bytes   magic, CRC-32C of the rest of the header, version, flags, entry count, total bytes, leader epoch,
-               position, append wall time
+    40 bytes   magic, CRC-32C of the rest of the header, version, entry count, unflushed bytes, total bytes, leader
+               epoch, position, append wall time
     40 bytes   per entry: partition id, kind, base offset, offset count, start, bytes, batch count, max timestamp
     ...        each entry's RecordBatches v2 back to back, in entry order
 
@@ -10,11 +10,16 @@ it was not written is recognised (misdirected writes, blocks left over from anot
 by the CRC that every batch carries; what that CRC leaves out (base offset, length, leader epoch) follows from the
 entry. An entry without bytes is a statement about its log: where it now starts, or that it is deleted.
 
+A header also says how many bytes before it were not flushed yet when it was made. So a chunk vouches for all that lies
+before those: where such a chunk stands behind a damaged place, that place was on disk once and has rotted, while a torn
+tail has nothing sound behind it but what was in flight with it (the crash-corruption disentanglement of Alagappan et
+al., FAST '18). A repair turns the entry of a damaged run into one that says what was lost.
+
 Numbers are big-endian, as in the batches. Knows nothing of files.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Final, NamedTuple, cast
 
 from crc32c import crc32c
@@ -23,21 +28,25 @@ from hutong.foundation.errors import CorruptData
 from hutong.wire.buffer import Buffer
 
 MAGIC: Final = b"HtCk"
-VERSION: Final = 1
+VERSION: Final = 2
 FIXED: Final = struct.Struct(">4sIHHIIiQq")
 ENTRY: Final = struct.Struct(">IIqIIIIq")
-ENTRIES_MAX: Final = 65_536  # of one chunk: bounds what a damaged count can make a reader ask for
+ENTRIES_MAX: Final = 65_535  # of one chunk: bounds what a damaged count can make a reader ask for
 CHUNK_BYTES_MAX: Final = 2**31 - 1
 
 BATCHES: Final = 0  # kinds of entry
 START_MOVED: Final = 1  # the log now starts at the base offset
 DELETED: Final = 2  # the log is gone
+LOST: Final = 3  # the run was damaged and given up; without offsets, nobody knows whose it was
+
+NOTHING_SAID: Final = 2**32 - 1  # instead of unflushed bytes
 
 _CHECKED_FROM: Final = 8  # the CRC covers the header from here on
 _FIXED_CHECKED: Final = struct.Struct(">HHIIiQq")
 _KEY: Final = struct.Struct(">II")
 _WORD: Final = struct.Struct(">I")
-_COUNT_AT: Final = 12  # behind magic, CRC, version and flags
+_COUNT: Final = struct.Struct(">H")
+_COUNT_AT: Final = 10  # behind magic, CRC and version
 
 
 class Run(NamedTuple):
@@ -60,10 +69,26 @@ class Run(NamedTuple):
 class Chunk:
     """A parsed chunk header. The chunk covers journal positions from `position` to before `end`."""
 
-    __slots__ = ("_entries", "append_time_ms", "end", "entry_count", "header_bytes", "leader_epoch", "position")
+    __slots__ = (
+        "append_time_ms",
+        "end",
+        "entries",
+        "entry_count",
+        "header_bytes",
+        "leader_epoch",
+        "position",
+        "unflushed_bytes",
+    )
 
     def __init__(
-        self, position: int, total_bytes: int, leader_epoch: int, append_time_ms: int, entry_count: int, entries: bytes
+        self,
+        position: int,
+        total_bytes: int,
+        leader_epoch: int,
+        append_time_ms: int,
+        entry_count: int,
+        entries: bytes,
+        unflushed_bytes: int = NOTHING_SAID,
     ) -> None:
         self.position = position
         self.end = position + total_bytes
@@ -71,17 +96,23 @@ class Chunk:
         self.leader_epoch = leader_epoch
         self.append_time_ms = append_time_ms
         self.entry_count = entry_count
-        self._entries = entries
+        self.entries = entries  # packed
+        self.unflushed_bytes = unflushed_bytes
+
+    @property
+    def flushed_position(self) -> int:
+        """Everything before it was flushed when this chunk was made."""
+        return 0 if self.unflushed_bytes == NOTHING_SAID else self.position - self.unflushed_bytes
 
     def runs(self) -> Iterator[Run]:
         payload = self.position + self.header_bytes
-        for partition_id, kind, base, count, start, size, batches, timestamp in ENTRY.iter_unpack(self._entries):
+        for partition_id, kind, base, count, start, size, batches, timestamp in ENTRY.iter_unpack(self.entries):
             yield Run(partition_id, kind, base, count, payload + start, size, batches, timestamp)
 
 
 def entry_count_at(buffer: Buffer, offset: int) -> int:
     """What the header at `offset` says, unchecked."""
-    return cast(int, _WORD.unpack_from(buffer, offset + _COUNT_AT)[0])
+    return cast(int, _COUNT.unpack_from(buffer, offset + _COUNT_AT)[0])
 
 
 def header_bytes_for(entry_count: int) -> int:
@@ -89,12 +120,20 @@ def header_bytes_for(entry_count: int) -> int:
 
 
 def encode_header(
-    position: int, leader_epoch: int, append_time_ms: int, entries: list[bytes], payload_bytes: int
+    position: int,
+    leader_epoch: int,
+    append_time_ms: int,
+    entries: list[bytes],
+    payload_bytes: int,
+    unflushed_bytes: int = NOTHING_SAID,
 ) -> bytes:
-    """The header of a chunk whose packed `entries` describe `payload_bytes` bytes of batches."""
+    """The header of a chunk whose packed `entries` describe `payload_bytes` bytes of batches.
+
+    `unflushed_bytes` is how many before it are not flushed yet; what is written outside the stream says nothing.
+    """
     count = len(entries)
     total_bytes = FIXED.size + count * ENTRY.size + payload_bytes
-    fixed = _FIXED_CHECKED.pack(VERSION, 0, count, total_bytes, leader_epoch, position, append_time_ms)
+    fixed = _FIXED_CHECKED.pack(VERSION, count, unflushed_bytes, total_bytes, leader_epoch, position, append_time_ms)
     checked = fixed + b"".join(entries)
     return MAGIC + _WORD.pack(crc32c(checked)) + checked
 
@@ -105,13 +144,13 @@ def header_bytes_at(buffer: Buffer, offset: int, position: int) -> int:
     `buffer` holds at least `FIXED.size` bytes from `offset` on, which lie at `position` of the journal. Only what is
     needed to read on is checked here. Raises CorruptData.
     """
-    magic, _, version, _, entry_count, total_bytes, _, _, _ = FIXED.unpack_from(buffer, offset)
+    magic, _, version, entry_count, _, total_bytes, _, _, _ = FIXED.unpack_from(buffer, offset)
     if magic != MAGIC:
         if not any(buffer[offset : offset + FIXED.size]):
             return 0
         raise CorruptData(f"no chunk begins at position {position}")
     header_bytes: int = FIXED.size + entry_count * ENTRY.size
-    if version != VERSION or not 0 < entry_count <= ENTRIES_MAX or not header_bytes <= total_bytes <= CHUNK_BYTES_MAX:
+    if version != VERSION or not entry_count or not header_bytes <= total_bytes <= CHUNK_BYTES_MAX:
         raise CorruptData(f"the chunk header at position {position} is damaged")
     return header_bytes
 
@@ -122,12 +161,14 @@ def parse_header(buffer: Buffer, offset: int, position: int) -> Chunk:
     if not header_bytes:
         raise CorruptData(f"no chunk begins at position {position}")
     header = bytes(buffer[offset : offset + header_bytes])
-    _, crc, _, flags, count, total_bytes, leader_epoch, own_position, append_time_ms = FIXED.unpack_from(header)
-    if len(header) < header_bytes or crc32c(memoryview(header)[_CHECKED_FROM:]) != crc or flags:
+    _, crc, _, count, unflushed_bytes, total_bytes, leader_epoch, own_position, append_time_ms = FIXED.unpack_from(
+        header
+    )
+    if len(header) < header_bytes or crc32c(memoryview(header)[_CHECKED_FROM:]) != crc:
         raise CorruptData(f"the chunk header at position {position} fails its check")
     if own_position != position:
         raise CorruptData(f"the chunk at position {position} was written for position {own_position}")
-    chunk = Chunk(position, total_bytes, leader_epoch, append_time_ms, count, header[FIXED.size :])
+    chunk = Chunk(position, total_bytes, leader_epoch, append_time_ms, count, header[FIXED.size :], unflushed_bytes)
     _check_layout(chunk)
     return chunk
 
@@ -137,11 +178,17 @@ def find_run(buffer: Buffer, offset: int, position: int, partition_id: int) -> t
 
     The whole header lies at `offset`. That its entries fit together is what the CRC vouches for. Raises CorruptData.
     """
-    magic, crc, _, flags, count, total_bytes, leader_epoch, own_position, _ = FIXED.unpack_from(buffer, offset)
+    magic, crc, version, count, _, total_bytes, leader_epoch, own_position, _ = FIXED.unpack_from(buffer, offset)
     entries = offset + FIXED.size
     end = entries + count * ENTRY.size
     header = memoryview(buffer)[offset:end]
-    if magic != MAGIC or len(header) < end - offset or crc32c(header[_CHECKED_FROM:]) != crc or flags:
+    if (
+        magic != MAGIC
+        or version != VERSION
+        or len(header) < end - offset
+        or crc32c(header[_CHECKED_FROM:]) != crc
+        or not count
+    ):
         raise CorruptData(f"the chunk header at position {position} fails its check")
     if own_position != position:
         raise CorruptData(f"the chunk at position {position} was written for position {own_position}")
@@ -161,6 +208,38 @@ def _entry_at(entries: bytes, partition_id: int) -> int:
     while at >= 0 and at % ENTRY.size:
         at = entries.find(key, at + 1)
     return at
+
+
+def version_of(buffer: Buffer, offset: int) -> int | None:
+    """The version in which the chunk at `offset` was written, where that is another one; None where it only rotted.
+
+    Magic, CRC and version stay where they are in every version. A header that fits its CRC once the version is put
+    right was written by this one.
+    """
+    magic, crc, version, count, *_ = FIXED.unpack_from(buffer, offset)
+    if magic != MAGIC or version in (0, VERSION):
+        return None
+    header = bytearray(buffer[offset : offset + header_bytes_for(count)])
+    _COUNT.pack_into(header, _CHECKED_FROM, VERSION)
+    return None if crc32c(header[_CHECKED_FROM:]) == crc else cast(int, version)
+
+
+def with_lost(header: Chunk, lost: Container[int]) -> bytes:
+    """The same header, but for its entries of these numbers, whose batches it gives up."""
+    entries = []
+    for number, entry in enumerate(ENTRY.iter_unpack(header.entries)):
+        partition_id, kind, *rest = entry
+        entries.append(ENTRY.pack(partition_id, LOST if number in lost else kind, *rest))
+    payload_bytes = header.end - header.position - header.header_bytes
+    return encode_header(
+        header.position, header.leader_epoch, header.append_time_ms, entries, payload_bytes, header.unflushed_bytes
+    )
+
+
+def encode_bridge(position: int, end: int) -> bytes:
+    """The header of a chunk without batches that stands for all that lay from `position` to before `end`."""
+    payload_bytes = end - position - header_bytes_for(1)
+    return encode_header(position, 0, 0, [ENTRY.pack(0, LOST, 0, 0, 0, payload_bytes, 0, -1)], payload_bytes)
 
 
 def _check_layout(chunk: Chunk) -> None:

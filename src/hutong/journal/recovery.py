@@ -1,27 +1,33 @@
 """Recovery: from what lies in a directory to the state that a journal starts with.
 
 Strategy: start from the last checkpoint and scan only what was appended after it, with every check; without one, scan
-all. The sound part ends at the first chunk that is torn or corrupt: the file is cut there, so that no stale byte can
-ever be taken for a later chunk, and segments behind it are set aside under another name, never removed. Indexes of
-closed segments are read, or rebuilt where missing or wrong.
+all. The sound part ends at the first chunk that is torn or corrupt. Is that a crash or is it rot? A crash takes only
+what was in flight, and nothing of that was acknowledged: the file is cut there, so that no stale byte can ever be taken
+for a later chunk, and segments behind it are set aside under another name, never removed. But if a chunk behind the
+place, or the checkpoint, says that the place had been flushed, then acknowledged records are damaged, and cutting would
+drop sound ones with them. Which of them to give up is for a person to decide: the journal is refused as it is, and an
+inspection says what a repair would cost. Indexes are read, or rebuilt where missing or wrong.
 
-A hole before the checkpoint is not something a crash leaves behind. It is refused, not repaired.
+The one thing this cannot tell from a crash is rot in the newest chunk, while nothing stands behind it yet and no
+checkpoint has been written since.
 
 Runs on a worker from end to end: it blocks, and knows no loop.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from hutong.foundation.errors import CorruptData, StorageError
+from hutong.foundation.errors import CorruptData, StorageError, UnknownFormat
 from hutong.journal import chunk
 from hutong.journal.checkpoint import CHECKPOINT_NAME, Checkpoint, parse_checkpoint
 from hutong.journal.disk import Disk, DiskFile, read_file, replace_file
 from hutong.journal.index import SegmentIndex, Summary, encode_index, parse_index, parse_summary
 from hutong.journal.producers import Producers
 from hutong.journal.rebuild import rebuild_index
+from hutong.journal.resync import look_behind
 from hutong.journal.scan import ScannedChunk, scan_chunks
 from hutong.journal.segments import PREPARED_NAME, Segment, segment_name, select_segments
 from hutong.journal.settings import JournalSettings
@@ -74,7 +80,10 @@ class Recovered:
 
 
 def recover(disk: Disk, directory: Path, settings: JournalSettings) -> Recovered:
-    """Make sense of a directory, created if absent. Blocks. Raises StorageError, CorruptData for a missing segment."""
+    """Make sense of a directory, created if absent. Blocks.
+
+    Raises StorageError, among them CorruptData where what was acknowledged is damaged or missing and UnknownFormat.
+    """
     disk.make_directory(directory)
     return _Recovery(disk, directory, settings).run()
 
@@ -101,7 +110,7 @@ class _Recovery:
             if segment.end_position is not None and segment.end_position <= scanned_from:
                 self._trust(segment)
                 continue
-            position, is_sound = self._scan(segment, max(position, segment.base_position))
+            position, is_sound = self._scan(segment, max(position, segment.base_position), segments[number + 1 :])
             if not is_sound:
                 self._set_aside(segments[number + 1 :])
                 del segments[number + 1 :]
@@ -149,13 +158,20 @@ class _Recovery:
         content = read_file(self._disk, path)
         if content is None:
             if segments:
-                self._report.repairs.append("There is no checkpoint: everything was read.")
+                self._report.repairs.append(f"{path} is missing; everything was read.")
             return None
         try:
             checkpoint = parse_checkpoint(content)
         except CorruptData as error:
             self._report.repairs.append(f"{path}: {error}; everything was read.")
             return None
+        end = self._end_of(segments)
+        if checkpoint.position > end:
+            last = segments[-1].path if segments else self._directory
+            raise CorruptData(
+                f"{last}: the journal ends at position {end}, but everything up to position {checkpoint.position} had "
+                "been flushed, as the checkpoint says, so acknowledged records are missing; nothing was changed"
+            )
         if segments and not self._is_covered(segments, checkpoint.position):
             self._report.repairs.append(
                 f"{path} speaks of position {checkpoint.position}, which no segment holds; everything was read."
@@ -164,10 +180,16 @@ class _Recovery:
         return checkpoint
 
     def _is_covered(self, segments: list[Segment], position: int) -> bool:
-        last = segments[-1]
         if any(segment.base_position < position < (segment.range_end or 0) for segment in segments):
             return False  # cleaning has moved what was there
-        return segments[0].base_position <= position <= (last.range_end or last.base_position + self._size(last))
+        return segments[0].base_position <= position
+
+    def _end_of(self, segments: list[Segment]) -> int:
+        """Where the files end, whatever is in them."""
+        if not segments:
+            return 0
+        last = segments[-1]
+        return last.range_end or last.base_position + self._size(last)
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         self._leader_epoch = checkpoint.leader_epoch
@@ -211,7 +233,7 @@ class _Recovery:
             assert segment.end_position is not None
             file = self._disk.open(segment.path)
             try:
-                index = rebuild_index(file, segment.base_position, segment.end_position, self._settings)
+                index = self._rebuilt(segment, file, segment.end_position)
             finally:
                 file.close()
             self._save_index(segment, index, segment.end_position)
@@ -219,22 +241,25 @@ class _Recovery:
             return index.summaries()
         return summaries
 
-    def _scan(self, segment: Segment, position: int) -> tuple[int, bool]:
+    def _scan(self, segment: Segment, position: int, later: list[Segment]) -> tuple[int, bool]:
         """Read a segment from `position` on. Returns where its sound part ends, and whether it ends as it should."""
         file = segment.file = self._disk.open(segment.path)
-        end = segment.base_position + file.size()
+        file_end = segment.base_position + file.size()
+        end = file_end if segment.end_position is None else min(file_end, segment.end_position)
         index = self._index_up_to(segment, file, position)
         window = Window(file, segment.base_position, end, WINDOW_BYTES_MAX, is_cached_only=False)
         problem: CorruptData | None = None
         try:
-            for scanned in scan_chunks(window, position, end if segment.end_position is None else segment.end_position):
+            for scanned in scan_chunks(window, position, end):
                 self._apply(index, scanned)
                 position = scanned.header.end
         except CorruptData as error:
             problem = error
+        except UnknownFormat as error:
+            raise UnknownFormat(f"{segment.path}: {error}; nothing was changed") from error
         is_sound = problem is None and position == (segment.end_position or position)
         if not is_sound or segment.end_position is None:
-            self._cut(segment, file, position, end, problem)
+            self._cut(segment, file, position, file_end, self._verdict(segment, window, position, problem, later))
             segment.index = index
             if position > segment.base_position:
                 segment.begun_ms = window.chunk_at(segment.base_position).append_time_ms
@@ -245,6 +270,32 @@ class _Recovery:
             self._note_spans(segment, index.summaries())
             self._save_index(segment, index, position)
         return position, is_sound
+
+    def _verdict(
+        self, segment: Segment, window: Window, position: int, problem: CorruptData | None, later: list[Segment]
+    ) -> str | None:
+        """What is wrong at the end of the sound part, None for a blank tail. Raises CorruptData if it is no crash."""
+        behind = look_behind(window, position, window.end_position, self._windows(later))
+        if problem is not None:
+            sentence = str(problem)
+        elif behind.first is not None or (segment.end_position or position) != position:
+            sentence = f"no chunk begins at position {position}, where one should"
+        else:
+            return None
+        if behind.witness is None:
+            return sentence
+        raise CorruptData(
+            f"{segment.path}: {sentence}; what lay there had been flushed, as the chunk at position "
+            f"{behind.witness.position} says, so acknowledged records are damaged; nothing was changed"
+        )
+
+    def _windows(self, segments: list[Segment]) -> Iterator[Window]:
+        for segment in segments:
+            file = self._disk.open(segment.path)
+            try:
+                yield Window(file, segment.base_position, segment.base_position + file.size(), 0, is_cached_only=False)
+            finally:
+                file.close()
 
     def _index_up_to(self, segment: Segment, file: DiskFile, position: int) -> SegmentIndex:
         """What is known of the part of a segment that need not be scanned."""
@@ -258,7 +309,13 @@ class _Recovery:
                         return index
             except CorruptData as error:
                 self._report.repairs.append(f"{segment.index_path}: {error}; it was rebuilt.")
-        return rebuild_index(file, segment.base_position, position, settings)
+        return self._rebuilt(segment, file, position)
+
+    def _rebuilt(self, segment: Segment, file: DiskFile, end_position: int) -> SegmentIndex:
+        try:
+            return rebuild_index(file, segment.base_position, end_position, self._settings)
+        except CorruptData as error:
+            raise CorruptData(f"{segment.path}: {error}, before the last checkpoint; nothing was changed") from error
 
     def _apply(self, index: SegmentIndex, scanned: ScannedChunk) -> None:
         header = scanned.header
@@ -274,7 +331,12 @@ class _Recovery:
             if run.kind == chunk.DELETED:
                 self._logs.pop(run.partition_id, None)
                 continue
+            if run.kind == chunk.LOST and not run.offset_count:
+                continue
             log = self._log(run.partition_id, run.base_offset)
+            if run.kind == chunk.LOST:
+                log.end_offset = max(log.end_offset, run.end_offset)  # its offsets are not given again
+                continue
             if run.kind == chunk.START_MOVED:
                 log.start_offset = max(log.start_offset, run.base_offset)
                 continue
@@ -292,10 +354,13 @@ class _Recovery:
                         header.append_time_ms,
                     )
 
-    def _cut(self, segment: Segment, file: DiskFile, position: int, end: int, problem: CorruptData | None) -> None:
+    def _cut(self, segment: Segment, file: DiskFile, position: int, end: int, problem: str | None) -> None:
         """End the journal at `position`: what may lie behind was never acknowledged."""
         if problem is not None:
-            self._report.repairs.append(f"{segment.path}: {problem}; the journal was cut there.")
+            self._report.repairs.append(
+                f"{segment.path}: {problem}; nothing says that it was ever flushed, so the journal was cut at position "
+                f"{position}."
+            )
         if end > position:
             file.truncate(position - segment.base_position)
         file.flush()

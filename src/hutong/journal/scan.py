@@ -1,14 +1,15 @@
 """Reading a segment with every check there is: what recovery believes and what `hutong doctor` reports.
 
 Strategy: chunk by chunk. The header is checked by its own CRC and position, each batch by its CRC, and what that CRC
-leaves out by the entry it belongs to. The first place that fails ends the scan; what lies behind it cannot be trusted,
-because chunks are found only through the ones before them.
+leaves out by the entry it belongs to. The first place that fails ends the scan, because chunks are found only through
+the ones before them; `hutong.journal.resync` looks behind it. A chunk of another version ends it too, as an error of
+its own: it is not damaged, and nothing may be made of it.
 """
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hutong.foundation.errors import CorruptData, ProtocolError
+from hutong.foundation.errors import CorruptData, ProtocolError, UnknownFormat
 from hutong.journal import chunk
 from hutong.journal.walk import Window
 from hutong.wire.kafka.records import BatchHeader, is_intact, iterate_batches
@@ -27,16 +28,21 @@ class ScannedChunk(NamedTuple):
 
 
 def scan_chunks(window: Window, position: int, end_position: int) -> Iterator[ScannedChunk]:
-    """Sound chunks from `position` on, until the blank tail or `end_position`. Raises CorruptData, StorageError.
+    """Sound chunks from `position` on, until the blank tail or `end_position`.
 
-    The error names the position of the chunk that failed, which is where the sound part ends.
+    Raises CorruptData, which names the position of the chunk that failed, where the sound part ends; UnknownFormat;
+    StorageError.
     """
     while position < end_position:
         if end_position - position < chunk.FIXED.size:
             if any(window.view(position, end_position - position)):
                 raise CorruptData(f"the chunk at position {position} is cut off")
             return
-        header_bytes = chunk.header_bytes_at(window.view(position, chunk.FIXED.size), 0, position)
+        try:
+            header_bytes = chunk.header_bytes_at(window.view(position, chunk.FIXED.size), 0, position)
+        except CorruptData:
+            _check_version(window, position, end_position)
+            raise
         if not header_bytes:
             return
         if position + header_bytes > end_position:
@@ -50,7 +56,32 @@ def scan_chunks(window: Window, position: int, end_position: int) -> Iterator[Sc
         position = header.end
 
 
+def damaged_runs(window: Window, header: chunk.Chunk) -> list[int]:
+    """Which entries of a chunk with a sound header have batches that are not. Raises StorageError."""
+    whole = window.view(header.position, header.end - header.position)
+    damaged = []
+    for number, run in enumerate(header.runs()):
+        try:
+            _scan_run(header, run, whole)
+        except CorruptData:
+            damaged.append(number)
+    return damaged
+
+
+def _check_version(window: Window, position: int, end_position: int) -> None:
+    count = chunk.entry_count_at(window.view(position, chunk.FIXED.size), 0)
+    header = window.view(position, min(chunk.header_bytes_for(count), end_position - position))
+    version = chunk.version_of(header, 0)
+    if version is not None:
+        raise UnknownFormat(
+            f"the chunk at position {position} has format {version}, this version reads {chunk.VERSION}; use the "
+            "version that wrote it"
+        )
+
+
 def _scan_run(header: chunk.Chunk, run: chunk.Run, whole: memoryview) -> ScannedRun:
+    if run.kind == chunk.LOST:
+        return ScannedRun(run, [])
     start = run.position - header.position
     where = f"partition {run.partition_id} in the chunk at position {header.position}"
     batches: list[BatchHeader] = []

@@ -48,9 +48,9 @@ class Window:
         is_cached_only: bool,
         allocate: Callable[[int], memoryview] | None = None,
     ) -> None:
+        self.base_position = base_position
+        self.end_position = end_position
         self._file = file
-        self._base_position = base_position
-        self._end_position = end_position
         self._size = max(WINDOW_BYTES_MIN, size)
         self._is_cached_only = is_cached_only
         self._allocate = allocate or ReadMemory().take
@@ -102,7 +102,7 @@ class Window:
         self._loads += 1
         if self._is_cached_only and self._loads > 2 * LOADS_ON_LOOP_MAX:
             raise WouldBlock("too much lies between one batch and the next")
-        wanted = min(max(count, self._next_size()), self._end_position - position)
+        wanted = min(max(count, self._next_size()), self.end_position - position)
         if wanted < count:
             raise CorruptData(f"what begins at position {position} goes on beyond the end of the segment")
         at = position - self._start + self._base
@@ -139,7 +139,7 @@ class Window:
 
     def _fill(self, end: int) -> None:
         buffer = self._arena[self._filled : end]
-        at = self._start - self._base_position + self._filled - self._base
+        at = self._start - self.base_position + self._filled - self._base
         file = self._file
         self._loaded_bytes = file.read_cached_into(buffer, at) if self._is_cached_only else file.read_into(buffer, at)
         self._filled += self._loaded_bytes

@@ -305,7 +305,14 @@ class Writer:
             segment = self._segments.roll(position)
         if segment.begun_ms is None:
             segment.begun_ms = self.wall_ms
-        buffers[0] = chunk.encode_header(position, self.leader_epoch, self.wall_ms, entries, payload_bytes)
+        buffers[0] = chunk.encode_header(
+            position,
+            self.leader_epoch,
+            self.wall_ms,
+            entries,
+            payload_bytes,
+            position - self._progress.flushed_position,
+        )
         self._cache.append(buffers, total_bytes)
         self.position = end_position = position + total_bytes
         self.chunks_total += 1

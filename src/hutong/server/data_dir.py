@@ -16,7 +16,7 @@ from typing import Final
 
 from hutong.foundation.errors import UsageError
 
-FORMAT: Final = 1
+FORMAT: Final = 2  # 2: chunks say how much before them was not flushed
 _EXIT_UNAVAILABLE: Final = 75  # sysexits EX_TEMPFAIL: the folder is in use, try again once the other node has stopped
 _EXIT_CANNOT_CREATE: Final = 73
 _EXIT_DATA: Final = 65
@@ -68,7 +68,8 @@ class DataDir:
                 content = json.loads(file.read(_MARK_BYTES_MAX))
             if content["format"] != FORMAT:
                 raise UsageError(
-                    f"The data folder {self.path} has format {content['format']}, this version reads {FORMAT}.",
+                    f"The data folder {self.path} has format {content['format']}, this version reads {FORMAT}; "
+                    "use the version that wrote it.",
                     _EXIT_DATA,
                 )
             return str(content["cluster_id"])

@@ -223,7 +223,8 @@ class SimDisk:
         """Bit rot, on the platter and in memory."""
         node = self._names[path]
         node.content[position] ^= 1 << bit
-        node.durable[position] ^= 1 << bit
+        if position < len(node.durable):
+            node.durable[position] ^= 1 << bit
 
     def _strike(self, operation: str, path: Path) -> None:
         fault = self.plan.strike(operation, path)

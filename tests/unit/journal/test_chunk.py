@@ -86,7 +86,7 @@ def test_a_blank_place_is_the_end_and_not_a_fault() -> None:
 
 def test_a_count_from_the_disk_asks_for_no_more_than_a_chunk_may_have() -> None:
     damaged = bytearray(SAMPLE)
-    damaged[12:16] = b"\xff\xff\xff\xff"
+    damaged[10:12] = b"\xff\xff"
     with pytest.raises(CorruptData):
         chunk.header_bytes_at(bytes(damaged), 0, POSITION)
 
@@ -98,3 +98,42 @@ def test_entries_that_do_not_tile_the_payload_are_refused_though_the_crc_holds()
     short = [chunk.ENTRY.pack(1, 0, 0, 1, 0, 100, 1, 0)]
     with pytest.raises(CorruptData, match="do not add up"):
         chunk.parse_header(chunk.encode_header(0, 0, 0, short, 150), 0, 0)
+
+
+def test_a_chunk_vouches_for_what_was_flushed_before_it() -> None:
+    header = chunk.encode_header(POSITION, 0, 0, [chunk.ENTRY.pack(1, 1, 5, 0, 0, 0, 0, -1)], 0, 512)
+    assert chunk.parse_header(header, 0, POSITION).flushed_position == POSITION - 512
+    assert chunk.parse_header(SAMPLE, 0, POSITION).flushed_position == 0, "it says nothing"
+
+
+def test_a_run_is_given_up_in_place() -> None:
+    runs = [(1, 10, 2, 61, 1, 5), (2, 20, 3, 70, 1, 6), (1, 12, 1, 80, 1, 7)]
+    before = chunk.parse_header(header_of(runs), 0, POSITION)
+    header = chunk.with_lost(before, {1})
+    assert len(header) == before.header_bytes
+    after = chunk.parse_header(header, 0, POSITION)
+    assert after.end == before.end
+    kinds = [run.kind for run in after.runs()]
+    assert kinds == [chunk.BATCHES, chunk.LOST, chunk.BATCHES]
+    assert [run._replace(kind=0) for run in after.runs()] == list(before.runs())
+    assert chunk.find_run(header, 0, POSITION, 2) == (after.end, 3, None)
+
+
+@given(st.integers(80, chunk.CHUNK_BYTES_MAX))
+def test_a_bridge_is_a_chunk_without_batches(size: int) -> None:
+    bridge = chunk.parse_header(chunk.encode_bridge(POSITION, POSITION + size), 0, POSITION)
+    assert (bridge.position, bridge.end, bridge.flushed_position) == (POSITION, POSITION + size, 0)
+    assert [(run.kind, run.offset_count) for run in bridge.runs()] == [(chunk.LOST, 0)]
+
+
+def test_a_rotten_version_is_told_from_another_one() -> None:
+    assert chunk.version_of(SAMPLE, 0) is None
+    for bit in range(16):
+        rotten = bytearray(SAMPLE)
+        rotten[8 + bit // 8] ^= 1 << bit % 8
+        assert chunk.version_of(rotten, 0) is None
+    other = bytearray(SAMPLE)
+    other[8:10] = b"\0\3"
+    other[4:8] = b"\0\0\0\0"
+    assert chunk.version_of(other, 0) == 3
+    assert chunk.version_of(bytes(200), 0) is None
