@@ -30,7 +30,7 @@ from hutong.broker.state_topic import StateTopic
 from hutong.broker.topic_config import effective
 from hutong.broker.topics import METADATA_TOPIC, OFFSETS_TOPIC, Topics
 from hutong.foundation.clock import Clock, SystemClock
-from hutong.foundation.errors import OwnerGone, StorageError, UsageError
+from hutong.foundation.errors import CorruptData, OwnerGone, StorageError, UsageError
 from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
 from hutong.groups.driver import GroupCoordinator
@@ -165,6 +165,8 @@ class Node:
             if isinstance(journal, Journal):
                 self._journals[group] = journal
         for journal in opened:
+            if isinstance(journal, CorruptData):
+                raise CorruptData(f"{journal}; `hutong doctor {data_dir.path}` says what can be done") from journal
             if isinstance(journal, BaseException):
                 raise journal
 
