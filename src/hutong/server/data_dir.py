@@ -35,10 +35,7 @@ class DataDir:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise UsageError(
-                f"Cannot use the data folder {path}: {error.strerror}; choose another with --data-dir.",
-                _EXIT_CANNOT_CREATE,
-            ) from None
+            raise self._unusable(error) from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -52,6 +49,9 @@ class DataDir:
         except UsageError:
             self.close()
             raise
+        except OSError as error:
+            self.close()
+            raise self._unusable(error) from None
 
     def group_path(self, group: str) -> Path:
         """Where a partition group's journal lives."""
@@ -60,6 +60,12 @@ class DataDir:
     def close(self) -> None:
         """Give the lock back."""
         os.close(self._lock)
+
+    def _unusable(self, error: OSError) -> UsageError:
+        return UsageError(
+            f"Cannot use the data folder {self.path}: {error.strerror}; choose another with --data-dir.",
+            _EXIT_CANNOT_CREATE,
+        )
 
     def _read_mark(self) -> str | None:
         mark = self.path / _MARK

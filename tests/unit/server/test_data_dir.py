@@ -1,5 +1,6 @@
 """The data folder: one node at a time, recognised when it comes back, refused when it is not ours."""
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -36,13 +37,28 @@ def test_a_path_that_cannot_be_a_folder(tmp_path: Path) -> None:
     assert error.value.exit_code == 73
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format": 1}', "\x00" * 10])
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", f'{{"format": {FORMAT}}}', "\x00" * 10])
 def test_a_damaged_mark_is_named(tmp_path: Path, content: str) -> None:
     (tmp_path / "hutong.json").write_text(content)
     with pytest.raises(UsageError, match=r"hutong\.json is damaged"):
         DataDir(tmp_path, os.urandom)
     (tmp_path / "hutong.json").unlink()
     DataDir(tmp_path, os.urandom).close()  # the refusal gave the lock back
+
+
+@pytest.mark.parametrize("trouble", ["unreadable", "full"])
+def test_what_the_system_refuses_is_one_sentence(trouble: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if trouble == "unreadable":
+        (tmp_path / "hutong.json").mkdir()
+    else:
+
+        def full(_descriptor: int) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UsageError, match=f"Cannot use the data folder {tmp_path}: .*--data-dir") as error:
+        DataDir(tmp_path, os.urandom)
+    assert error.value.exit_code == 73
 
 
 def test_a_folder_of_a_later_version_is_refused(tmp_path: Path) -> None:
