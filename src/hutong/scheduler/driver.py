@@ -1,0 +1,190 @@
+"""Carries out turns on a loop: one actor's turn in each turn of the loop, so that whatever else the loop serves goes on.
+
+Strategy: whoever sends a message parks its continuation under the message's number, with a deadline and an owner; it
+ends exactly once: with the result, with the error of the work, with Expired, with OwnerGone, or with LimitExceeded where
+the message was refused. Work that has to wait for something says so and is called again once that has come; time
+between is not its actor's.
+
+Decides nothing (`machine.py`). Knows nothing of what the work is.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Final, Generic, TypeVar
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import HutongError, LimitExceeded
+from hutong.foundation.parking import Continuation, Owner, Parked, ParkingLot
+from hutong.scheduler.machine import (
+    Instruction,
+    Key,
+    Process,
+    Processed,
+    Refuse,
+    Resumed,
+    Scheduler,
+    Sent,
+    Suspended,
+    TurnBegun,
+    Wake,
+    Withdrawn,
+)
+
+T = TypeVar("T")
+
+
+class Waiting(Enum):
+    WAITING = 0
+
+
+WAITING: Final = Waiting.WAITING
+"""What work returns that is to be called again after it was woken."""
+
+Work = Callable[[Callable[[], None]], T | Waiting]
+"""Does a message's work, or a part of it. It is given what wakes it, to be called once or not at all, also before it
+returns. Raises HutongError to end the message with an error."""
+
+
+class _Message(Generic[T]):
+    __slots__ = ("is_begun", "key", "ticket", "work")
+
+    def __init__(self, key: Key, work: Work[T]) -> None:
+        self.key = key
+        self.work = work
+        self.ticket: Parked[T] | None = None  # until it is parked
+        self.is_begun = False
+
+
+class FairExecutor:
+    """Actors on one loop. `call_soon` runs a callback in the loop's next turn."""
+
+    def __init__(
+        self,
+        machine: Scheduler,
+        lot: ParkingLot[Any],
+        clock: Clock,
+        call_soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self.refused_total = 0
+        self._machine = machine
+        self._lot = lot
+        self._clock = clock
+        self._call_soon = call_soon
+        self._messages: dict[int, _Message[Any]] = {}  # those that the machine knows
+        self._sent_total = 0
+        self._is_armed = False
+
+    def send(
+        self,
+        key: Key,
+        work: Work[T],
+        then: Continuation[T],
+        *,
+        cost: int = 0,
+        deadline_ms: int | None = None,
+        owner: Owner | None = None,
+    ) -> None:
+        """Let the actor `key` do `work` when its turn comes; `then` is called exactly once, perhaps at once.
+
+        `cost` counts against the bound of all messages in flight. `deadline_ms` is absolute, in monotonic milliseconds.
+        """
+        self._sent_total += 1
+        number = self._sent_total
+        message = _Message(key, work)
+
+        def ended(outcome: T | HutongError) -> None:
+            self._withdraw(number, key)
+            then(outcome)
+
+        try:
+            message.ticket = self._lot.park(number, ended, deadline_ms=deadline_ms, owner=owner)
+        except LimitExceeded as error:
+            self.refused_total += 1
+            then(error)
+            return
+        if message.ticket.is_waiting:
+            self._messages[number] = message
+            self._follow(self._machine.handle(Sent(key, number, cost)))
+
+    def close(self, error: HutongError) -> None:
+        """Fail every message that is not done, and from now on each new one at once."""
+        self._lot.close(error)
+
+    def _turn(self) -> None:
+        self._is_armed = False
+        self._follow(self._machine.handle(TurnBegun()))
+
+    def _follow(self, instructions: list[Instruction]) -> None:
+        """Carry out what the machine says, up to the end of the turn if there is one."""
+        while instructions:
+            process: Process | None = None
+            for instruction in instructions:
+                match instruction:
+                    case Process():
+                        process = instruction
+                    case Refuse():
+                        self._refuse(instruction)
+                    case Wake():
+                        self._arm()
+            if process is None:
+                return
+            instructions = self._process(process)
+
+    def _arm(self) -> None:
+        if not self._is_armed:
+            self._is_armed = True
+            self._call_soon(self._turn)
+
+    def _refuse(self, refuse: Refuse) -> None:
+        self.refused_total += 1
+        ticket = self._messages.pop(refuse.message).ticket
+        assert ticket is not None
+        ticket.fail(LimitExceeded(refuse.limit, refuse.maximum))
+
+    def _process(self, process: Process) -> list[Instruction]:
+        message = self._messages[process.message]
+        ticket = message.ticket
+        assert ticket is not None
+        message.is_begun = True
+        begun_us = self._clock.monotonic_us()
+        is_done = is_fault = True
+        try:
+            if ticket.is_waiting:  # else its continuation has ended, and only its place is given back
+                is_done = self._work(message, ticket)
+            is_fault = False
+        finally:  # also when a fault of ours passes through here, the others go on
+            if is_done:
+                del self._messages[process.message]
+            used_us = self._clock.monotonic_us() - begun_us
+            instructions = self._machine.handle(Processed(used_us, is_done, ends_turn=is_fault))
+            if is_fault:
+                self._follow(instructions)
+        return instructions
+
+    def _work(self, message: _Message[T], ticket: Parked[T]) -> bool:
+        """One step of the work; whether it is done."""
+        is_woken = False
+
+        def wake() -> None:
+            nonlocal is_woken
+            if not is_woken:
+                is_woken = True
+                self._follow(self._machine.handle(Resumed(message.key)))
+
+        try:
+            result = message.work(wake)
+        except HutongError as error:
+            ticket.fail(error)
+            return True
+        if result is WAITING:
+            self._machine.handle(Suspended(message.key))
+            return False
+        ticket.resume(result)  # type: ignore[arg-type]  # what is not WAITING is a T
+        return True
+
+    def _withdraw(self, number: int, key: Key) -> None:
+        """The continuation has ended. Its message goes too, unless it was begun: then its work has to come to an end."""
+        message = self._messages.get(number)
+        if message is not None and not message.is_begun:
+            del self._messages[number]
+            self._follow(self._machine.handle(Withdrawn(key, number)))

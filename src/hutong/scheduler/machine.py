@@ -1,0 +1,300 @@
+"""Who goes next: actors with mailboxes share one executor, turn by turn (the idea of QMQ's actor system).
+
+Rules kept:
+
+- A message is looked at, processed, and leaves its mailbox only once it is done, so an actor keeps its order.
+- A turn ends with its quota, which is looked at after each message: at least one is processed.
+- The actor that ran or woke longest ago is next; among those of the same turn, the one that has used less time. By time
+  used alone a newcomer, or one that slept for long, would have the executor to itself until it had caught up; by last
+  execution alone a stream of newcomers would always stand in front. Here whoever wakes stands behind all that wait, and
+  an actor waits for each other at most once.
+- A suspended actor has no turn until it was resumed as often as suspended. A resume that comes while its actor runs is
+  not lost when the suspend follows.
+- Messages begun and not done hold what they cost. While the next new one does not fit, none is begun: a large one is
+  not passed over for ever. What was begun goes on, and one is always let in.
+
+Knows nothing of clocks, loops or what messages are: time used arrives with events, what must be done leaves as
+instructions.
+"""
+
+import heapq
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Final
+
+QUOTA_US: Final = 5_000
+MAILBOX_MAX: Final = 10_000
+ACTORS_MAX: Final = 100_000
+IDLE_ACTORS_MAX: Final = 4_096  # whose time used is remembered
+COST_MAX: Final = 16 * 1024 * 1024
+
+Key = Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message for an actor, named by a number that is never used again."""
+
+    key: Key
+    message: int
+    cost: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnBegun:
+    """The executor is free."""
+
+
+@dataclass(frozen=True, slots=True)
+class Processed:
+    """The answer to Process. A message that is not done stays first in its mailbox."""
+
+    used_us: int
+    is_done: bool
+    ends_turn: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Suspended:
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """Nobody waits for the message any more. One that was begun is not affected: it goes on until it is done."""
+
+    key: Key
+    message: int
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """Process the first message of an actor, and say so with Processed before anything else is begun."""
+
+    key: Key
+    message: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """There is no room for a message: its sender must be told."""
+
+    message: int
+    limit: str
+    maximum: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Somebody can run: let a turn begin soon."""
+
+
+Event = Sent | TurnBegun | Processed | Suspended | Resumed | Withdrawn
+Instruction = Process | Refuse | Wake
+
+
+class _Actor:
+    __slots__ = ("is_begun", "key", "mailbox", "place", "suspends", "used_us")
+
+    def __init__(self, key: Key, used_us: int) -> None:
+        self.key = key
+        self.mailbox: OrderedDict[int, int] = OrderedDict()  # message to cost, the next one first
+        self.is_begun = False  # whether the first message was processed before, and so holds its cost
+        self.suspends = 0  # below zero only while it runs
+        self.used_us = used_us
+        self.place: _Place | None = None  # in the line it stands in
+
+
+_Place = tuple[int, int, int, _Actor]  # turn in which it ran or woke, time used, arrival, actor
+
+
+class Scheduler:
+    """The actors of one executor."""
+
+    def __init__(
+        self,
+        *,
+        quota_us: int = QUOTA_US,
+        mailbox_max: int = MAILBOX_MAX,
+        actors_max: int = ACTORS_MAX,
+        cost_max: int = COST_MAX,
+    ) -> None:
+        self.turns_total = 0
+        self.cost_begun = 0  # of the messages begun and not done
+        self._quota_us = quota_us
+        self._mailbox_max = mailbox_max
+        self._actors_max = actors_max
+        self._cost_max = cost_max
+        self._actors: dict[Key, _Actor] = {}  # with messages, or suspended
+        self._idle_used_us: OrderedDict[Key, int] = OrderedDict()  # of those without, by when they became so
+        self._going_on: list[_Place] = []  # heaps; an entry counts only while it is its actor's place
+        self._beginning: list[_Place] = []
+        self._running: _Actor | None = None
+        self._turn_used_us = 0
+        self._arrivals = 0
+
+    def __len__(self) -> int:
+        """Messages not done."""
+        return sum(len(actor.mailbox) for actor in self._actors.values())
+
+    def handle(self, event: Event) -> list[Instruction]:
+        match event:
+            case Sent():
+                return self._send(event)
+            case TurnBegun():
+                return self._begin_turn()
+            case Processed():
+                return self._processed(event)
+            case Suspended(key):
+                self._suspend(self._actor(key))
+                return []
+            case Resumed(key):
+                return self._resume(key)
+            case Withdrawn(key, message):
+                return self._withdraw(key, message)
+
+    def check_invariants(self) -> None:
+        begun = [next(iter(actor.mailbox.values())) for actor in self._actors.values() if actor.is_begun]
+        assert sum(begun) == self.cost_begun
+        assert self.cost_begun <= max([self._cost_max, *begun])
+        for actor in self._actors.values():
+            assert 0 < len(actor.mailbox) <= self._mailbox_max or actor.suspends or actor is self._running
+            assert actor.suspends >= 0 or actor is self._running
+            is_ready = bool(actor.mailbox) and actor is not self._running and not actor.suspends
+            assert is_ready == (actor.place is not None), "a message that can be processed has its place in line"
+        assert not self._actors.keys() & self._idle_used_us.keys()
+
+    def _send(self, sent: Sent) -> list[Instruction]:
+        if sent.key not in self._actors and len(self._actors) >= self._actors_max:
+            return [Refuse(sent.message, "actors_max", self._actors_max)]
+        actor = self._actor(sent.key)
+        if len(actor.mailbox) >= self._mailbox_max:
+            return [Refuse(sent.message, "mailbox_max", self._mailbox_max)]
+        actor.mailbox[sent.message] = sent.cost
+        return self._stand_in_line(actor)
+
+    def _actor(self, key: Key) -> _Actor:
+        actor = self._actors.get(key)
+        if actor is None:
+            actor = self._actors[key] = _Actor(key, self._idle_used_us.pop(key, 0))
+        return actor
+
+    def _begin_turn(self) -> list[Instruction]:
+        assert self._running is None, "one turn at a time"
+        actor = self._next()
+        if actor is None:
+            return []
+        actor.place = None
+        self.turns_total += 1
+        self._turn_used_us = 0
+        self._running = actor
+        return [self._process_first(actor)]
+
+    def _process_first(self, actor: _Actor) -> Process:
+        message, cost = next(iter(actor.mailbox.items()))
+        if not actor.is_begun:
+            actor.is_begun = True
+            self.cost_begun += cost
+        return Process(actor.key, message)
+
+    def _processed(self, processed: Processed) -> list[Instruction]:
+        actor = self._running
+        assert actor is not None, "nothing was to be processed"
+        actor.used_us += processed.used_us
+        self._turn_used_us += processed.used_us
+        if processed.is_done:
+            self.cost_begun -= actor.mailbox.popitem(last=False)[1]
+            actor.is_begun = False
+            is_over = processed.ends_turn or self._turn_used_us >= self._quota_us
+            if not is_over and self._may_go_on(actor):
+                return [self._process_first(actor)]
+        self._running = None
+        actor.suspends = max(0, actor.suspends)
+        self._stand_in_line(actor)
+        self._forget_if_idle(actor)
+        return self._wake()
+
+    def _may_go_on(self, actor: _Actor) -> bool:
+        """Whether the running actor may begin another message; not with the room that the head of the line waits for."""
+        if not actor.mailbox or actor.suspends > 0:
+            return False
+        waiting = _first(self._beginning)
+        if waiting is None:
+            return self._fits(_first_cost(actor))
+        return self.cost_begun + _first_cost(actor) + _first_cost(waiting[3]) <= self._cost_max
+
+    def _suspend(self, actor: _Actor) -> None:
+        actor.suspends += 1
+        if actor.suspends > 0:
+            actor.place = None
+
+    def _resume(self, key: Key) -> list[Instruction]:
+        actor = self._actors.get(key)
+        if actor is None or (actor.suspends <= 0 and actor is not self._running):
+            return []
+        actor.suspends -= 1
+        if actor is self._running:
+            return []
+        self._forget_if_idle(actor)
+        return self._stand_in_line(actor)
+
+    def _withdraw(self, key: Key, message: int) -> list[Instruction]:
+        actor = self._actors.get(key)
+        if actor is None or message not in actor.mailbox:
+            return []
+        is_first = next(iter(actor.mailbox)) == message
+        if is_first and actor.is_begun:
+            return []
+        del actor.mailbox[message]
+        if not actor.mailbox and actor is not self._running:
+            actor.place = None
+            self._forget_if_idle(actor)
+        return self._wake() if is_first else []  # what stands behind a large one may fit
+
+    def _stand_in_line(self, actor: _Actor) -> list[Instruction]:
+        if actor.place is None and actor.mailbox and actor.suspends <= 0 and actor is not self._running:
+            self._arrivals += 1
+            actor.place = (self.turns_total, actor.used_us, self._arrivals, actor)
+            heapq.heappush(self._going_on if actor.is_begun else self._beginning, actor.place)
+        return self._wake()
+
+    def _forget_if_idle(self, actor: _Actor) -> None:
+        if not actor.mailbox and not actor.suspends and actor is not self._running:
+            del self._actors[actor.key]
+            self._idle_used_us[actor.key] = actor.used_us
+            if len(self._idle_used_us) > IDLE_ACTORS_MAX:
+                self._idle_used_us.popitem(last=False)
+
+    def _wake(self) -> list[Instruction]:
+        return [Wake()] if self._running is None and self._next() is not None else []
+
+    def _next(self) -> _Actor | None:
+        """Whose turn it is, None if nobody can run."""
+        going_on, beginning = _first(self._going_on), _first(self._beginning)
+        if beginning is not None and not self._fits(_first_cost(beginning[3])):
+            beginning = None
+        if going_on is None or beginning is None:
+            chosen = going_on or beginning
+        else:
+            chosen = min(going_on, beginning)
+        return chosen[3] if chosen is not None else None
+
+    def _fits(self, cost: int) -> bool:
+        return not self.cost_begun or self.cost_begun + cost <= self._cost_max
+
+
+def _first_cost(actor: _Actor) -> int:
+    return next(iter(actor.mailbox.values()))
+
+
+def _first(line: list[_Place]) -> _Place | None:
+    """The head of a line, rid of the places that their actors have left."""
+    while line and line[0][3].place is not line[0]:
+        heapq.heappop(line)
+    return line[0] if line else None
