@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from hutong.broker.cold_reads import ColdReads
     from hutong.broker.congestion import Congestion
     from hutong.broker.producer_ids import ProducerIds
     from hutong.broker.topics import Topics
@@ -38,6 +39,8 @@ class BrokerSettings:
     default_partitions: int = 1
     fetch_max_bytes: int = 55 * 1024 * 1024  # fetch.max.bytes of the broker (Kafka's default)
     fetch_wait_ms_max: int = 5 * 60 * 1000
+    fetch_cold_bytes_max: int = 8 * 1024 * 1024  # of one fetch, from the disk: it is held until all of it is there
+    fetch_throttle_ms: int = 100  # for a client whose read was refused: KIP-219 has it wait before it asks again
 
 
 @dataclass(slots=True)
@@ -54,3 +57,4 @@ class Broker:
     groups: GroupCoordinator
     fetches: ParkingLot[None]
     congestion: Congestion
+    cold_reads: ColdReads

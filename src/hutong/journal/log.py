@@ -192,9 +192,8 @@ class PartitionLog:
     ) -> "Views | ColdRead[list[memoryview]]":
         """Whole batches from the one that holds `offset` up to `up_to` (the high watermark by default).
 
-        At most `max_bytes`; with `at_least_one` the first batch whatever its size. What neither the cache nor the
-        machine's memory holds comes as a ColdRead, to be carried out by `read_cold`. Raises Refused with
-        OFFSET_OUT_OF_RANGE.
+        At most `max_bytes`; with `at_least_one` the first batch whatever its size. What the cache does not hold comes
+        as a ColdRead, to be carried out by `read_cached` or `read_cold`. Raises Refused with OFFSET_OUT_OF_RANGE.
         """
         limit = self.high_watermark if up_to is None else min(up_to, self.sealed_offset)
         if not self.start_offset <= offset <= self.end_offset:
@@ -208,17 +207,22 @@ class PartitionLog:
         hot = self.hot.read(stores.cache, offset, limit, max_bytes, at_least_one, settings.read_runs_max)
         if hot is not None:
             return hot
-        cold = self._plan_read(offset, limit, min(max_bytes, settings.cold_read_bytes_max), at_least_one)
+        return self._plan_read(offset, limit, min(max_bytes, settings.cold_read_bytes_max), at_least_one)
+
+    def read_cached(self, cold: "ColdRead[list[memoryview]]") -> list[memoryview] | None:
+        """Carry out a read with what the machine holds in memory: the batches, or None where a worker is needed."""
         try:
-            buffers = stores.reader.try_cached(cold)
+            return self._stores.reader.try_cached(cold)
         except (WouldBlock, StorageError):  # what is wrong with the disk is told by `read_cold`
-            return cold
-        return Views(buffers, sum(map(len, buffers)))
+            return None
 
     def read_cold(
         self, cold: "ColdRead[list[memoryview]]", then: Callable[[list[memoryview] | HutongError], None]
     ) -> None:
-        """Carry out a read on a worker; `then` gets the batches or a StorageError. Raises LimitExceeded."""
+        """Carry out a read on a worker; `then` gets the batches, a StorageError, or LimitExceeded, perhaps at once.
+
+        CorruptData, with file and position, where the batch that holds the offset is not what was appended.
+        """
         self._stores.reader.read(cold, then)
 
     def watch(self, callback: Callable[[], None]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from hutong.foundation.errors import CorruptData, HutongError
+from hutong.foundation.errors import CorruptData, HutongError, LimitExceeded
 from hutong.journal.disk import Disk, DiskFile
 from hutong.journal.index import Extent, Extents, SegmentIndex
 from hutong.journal.jobs import Jobs
@@ -88,7 +88,7 @@ class Reader:
         return result
 
     def read(self, cold: ColdRead[T], then: Callable[[T | HutongError], None]) -> None:
-        """Carry it out on a worker, then `then` on the loop. Raises LimitExceeded when too many are in flight."""
+        """Carry it out on a worker, then `then` on the loop; at once with LimitExceeded when too many are in flight."""
         segment, known_file = cold.segment, cold.segment.file
         lent = [self._memory.take(max(cold.read_ahead_bytes, WINDOW_BYTES_MIN))]
 
@@ -99,10 +99,16 @@ class Reader:
             self._segments.end_reading(segment, outcome.file, outcome.index)
             then(outcome.result)
 
-        self._jobs.submit_read(lambda: self._carry_out(cold, known_file, lent), ended)
-        self.reads_in_flight += 1
-        self.worker_reads_total += 1
         self._segments.begin_reading(segment)
+        self.reads_in_flight += 1
+        try:
+            self._jobs.submit_read(lambda: self._carry_out(cold, known_file, lent), ended)
+        except LimitExceeded as error:
+            self.reads_in_flight -= 1
+            self._segments.end_reading(segment, None, None)
+            then(error)
+        else:
+            self.worker_reads_total += 1
 
     def _read_ahead_bytes(self, size: int, share: float) -> int:
         """How much to read at first for `size` bytes of a partition that has this share of its segment.

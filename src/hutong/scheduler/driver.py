@@ -1,9 +1,9 @@
-"""Carries out turns on a loop: one actor's turn in each turn of the loop, so that whatever else the loop serves goes on.
+"""Carries out turns on a loop: one actor in each turn of the loop, so that all else that the loop serves goes on.
 
 Strategy: whoever sends a message parks its continuation under the message's number, with a deadline and an owner; it
-ends exactly once: with the result, with the error of the work, with Expired, with OwnerGone, or with LimitExceeded where
-the message was refused. Work that has to wait for something says so and is called again once that has come; time
-between is not its actor's.
+ends exactly once: with the result, with the error of the work, with Expired, with OwnerGone, or with LimitExceeded
+where the message was refused. Work that has to wait for something says so and is called again once that has come; the
+time between is not its actor's.
 
 Decides nothing (`machine.py`). Knows nothing of what the work is.
 """
@@ -179,11 +179,11 @@ class FairExecutor:
         if result is WAITING:
             self._machine.handle(Suspended(message.key))
             return False
-        ticket.resume(result)  # type: ignore[arg-type]  # what is not WAITING is a T
+        ticket.resume(result)
         return True
 
     def _withdraw(self, number: int, key: Key) -> None:
-        """The continuation has ended. Its message goes too, unless it was begun: then its work has to come to an end."""
+        """The continuation has ended. Its message goes too, unless it was begun: then its work must come to an end."""
         message = self._messages.get(number)
         if message is not None and not message.is_begun:
             del self._messages[number]

@@ -221,7 +221,7 @@ class Scheduler:
         return self._wake()
 
     def _may_go_on(self, actor: _Actor) -> bool:
-        """Whether the running actor may begin another message; not with the room that the head of the line waits for."""
+        """Whether the running actor may begin another message; not in the room that the head of the line waits for."""
         if not actor.mailbox or actor.suspends > 0:
             return False
         waiting = _first(self._beginning)
@@ -279,11 +279,8 @@ class Scheduler:
         going_on, beginning = _first(self._going_on), _first(self._beginning)
         if beginning is not None and not self._fits(_first_cost(beginning[3])):
             beginning = None
-        if going_on is None or beginning is None:
-            chosen = going_on or beginning
-        else:
-            chosen = min(going_on, beginning)
-        return chosen[3] if chosen is not None else None
+        ready = [place for place in (going_on, beginning) if place is not None]
+        return min(ready)[3] if ready else None
 
     def _fits(self, cost: int) -> bool:
         return not self.cost_begun or self.cost_begun + cost <= self._cost_max

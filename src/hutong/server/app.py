@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hutong.broker.broker import Broker, NodeIdentity
+from hutong.broker.cold_reads import ColdReads
 from hutong.broker.congestion import Congestion
 from hutong.broker.dispatch import Dispatch
 from hutong.broker.kafka import HANDLERS
@@ -42,6 +43,8 @@ from hutong.runtime.collector import Collector
 from hutong.runtime.offload import ThreadOffload
 from hutong.runtime.stalls import StallMonitor
 from hutong.runtime.timers import LoopTimers
+from hutong.scheduler.driver import FairExecutor
+from hutong.scheduler.machine import Scheduler
 from hutong.server import translate
 from hutong.server.data_dir import DataDir
 from hutong.server.settings import Address, Settings
@@ -52,6 +55,7 @@ _EXIT_UNAVAILABLE: Final = 69
 _CREATIONS_MAX: Final = 10_000
 _HELD_MAX: Final = 1_000_000  # one for each connection: the reactor bounds those
 _FETCHES_MAX: Final = 100_000
+_COLD_READS_MAX: Final = 100_000
 _PRODUCER_ID_WAITS_MAX: Final = 10_000
 _log = logging.getLogger("hutong.node")
 
@@ -104,6 +108,9 @@ class Node:
         self._groups: GroupCoordinator | None = None
         self._retention: Retention | None = None
         self._fetches: ParkingLot[None] = ParkingLot("fetches", self._wheel, _FETCHES_MAX)
+        cold_reads: ParkingLot[list[memoryview]] = ParkingLot("cold_reads", self._wheel, _COLD_READS_MAX)
+        turns = Scheduler(**translate.scheduler_limits(settings))
+        self._cold_reads = ColdReads(FairExecutor(turns, cold_reads, self._clock, loop.call_soon), self._clock)
         self.stalls = StallMonitor(loop, self._clock)
         self.collector = Collector(self._clock, self._wheel, self._requests_total)
 
@@ -129,6 +136,7 @@ class Node:
             groups=self._groups,
             fetches=self._fetches,
             congestion=Congestion(self._journals, ParkingLot("held_producers", self._wheel, _HELD_MAX)),
+            cold_reads=self._cold_reads,
         )
         return await self._listen(broker)
 
@@ -139,6 +147,7 @@ class Node:
         if self._retention is not None:
             self._retention.stop()
         self._fetches.close(OwnerGone("the node is stopping"))  # those who wait for data are answered without
+        self._cold_reads.close(OwnerGone("the node is stopping"))
         if self._groups is not None:
             self._groups.close()
         if self._acceptor is not None:

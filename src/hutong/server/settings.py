@@ -180,6 +180,11 @@ class FetchSettings:
     """Bounds of fetches."""
 
     max_bytes: int = setting(55 * MEBIBYTE, "Largest answer to one fetch.", "fetch.max.bytes", minimum=KIBIBYTE)
+    cold_bytes_in_flight: int = setting(
+        16 * MEBIBYTE,
+        "Bytes that may be on their way from the disk at a time, for all readers of what has left memory.",
+        minimum=MEBIBYTE,
+    )
 
 
 @dataclass(frozen=True, slots=True)

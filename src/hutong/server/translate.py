@@ -14,6 +14,7 @@ from hutong.server.settings import Address, Settings, all_settings
 
 _MINUTE_MS: Final = 60_000
 _MEBIBYTE: Final = 1024 * 1024
+_COLD_MAILBOX_MAX: Final = 10_000  # cold partitions that one connection may have asked for
 _STATE_JOURNAL: Final = JournalSettings(
     # Small segments: a snapshot trims what came before it, and only whole segments give their space back.
     segment_bytes=16 * _MEBIBYTE,
@@ -59,6 +60,11 @@ def broker_settings(settings: Settings) -> BrokerSettings:
         default_partitions=settings.topic.default_partitions,
         fetch_max_bytes=settings.fetch.max_bytes,
     )
+
+
+def scheduler_limits(settings: Settings) -> dict[str, int]:
+    """Bounds of the turns in which cold reads are carried out."""
+    return {"mailbox_max": _COLD_MAILBOX_MAX, "cost_max": settings.fetch.cold_bytes_in_flight}
 
 
 def reactor_limits(settings: Settings) -> ReactorLimits:

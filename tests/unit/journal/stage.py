@@ -182,6 +182,9 @@ class Stage:
         if not isinstance(found, ColdRead):
             assert found.size == sum(map(len, found.buffers))
             return found.buffers
+        cached = log.read_cached(found)
+        if cached is not None:
+            return cached
         outcomes: list[list[memoryview] | HutongError] = []
         log.read_cold(found, outcomes.append)
         self.settle()

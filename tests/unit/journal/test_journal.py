@@ -9,7 +9,7 @@ from tests.unit.journal.stage import DIRECTORY, SMALL, Stage, Steps, records_of,
 
 from hutong.foundation.errors import CorruptData, HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.journal.journal import Journal
-from hutong.journal.log import ColdRead, Views
+from hutong.journal.log import ColdRead
 from hutong.journal.qos import Qos
 from hutong.journal.recovery import recover
 from hutong.journal.settings import JournalSettings
@@ -244,9 +244,12 @@ def test_a_read_on_the_loop_brings_little_rather_than_holding_it_up() -> None:
         stage.append(2, bytes(20_000))
         stage.settle()
     stage.disk.is_cached = True
-    on_loop = stage.journal.log(1).read(0, 1 << 20)
-    assert isinstance(on_loop, Views)
-    assert 0 < len(records_of(on_loop.buffers)) <= LOADS_ON_LOOP_MAX
+    log = stage.journal.log(1)
+    cold = log.read(0, 1 << 20)
+    assert isinstance(cold, ColdRead)
+    on_loop = log.read_cached(cold)
+    assert on_loop is not None
+    assert 0 < len(records_of(on_loop)) <= LOADS_ON_LOOP_MAX
     stage.disk.is_cached = False
     assert len(records_of(stage.read(1, 0))) == 30
 

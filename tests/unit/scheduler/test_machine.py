@@ -318,9 +318,7 @@ class _World:
             self.turns_waited[ran] = 0
 
     def ready(self) -> set[str]:
-        return {
-            key for key, held in self.waiting.items() if held and not self.suspends[key] and key not in self.asleep
-        }
+        return {key for key, held in self.waiting.items() if held and not self.suspends[key] and key not in self.asleep}
 
     def _note(self, instructions: list[Instruction]) -> None:
         self.is_woken = self.is_woken or Wake() in instructions

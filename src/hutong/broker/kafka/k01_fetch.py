@@ -6,18 +6,23 @@ batch even over the limits (KIP-74); an error, or enough bytes, is answered at o
 the client goes on with full requests. From 13 topics come by id (KIP-516).
 
 Strategy: look at all partitions; where that is enough, answer. Otherwise park one continuation and watch every
-partition; whatever wakes it makes it look again. Data that is no longer in memory is read by the journal's workers
-before the answer leaves.
+partition; whatever wakes it makes it look again. Data that is no longer in memory is read in fair turns
+(`broker/cold_reads.py`) before the answer leaves.
+
+A damaged batch is answered with CORRUPT_MESSAGE, by which Java's and librdkafka's consumers tell their application
+where they stand, so that it can decide to go on behind; KAFKA_STORAGE_ERROR would make them look for another leader,
+silently and for ever. A reader that the node has no room for gets no records, no error and a throttle time (KIP-219).
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, error_code_of
 from hutong.broker.partition import LEADER_EPOCH
-from hutong.foundation.errors import HutongError, OwnerGone, Refused
+from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.journal.log import ColdRead
 from hutong.wire.kafka.apis.k01_fetch import (
     FetchableTopicResponse,
@@ -30,7 +35,6 @@ from hutong.wire.kafka.apis.k01_fetch import (
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from hutong.broker.broker import Broker
     from hutong.broker.partition import Partition
     from hutong.foundation.parking import Parked
     from hutong.journal.log import PartitionLog
@@ -47,7 +51,7 @@ def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | La
     fetch = _Fetch(request, context)
     look = fetch.look()
     if look.is_enough(request.min_bytes) or request.max_wait_ms <= 0:
-        return look.answer(context.broker)
+        return look.answer(context)
     fetch.wait()
     return fetch.later
 
@@ -55,31 +59,37 @@ def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | La
 class _Look:
     """What one look at all partitions found."""
 
-    __slots__ = ("bytes_found", "cold", "has_error", "response")
+    __slots__ = ("bytes_found", "cold", "cold_bytes", "has_error", "response")
 
     def __init__(self) -> None:
         self.response = FetchResponse()
         self.bytes_found = 0
         self.has_error = False
-        self.cold: list[tuple[PartitionLog, ColdRead[list[memoryview]], PartitionData]] = []
+        self.cold: list[tuple[Partition, int, ColdRead[list[memoryview]], PartitionData]] = []  # with the offset asked
+        self.cold_bytes = 0
 
     def is_enough(self, min_bytes: int) -> bool:
         return self.has_error or self.bytes_found >= min_bytes
 
-    def answer(self, broker: Broker) -> FetchResponse | Later[FetchResponse]:
+    def answer(self, context: RequestContext) -> FetchResponse | Later[FetchResponse]:
         """The response, after what is no longer in memory was read from disk."""
+        if not self.cold:
+            return self.response
         gather = Gather(self.response)
 
         def settle(data: PartitionData, outcome: list[memoryview] | HutongError) -> None:
-            if isinstance(outcome, HutongError):
+            if isinstance(outcome, Expired | LimitExceeded):
+                self.response.throttle_time_ms = context.broker.settings.fetch_throttle_ms
+            elif isinstance(outcome, HutongError):
                 _put_error(data, outcome)
             else:
                 data.records = outcome
             gather.settled()
 
-        for log, cold, data in self.cold:
+        for partition, offset, cold, data in self.cold:
             gather.expect()
-            log.read_cold(cold, lambda outcome, data=data: settle(data, outcome))  # type: ignore[misc]
+            then = partial(settle, data)
+            context.broker.cold_reads.read(cold, partition, offset, context.peer, then)
         return gather.returned()
 
 
@@ -141,12 +151,15 @@ class _Fetch:
         )
         data.high_watermark = data.last_stable_offset = log.high_watermark
         data.log_start_offset = log.start_offset
-        look.bytes_found += found.size
         if isinstance(found, ColdRead):
-            look.cold.append((log, found, data))
             data.records = []
+            if look.cold_bytes >= self._context.broker.settings.fetch_cold_bytes_max:
+                return  # the client asks again, for this partition before those that it gets now
+            look.cold.append((partition, asked.fetch_offset, found, data))
+            look.cold_bytes += found.size
         else:
             data.records = found.buffers
+        look.bytes_found += found.size
 
     def _find(self, topic: FetchTopic, asked: FetchPartition) -> Partition:
         topics = self._context.broker.topics
@@ -171,7 +184,7 @@ class _Fetch:
             log.unwatch(self._data_arrived)
         if isinstance(outcome, OwnerGone) and self._context.peer.owner.has_ended:
             return  # nobody is left to answer
-        answer = self.look().answer(self._context.broker)
+        answer = self.look().answer(self._context)
         if isinstance(answer, Later):
             answer.then(self.later.complete)
         else:
@@ -186,5 +199,5 @@ def check_leader_epoch(asked: int) -> None:
 
 
 def _put_error(data: PartitionData, error: HutongError) -> None:
-    data.error_code = error_code_of(error)
+    data.error_code = ErrorCode.CORRUPT_MESSAGE if isinstance(error, CorruptData) else error_code_of(error)
     data.records = []
