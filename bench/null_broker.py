@@ -2,18 +2,30 @@
 
 Strategy: one topic kept in memory (the newest one produced to), batches taken as they come, no check of anything,
 every answer laid out by hand; what the load generator sent before is answered as then, without a look into it. It
-speaks just the versions that it advertises. Never a broker: it forgets all but one topic.
+speaks just the versions that it advertises. Never a broker: it forgets all but one topic, and everything where topics
+have more partitions than one (`python -m bench.null_broker 10`: ten).
 """
 
 import asyncio
 import bisect
 import os
 import struct
+import sys
 from typing import Final, cast
 
 import uvloop
 
-from bench.kafka_bytes import API_VERSIONS, CLIENT_ID, CREATE_TOPICS, FETCH, LIST_OFFSETS, METADATA, PRODUCE, string
+from bench.kafka_bytes import (
+    API_VERSIONS,
+    CLIENT_ID,
+    CREATE_TOPICS,
+    FETCH,
+    LIST_OFFSETS,
+    METADATA,
+    PRODUCE,
+    string,
+    unsigned_varint,
+)
 
 VERSIONS: Final = {  # librdkafka judges features by the least version, so those are as in real brokers
     PRODUCE: (0, 9),
@@ -25,6 +37,9 @@ VERSIONS: Final = {  # librdkafka judges features by the least version, so those
 }
 FETCH_BYTES: Final = 1 << 20
 SMALL_REPLIES_MAX: Final = 1000
+TAKEN: Final = struct.pack(
+    ">hqqqbbb", 0, 0, -1, 0, 1, 0, 0
+)  # no error, offset, times, no record errors, no message, tags
 
 
 class Log:
@@ -62,6 +77,7 @@ class Server:
 
     def __init__(self) -> None:
         self.address = ("127.0.0.1", 0)
+        self.partitions = int(sys.argv[1]) if len(sys.argv) > 1 else 1  # of every topic
         self.log = Log(b"")
         self.small_replies: dict[bytes, bytes] = {}  # by request without its first eight bytes; answered unread
 
@@ -128,18 +144,15 @@ class Connection(asyncio.Protocol):
         if known:
             self._reply(correlation, [known])
             return
+        if self._server.partitions > 1:
+            self._reply(correlation, [forget_batches(request, at)])
+            return
         # null transactional id 1, acks 2, timeout 4, one topic 1, name length 1
         size = request[at + 8] - 1
         name = request[at + 9 : at + 9 + size]
         at += 9 + size + 1 + 4  # one partition, its index
-        length = shift = 0
-        while True:
-            byte = request[at]
-            length |= (byte & 0x7F) << shift
-            at, shift = at + 1, shift + 7
-            if byte < 0x80:
-                break
-        base = self._server.log_of(name).append(request[at : at + length - 1])
+        length, at = compact_length(request, at)
+        base = self._server.log_of(name).append(request[at : at + length])
         reply = b"\x00\x02" + bytes([size + 1]) + name + b"\x02"
         reply += struct.pack(">ihqqqbbbbib", 0, 0, base, -1, 0, 1, 0, 0, 0, 0, 0)
         self._reply(correlation, [reply])
@@ -188,10 +201,47 @@ class Connection(asyncio.Protocol):
         host, port = self._server.address
         body = struct.pack(">ii", 1, 0) + string(host) + struct.pack(">ihi", port, -1, 0)
         body += struct.pack(">i", len(names))
-        partition = struct.pack(">ihiiiiii", 1, 0, 0, 0, 1, 0, 1, 0)
+        count = self._server.partitions
+        partitions = b"".join(struct.pack(">hiiiiii", 0, index, 0, 1, 0, 1, 0) for index in range(count))
         for name in names:
-            body += struct.pack(">h", 0) + string(name) + b"\x00" + partition
+            body += struct.pack(">h", 0) + string(name) + b"\x00" + struct.pack(">i", count) + partitions
         return body
+
+
+def compact_length(request: bytes, at: int) -> tuple[int, int]:
+    """A length of flexible versions (KIP-482), and where it ends."""
+    length = shift = 0
+    while True:
+        byte = request[at]
+        length |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return length - 1, at
+
+
+def forget_batches(request: bytes, at: int) -> bytes:
+    """The answer to a Produce v9 with any number of topics and partitions: all taken, at offset 0."""
+    topics, at = compact_length(request, at + 7)  # behind null transactional id 1, acks 2, timeout 4
+    reply = [b"\x00", compact(topics)]
+    for _ in range(topics):
+        begun = at
+        size, at = compact_length(request, at)
+        at += size
+        reply.append(request[begun:at])
+        partitions, at = compact_length(request, at)
+        reply.append(compact(partitions))
+        for _ in range(partitions):
+            reply += (request[at : at + 4], TAKEN)
+            size, at = compact_length(request, at + 4)
+            at += size + 1  # and the tags
+        reply.append(b"\x00")
+        at += 1
+    reply.append(b"\x00\x00\x00\x00\x00")
+    return b"".join(reply)
+
+
+def compact(count: int) -> bytes:
+    return unsigned_varint(count + 1)
 
 
 def api_versions_body(error: int) -> bytes:

@@ -2,7 +2,7 @@
 
 Strategy: `Load` starts this module as a child, which says `ready` once its first records are acknowledged or its
 consumer is assigned, and on SIGTERM finishes and prints what it did as JSON. Producers take their topics in turn, a
-thousand records at a time over all partitions of one, so that every partition gets its share. Errors end the child.
+burst of records at a time over all partitions of one, so that every partition gets its share. Errors end the child.
 Knows nothing of what is measured.
 """
 
@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.throughput import EAGER_CONSUMER, SILENCE_S_MAX
 
-BATCH_RECORDS: Final = 1_000
+BURST_RECORDS: Final = 1_000
 QUEUE_RECORDS: Final = 200_000
 OFFSET_BEGINNING: Final = -2
 OFFSET_END: Final = -1
@@ -138,14 +138,14 @@ def produce(options: argparse.Namespace, topics: Topics) -> int:
         }
     )
     producer.list_topics(timeout=SILENCE_S_MAX)
-    turns = _turns(topics, bytes(options.value_bytes))
+    turns = _turns(topics, bytes(options.value_bytes), options.burst)
     name, first = next(turns)
     producer.produce_batch(name, first, on_delivery=failed)
     producer.flush(SILENCE_S_MAX)
     done = len(first)
     until = _Until(options.records)
     print("ready", flush=True)
-    pace_s = BATCH_RECORDS / options.rate if options.rate else 0.0
+    pace_s = options.burst / options.rate if options.rate else 0.0
     due_s = time.monotonic()
     while until.wants(done) and not errors:
         name, part = next(turns)
@@ -161,9 +161,9 @@ def produce(options: argparse.Namespace, topics: Topics) -> int:
     return done
 
 
-def _turns(topics: Topics, value: bytes) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def _turns(topics: Topics, value: bytes, burst: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Topic and records, for ever: each time the next topic, all its partitions alike."""
-    part = [{"value": value, "partition": number % topics.partitions} for number in range(BATCH_RECORDS)]
+    part = [{"value": value, "partition": number % topics.partitions} for number in range(burst)]
     while True:
         for name in topics.names():
             yield name, part
@@ -178,7 +178,7 @@ def consume(options: argparse.Namespace, topics: Topics) -> int:
     done = 0
     try:
         while until.wants(done):
-            messages = consumer.consume(BATCH_RECORDS, 0.5)
+            messages = consumer.consume(BURST_RECORDS, 0.5)
             for message in messages:
                 if message.error():
                     raise KafkaException(message.error())
@@ -202,6 +202,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=0, help="end by itself after so many; 0: never")
     parser.add_argument("--rate", type=int, default=0, help="records a second; 0: as many as there can be")
     parser.add_argument("--value-bytes", type=int, default=100)
+    parser.add_argument("--burst", type=int, default=BURST_RECORDS, help="records to one topic before the next one")
     parser.add_argument("--acks", default="all")
     parser.add_argument("--idempotent", type=int, default=0)
     parser.add_argument("--group", default="steady")

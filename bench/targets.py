@@ -72,9 +72,9 @@ def start_kafka(script: pathlib.Path, folder: pathlib.Path, *, fsync: bool = Fal
     return Target(name, process.fields["0"], int(process.fields["pid"]), process=process)
 
 
-def start_ceiling(folder: pathlib.Path) -> Target:
+def start_ceiling(folder: pathlib.Path, partitions: int = 1) -> Target:
     """The bare server of `bench.null_broker`: answers at once, checks nothing, keeps nothing."""
-    process = _started([sys.executable, "-m", "bench.null_broker"], folder / "ceiling.log")
+    process = _started([sys.executable, "-m", "bench.null_broker", str(partitions)], folder / "ceiling.log")
     return Target("ceiling", process.fields["kafka"], int(process.fields["pid"]), is_ceiling=True, process=process)
 
 
