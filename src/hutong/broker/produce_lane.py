@@ -16,7 +16,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.kafka.k00_produce import ACKS_NONE, API_KEY, put_outcome, qos_for, timestamp_bounds
+from hutong.broker.kafka.k00_produce import ACKS_NONE, API_KEY, put_outcome, qos_for, timeout_for, timestamp_bounds
 from hutong.foundation.errors import HutongError, Refused
 from hutong.reactor.channel import Pending
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
@@ -58,6 +58,7 @@ class ProduceLane:
         "_qos",
         "_requests_total",
         "_start",
+        "_timeout_ms",
         "_topic",
         "_version",
     )
@@ -79,6 +80,7 @@ class ProduceLane:
         self._partition = partition
         self._topic = topic
         self._qos = qos_for(partition, request.acks)
+        self._timeout_ms = timeout_for(request, broker.settings)
         self._api_version = api_version
         self._version = broker.topics.version
         self._start = frame[: _AFTER_CORRELATION - 4]
@@ -108,7 +110,7 @@ class ProduceLane:
             if pending is not None:
                 pending.complete(answers)
 
-        taken = self._partition.log.append_train(batches, self._qos, settle)
+        taken = self._partition.log.append_train(batches, self._qos, settle, self._timeout_ms)
         if not taken:
             return None
         self._requests_total[API_KEY] += taken

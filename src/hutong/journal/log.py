@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from hutong.foundation.errors import HutongError, OwnerGone, Refused, StorageError
+from hutong.foundation.parking import NEVER
 from hutong.foundation.regions import RegionCache
 from hutong.journal import chunk
 from hutong.journal.index import Extent, Extents
@@ -119,13 +120,18 @@ class PartitionLog:
         self.log_append_time = log_append_time
 
     def append(
-        self, batch_set: memoryview, header: "BatchHeader", qos: Qos, then: Callable[[Appended | HutongError], None]
+        self,
+        batch_set: memoryview,
+        header: "BatchHeader",
+        qos: Qos,
+        then: Callable[[Appended | HutongError], None],
+        timeout_ms: int = NEVER,
     ) -> None:
         """Append one batch, already validated, whose parsed header is given; its offsets are fixed on return.
 
         `then` is called once: with Appended when `qos` is met, or with why not. Told before this returns are: what asks
         for no more than RECEIVE, a refusal (`Refused` with Kafka's code, LimitExceeded while too much is unflushed),
-        and a repetition that is safe already.
+        and a repetition that is safe already. With Expired after `timeout_ms`: the batch stays and may yet be read.
         The batch must not change until the end of the loop's turn.
         """
         writer = self._writer
@@ -136,11 +142,11 @@ class PartitionLog:
             then(self._refusal(len(batch_set)))
             return
         base_offset = self.end_offset
-        if header.producer_id >= 0 and not self._is_new(header, qos, then):
+        if header.producer_id >= 0 and not self._is_new(header, qos, then, timeout_ms):
             return
         self.end_offset = end_offset = base_offset + header.last_offset_delta + 1
         if qos > Qos.RECEIVE:
-            writer.add(self, base_offset, end_offset, batch_set, header.max_timestamp_ms, qos, then)
+            writer.add(self, base_offset, end_offset, batch_set, header.max_timestamp_ms, qos, then, timeout_ms)
         else:
             if self.receive_qos and not self._watchers:
                 writer.note(self, base_offset, end_offset, batch_set, header.max_timestamp_ms)
@@ -157,6 +163,7 @@ class PartitionLog:
         batches: "list[tuple[memoryview, BatchHeader]]",
         qos: Qos,
         then: Callable[[Appended | HutongError], None],
+        timeout_ms: int = NEVER,
     ) -> int:
         """Append batches that came together, as far as they are plainly new; returns how many, and keeps just those.
 
@@ -180,7 +187,7 @@ class PartitionLog:
         if taken:
             appended = Appended(base_offset, NO_APPEND_TIME, self.start_offset)
             if qos > Qos.RECEIVE:
-                writer.acknowledge(qos, then, appended)
+                writer.acknowledge(qos, then, appended, timeout_ms)
             else:
                 if self.receive_qos and not self._watchers:
                     self.high_watermark = end_offset
@@ -307,7 +314,9 @@ class PartitionLog:
         assert extents is not None, "the newest batch of a log is always kept"
         return self._stores.segments.active_index.base_position, extents.bytes
 
-    def _is_new(self, header: "BatchHeader", qos: Qos, then: Callable[[Appended | HutongError], None]) -> bool:
+    def _is_new(
+        self, header: "BatchHeader", qos: Qos, then: Callable[[Appended | HutongError], None], timeout_ms: int
+    ) -> bool:
         """Whether an idempotent producer's batch is to be appended; if not, `then` is taken care of."""
         try:
             original = self._admit(header)
@@ -320,7 +329,7 @@ class PartitionLog:
         if qos <= Qos.RECEIVE or (original < self.high_watermark and not self.receive_qos):
             then(appended)
         else:
-            self._writer.acknowledge(qos, then, appended)
+            self._writer.acknowledge(qos, then, appended, timeout_ms)
         return False
 
     def _is_plainly_new(self, header: "BatchHeader") -> bool:

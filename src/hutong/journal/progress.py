@@ -92,6 +92,10 @@ class Progress:
         if not log_ends or not all(log.receive_qos for log, _ in log_ends):
             self.awaited_position = end_position
 
+    def is_safe(self, qos: Qos, position: int) -> bool:
+        """Whether an acknowledgement at `qos`, above RECEIVE, need not be parked there."""
+        return released_through(qos, self.flushed_position, self.committed_position) >= position
+
     def park(self, qos: Qos, position: int, then: "Then", appended: "Appended") -> None:
         """Call `then` once `position` is safe at `qos`, which is above RECEIVE, however long that takes."""
         self.park_all(qos, position, [(then, appended)], NEVER, 0)

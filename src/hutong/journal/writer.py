@@ -44,6 +44,8 @@ _MAX_TIMESTAMP_AT: Final = 35
 _MAX_TIMESTAMP: Final = struct.Struct(">q")
 
 Then = Callable[["Appended | HutongError"], None]
+_Noted = tuple["PartitionLog", int, int, Buffer, int, Qos, Then, int]
+"""A batch: log, base offset, end offset, bytes, greatest timestamp; how safe it must be, whom to tell, its timeout."""
 
 
 class Appended:
@@ -112,10 +114,10 @@ class Writer:
         self._progress = progress
         self._replicator = replicator
         self._figures = figures
-        self._batches: list[tuple[PartitionLog, int, int, Buffer, int, Qos, Then]] = []  # in order of arrival
+        self._batches: list[_Noted] = []  # in order of arrival
         self._bytes = 0
         self._statements: list[bytes] = []  # entries without bytes: start moved, log deleted
-        self._acknowledgements: list[tuple[Qos, Then, Appended]] = []  # of batches noted now, besides their own
+        self._acknowledgements: list[tuple[Qos, int, Then, Appended]] = []  # of batches noted now, besides their own
         self._is_scheduled = False
         self._must_seal = False  # at the end of this turn
         self._turn_wall_ms: int | None = None
@@ -145,13 +147,14 @@ class Writer:
         timestamp_ms: int,
         qos: Qos = Qos.RECEIVE,
         then: Then = _nobody,
+        timeout_ms: int = NEVER,
     ) -> None:
-        """Take a batch that was given its offsets. Above RECEIVE, `then` is called when `qos` is met."""
+        """Take a batch that was given its offsets. Above RECEIVE, `then` is called when `qos` is met, or too late."""
         self._bytes += len(batch)
         if self._bytes > self._chunk_bytes_max:
             self.seal()
             self._bytes = len(batch)
-        self._batches.append((log, base_offset, end_offset, batch, timestamp_ms, qos, then))
+        self._batches.append((log, base_offset, end_offset, batch, timestamp_ms, qos, then, timeout_ms))
         self._must_seal = True
         if not self._is_scheduled:
             self._schedule()
@@ -163,7 +166,7 @@ class Writer:
             self.seal()
             self._bytes = len(batch)
         batches = self._batches
-        batches.append((log, base_offset, end_offset, batch, timestamp_ms, Qos.RECEIVE, _nobody))
+        batches.append((log, base_offset, end_offset, batch, timestamp_ms, Qos.RECEIVE, _nobody, NEVER))
         if len(batches) >= self._settings.noted_batches_max:
             self.seal()
         elif len(batches) == 1:
@@ -181,16 +184,17 @@ class Writer:
             self._must_seal = True
             self._schedule()
 
-    def acknowledge(self, qos: Qos, then: Then, appended: Appended) -> None:
+    def acknowledge(self, qos: Qos, then: Then, appended: Appended, timeout_ms: int = NEVER) -> None:
         """Acknowledge what was taken, a repetition or a train, when all that was taken so far is safe at `qos`."""
         if self._batches:
-            self._acknowledgements.append((qos, then, appended))
+            self._acknowledgements.append((qos, timeout_ms, then, appended))
             self._must_seal = True
             self._schedule()
-        elif self._progress.flushed_position >= self.position:
+        elif self._progress.is_safe(qos, self.position):
             then(appended)
         else:
-            self._progress.park(qos, self.position, then, appended)
+            now_ms = self._clock.monotonic_ms()
+            self._progress.park_all(qos, self.position, [(then, appended)], timeout_ms, now_ms)
             self.on_sealed()
 
     def seal(self) -> None:
@@ -253,13 +257,11 @@ class Writer:
                 self._begun_us = self._clock.monotonic_us()
             self._call_soon(self._turn_ended)
 
-    def _gather(
-        self, batches: "list[tuple[PartitionLog, int, int, Buffer, int, Qos, Then]]"
-    ) -> "dict[PartitionLog, _Run]":
+    def _gather(self, batches: "list[_Noted]") -> "dict[PartitionLog, _Run]":
         runs: dict[PartitionLog, _Run] = {}
         current: PartitionLog | None = None
         pack_leader, leader_epoch = LEADER.pack, self.leader_epoch
-        for log, base_offset, end_offset, batch, timestamp_ms, _, _ in batches:
+        for log, base_offset, end_offset, batch, timestamp_ms, _, _, _ in batches:
             if log is not current:
                 current = log
                 run = runs.get(log) or runs.setdefault(log, _Run(base_offset))
@@ -346,19 +348,21 @@ class Writer:
         self._progress.sealed(self.position, log_ends, begun_us, sealed_us)
         self._trim_hot_runs(oldest_position)
 
-    def _park(self, batches: "list[tuple[PartitionLog, int, int, Buffer, int, Qos, Then]]", end_position: int) -> None:
+    def _park(self, batches: "list[_Noted]", end_position: int) -> None:
         """Park the acknowledgements that wait for the disk; the others were given when the batch came."""
-        parked: dict[Qos, list[tuple[Then, Appended]]] = {}
-        for log, base_offset, _, _, _, qos, then in batches:
+        parked: dict[tuple[Qos, int], list[tuple[Then, Appended]]] = {}
+        for log, base_offset, _, _, _, qos, then, timeout_ms in batches:
             if qos > Qos.RECEIVE:
                 append_time_ms = self.wall_ms if log.log_append_time else NO_APPEND_TIME
                 appended = Appended(base_offset, append_time_ms, log.start_offset)
-                parked.setdefault(qos, []).append((then, appended))
+                parked.setdefault((qos, timeout_ms), []).append((then, appended))
         acknowledgements, self._acknowledgements = self._acknowledgements, []
-        for qos, then, appended in acknowledgements:
-            parked.setdefault(qos, []).append((then, appended))
-        for qos, waits in parked.items():
-            self._progress.park_all(qos, end_position, waits, NEVER, 0)
+        for qos, timeout_ms, then, appended in acknowledgements:
+            parked.setdefault((qos, timeout_ms), []).append((then, appended))
+        if parked:
+            now_ms = self._clock.monotonic_ms()
+            for (qos, timeout_ms), waits in parked.items():
+                self._progress.park_all(qos, end_position, waits, timeout_ms, now_ms)
 
     def _stamped(self, batch: Buffer, base_offset: int) -> bytes:
         """The batch's header with this turn's time as its timestamp (message.timestamp.type=LogAppendTime)."""

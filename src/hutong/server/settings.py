@@ -138,6 +138,12 @@ class LogSettings:
         "What acks=1 waits for: `persistence` is fsync, `receive` is memory. acks=all always waits for fsync.",
         choices=("receive", "persistence"),
     )
+    acknowledgement_timeout_ms: int = setting(
+        60 * SECOND_MS,
+        "How long acks=1 waits for the disk, until it is answered REQUEST_TIMED_OUT; acks=all as the client asks.",
+        minimum=1,
+        maximum=HOUR_MS,
+    )
     retention_ms: int = setting(
         7 * DAY_MS, "Age at which records may be deleted; -1 keeps them for ever.", "log.retention.ms", minimum=-1
     )

@@ -59,6 +59,7 @@ def broker_settings(settings: Settings) -> BrokerSettings:
         auto_create_topics=settings.topic.auto_create,
         default_partitions=settings.topic.default_partitions,
         fetch_max_bytes=settings.fetch.max_bytes,
+        acknowledgement_timeout_ms=settings.log.acknowledgement_timeout_ms,
     )
 
 

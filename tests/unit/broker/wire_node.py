@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from hutong.journal.disk import Disk
 from hutong.server.app import Node
 from hutong.server.settings import Address, KafkaSettings, NodeSettings, Settings
 from hutong.wire.kafka import codecs
@@ -95,12 +96,15 @@ def batch_of(*values: bytes, timestamp_ms: int, **options: Any) -> bytes:
 
 
 @asynccontextmanager
-async def running_node(data_dir: Path, settings: Settings | None = None) -> AsyncIterator[Address]:
+async def running_node(
+    data_dir: Path, settings: Settings | None = None, disk: Disk | None = None
+) -> AsyncIterator[Address]:
     settings = settings or Settings()
     node = Node(
         dataclasses.replace(
             settings, node=NodeSettings(data_dir=data_dir), kafka=KafkaSettings(listen=Address("127.0.0.1", 0))
-        )
+        ),
+        disk,
     )
     try:
         yield (await node.start()).kafka

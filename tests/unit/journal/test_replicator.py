@@ -225,3 +225,15 @@ def test_more_acknowledgements_than_there_is_room_for_are_refused() -> None:
     stage.settle()
     outcomes: list[Appended | HutongError | None] = [append.outcome for append in fitting]
     assert all(isinstance(outcome, Appended) for outcome in outcomes)
+
+
+def test_a_repetition_of_what_is_flushed_and_not_committed_waits_for_the_commit() -> None:
+    stage, followers = replicated()
+    sent = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    stage.append(1, b"v", qos=Qos.ALL, **sent)
+    stage.turn()
+    flush(stage)
+    again = stage.append(1, b"v", qos=Qos.ALL, **sent)
+    assert again.is_open
+    followers.commit()
+    assert again.base_offset == 0

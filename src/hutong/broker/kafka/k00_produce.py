@@ -5,7 +5,9 @@ compression (KAFKA-18659), and refused. From 10 the leader is told with NOT_LEAD
 come by id (KIP-516).
 
 Acknowledgement: acks=0 is never answered, and an error closes the connection; acks=1 waits for the topic's QoS;
-acks=-1 waits for ALL. Each partition answers for itself; the response leaves when the last of them is settled.
+acks=-1 waits for ALL. Each partition answers for itself; the response leaves when the last of them is settled. What
+is not settled in time (acks=-1: `timeout_ms` of the request; acks=1: a bound of the node) is answered
+REQUEST_TIMED_OUT: as in Kafka the records stay, and the client does not know whether they became durable.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.records import validate_batch_set
 
 if TYPE_CHECKING:
+    from hutong.broker.broker import BrokerSettings
     from hutong.broker.partition import Partition, Topic
     from hutong.broker.topic_config import TopicConfig
     from hutong.broker.topics import Topics
@@ -60,7 +63,7 @@ def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse 
             results.append(result)
             gather.expect()
             try:
-                _append(topic_data, data, request.acks, context, result, gather)
+                _append(topic_data, data, request, context, result, gather)
             except Refused as refused:
                 put_outcome(result, refused)
                 gather.settled()
@@ -84,7 +87,7 @@ def _must_wait(request: ProduceRequest, context: RequestContext) -> bool:
 def _append(
     topic_data: TopicProduceData,
     data: PartitionProduceData,
-    acks: int,
+    request: ProduceRequest,
     context: RequestContext,
     result: PartitionProduceResponse,
     gather: Gather[ProduceResponse],
@@ -101,7 +104,8 @@ def _append(
         put_outcome(result, outcome)
         gather.settled()
 
-    partition.log.append(records, header, qos_for(partition, acks), settle)
+    qos, timeout_ms = qos_for(partition, request.acks), timeout_for(request, context.broker.settings)
+    partition.log.append(records, header, qos, settle, timeout_ms)
 
 
 def qos_for(partition: Partition, acks: int) -> Qos:
@@ -113,6 +117,11 @@ def qos_for(partition: Partition, acks: int) -> Qos:
     if acks == ACKS_LEADER:
         return Qos.RECEIVE if partition.config.receive_qos else Qos.PERSISTENCE
     return Qos.ONE_WAY
+
+
+def timeout_for(request: ProduceRequest, settings: BrokerSettings) -> int:
+    """How long an acknowledgement may take, in milliseconds."""
+    return max(0, request.timeout_ms) if request.acks == ACKS_ALL else settings.acknowledgement_timeout_ms
 
 
 def _topic(topics: Topics, topic_data: TopicProduceData, api_version: int) -> Topic | None:
