@@ -1,8 +1,8 @@
 """`hutong dump` and `hutong doctor`: look into the data folder of a node that is not running.
 
 Strategy: the folder is locked as a node locks it, so that nobody writes while it is looked at; what is found is told by
-`hutong.journal.inspect`, which believes what recovery believes. Logs are named after their topics by reading the
-catalogue out of the same folder.
+`hutong.journal.inspect`, which believes what recovery believes. Damage ends no listing: it is told where it stands, and
+what lies behind it follows. Logs are named after their topics by reading the catalogue out of the same folder.
 
 Knows nothing of formats on disk.
 """
@@ -31,7 +31,10 @@ EXIT_DATA = 65
 EXIT_NO_INPUT = 66
 EXIT_TEMPORARY = 75
 RUN_COLUMNS = ("group", "position", "time", "log", "kind", "base_offset", "offsets", "batches", "bytes")
-KINDS = {0: "batches", 1: "start moved", 2: "deleted"}
+FILE_COLUMNS = ("group", "name", "kind", "bytes", "content")
+KINDS = {0: "batches", 1: "start moved", 2: "deleted", 3: "lost"}
+ROWS_MAX = 1000
+ROUNDS_MAX = 8
 
 DataFolder = Annotated[Path, typer.Argument(metavar="DIR", help="The data folder of a node.", show_default=False)]
 Names = dict[tuple[str, int], str]
@@ -41,20 +44,32 @@ def dump(
     folder: DataFolder,
     topic: Annotated[str | None, typer.Option("--topic", "-t", help="Only what belongs to this topic.")] = None,
     group: Annotated[str | None, typer.Option("--group", "-g", help="Only this partition group.")] = None,
+    runs: Annotated[bool, typer.Option("--runs", help="Print the runs of batches in the journals.")] = False,
     records: Annotated[bool, typer.Option("--records", "-r", help="Print records as JSON, one a line.")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="At most so many rows; 0: all.")] = ROWS_MAX,
     as_json: AsJson = False,
-) -> None:
-    """Print what lies in a stopped node's journals: runs of batches, or the records in them."""
+) -> int:
+    """Print what is in which file of a stopped node: the files themselves, runs of batches, or records.
+
+    Ends with 65 when something in the journals that were read is damaged.
+    """
     with _locked(folder) as groups:
-        names = _names(groups)
         wanted = {name: inspector for name, inspector in groups.items() if group in (None, name)}
         if not wanted:
             raise UsageError(f"There is no group {group}; there are {', '.join(groups)}.", EXIT_NO_INPUT)
-        found = _runs(wanted, names, topic)
-        if records:
-            print_rows((row for run in found for row in _record_rows(run)), (), as_json=True)
+        damage = _Damage()
+        rows: Iterator[dict[str, Any]]
+        if records or runs or topic is not None:
+            found = _runs(wanted, _names(groups), topic, damage)
+            rows = (row for run in found for row in _record_rows(run)) if records else map(_run_row, found)
         else:
-            print_rows((_run_row(run) for run in found), RUN_COLUMNS, as_json=as_json)
+            rows = _file_rows(wanted)
+        bounded = _Bounded(rows, limit)
+        columns = () if records else RUN_COLUMNS if runs or topic else FILE_COLUMNS
+        print_rows(bounded, columns, as_json=as_json or records)
+        if bounded.is_cut:
+            remark(f"There is more; --limit {limit} ended it (0 prints everything).")
+    return EXIT_DATA if damage.places else 0
 
 
 def doctor(
@@ -63,33 +78,103 @@ def doctor(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> int:
-    """Check every byte of a stopped node's journals; ends with 65 when something is wrong."""
+    """Check every byte of a stopped node's journals; ends with 65 when something is (still) wrong.
+
+    Without --repair nothing is changed: it says what a repair would do and what that would lose.
+    """
     from hutong.cli.topic import confirm
 
     with _locked(folder) as groups:
-        problems: list[tuple[Inspector, Problem]] = []
-        rows = []
-        for name, inspector in groups.items():
-            with progress(f"checking {name}"):
-                found = inspector.problems()
-            problems += [(inspector, problem) for problem in found]
-            rows.append(_health_row(name, inspector, found))
+        problems, rows = _examine(groups)
         print_rows(rows, ("group", "segments", "bytes", "problems"), as_json=as_json)
-        for _, problem in problems:
-            remark(str(problem))
+        names = _names(groups) if problems else {}
+        for group, problem in problems:
+            remark(_sentence(problem, group, names))
         if not problems:
             remark("Nothing is wrong.")
             return 0
         if not repair:
+            remark(f"Nothing was changed; `hutong doctor {folder} --repair` applies the remedies.")
             return EXIT_DATA
         confirm(f"Apply {len(problems)} remedies?", yes=yes)
-        for inspector, problem in problems:
-            remark(inspector.repair(problem))
-    return 0
+        return _repair(groups, problems)
+
+
+def _examine(groups: "dict[str, Inspector]") -> "tuple[list[tuple[str, Problem]], list[dict[str, Any]]]":
+    problems: list[tuple[str, Problem]] = []
+    rows = []
+    for name, inspector in groups.items():
+        with progress(f"checking {name}"):
+            found = inspector.problems()
+        problems += [(name, problem) for problem in found]
+        rows.append(_health_row(name, inspector, found))
+    return problems, rows
+
+
+def _repair(groups: "dict[str, Inspector]", problems: "list[tuple[str, Problem]]") -> int:
+    """Apply remedies until nothing is wrong or nothing more can be done: one repair may bring to light another."""
+    from hutong.journal.inspect import Remedy
+    from hutong.journal.repair import repair
+
+    for _ in range(ROUNDS_MAX):
+        curable = [(group, problem) for group, problem in problems if problem.remedy is not Remedy.RESTORE]
+        for group, problem in curable:
+            remark(repair(groups[group], problem))
+        problems, _rows = _examine(groups)
+        if not problems:
+            remark("Nothing is wrong any more.")
+            return 0
+        if not curable:
+            break
+    for _group, problem in problems:
+        remark(f"Still wrong: {problem}")
+    return EXIT_DATA
+
+
+def _sentence(problem: "Problem", group: str, names: Names) -> str:
+    """The problem, and what its remedy would lose."""
+    from hutong.journal.inspect import Remedy
+
+    if problem.remedy is not Remedy.GIVE_UP:
+        return str(problem)
+    lost = [
+        f"{_log_name(names, group, entry.partition_id)} offsets {entry.first_offset} to {entry.end_offset - 1}"
+        for entry in problem.lost
+    ]
+    return f"{problem} Lost at most: {', '.join(lost) or 'nothing that a log still has a place for'}."
+
+
+class _Damage:
+    """What was found damaged while listing; each place is told once."""
+
+    def __init__(self) -> None:
+        self.places: set[str] = set()
+
+    def tell(self, problem: "Problem") -> None:
+        place = f"{problem.path} at position {problem.position}"
+        if place not in self.places:
+            self.places.add(place)
+            remark(f"{place}: {problem.sentence}; what lies behind follows where it can be read.")
+
+
+class _Bounded:
+    """The first `limit` rows, all of them for 0."""
+
+    def __init__(self, rows: Iterator[dict[str, Any]], limit: int) -> None:
+        self.is_cut = False
+        self._rows = rows
+        self._limit = limit
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for number, row in enumerate(self._rows):
+            if self._limit and number >= self._limit:
+                self.is_cut = True
+                return
+            yield row
 
 
 class _FoundRun:
-    """A run with its chunk and the file it lies in."""
+    """A run with its chunk and its batches as they lie in the file."""
 
     def __init__(self, group: str, log: str, chunk: "ScannedChunk", run: "ScannedRun", data: bytes) -> None:
         self.group, self.log, self.chunk, self.run, self.data = group, log, chunk, run, data
@@ -117,23 +202,40 @@ def _locked(folder: Path) -> Iterator["dict[str, Inspector]"]:
         lock.close()
 
 
-def _runs(groups: "dict[str, Inspector]", names: Names, topic: str | None) -> Iterator[_FoundRun]:
+def _runs(
+    groups: "dict[str, Inspector]", names: Names, topic: str | None, damage: _Damage | None
+) -> Iterator[_FoundRun]:
+    from hutong.journal.inspect import Problem
+
     for group, inspector in groups.items():
-        for segment in inspector.segments():
-            with segment.path.open("rb") as file:
-                for chunk in inspector.chunks(segment):
-                    for run in chunk.runs:
-                        log = names.get((group, run.run.partition_id), f"log {run.run.partition_id}")
-                        if topic is None or log.rpartition("/")[0] == topic:
-                            file.seek(run.run.position - segment.base_position)
-                            yield _FoundRun(group, log, chunk, run, file.read(run.run.bytes))
+        for segment, part in inspector.contents():
+            if isinstance(part, Problem):
+                if damage is not None:
+                    damage.tell(part)
+                continue
+            for run in part.runs:
+                log = _log_name(names, group, run.run.partition_id)
+                if topic is None or log.rpartition("/")[0] == topic:
+                    with segment.path.open("rb") as file:
+                        file.seek(run.run.position - segment.base_position)
+                        yield _FoundRun(group, log, part, run, file.read(run.run.bytes))
+
+
+def _log_name(names: Names, group: str, partition_id: int) -> str:
+    return names.get((group, partition_id), f"log {partition_id}")
+
+
+def _file_rows(groups: "dict[str, Inspector]") -> Iterator[dict[str, Any]]:
+    for group, inspector in groups.items():
+        for row in inspector.files():
+            yield {"group": group, **row._asdict()}
 
 
 def _names(groups: "dict[str, Inspector]") -> Names:
     """(partition group, log id) → `topic/partition`, from the last word of the catalogue on each topic."""
     topics: dict[bytes, bytes | None] = {}
     catalogue = {name: inspector for name, inspector in groups.items() if name == CATALOGUE_GROUP}
-    for run in _runs(catalogue, {}, None):
+    for run in _runs(catalogue, {}, None, None):
         topics.update({record.key or b"": record.value for record in _records(run)})
     names = {(CATALOGUE_GROUP, 0): "__hutong_metadata/0", ("offsets", 0): "__consumer_offsets/0"}
     for key, value in topics.items():
@@ -147,6 +249,8 @@ def _names(groups: "dict[str, Inspector]") -> Names:
 def _records(found: _FoundRun) -> "Iterator[Record]":
     from hutong.wire.kafka.records import iterate_batches, iterate_records
 
+    if not found.run.batches:  # a statement, or a run that was given up
+        return
     for _, batch in iterate_batches(memoryview(found.data)):
         yield from iterate_records(batch)
 

@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.confluent import read_partition
 from tests.support.node import IS_HUTONG, Node
 
 from hutong.cli import main
@@ -50,9 +52,13 @@ def hutong(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, 
 Hutong = Callable[..., tuple[int, str, str]]
 
 
+def journal_of(folder: Path) -> Path:
+    return next(path for path in sorted((folder / "groups" / "days").glob("*.journal")) if path.stat().st_size)
+
+
 def damage(folder: Path) -> Path:
-    """Flip one bit in the newest journal file of the data groups; returns the file."""
-    journal = next(path for path in sorted((folder / "groups" / "days").glob("*.journal")) if path.stat().st_size)
+    """Flip one bit in the middle of the data groups' journal; returns the file."""
+    journal = journal_of(folder)
     content = bytearray(journal.read_bytes())
     content[len(content) // 4] ^= 1
     journal.write_bytes(content)
@@ -71,12 +77,32 @@ def test_records_come_back_out_of_the_journal(folder: Path, hutong: Hutong) -> N
 
 
 def test_runs_are_listed_with_the_names_of_their_logs(folder: Path, hutong: Hutong) -> None:
-    _, out, _ = hutong("dump", folder, "--json", "--group", "days")
+    _, out, _ = hutong("dump", folder, "--json", "--runs", "--group", "days")
     rows = [json.loads(line) for line in out.splitlines()]
     assert {row["log"] for row in rows} == {"plain/0", "packed/0"}
     assert sum(row["offsets"] for row in rows) == 2 * LINES
-    _, table, _ = hutong("dump", folder)
+    _, table, _ = hutong("dump", folder, "--runs")
     assert "__hutong_metadata/0" in table
+
+
+def test_files_are_listed_with_what_is_in_them(folder: Path, hutong: Hutong) -> None:
+    code, out, _ = hutong("dump", folder, "--json", "--group", "days")
+    rows = {row["name"]: row for row in map(json.loads, out.splitlines())}
+    assert code == 0
+    journal = journal_of(folder)
+    assert rows[journal.name]["content"] == f"positions 0 to {journal.stat().st_size}"
+    assert rows["checkpoint"]["content"] == f"2 logs at {journal.stat().st_size}, clean"
+    assert {row["kind"] for row in rows.values()} == {"segment", "index", "checkpoint"}
+
+
+@pytest.mark.parametrize("how", ["--runs", "--records"])
+def test_a_listing_is_bounded_and_says_so(how: str, folder: Path, hutong: Hutong) -> None:
+    _, whole, err = hutong("dump", folder, "--json", how, "--group", "metadata", "--limit", 0)
+    rows = whole.splitlines()
+    assert err == ""
+    code, out, err = hutong("dump", folder, "--json", how, "--group", "metadata", "--limit", len(rows) - 1)
+    assert (code, out.splitlines()) == (0, rows[:-1])
+    assert err == f"There is more; --limit {len(rows) - 1} ended it (0 prints everything).\n"
 
 
 def test_a_sound_folder(folder: Path, hutong: Hutong) -> None:
@@ -87,23 +113,46 @@ def test_a_sound_folder(folder: Path, hutong: Hutong) -> None:
 
 def test_damage_is_found_and_mended_only_when_told(folder: Path, hutong: Hutong) -> None:
     journal = damage(folder)
-    before = journal.read_bytes()
-    code, _, err = hutong("doctor", folder)
+    before = {path.name: path.read_bytes() for path in journal.parent.iterdir()}
+    code, _, dry = hutong("doctor", folder)
     assert code == 65
-    assert str(journal) in err
+    assert f"{journal} at position " in dry
+    assert "Lost at most: plain/0 offsets" in dry
+    assert f"Nothing was changed; `hutong doctor {folder} --repair` applies the remedies.\n" in dry
     assert hutong("doctor", folder, "--repair")[0] == 64  # nobody is there to be asked
-    assert journal.read_bytes() == before
+    assert {path.name: path.read_bytes() for path in journal.parent.iterdir()} == before
     code, _, err = hutong("doctor", folder, "--repair", "--yes")
     assert code == 0
-    assert "was cut at position" in err
+    assert "damaged batches at position" in err
+    assert err.endswith("Nothing is wrong any more.\n")
+    (aside,) = journal.parent.glob("*.set-aside")
+    assert aside.read_bytes() in before[journal.name]
     assert hutong("doctor", folder)[0] == 0
 
+    code, out, _ = hutong("dump", folder, "--records", "--topic", "plain")
+    kept = [json.loads(line)["offset"] for line in out.splitlines()]
+    first, last = re.findall(r"plain/0 offsets (\d+) to (\d+)", dry)[0]
+    assert (code, kept) == (0, [offset for offset in range(LINES) if not int(first) <= offset <= int(last)])
+    with Node(folder.parent) as node:  # and the node starts on it again
+        assert len(read_partition(node.address, "packed")) == LINES
 
-def test_dumping_stops_where_the_damage_begins(folder: Path, hutong: Hutong) -> None:
-    damage(folder)
-    code, _, err = hutong("dump", folder, "--group", "days")
+
+def test_what_cannot_be_repaired_stays_wrong(folder: Path, hutong: Hutong) -> None:
+    journal_of(folder).unlink()
+    code, _, err = hutong("doctor", folder, "--repair", "--yes")
     assert code == 65
+    assert "Still wrong: " in err
+    assert "restore the file from a copy" in err
+
+
+def test_dumping_goes_on_behind_the_damage(folder: Path, hutong: Hutong) -> None:
+    journal = damage(folder)
+    code, out, err = hutong("dump", folder, "--group", "days", "--records")
+    assert code == 65
+    assert err.startswith(f"{journal} at position ")
     assert err.count("\n") == 1
+    logs = [json.loads(line)["log"] for line in out.splitlines()]
+    assert logs.count("packed/0") == LINES
 
 
 @pytest.mark.parametrize("command", ["dump", "doctor"])
