@@ -17,6 +17,8 @@ from hutong.foundation.regions import RegionCache
 from hutong.foundation.timers import TimerWheel
 from hutong.journal import chunk
 from hutong.journal.checkpointer import Checkpointer
+from hutong.journal.cleaner import Cleaner
+from hutong.journal.compaction import CompactionPolicy
 from hutong.journal.disk import Disk
 from hutong.journal.figures import JournalFigures
 from hutong.journal.flusher import Flusher
@@ -101,6 +103,18 @@ class Journal:
         self.checkpointer = Checkpointer(
             disk, self._jobs, clock, timers, settings, self._segments, self._progress, self.writer, self._logs, position
         )
+        self.cleaner = Cleaner(
+            disk,
+            self._jobs,
+            clock,
+            timers,
+            settings,
+            self._segments,
+            self._logs,
+            self.checkpointer,
+            self._when_flushed,
+        )
+        self.cleaner.on_ended = self._cleaning_ended
         self._segments.on_closed = self._segment_closed
         self._segments.on_unused = self._segment_unused
         self.flusher.on_flushed.append(self.checkpointer.flushed)
@@ -114,6 +128,7 @@ class Journal:
     def _restore_logs(self, recovered: Recovered) -> None:
         for partition_id, found in recovered.logs.items():
             log = PartitionLog(partition_id, self._stores, found.start_offset, found.end_offset, found.spans)
+            log.clean_offset = found.clean_offset
             log.producers = found.producers if len(found.producers) else None
             log.extents = self._segments.active_index.extents.get(partition_id) if recovered.segments else None
             self._logs[partition_id] = log
@@ -194,6 +209,13 @@ class Journal:
         self._may_have_dead_segments = True
         if self._progress.flushed_position == self.writer.position or self.is_disk_full:
             self._remove_dead_segments()  # nothing moved now, but a segment may have been closed since the last time
+
+    def enforce_compaction(self, policies: Mapping[int, CompactionPolicy]) -> None:
+        """Begin to clean these logs if that is due and nothing is being cleaned; other logs stay as they are.
+
+        A cleaned log keeps the newest record of each key, and its offsets, between which there are gaps then.
+        """
+        self.cleaner.begin(policies)
 
     def roll_if_full(self, policies: Mapping[int, RetentionPolicy]) -> None:
         """Close the active segment if it is old, or holds much, in the eyes of a log that has something in it."""
@@ -325,6 +347,7 @@ class Journal:
         self.checkpointer.stop()
         self._replicator.stop()
         self._progress.stop()
+        self.cleaner.stop()
 
     def _release(self) -> None:
         self._segments.close()
@@ -342,6 +365,8 @@ class Journal:
             assert oldest.end_position is not None
             if oldest.end_position > self._progress.flushed_position or self._is_kept(oldest):
                 break
+            if self.cleaner.holds(oldest):
+                return  # looked at again when that has ended
             self._segments.drop_oldest()
             is_any_removed = True
             for log in self._logs.values():
@@ -361,6 +386,10 @@ class Journal:
         holders = (log for log in self._logs.values() if is_alive(log, oldest.base_position))
         self._holder = next(holders, None)
         return self._holder is not None
+
+    def _cleaning_ended(self) -> None:
+        self._may_have_dead_segments = True
+        self._remove_dead_segments()
 
     def _segment_unused(self, segment: Segment) -> None:
         """Its files go with the turn's end: what is to be said of the logs may not have been said yet."""
@@ -383,8 +412,12 @@ class Journal:
                 self._jobs.submit(lambda: self._unlink(removed), self._unlinked)
             self._unused += [segment for segment in unused if segment not in removed]
 
+        self._when_flushed(said)
+
+    def _when_flushed(self, then: Callable[[HutongError | None], None]) -> None:
+        """Call back once all that was said so far is on disk, or with why it is not."""
         self.writer.seal()
-        self._flush_rest(said)
+        self._flush_rest(then)
 
     def _is_in_checkpoint(self, segment: Segment) -> bool:
         return segment.end_position is not None and segment.end_position <= self.checkpointer.last_position

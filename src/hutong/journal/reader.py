@@ -9,7 +9,7 @@ Knows nothing of what is looked for; that is the plan's `work`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
 from hutong.foundation.errors import CorruptData, HutongError, LimitExceeded
@@ -89,6 +89,9 @@ class Reader:
 
     def read(self, cold: ColdRead[T], then: Callable[[T | HutongError], None]) -> None:
         """Carry it out on a worker, then `then` on the loop; at once with LimitExceeded when too many are in flight."""
+        successor = self._segments.successor(cold.segment)
+        if successor is not None:
+            cold = replace(cold, segment=successor, extents=None)
         segment, known_file = cold.segment, cold.segment.file
         lent = [self._memory.take(max(cold.read_ahead_bytes, WINDOW_BYTES_MIN))]
 

@@ -23,6 +23,7 @@ from typing import Final
 from hutong.foundation.errors import CorruptData, StorageError, UnknownFormat
 from hutong.journal import chunk
 from hutong.journal.checkpoint import CHECKPOINT_NAME, Checkpoint, parse_checkpoint
+from hutong.journal.clean_offsets import CLEAN_OFFSETS_NAME, parse_clean_offsets
 from hutong.journal.disk import Disk, DiskFile, read_file, replace_file
 from hutong.journal.index import SegmentIndex, Summary, encode_index, parse_index, parse_summary
 from hutong.journal.producers import Producers
@@ -45,6 +46,7 @@ class RecoveredLog:
     end_offset: int
     producers: Producers
     spans: LogSpans = field(default_factory=LogSpans)
+    clean_offset: int = 0
 
 
 @dataclass(slots=True)
@@ -119,6 +121,7 @@ class _Recovery:
         if segments and segments[-1].range_end is not None:
             position = self._begin_segment(segments)
         self._settle_offsets(segments)
+        self._restore_clean_offsets()
         self._write_again(segments, scanned_from, position)
         report = self._report
         report.position, report.scanned_bytes = position, position - scanned_from
@@ -405,6 +408,20 @@ class _Recovery:
             replace_file(self._disk, segment.index_path, encode_index(index, end_position))
         except StorageError as error:
             self._report.repairs.append(f"{segment.index_path} could not be written ({error}); it will be rebuilt.")
+
+    def _restore_clean_offsets(self) -> None:
+        """Without them everything counts as dirty; a log that has lost its tail is clean no further than it goes."""
+        path = self._directory / CLEAN_OFFSETS_NAME
+        content = read_file(self._disk, path)
+        try:
+            offsets = parse_clean_offsets(content) if content is not None else {}
+        except CorruptData as error:
+            self._report.repairs.append(f"{path}: {error}; compacted logs will be cleaned from their start.")
+            return
+        for partition_id, offset in offsets.items():
+            if partition_id in self._logs:
+                log = self._logs[partition_id]
+                log.clean_offset = min(offset, log.end_offset)
 
     def _begin_segment(self, segments: list[Segment]) -> int:
         """Behind a cleaned segment the journal goes on in a new one: its name says how much it holds."""

@@ -104,6 +104,7 @@ class Segment:
         "index",
         "is_complete",
         "is_doomed",
+        "is_replaced",
         "path",
         "range_end",
         "readers",
@@ -122,6 +123,7 @@ class Segment:
         self.readers = 0  # cold reads in flight; the file stays open for them even when the segment is deleted
         self.is_complete = False  # flushed, of its exact size and indexed: only readers still use its file
         self.is_doomed = False
+        self.is_replaced = False  # doomed because a cleaned one has taken its place
 
     @classmethod
     def named(cls, directory: Path, name: SegmentName) -> "Segment":
@@ -200,6 +202,15 @@ class Segments:
             raise StorageError(f"position {position} of {self.directory} was deleted")
         return self._segments[number]
 
+    def successor(self, segment: Segment) -> Segment | None:
+        """What is to be read in the place of a segment that was taken out; None where its data is gone.
+
+        A cleaned segment in which nothing was left may be gone too: what follows is read then.
+        """
+        if not segment.is_replaced:
+            return None
+        return self._segments[max(0, bisect_right(self._bases, segment.base_position) - 1)]
+
     def between(self, start: int, end: int) -> list[Segment]:
         """The segments that hold the positions from `start` to before `end`."""
         first = bisect_right(self._bases, start) - 1
@@ -220,6 +231,7 @@ class Segments:
         self._segments[first:last] = [cleaned]
         self._bases[first:last] = [cleaned.base_position]
         for segment in replaced:
+            segment.is_replaced = True
             self._retire(segment)
 
     def begin_reading(self, segment: Segment) -> None:

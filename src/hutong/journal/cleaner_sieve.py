@@ -1,0 +1,167 @@
+"""Which records of a batch stay when its log is cleaned, and the batch as it is written again.
+
+Strategy: Kafka's rules. A record stays if no later one of its key was noted, and a tombstone only until its time is
+over; that time is set when the tombstone is first cleaned, and lies in the batch (KIP-534). A record without a key has
+no place in a compacted log. Batches keep their offsets; one that loses all records goes, unless it is the newest of its
+log or one that an idempotent producer may repeat: then its header stays.
+
+A batch that cannot be unpacked stays as it is. What it hides may be an older value of any key, so no tombstone of that
+log goes from then on.
+
+Everything here is a generator that yields now and then, so that whoever runs it can do so in short slices: Python code
+holds its interpreter, and with it the loop, for as long as it runs.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from hutong.foundation.errors import LimitExceeded, ProtocolError, UsageError
+from hutong.journal.cleaner_keys import KeyMap, hash_of
+from hutong.wire.buffer import Buffer
+from hutong.wire.kafka.compression import Compression
+from hutong.wire.kafka.record_slices import (
+    DELETE_HORIZON,
+    RecordSlice,
+    iterate_slices,
+    rebuild_batch,
+    unpack_records,
+    with_timestamp_delta,
+)
+from hutong.wire.kafka.records import BatchHeader
+
+RECORDS_PER_SLICE: Final = 128
+_UNREADABLE: Final = (ProtocolError, LimitExceeded, UsageError)
+
+
+@dataclass(slots=True)
+class LogRules:
+    """What a cleaning knows of one log. Without `is_compacted` its batches are copied as they are."""
+
+    partition_id: int
+    start_offset: int
+    end_offset: int
+    is_compacted: bool = False
+    clean_offset: int = 0  # dirty from here
+    limit_offset: int = 0  # to before here
+    delete_retention_ms: int = 0
+    producers_batches: frozenset[int] = frozenset()  # base offsets of batches that a producer may repeat
+    mapped_offset: int = 0  # whose keys before it are noted; nothing behind it is touched
+    keeps_tombstones: bool = field(default=False)
+
+    def must_stay(self, header: BatchHeader) -> bool:
+        """Whether at least the header of a batch stays."""
+        return header.last_offset + 1 >= self.end_offset or header.base_offset in self.producers_batches
+
+
+class Noted(NamedTuple):
+    """What became of the keys of one batch: `is_whole` if there was room for all of them."""
+
+    is_whole: bool
+    is_readable: bool
+
+
+class Sieve:
+    """One pass over the logs of one journal, with one map of keys."""
+
+    def __init__(self, keys: KeyMap, now_ms: int, unpacked_bytes_max: int) -> None:
+        self._keys = keys
+        self._now_ms = now_ms
+        self._unpacked_bytes_max = unpacked_bytes_max
+
+    def note(self, rules: LogRules, header: BatchHeader, batch: Buffer) -> Generator[int, None, Noted]:
+        """Put the keys of a batch into the map."""
+        if header.is_control:
+            return Noted(is_whole=True, is_readable=True)
+        keys, partition_id, base_offset = self._keys, rules.partition_id, header.base_offset
+        try:
+            data = unpack_records(header, batch, self._unpacked_bytes_max)
+            for number, record in enumerate(iterate_slices(data, header.record_count), 1):
+                if record.key is not None and not keys.put(
+                    hash_of(partition_id, record.key), base_offset + record.offset_delta
+                ):
+                    return Noted(is_whole=False, is_readable=True)
+                if not number % RECORDS_PER_SLICE:
+                    yield 0
+        except _UNREADABLE:
+            return Noted(is_whole=False, is_readable=False)
+        return Noted(is_whole=True, is_readable=True)
+
+    def sift(self, rules: LogRules, header: BatchHeader, batch: Buffer) -> Generator[int, None, Buffer | None]:
+        """The batch as it is to be stored: the same object where nothing changes, None where nothing is left."""
+        if header.last_offset < rules.start_offset and not rules.must_stay(header):
+            return None
+        if not rules.is_compacted or header.base_offset >= rules.mapped_offset or header.is_control:
+            return batch
+        try:
+            data = unpack_records(header, batch, self._unpacked_bytes_max)
+            kept: list[RecordSlice] = []
+            for number, record in enumerate(iterate_slices(data, header.record_count), 1):
+                if self._stays(rules, header, record):
+                    kept.append(record)
+                if not number % RECORDS_PER_SLICE:
+                    yield 0
+        except _UNREADABLE:
+            rules.keeps_tombstones = True
+            return batch
+        return self._rebuilt(rules, header, batch, data, kept)
+
+    def _stays(self, rules: LogRules, header: BatchHeader, record: RecordSlice) -> bool:
+        offset = header.base_offset + record.offset_delta
+        if record.key is None or offset < rules.start_offset:
+            return False
+        if record.is_tombstone and self._is_over(rules, header):
+            return False
+        return self._keys.newest(hash_of(rules.partition_id, record.key)) <= offset
+
+    def _is_over(self, rules: LogRules, header: BatchHeader) -> bool:
+        """Whether the time of a batch's tombstones has come, and is over."""
+        has_horizon = header.attributes & DELETE_HORIZON != 0
+        return has_horizon and header.base_timestamp_ms <= self._now_ms and not rules.keeps_tombstones
+
+    def _rebuilt(
+        self, rules: LogRules, header: BatchHeader, batch: Buffer, data: bytes, kept: list[RecordSlice]
+    ) -> Buffer | None:
+        if not kept:
+            return self._emptied(rules, header, batch)
+        has_horizon = header.attributes & DELETE_HORIZON != 0
+        sets_horizon = not has_horizon and any(record.is_tombstone for record in kept)
+        if len(kept) == header.record_count and not sets_horizon:
+            return batch
+        base_timestamp_ms, attributes = header.base_timestamp_ms, header.attributes
+        if sets_horizon:
+            base_timestamp_ms = self._now_ms + rules.delete_retention_ms
+            attributes |= DELETE_HORIZON
+            moved_ms = header.base_timestamp_ms - base_timestamp_ms
+            pieces = [with_timestamp_delta(data, record, record.timestamp_delta_ms + moved_ms) for record in kept]
+        else:
+            pieces = [data[record.start : record.end] for record in kept]
+        max_timestamp_ms = header.max_timestamp_ms
+        if not header.is_log_append_time:
+            max_timestamp_ms = header.base_timestamp_ms + max(record.timestamp_delta_ms for record in kept)
+        return rebuild_batch(
+            header,
+            b"".join(pieces),
+            len(kept),
+            attributes=attributes,
+            base_timestamp_ms=base_timestamp_ms,
+            max_timestamp_ms=max_timestamp_ms,
+        )
+
+    def _emptied(self, rules: LogRules, header: BatchHeader, batch: Buffer) -> Buffer | None:
+        if not rules.must_stay(header):
+            return None
+        if not header.record_count:
+            return batch
+        attributes = header.attributes & ~DELETE_HORIZON & ~_COMPRESSION
+        return rebuild_batch(
+            header,
+            b"",
+            0,
+            attributes=attributes,
+            base_timestamp_ms=header.base_timestamp_ms,
+            max_timestamp_ms=header.max_timestamp_ms,
+        )
+
+
+_COMPRESSION: Final = int(Compression.GZIP | Compression.SNAPPY | Compression.ZSTD)
