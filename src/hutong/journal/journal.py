@@ -28,8 +28,9 @@ from hutong.journal.progress import Progress
 from hutong.journal.qos import Qos
 from hutong.journal.reader import Reader
 from hutong.journal.recovery import Recovered, recover
+from hutong.journal.remover import Remover
 from hutong.journal.replicator import OwnMajority, Replicator
-from hutong.journal.retention import RetentionPolicy, is_alive, retained_from
+from hutong.journal.retention import RetentionPolicy, retained_from
 from hutong.journal.segments import Segment, Segments
 from hutong.journal.settings import JournalSettings
 from hutong.journal.spans import span_of
@@ -97,7 +98,6 @@ class Journal:
         self._replicator.start(self._cache, self._progress)
         self.reader = Reader(disk, self._jobs, self._segments, settings)
         self._stores = Stores(settings, self.writer, self._cache, self._segments, self._progress, self.reader)
-        self._stores.on_trimmed = self._trimmed
         self._logs: dict[int, PartitionLog] = {}
         self._restore_logs(recovered)
         self.checkpointer = Checkpointer(
@@ -114,16 +114,22 @@ class Journal:
             self.checkpointer,
             self._when_flushed,
         )
-        self.cleaner.on_ended = self._cleaning_ended
+        self._remover = Remover(
+            disk,
+            self._jobs,
+            self._segments,
+            self._logs,
+            self._progress,
+            self.writer,
+            self.checkpointer,
+            self.cleaner,
+            self._when_flushed,
+        )
+        self._remover.on_failure = self.flusher.fail
         self._segments.on_closed = self._segment_closed
-        self._segments.on_unused = self._segment_unused
         self.flusher.on_flushed.append(self.checkpointer.flushed)
-        self.flusher.on_flushed.append(self._remove_dead_segments)
-        self._may_have_dead_segments = False
-        self._holder: PartitionLog | None = None  # a log that kept something of the oldest segment at the last look
-        self._unused: list[Segment] = []  # whose files are to be removed
-        self._call_soon = call_soon
-        self._is_stopped = False
+        self.flusher.on_flushed.append(self._remover.flushed)
+        self._stores.on_trimmed = self._remover.look_again
 
     def _restore_logs(self, recovered: Recovered) -> None:
         for partition_id, found in recovered.logs.items():
@@ -192,7 +198,7 @@ class Journal:
         log = self._logs.get(partition_id)
         if log is not None:
             log.is_deleted = True
-            self._may_have_dead_segments = True
+            self._remover.look_again()
             self.writer.state(chunk.DELETED, partition_id, log.end_offset)  # seals what the log still has to come
             del self._logs[partition_id]
 
@@ -206,9 +212,9 @@ class Journal:
             limit = log.high_watermark
             log.delete_before(retained_from(log.all_spans(), log.held_bytes, log.start_offset, limit, policy, now_ms))
         self.roll_if_full(policies)
-        self._may_have_dead_segments = True
+        self._remover.look_again()
         if self._progress.flushed_position == self.writer.position or self.is_disk_full:
-            self._remove_dead_segments()  # nothing moved now, but a segment may have been closed since the last time
+            self._remover.flushed()  # nothing moved now, but a segment may have been closed since the last time
 
     def enforce_compaction(self, policies: Mapping[int, CompactionPolicy]) -> None:
         """Begin to clean these logs if that is due and nothing is being cleaned; other logs stay as they are.
@@ -341,8 +347,13 @@ class Journal:
             )
             self.flusher.wake()
 
+    def _when_flushed(self, then: Callable[[HutongError | None], None]) -> None:
+        """Call back once all that was said so far is on disk, or with why it is not."""
+        self.writer.seal()
+        self._flush_rest(then)
+
     def _stop(self) -> None:
-        self._is_stopped = True
+        self._remover.stop()
         self.flusher.stop()
         self.checkpointer.stop()
         self._replicator.stop()
@@ -353,75 +364,6 @@ class Journal:
         self._segments.close()
         self._cache.close()
 
-    def _remove_dead_segments(self) -> None:
-        """Oldest first, and never the active one or one that is not flushed."""
-        if self._unused:
-            self._remove_unused_files()  # the disk may have been full
-        if not self._may_have_dead_segments:
-            return
-        self._may_have_dead_segments = False
-        is_any_removed = False
-        while (oldest := self._segments.oldest) is not None and oldest is not self._segments.active:
-            assert oldest.end_position is not None
-            if oldest.end_position > self._progress.flushed_position or self._is_kept(oldest):
-                break
-            if self.cleaner.holds(oldest):
-                return  # looked at again when that has ended
-            self._segments.drop_oldest()
-            is_any_removed = True
-            for log in self._logs.values():
-                log.spans.drop_before(oldest.base_position + 1)
-        if not is_any_removed:
-            return
-        self.writer.seal()  # so that a log without spans has nothing left to come
-        for log in self._logs.values():
-            if log.oldest_span() is None and log.end_offset:
-                # The stream must name the end of a log that it holds nothing else of.
-                self.writer.state(chunk.START_MOVED, log.partition_id, log.end_offset)
-
-    def _is_kept(self, oldest: Segment) -> bool:
-        """Whether a log keeps something of the oldest segment; most often the one that did at the last look."""
-        if self._holder is not None and not self._holder.is_deleted and is_alive(self._holder, oldest.base_position):
-            return True
-        holders = (log for log in self._logs.values() if is_alive(log, oldest.base_position))
-        self._holder = next(holders, None)
-        return self._holder is not None
-
-    def _cleaning_ended(self) -> None:
-        self._may_have_dead_segments = True
-        self._remove_dead_segments()
-
-    def _segment_unused(self, segment: Segment) -> None:
-        """Its files go with the turn's end: what is to be said of the logs may not have been said yet."""
-        if not self._unused:
-            self._call_soon(self._remove_unused_files)
-        self._unused.append(segment)
-
-    def _remove_unused_files(self) -> None:
-        """Once all that was said of the logs is on disk: a start must find where each of them ends.
-
-        A full disk cannot take that; then the last checkpoint must speak of all that goes, and the rest waits.
-        """
-        if self._is_stopped:
-            return  # the next start finds that they are dead
-        unused, self._unused = self._unused, []
-
-        def said(error: HutongError | None) -> None:
-            removed = [segment for segment in unused if error is None or self._is_in_checkpoint(segment)]
-            if removed:
-                self._jobs.submit(lambda: self._unlink(removed), self._unlinked)
-            self._unused += [segment for segment in unused if segment not in removed]
-
-        self._when_flushed(said)
-
-    def _when_flushed(self, then: Callable[[HutongError | None], None]) -> None:
-        """Call back once all that was said so far is on disk, or with why it is not."""
-        self.writer.seal()
-        self._flush_rest(then)
-
-    def _is_in_checkpoint(self, segment: Segment) -> bool:
-        return segment.end_position is not None and segment.end_position <= self.checkpointer.last_position
-
     def _segment_closed(self, segment: Segment) -> None:
         """What the logs have in the segment is complete."""
         assert segment.index is not None
@@ -431,18 +373,3 @@ class Journal:
                 log.extents = None
                 log.spans.add(span_of(segment.base_position, summary))
         self.checkpointer.segment_closed(segment)
-
-    def _trimmed(self) -> None:
-        self._may_have_dead_segments = True
-
-    def _unlink(self, segments: list[Segment]) -> None:
-        for segment in segments:
-            self._disk.unlink(segment.path)
-            self._disk.unlink(segment.index_path)
-        self._disk.sync_directory(self.directory)
-
-    def _unlinked(self, outcome: BaseException | None) -> None:
-        if isinstance(outcome, StorageError):
-            self.flusher.fail(outcome)
-        elif outcome is not None:
-            raise outcome
