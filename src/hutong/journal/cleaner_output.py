@@ -76,11 +76,12 @@ class CleanedFile:
         if self._bytes >= self._chunk_bytes_max or len(self._runs) >= chunk.ENTRIES_MAX // 2:
             self.seal()
 
-    def state(self, kind: int, partition_id: int, offset: int) -> None:
+    def state(self, statement: chunk.Run) -> None:
         """Add a statement about a log, behind all that was added before."""
         if self._runs:
             self.seal()
-        self._statements.append(chunk.ENTRY.pack(partition_id, kind, offset, 0, 0, 0, 0, -1))
+        partition_id, kind, offset, count = statement[:4]
+        self._statements.append(chunk.ENTRY.pack(partition_id, kind, offset, count, 0, 0, 0, -1))
         if len(self._statements) >= chunk.ENTRIES_MAX // 2:
             self.seal()
 

@@ -255,11 +255,13 @@ class CleaningPass:
         if run.kind == chunk.DELETED:
             # All older data of the log goes in this very segment, but there may be some in older ones.
             stays = log is None and self._oldest_position < output.index.base_position
+        elif run.kind == chunk.LOST:
+            stays = log is not None and run.offset_count > 0  # its offsets are not given again
         else:
             stays = log is not None and run.base_offset >= log.start_offset and starts.is_news(run)
         if stays:
-            output.state(run.kind, run.partition_id, run.base_offset)
-        return stays
+            output.state(run)
+        return stays and not run.bytes
 
     # -- both
 

@@ -104,18 +104,15 @@ class Journal:
             disk, self._jobs, clock, timers, settings, self._segments, self._progress, self.writer, self._logs, position
         )
         self.cleaner = Cleaner(
-            disk,
-            self._jobs,
-            clock,
-            timers,
-            settings,
-            self._segments,
-            self._logs,
-            self.checkpointer,
-            self._when_flushed,
+            disk, self._jobs, clock, timers, settings, self._segments, self._logs, self.checkpointer, self._when_flushed
         )
-        self._remover = Remover(
-            disk,
+        self._segments.on_closed = self._segment_closed
+        self.flusher.on_flushed.append(self.checkpointer.flushed)
+        self._remover = self._make_remover()
+
+    def _make_remover(self) -> Remover:
+        remover = Remover(
+            self._disk,
             self._jobs,
             self._segments,
             self._logs,
@@ -125,11 +122,10 @@ class Journal:
             self.cleaner,
             self._when_flushed,
         )
-        self._remover.on_failure = self.flusher.fail
-        self._segments.on_closed = self._segment_closed
-        self.flusher.on_flushed.append(self.checkpointer.flushed)
-        self.flusher.on_flushed.append(self._remover.flushed)
-        self._stores.on_trimmed = self._remover.look_again
+        remover.on_failure = self.flusher.fail
+        self.flusher.on_flushed.append(remover.flushed)
+        self._stores.on_trimmed = remover.look_again
+        return remover
 
     def _restore_logs(self, recovered: Recovered) -> None:
         for partition_id, found in recovered.logs.items():

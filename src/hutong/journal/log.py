@@ -214,7 +214,11 @@ class PartitionLog:
         hot = self.hot.read(stores.cache, offset, limit, max_bytes, at_least_one, settings.read_runs_max)
         if hot is not None:
             return hot
-        return self._plan_read(offset, limit, min(max_bytes, settings.cold_read_bytes_max), at_least_one)
+        place = self._place_of(offset)
+        if place is None:
+            return _NOTHING
+        max_bytes = min(max_bytes, settings.cold_read_bytes_max)
+        return self._plan_read(*place, offset, limit, max_bytes, at_least_one)
 
     def read_cached(self, cold: "ColdRead[list[memoryview]]") -> list[memoryview] | None:
         """Carry out a read with what the machine holds in memory: the batches, or None where a worker is needed."""
@@ -301,17 +305,19 @@ class PartitionLog:
         first_offset = extents.base_offsets[0]
         return Span(base_position, first_offset, extents.end_offset, extents.bytes, extents.max_timestamp_ms)
 
-    def _place_of(self, offset: int) -> tuple[int, int]:
+    def _place_of(self, offset: int) -> tuple[int, int] | None:
         """The base of the segment that holds an offset which left the cache, and how much the log has there.
 
-        Where cleaning has left a gap, the segment that goes on behind it.
+        Where cleaning has left a gap, the segment that goes on behind it; None where nothing does, which is only so
+        where the newest batches were lost.
         """
         extents, spans = self.extents, self.spans
         number = spans.number_for(offset)
         if number < len(spans):
             span = spans[number]
             return span.base_position, span.bytes
-        assert extents is not None, "the newest batch of a log is always kept"
+        if extents is None:
+            return None
         return self._stores.segments.active_index.base_position, extents.bytes
 
     def _is_new(
@@ -354,9 +360,10 @@ class PartitionLog:
             self._writer.wall_ms,
         )
 
-    def _plan_read(self, offset: int, limit: int, max_bytes: int, at_least_one: bool) -> "ColdRead[list[memoryview]]":
+    def _plan_read(
+        self, base_position: int, held_bytes: int, offset: int, limit: int, max_bytes: int, at_least_one: bool
+    ) -> "ColdRead[list[memoryview]]":
         stores = self._stores
-        base_position, held_bytes = self._place_of(offset)
         settings = stores.settings
         return stores.reader.plan(
             stores.segments.at(base_position),

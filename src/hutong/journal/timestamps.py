@@ -11,7 +11,7 @@ header: the offset of its first record, which is never too late.
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError, UsageError
+from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError, StorageError, UsageError
 from hutong.journal.index import Extent, Extents
 from hutong.journal.reader import Reader
 from hutong.journal.spans import Span
@@ -76,7 +76,12 @@ class TimestampSearch:
             else:
                 self._look(spans, select, work, is_worth, max(best, outcome, key=_rank))
 
-        self._reader.read(self._log.plan_search(span, select, work), looked)
+        try:
+            search = self._log.plan_search(span, select, work)
+        except StorageError:  # retention or cleaning has removed it since
+            self._look(spans, select, work, is_worth, best)
+        else:
+            self._reader.read(search, looked)
 
     def _first_in(self, walk: Walk, timestamp_ms: int) -> Found:
         for run in walk.runs(walk.extents):
