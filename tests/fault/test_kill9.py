@@ -14,14 +14,19 @@ from bench.kafka_bytes import fetch_request, produce_request, record_batch
 from bench.raw_client import RawConnection, create_topic
 from confluent_kafka import TopicPartition
 from tests.support.confluent import consumer, offset_of, producer, read, read_partition, send, values
-from tests.support.load import RecordedLoad
+from tests.support.load import CARELESS, RecordedLoad
 from tests.support.log_checker import LOST, Anomaly, check
+from tests.support.mixed_load import MixedLoad
 from tests.support.node import IS_HUTONG, Node
+
+from hutong.journal.disk import RealDisk
+from hutong.journal.inspect import Inspector
 
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(600)]
 ROUNDS = int(os.environ.get("TEST_KILL_ROUNDS", "3"))
 PARTITIONS = 4
 RECORDS_PER_ROUND = 3000
+MIXED_PER_ROUND = 1000  # of every producer
 STOP_S_MAX = 10.0
 TOPIC = "load"
 
@@ -49,6 +54,12 @@ def anomalies(node: Node, load: RecordedLoad, topic: str = TOPIC) -> list[Anomal
     """Reads every partition whole and judges the history by it."""
     final = {(topic, partition): final_read(node, topic, partition) for partition in range(PARTITIONS)}
     return check(load.history, final_reads=final)
+
+
+def problems_in(node: Node) -> list[str]:
+    """What `hutong doctor` finds in the files of a stopped node."""
+    groups = (node.folder / "data" / "groups").iterdir()
+    return [str(problem) for group in groups for problem in Inspector(RealDisk(), group).problems()]
 
 
 def final_read(node: Node, topic: str, partition: int) -> list[tuple[int, bytes]]:
@@ -82,12 +93,26 @@ def test_several_producers_and_a_kill_while_starting(node: Node) -> None:
     assert anomalies(node, load) == []
 
 
+def test_everything_at_once_survives_kill_9(node: Node) -> None:
+    with MixedLoad(node.address) as load:
+        for _ in range(ROUNDS):
+            load.wait_for_acknowledged(MIXED_PER_ROUND)
+            kill(node)
+            node.start()
+        load.wait_for_acknowledged(MIXED_PER_ROUND)
+    assert load.anomalies(node.address) == []
+    assert load.wrong_topics(node.address) == set()
+    assert load.history.committed, "the group never came to commit"
+    assert node.stop() == 0
+    if IS_HUTONG:
+        assert problems_in(node) == []
+
+
 @pytest.mark.skipif(not IS_HUTONG, reason="the quality of service is Hutong's")
 def test_a_kill_is_felt_where_records_are_acknowledged_from_memory(node: Node) -> None:
     """Shows that the tests above can fail: QoS RECEIVE promises nothing over a kill, and the loss is found."""
     create_topic(node.address, "careless", partitions=PARTITIONS, configs={"hutong.qos": "receive"}, records=0)
-    settings = {"acks": 1, "enable.idempotence": False}
-    with RecordedLoad(node.address, "careless", PARTITIONS, **settings) as load:
+    with RecordedLoad(node.address, "careless", PARTITIONS, **CARELESS) as load:
         load.wait_for_acknowledged(RECORDS_PER_ROUND)
         kill(node)
         node.start()

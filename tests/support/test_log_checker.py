@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.support.log_checker import (
+    COMMIT_LOST,
     DUPLICATED,
     FAILED_BUT_READ,
     INCONSISTENT_OFFSET,
@@ -12,9 +13,13 @@ from tests.support.log_checker import (
     NEVER_SENT,
     NOT_RISING,
     REORDERED,
+    SKIPPED,
+    TWO_OWNERS,
+    UNPROCESSED,
     History,
     Partition,
     check,
+    merged,
 )
 
 PARTITION: Partition = ("t", 0)
@@ -32,11 +37,17 @@ def sound() -> tuple[History, Read]:
     history.fail(PARTITION, values[9])
     final = list(enumerate(values[:8]))
     history.poll(PARTITION, final[2:5])
+    for offset in range(6):
+        history.process("g", PARTITION, offset)
+    history.commit("g", PARTITION, 5)
+    history.own("g", 1, PARTITION, "one")
+    history.own("g", 2, PARTITION, "two")
     return history, final
 
 
-def kinds(history: History, final: Read) -> set[str]:
-    return {anomaly.kind for anomaly in check(history, final_reads={PARTITION: final})}
+def kinds(history: History, final: Read, committed: int = 5) -> set[str]:
+    commits = {("g", PARTITION): committed}
+    return {anomaly.kind for anomaly in check(history, final_reads={PARTITION: final}, final_commits=commits)}
 
 
 def test_a_sound_history_has_no_anomaly() -> None:
@@ -44,7 +55,28 @@ def test_a_sound_history_has_no_anomaly() -> None:
 
 
 def drop_acknowledged(history: History, final: Read) -> None:
-    del final[3]
+    del final[0]
+
+
+def drop_what_was_read(history: History, final: Read) -> None:
+    history.poll(PARTITION, final[7:])
+    del final[7]
+
+
+def leave_one_out(history: History, final: Read) -> None:
+    history.poll(PARTITION, [final[2], final[4]])
+
+
+def commit_ahead(history: History, final: Read) -> None:
+    history.processed["g", PARTITION].remove(3)
+
+
+def lose_a_commit(history: History, final: Read) -> None:
+    history.commit("g", PARTITION, 6)
+
+
+def give_to_two(history: History, final: Read) -> None:
+    history.own("g", 2, PARTITION, "one")
 
 
 def double(history: History, final: Read) -> None:
@@ -57,7 +89,7 @@ def swap(history: History, final: Read) -> None:
 
 
 def another_value_at_an_offset(history: History, final: Read) -> None:
-    history.poll(PARTITION, [(7, b"8")])
+    history.poll(PARTITION, [(7, b"6")])
 
 
 def acknowledge_elsewhere(history: History, final: Read) -> None:
@@ -65,11 +97,11 @@ def acknowledge_elsewhere(history: History, final: Read) -> None:
 
 
 def read_a_failed_one(history: History, final: Read) -> None:
-    final.append((9, b"9"))
+    final.append((8, b"9"))
 
 
 def read_a_stranger(history: History, final: Read) -> None:
-    final.append((9, b"never"))
+    final.append((8, b"never"))
 
 
 def step_back(history: History, final: Read) -> None:
@@ -80,6 +112,11 @@ def step_back(history: History, final: Read) -> None:
     ("plant", "kind"),
     [
         (drop_acknowledged, LOST),
+        (drop_what_was_read, LOST),
+        (leave_one_out, SKIPPED),
+        (commit_ahead, UNPROCESSED),
+        (lose_a_commit, COMMIT_LOST),
+        (give_to_two, TWO_OWNERS),
         (double, DUPLICATED),
         (swap, REORDERED),
         (another_value_at_an_offset, INCONSISTENT_OFFSET),
@@ -98,3 +135,32 @@ def test_a_planted_anomaly_is_found_alone(plant: Callable[[History, Read], None]
 def test_acknowledged_records_of_a_partition_nobody_read_are_lost() -> None:
     history, _ = sound()
     assert [anomaly.kind for anomaly in check(history, final_reads={})] == [LOST]
+
+
+def test_a_producer_that_may_repeat_may_double_and_no_other() -> None:
+    history, final = sound()
+    double(history, final)
+    history.may_repeat("another")
+    assert kinds(history, final) == {DUPLICATED}
+    history.may_repeat("p")
+    assert kinds(history, final) == set()
+
+
+def test_what_was_given_up_is_not_missed() -> None:
+    history, final = sound()
+    history.delete_before(PARTITION, 4)
+    assert kinds(history, final) == set(), "it may be there all the same"
+    assert kinds(history, final[3:]) == kinds(history, final[4:]) == set()
+    assert kinds(history, final[5:]) == {LOST}
+    history.poll(PARTITION, [final[1], final[4]])
+    assert kinds(history, final) == set()
+
+
+def test_merged_histories_are_judged_as_one() -> None:
+    (one, final), (other, _) = sound(), sound()
+    other.invoked.clear()
+    assert kinds(merged([one, other]), final) == set()
+    other.own("g", 1, PARTITION, "another")
+    other.fail(PARTITION, b"0")
+    other.acknowledge(PARTITION, b"9", 9)
+    assert kinds(merged([one, other]), final) == {TWO_OWNERS, FAILED_BUT_READ, LOST}
