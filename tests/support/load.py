@@ -75,6 +75,7 @@ class RecordedLoad(Recorded):
         partitions: int,
         label: str = PRODUCER,
         per_second_max: int = 0,
+        value_bytes: int = 0,
         **settings: Any,
     ) -> None:
         super().__init__(label)
@@ -84,6 +85,7 @@ class RecordedLoad(Recorded):
         self._partitions = partitions
         self._label = label
         self._per_second_max = per_second_max
+        self._value_bytes = value_bytes
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
@@ -103,14 +105,18 @@ class RecordedLoad(Recorded):
         super().__enter__()
         return self
 
+    def wait_a_moment(self) -> None:
+        """Returns at the next acknowledgement, or soon."""
+        with self._progress:
+            self._progress.wait(WAIT_S)
+
     def wait_for_acknowledged(self, more: int) -> None:
         """Returns when `more` further records are acknowledged."""
         goal = self.acknowledged + more
 
         def reached() -> bool:
-            with self._progress:
-                self._progress.wait(WAIT_S)
-                return self.acknowledged >= goal
+            self.wait_a_moment()
+            return self.acknowledged >= goal
 
         until(reached, what=f"{more} more acknowledged records of {self._label}")
 
@@ -119,7 +125,7 @@ class RecordedLoad(Recorded):
             if self._stopping.is_set():
                 break
             value = b"%d" % number if self._label == PRODUCER else f"{self._label} {number}".encode()
-            self._send(number % self._partitions, value)
+            self._send(number % self._partitions, value.ljust(self._value_bytes, b"."))
             if self._per_second_max and number % PACED == 0:
                 self._stopping.wait(PACED / self._per_second_max)
         self._producer.flush(FLUSH_DEADLINE_S)

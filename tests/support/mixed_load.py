@@ -30,15 +30,15 @@ TOPICS: Final = {  # each in another partition group
 
 
 class MixedLoad:
-    """All of it while entered. `settings` go to every producer."""
+    """All of it while entered, with records of `value_bytes` at least. `settings` go to every producer."""
 
-    def __init__(self, bootstrap: str, **settings: Any) -> None:
+    def __init__(self, bootstrap: str, value_bytes: int = 0, **settings: Any) -> None:
         for topic, configs in TOPICS.items():
             create_topic(bootstrap, topic, partitions=PARTITIONS, configs=configs, records=0)
 
         def load(topic: str, label: str, codec: str, **more: Any) -> RecordedLoad:
             more = {"compression.type": codec, **more, **settings}
-            return RecordedLoad(bootstrap, topic, PARTITIONS, label, PER_SECOND_MAX, **more)
+            return RecordedLoad(bootstrap, topic, PARTITIONS, label, PER_SECOND_MAX, value_bytes, **more)
 
         self.loads = [
             load("safe", "first", "none"),
@@ -75,7 +75,7 @@ class MixedLoad:
     def anomalies(self, bootstrap: str) -> list[Anomaly]:
         """Reads everything and judges."""
         final = {
-            (topic, partition): self._read(bootstrap, topic, partition)
+            (topic, partition): self.read(bootstrap, topic, partition)
             for topic in TOPICS
             for partition in range(PARTITIONS)
         }
@@ -87,7 +87,8 @@ class MixedLoad:
         return (self.housekeeper.topics_made - known) | (self.housekeeper.topics_deleted & known)
 
     @staticmethod
-    def _read(bootstrap: str, topic: str, partition: int) -> list[tuple[int, bytes]]:
+    def read(bootstrap: str, topic: str, partition: int) -> list[tuple[int, bytes]]:
+        """A partition from start to end."""
         messages = read_partition(bootstrap, topic, partition)
         return list(zip(map(offset_of, messages), values(messages), strict=True))
 
