@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from bench import e2e, latency, partitions, recovery, startup, throughput
+from bench import e2e, latency, partitions, recovery, stalls, startup, throughput
 from bench.compare import Measurement, Results, print_tables, run
 from bench.targets import (
     DEFAULT_KAFKA_SCRIPT,
@@ -26,10 +26,8 @@ from bench.targets import (
 )
 
 SUITES = ("throughput", "latency", "e2e", "startup")
-PROGRAMS = {
-    "partitions": partitions.main,
-    "recovery": recovery.main,
-}  # about Hutong alone: no peers, and words of their own
+PROGRAMS = {"partitions": partitions.main, "recovery": recovery.main, "stalls": stalls.main}
+"""About Hutong alone: no peers, and words of their own."""
 
 
 def arguments(words: Sequence[str] | None) -> argparse.Namespace:
