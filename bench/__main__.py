@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from bench import e2e, latency, partitions, recovery, stalls, startup, throughput
+from bench import backlog, e2e, latency, partitions, recovery, stalls, startup, throughput
 from bench.compare import Measurement, Results, print_tables, run
 from bench.targets import (
     DEFAULT_KAFKA_SCRIPT,
@@ -26,13 +26,19 @@ from bench.targets import (
 )
 
 SUITES = ("throughput", "latency", "e2e", "startup")
+SUITES_BY_NAME = ("backlog",)  # run only when asked for: they need gigabytes
 PROGRAMS = {"partitions": partitions.main, "recovery": recovery.main, "stalls": stalls.main}
 """About Hutong alone: no peers, and words of their own."""
 
 
 def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m bench", description=__doc__)
-    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"of {', '.join(SUITES)}; default: all")
+    parser.add_argument(
+        "suites",
+        nargs="*",
+        metavar="SUITE",
+        help=f"of {', '.join(SUITES)} (default: these), {', '.join(SUITES_BY_NAME)}",
+    )
     parser.add_argument(
         "--peer", action="append", default=[], metavar="NAME=HOST:PORT", help="a Kafka that runs already"
     )
@@ -50,6 +56,9 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--records", type=int, default=1_000_000, help="records of a bulk turn (default %(default)s)")
     parser.add_argument("--seconds", type=float, default=3.0, help="length of a latency turn (default %(default)s)")
+    parser.add_argument(
+        "--backlog-gb", type=float, default=5.0, metavar="N", help="gigabytes of the backlog (default %(default)s)"
+    )
     parser.add_argument("--quick", action="store_true", help="one short turn of everything, to see that it works")
     parser.add_argument("--only", metavar="WORDS", help="only measurements whose name contains WORDS")
     parser.add_argument("--dir", metavar="DIR", help="where brokers keep their data (default: the temporary folder)")
@@ -57,7 +66,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
         "--json", metavar="FILE", help="also write everything as JSON; - is standard output, without tables"
     )
     options = parser.parse_args(words)
-    unknown = set(options.suites) - set(SUITES)
+    unknown = set(options.suites) - {*SUITES, *SUITES_BY_NAME}
     if unknown:
         parser.error(f"unknown suite: {', '.join(sorted(unknown))}")
     if options.quick:
@@ -100,6 +109,10 @@ def chosen(options: argparse.Namespace, targets: Sequence[Target], folder: pathl
         measurements += latency.measurements(variants, seconds=options.seconds, turns=options.turns)
     if "e2e" in suites:
         measurements += e2e.measurements(variants, records=int(options.seconds * 1000), turns=options.turns)
+    if "backlog" in suites:
+        measurements += backlog.measurements(
+            targets, gigabytes=options.backlog_gb, seconds=options.seconds, turns=options.turns
+        )
     if "throughput" in suites:
         measurements.append(throughput.memory_measurement(targets))
     return [measurement for measurement in measurements if (options.only or "") in measurement.name]

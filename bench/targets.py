@@ -29,6 +29,7 @@ class Target:
     is_hutong: bool = False
     is_ceiling: bool = False  # not a broker: shows what the client alone can do
     topic_configs: Mapping[str, str] = field(default_factory=dict)
+    data_dir: pathlib.Path | None = None  # where it keeps its records, if we know
     process: ReadyProcess | None = field(default=None, repr=False)
 
     def create_topic(self, topic: str) -> None:
@@ -63,13 +64,14 @@ def kafka_command(script: pathlib.Path, data_dir: pathlib.Path, *, fsync: bool =
 
 def start_hutong(folder: pathlib.Path, name: str = "hutong") -> Target:
     process = _started(hutong_command(folder / name), folder / f"{name}.log")
-    return Target(name, process.fields["kafka"], int(process.fields["pid"]), is_hutong=True, process=process)
+    pid = int(process.fields["pid"])
+    return Target(name, process.fields["kafka"], pid, is_hutong=True, data_dir=folder / name, process=process)
 
 
 def start_kafka(script: pathlib.Path, folder: pathlib.Path, *, fsync: bool = False) -> Target:
     name = "kafka-fsync" if fsync else "kafka"
     process = _started(kafka_command(script, folder / name, fsync=fsync), folder / f"{name}.log")
-    return Target(name, process.fields["0"], int(process.fields["pid"]), process=process)
+    return Target(name, process.fields["0"], int(process.fields["pid"]), data_dir=folder / name, process=process)
 
 
 def start_ceiling(folder: pathlib.Path, partitions: int = 1) -> Target:

@@ -41,6 +41,7 @@ from hutong.reactor.acceptor import Acceptor
 from hutong.reactor.framing import length_prefixed
 from hutong.runtime.collector import Collector
 from hutong.runtime.offload import ThreadOffload
+from hutong.runtime.precedence import Precedence
 from hutong.runtime.stalls import StallMonitor
 from hutong.runtime.timers import LoopTimers
 from hutong.scheduler.driver import FairExecutor
@@ -99,6 +100,7 @@ class Node:
         # Cold reads have threads of their own: a flush, for which producers wait, must not queue behind them.
         self._read_offload = ThreadOffload(loop, settings.node.worker_threads, "hutong-reader")
         # And each partition group one for its flushes: a disk that stalls under one holds up no other.
+        self._device = Precedence(self._read_offload, self._clock, self._wheel, settings.node.worker_threads)
         self._flush_offloads = {
             group: ThreadOffload(loop, 1, f"hutong-flush-{group}") for group in (*STATE_GROUPS, *DATA_GROUPS)
         }
@@ -184,8 +186,8 @@ class Node:
             data_dir.group_path(group),
             disk=self._disk,
             offload=self._offload,
-            read_offload=self._read_offload,
-            flush_offload=self._flush_offloads[group],
+            read_offload=self._device,
+            flush_offload=self._device.first(self._flush_offloads[group]),
             clock=self._clock,
             timers=self._wheel,
             settings=translate.journal_settings(self._settings, group),
