@@ -158,6 +158,28 @@ class PartitionLog:
             append_time_ms = writer.wall_ms if self.log_append_time else NO_APPEND_TIME
             then(Appended(base_offset, append_time_ms, self.start_offset))
 
+    def take(self, batch: memoryview, header: "BatchHeader") -> Appended | None:
+        """Append one batch that is plainly new, to be acknowledged together with others by `acknowledge`.
+
+        None, with nothing changed, for a repetition and for what must be refused: that is for `append`.
+        """
+        writer = self._writer
+        if writer.refusal is not None or self.is_deleted or len(batch) > self._batch_bytes_max:
+            return None
+        if header.producer_id >= 0 and not self._is_plainly_new(header):
+            return None
+        base_offset = self.end_offset
+        self.end_offset = end_offset = base_offset + header.last_offset_delta + 1
+        writer.add(self, base_offset, end_offset, batch, header.max_timestamp_ms)
+        append_time_ms = writer.wall_ms if self.log_append_time else NO_APPEND_TIME
+        return Appended(base_offset, append_time_ms, self.start_offset)
+
+    def acknowledge(
+        self, appended: Appended, qos: Qos, then: Callable[[Appended | HutongError], None], timeout_ms: int = NEVER
+    ) -> None:
+        """Call `then` once all that this log's journal has taken so far is safe at `qos`, which is above RECEIVE."""
+        self._writer.acknowledge(qos, then, appended, timeout_ms)
+
     def append_train(
         self,
         batches: "list[tuple[memoryview, BatchHeader]]",

@@ -12,6 +12,7 @@ REQUEST_TIMED_OUT: as in Kafka the records stay, and the client does not know wh
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.context import Later, RequestContext
@@ -20,7 +21,6 @@ from hutong.foundation.errors import HutongError, ProtocolError, Refused
 from hutong.journal.qos import Qos
 from hutong.reactor.channel import HELD, Held
 from hutong.wire.kafka.apis.k00_produce import (
-    PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from hutong.broker.topic_config import TopicConfig
     from hutong.broker.topics import Topics
     from hutong.foundation.clock import Clock
+    from hutong.journal.log import PartitionLog
     from hutong.journal.writer import Appended
     from hutong.wire.kafka.records import BatchHeader
 
@@ -55,18 +56,11 @@ def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse 
     if context.broker.congestion.groups and _must_wait(request, context):
         return HELD
     gather = Gather(ProduceResponse())
+    appender = _Appender(request, context, gather)
     for topic_data in request.topic_data:
-        results: list[PartitionProduceResponse] = []
+        results = appender.append_topic(topic_data)
         gather.response.responses.append(TopicProduceResponse(topic_data.name, topic_data.topic_id, results))
-        for data in topic_data.partition_data:
-            result = PartitionProduceResponse(data.index)
-            results.append(result)
-            gather.expect()
-            try:
-                _append(topic_data, data, request, context, result, gather)
-            except Refused as refused:
-                put_outcome(result, refused)
-                gather.settled()
+    appender.acknowledge()
     if request.acks == ACKS_NONE:
         _close_on_error(gather.response)
         return None
@@ -84,28 +78,79 @@ def _must_wait(request: ProduceRequest, context: RequestContext) -> bool:
     return False
 
 
-def _append(
-    topic_data: TopicProduceData,
-    data: PartitionProduceData,
-    request: ProduceRequest,
-    context: RequestContext,
-    result: PartitionProduceResponse,
-    gather: Gather[ProduceResponse],
-) -> None:
-    partition = _find(context.broker.topics, topic_data, data.index, context.api_version)
-    records = data.records
-    header = validate_batch_set(
-        records, partition.config.max_message_bytes, zstd_allowed=context.api_version >= _ZSTD_FROM_VERSION
-    )
-    assert records is not None, "validate_batch_set refuses null records"
-    check_batch(partition, header, context.broker.clock)
+class _Appender:
+    """Appends the batches of one request.
 
-    def settle(outcome: Appended | HutongError) -> None:
-        put_outcome(result, outcome)
-        gather.settled()
+    What waits for the disk is acknowledged once for each partition group: its batches are in the stream one behind the
+    other, so that all are safe when the last one is. A thousand partitions cost a thousand appends, but one wait.
+    """
 
-    qos, timeout_ms = qos_for(partition, request.acks), timeout_for(request, context.broker.settings)
-    partition.log.append(records, header, qos, settle, timeout_ms)
+    __slots__ = ("_acks", "_context", "_gather", "_taken", "_timeout_ms")
+
+    def __init__(self, request: ProduceRequest, context: RequestContext, gather: Gather[ProduceResponse]) -> None:
+        self._context = context
+        self._gather = gather
+        self._acks = request.acks
+        self._timeout_ms = timeout_for(request, context.broker.settings)
+        self._taken: dict[tuple[str, Qos], list[tuple[PartitionLog, Appended, PartitionProduceResponse]]] = {}
+
+    def append_topic(self, topic_data: TopicProduceData) -> list[PartitionProduceResponse]:
+        """Append the topic's batches; what becomes of each is filled in now or once the gather is complete."""
+        api_version = self._context.api_version
+        topic = _topic(self._context.broker.topics, topic_data, api_version)
+        results = []
+        for data in topic_data.partition_data:
+            result = PartitionProduceResponse(data.index)
+            results.append(result)
+            try:
+                partition = _find(topic, data.index, api_version)
+                assert topic is not None, "a partition was found in it"
+                self._append(topic.group, partition, data.records, result)
+            except Refused as refused:
+                put_outcome(result, refused)
+        return results
+
+    def acknowledge(self) -> None:
+        """Wait for what was taken."""
+        for (_, qos), taken in self._taken.items():
+            log, appended, _ = taken[-1]
+            self._gather.expect()
+            log.acknowledge(appended, qos, partial(self._settle, taken), self._timeout_ms)
+
+    def _append(
+        self, group: str, partition: Partition, records: memoryview | None, result: PartitionProduceResponse
+    ) -> None:
+        header = validate_batch_set(
+            records,
+            partition.config.max_message_bytes,
+            zstd_allowed=self._context.api_version >= _ZSTD_FROM_VERSION,
+        )
+        assert records is not None, "validate_batch_set refuses null records"
+        check_batch(partition, header, self._context.broker.clock)
+        log, qos = partition.log, qos_for(partition, self._acks)
+        appended = log.take(records, header) if qos > Qos.RECEIVE else None
+        if appended is not None:
+            put_outcome(result, appended)
+            self._taken.setdefault((group, qos), []).append((log, appended, result))
+            return
+        gather = self._gather
+
+        def settle(outcome: Appended | HutongError) -> None:
+            put_outcome(result, outcome)
+            gather.settled()
+
+        gather.expect()
+        log.append(records, header, qos, settle, self._timeout_ms)
+
+    def _settle(
+        self,
+        taken: list[tuple[PartitionLog, Appended, PartitionProduceResponse]],
+        outcome: Appended | HutongError,
+    ) -> None:
+        if isinstance(outcome, HutongError):
+            for _, _, result in taken:
+                put_outcome(result, outcome)
+        self._gather.settled()
 
 
 def qos_for(partition: Partition, acks: int) -> Qos:
@@ -128,8 +173,7 @@ def _topic(topics: Topics, topic_data: TopicProduceData, api_version: int) -> To
     return topics.by_id(topic_data.topic_id) if api_version >= _IDS_FROM_VERSION else topics.get(topic_data.name)
 
 
-def _find(topics: Topics, topic_data: TopicProduceData, index: int, api_version: int) -> Partition:
-    topic = _topic(topics, topic_data, api_version)
+def _find(topic: Topic | None, index: int, api_version: int) -> Partition:
     if topic is None:
         if api_version >= _IDS_FROM_VERSION:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, "This node hosts no topic with that id.")
