@@ -1,4 +1,4 @@
-"""Directives that write what only the code knows: settings, the help of commands, protocol versions.
+"""Directives that write what only the code knows: settings, the help of commands, protocol versions, metrics.
 
 Knows nothing of the pages: each directive returns the table or the text, the page puts it in its place.
 """
@@ -49,6 +49,20 @@ class ApiTable(SphinxDirective):
         return self.parse_text_to_nodes("\n".join(_table(["Key", "API", "Versions", "Flexible from"], rows)))
 
 
+class MetricsTable(SphinxDirective):
+    """Every metric of a node."""
+
+    def run(self) -> list[nodes.Node]:
+        from hutong.server.monitoring.metrics import METRICS
+
+        families = [metric.family for metric in METRICS]
+        rows = [
+            [f"`{family.name}`", family.kind.value, ", ".join(f"`{label}`" for label in family.labels), family.meaning]
+            for family in families
+        ]
+        return self.parse_text_to_nodes("\n".join(_table(["Metric", "Kind", "Labels", "Meaning"], rows)))
+
+
 class CommandHelp(SphinxDirective):
     """What `hutong COMMAND --help` prints."""
 
@@ -78,5 +92,6 @@ def _table(heading: list[str], rows: list[list[str]]) -> list[str]:
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("settings-table", SettingsTable)
     app.add_directive("api-table", ApiTable)
+    app.add_directive("metrics-table", MetricsTable)
     app.add_directive("command-help", CommandHelp)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

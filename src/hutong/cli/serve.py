@@ -27,6 +27,7 @@ DIRECT_FLAGS = {  # option of the command -> the setting it is short for
     "data_dir": "node.data_dir",
     "kafka": "kafka.listen",
     "advertised": "kafka.advertised",
+    "metrics": "metrics.listen",
     "log_level": "node.log_level",
 }
 
@@ -58,11 +59,12 @@ def flags_of(options: argparse.Namespace) -> dict[str, str]:
     return flags | {name: value for name, value in given.items() if value is not None}
 
 
-def ready_line(kafka: Address, pid: int, *, as_json: bool) -> str:
+def ready_line(kafka: Address, pid: int, *, as_json: bool, metrics: Address | None = None) -> str:
     """The line that tells a supervisor where clients may connect."""
+    listeners = {"kafka": str(kafka)} | ({"metrics": str(metrics)} if metrics is not None else {})
     if as_json:
-        return json.dumps({"ready": True, "kafka": str(kafka), "pid": pid})
-    return f"ready kafka={kafka} pid={pid}"
+        return json.dumps({"ready": True, **listeners, "pid": pid})
+    return " ".join(("ready", *(f"{name}={address}" for name, address in listeners.items()), f"pid={pid}"))
 
 
 class _Parser(argparse.ArgumentParser):
@@ -79,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--data-dir", metavar="DIR", help="folder that holds everything this node keeps")
     parser.add_argument("--kafka", metavar="HOST:PORT", help="where Kafka clients connect; port 0: any free one")
     parser.add_argument("--advertised", metavar="HOST:PORT", help="what clients are told, where that differs")
+    parser.add_argument("--metrics", metavar="HOST:PORT", help="where /metrics, /healthz and /readyz are served; off")
     parser.add_argument("--config", metavar="FILE", type=Path, help="settings as TOML")
     parser.add_argument("--set", metavar="SECTION.KEY=VALUE", action="append", default=[], help="any other setting")
     parser.add_argument("--log-level", metavar="LEVEL", help="debug, info, warning or error")
@@ -97,7 +100,7 @@ def _run(settings: Settings, *, as_json: bool, disk: "Disk | None") -> None:
     logging.basicConfig(level=settings.node.log_level.upper(), stream=sys.stderr, format=LOG_FORMAT)
 
     def ready(info: ReadyInfo) -> None:
-        print(ready_line(info.kafka, os.getpid(), as_json=as_json), flush=True)
+        print(ready_line(info.kafka, os.getpid(), as_json=as_json, metrics=info.metrics), flush=True)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve_node(settings, ready=ready, disk=disk))

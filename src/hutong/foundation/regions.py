@@ -83,6 +83,10 @@ class RegionCache:
         return len(self._regions)
 
     @property
+    def regions_free(self) -> int:
+        return len(self._free)
+
+    @property
     def bytes_hot(self) -> int:
         return self.end_position - self.oldest_position
 

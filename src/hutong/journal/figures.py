@@ -17,6 +17,7 @@ class JournalFigures:
     """Histograms, times in microseconds, and totals since the journal was opened."""
 
     __slots__ = (
+        "batch_bytes_total",
         "batches_per_chunk",
         "bytes_per_chunk",
         "chunks_per_flush",
@@ -42,3 +43,4 @@ class JournalFigures:
         self.batches_per_chunk = Histogram()
         self.chunks_per_flush = Histogram()
         self.records_total = 0
+        self.batch_bytes_total = 0

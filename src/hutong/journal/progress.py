@@ -12,7 +12,7 @@ Knows nothing of disks or replicas: whoever advances a position has done the wor
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.clock import Clock
@@ -73,9 +73,9 @@ class Progress:
         return self._no_majority
 
     @property
-    def lots(self) -> Sequence[OrderedLot["Appended"]]:
+    def lots(self) -> Mapping[Qos, OrderedLot["Appended"]]:
         """The parked acknowledgements, for whoever shows their figures."""
-        return list(self._lots.values())
+        return self._lots
 
     @property
     def acknowledgements_parked(self) -> int:

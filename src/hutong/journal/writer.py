@@ -319,6 +319,7 @@ class Writer:
         self.position = end_position = position + total_bytes
         self.chunks_total += 1
         self._figures.bytes_per_chunk.record(total_bytes)
+        self._figures.batch_bytes_total += payload_bytes
         self._note(runs, position, end_position - payload_bytes)
         return end_position
 

@@ -48,6 +48,8 @@ from hutong.scheduler.driver import FairExecutor
 from hutong.scheduler.machine import Scheduler
 from hutong.server import translate
 from hutong.server.data_dir import DataDir
+from hutong.server.monitoring.metrics import Sources
+from hutong.server.monitoring.monitor import Monitor
 from hutong.server.settings import Address, Settings
 
 STATE_LOG_ID: Final = 0  # the one log of each state group; topics' logs are numbered from 1
@@ -66,6 +68,7 @@ class ReadyInfo:
     """Where a running node can be reached."""
 
     kafka: Address
+    metrics: Address | None = None
 
 
 async def serve_node(settings: Settings, *, ready: Callable[[ReadyInfo], None], disk: Disk | None = None) -> None:
@@ -115,10 +118,12 @@ class Node:
         self._cold_reads = ColdReads(FairExecutor(turns, cold_reads, self._clock, loop.call_soon), self._clock)
         self.stalls = StallMonitor(loop, self._clock)
         self.collector = Collector(self._clock, self._wheel, self._requests_total)
+        self._monitor = Monitor(Sources(self._journals, self.stalls, self.collector), self._clock, self._wheel)
 
     async def start(self) -> ReadyInfo:
         """Recover, replay, accept clients; returns where they connect. Raises UsageError, StorageError."""
         self._data_dir = DataDir(self._settings.node.data_dir, os.urandom)
+        monitored_at = await self._monitor.listen(self._settings.metrics.listen)
         await self._open_journals(self._data_dir)
         topics, producer_ids = await self._replay_catalogue()
         self._groups = await self._replay_groups(topics)
@@ -126,6 +131,8 @@ class Node:
             topics, self._journals, self._wheel, self._clock, self._settings.log.retention_check_interval_ms
         )
         self._retention.start()
+        held_producers: ParkingLot[None] = ParkingLot("held_producers", self._wheel, _HELD_MAX)
+        self._monitor.sources.waits = {"fetches": self._fetches, "held_producers": held_producers}
         settings = self._settings
         broker = Broker(
             api_keys=tuple(HANDLERS),
@@ -137,13 +144,16 @@ class Node:
             producer_ids=producer_ids,
             groups=self._groups,
             fetches=self._fetches,
-            congestion=Congestion(self._journals, ParkingLot("held_producers", self._wheel, _HELD_MAX)),
+            congestion=Congestion(self._journals, held_producers),
             cold_reads=self._cold_reads,
         )
-        return await self._listen(broker)
+        bound = await self._listen(broker)
+        self._monitor.health.is_serving = True
+        return ReadyInfo(bound, monitored_at)
 
     async def stop(self) -> None:
         """Let open requests finish, then close everything in the opposite order of start."""
+        self._monitor.health.is_serving = False
         self.stalls.stop()
         self.collector.stop()
         if self._retention is not None:
@@ -159,6 +169,7 @@ class Node:
                 await journal.close()
             except StorageError as error:
                 _log.error("partition group %s was not closed cleanly: %s", group, error)
+        await self._monitor.stop()
         self._timers.close()
         for offload in (self._offload, *self._flush_offloads.values()):
             offload.close()
@@ -250,12 +261,13 @@ class Node:
         topics.add_internal(topic)
         return StateTopic(name, LogStorage(log), self._clock)
 
-    async def _listen(self, broker: Broker) -> ReadyInfo:
+    async def _listen(self, broker: Broker) -> Address:
         """Accept clients; what they are told to connect to is known only once the port is."""
         listen, advertised = self._settings.kafka.listen, self._settings.kafka.advertised
+        dispatch = Dispatch(broker)
         self._acceptor = Acceptor(
             asyncio.get_running_loop(),
-            Dispatch(broker),
+            dispatch,
             length_prefixed(),
             clock=self._clock,
             wheel=self._wheel,
@@ -273,7 +285,9 @@ class Node:
         broker.node_config = translate.node_config(self._settings, bound, shown)
         self.collector.start()
         self.stalls.start()
-        return ReadyInfo(bound)
+        self._monitor.sources.reactor = self._acceptor.figures
+        self._monitor.sources.requests_total = dispatch.requests_total
+        return bound
 
     def _requests_total(self) -> int:
         return self._acceptor.figures.requests_total if self._acceptor is not None else 0

@@ -83,6 +83,15 @@ class KafkaSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class MetricsSettings:
+    """The HTTP listener for metrics and health."""
+
+    listen: Address | None = setting(
+        None, "HOST:PORT of `/metrics`, `/healthz` and `/readyz`; nothing is served where it is not set."
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class NetworkSettings:
     """Bounds of connections."""
 
@@ -237,6 +246,7 @@ class Settings:
 
     node: NodeSettings = NodeSettings()
     kafka: KafkaSettings = KafkaSettings()
+    metrics: MetricsSettings = MetricsSettings()
     network: NetworkSettings = NetworkSettings()
     topic: TopicSettings = TopicSettings()
     log: LogSettings = LogSettings()

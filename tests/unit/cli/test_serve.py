@@ -45,6 +45,9 @@ def first_line(process: "subprocess.Popen[str]") -> str:
 def test_the_ready_line() -> None:
     assert ready_line(Address("::1", 5), 7, as_json=False) == "ready kafka=[::1]:5 pid=7"
     assert json.loads(ready_line(Address("h", 5), 7, as_json=True)) == {"ready": True, "kafka": "h:5", "pid": 7}
+    metrics = Address("m", 6)
+    assert ready_line(Address("h", 5), 7, as_json=False, metrics=metrics) == "ready kafka=h:5 metrics=m:6 pid=7"
+    assert json.loads(ready_line(Address("h", 5), 7, as_json=True, metrics=metrics))["metrics"] == "m:6"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -58,6 +61,16 @@ def test_it_says_when_it_is_ready_and_stops_cleanly_on_a_signal(serve: Serve, nu
     output, log = process.communicate(timeout=STOP_DEADLINE_SECONDS)
     assert (process.returncode, output) == (0, "")
     assert "Traceback" not in log
+
+
+def test_the_metrics_listener_is_where_the_ready_line_says(serve: Serve) -> None:
+    match = re.search(
+        r" metrics=127\.0\.0\.1:(\d+) ", first_line(serve("--kafka", "127.0.0.1:0", "--metrics", "127.0.0.1:0"))
+    )
+    assert match
+    with socket.create_connection(("127.0.0.1", int(match[1]))) as connection:
+        connection.sendall(b"GET /readyz HTTP/1.0\r\n\r\n")
+        assert connection.makefile("rb").read().endswith(b"\r\n\r\nready\n")
 
 
 def test_the_ready_line_as_json(serve: Serve) -> None:

@@ -1,0 +1,103 @@
+"""Prometheus' text format, version 0.0.4: metric families in, bytes out.
+
+Strategy: a family is its name, kind, meaning and label names, and the samples of the moment; histograms come as the
+powers of two that `foundation.histograms` counts exactly. The format is a few lines of text (Prometheus documentation,
+"Exposition formats"), so it is written here rather than by a library that brings a registry of its own.
+
+Knows nothing of what is measured.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from hutong.foundation.histograms import Histogram
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Kind(StrEnum):
+    """What Prometheus may do with a family. A counter's name ends with `_total`."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One metric: its name, and what stands in its HELP and TYPE lines. `labels` are names in the samples' order."""
+
+    name: str
+    kind: Kind
+    meaning: str
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Which bounds a histogram shows: 2^first_bits to 2^last_bits of its own unit, times `unit` (1e-6: us as s)."""
+
+    first_bits: int
+    last_bits: int
+    unit: float = 1.0
+
+    def bounds(self) -> list[str]:
+        return [f"{2**bits * self.unit:.10g}" for bits in range(self.first_bits, self.last_bits + 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A sample of a histogram family."""
+
+    histogram: Histogram
+    scale: Scale
+
+
+Value = int | float | Spread
+Samples = Iterable[tuple[Sequence[str], Value]]
+
+
+def render(families: Iterable[tuple[Family, Samples]]) -> bytes:
+    """The page of all families, in their order. A family without samples has its HELP and TYPE all the same."""
+    lines: list[str] = []
+    for family, samples in families:
+        lines.append(f"# HELP {family.name} {_help(family.meaning)}")
+        lines.append(f"# TYPE {family.name} {family.kind}")
+        for values, value in samples:
+            labels = [f'{name}="{_label(text)}"' for name, text in zip(family.labels, values, strict=True)]
+            if isinstance(value, Spread):
+                lines += _histogram(family.name, labels, value)
+            else:
+                lines.append(f"{family.name}{_braced(labels)} {_number(value)}")
+    lines.append("")
+    return "\n".join(lines).encode()
+
+
+def _histogram(name: str, labels: list[str], spread: Spread) -> list[str]:
+    scale, histogram = spread.scale, spread.histogram
+    counts = histogram.through_powers_of_two(scale.first_bits, scale.last_bits)
+    prefix = f"{name}_bucket{{{''.join(label + ',' for label in labels)}le="
+    lines = [f'{prefix}"{bound}"}} {count}' for bound, count in zip(scale.bounds(), counts, strict=True)]
+    count = histogram.count
+    lines.append(f'{prefix}"+Inf"}} {count}')
+    lines.append(f"{name}_sum{_braced(labels)} {_number(histogram.sum * scale.unit)}")
+    lines.append(f"{name}_count{_braced(labels)} {count}")
+    return lines
+
+
+def _braced(labels: list[str]) -> str:
+    return f"{{{','.join(labels)}}}" if labels else ""
+
+
+def _number(value: int | float) -> str:
+    return repr(value) if isinstance(value, float) else str(int(value))
+
+
+def _help(text: str) -> str:
+    return text.replace("\\", r"\\").replace("\n", r"\n")
+
+
+def _label(text: str) -> str:
+    return _help(text).replace('"', r"\"")

@@ -1,0 +1,39 @@
+"""Whether the node lives, and whether clients should be sent to it.
+
+Strategy: `/healthz` answers as long as the loop turns: a supervisor that restarts on its silence helps, one that
+restarts because a disk is full does not. `/readyz` says no while the node recovers or stops, and while a partition
+group takes no records, with the reason of each, one a line.
+
+Knows nothing of HTTP but the status.
+"""
+
+from collections.abc import Mapping
+
+from hutong.journal.journal import Journal
+from hutong.server.monitoring.http import Page
+
+
+class Health:
+    """The two pages. `is_serving` is set by whoever opens and closes the doors."""
+
+    def __init__(self, journals: Mapping[str, Journal]) -> None:
+        self.is_serving = False
+        self._journals = journals
+
+    def lives(self) -> Page:
+        return Page(200, b"ok\n")
+
+    def is_ready(self) -> Page:
+        reasons = self._reasons()
+        if not reasons:
+            return Page(200, b"ready\n")
+        return Page(503, "".join(f"{reason}\n" for reason in reasons).encode())
+
+    def _reasons(self) -> list[str]:
+        reasons = [] if self.is_serving else ["the node is not accepting clients"]
+        for group, journal in self._journals.items():
+            if journal.failure is not None:
+                reasons.append(f"partition group {group} has failed: {journal.failure}")
+            elif journal.is_disk_full:
+                reasons.append(f"partition group {group} has no space left")
+        return reasons

@@ -1,0 +1,162 @@
+"""HTTP as far as a scraper needs it: GET and HEAD of a few pages, on the reactor, with every bound named.
+
+Strategy: a framing cuts the stream at the empty line that ends a request's head, and a handler answers with a page. A
+request with a body is not one of ours: it is refused and its connection ends, so that a body can never be taken for a
+second request. Connections are kept open unless the client asks otherwise (RFC 9112, 9.3); how many, how long and
+how slowly they may send are the reactor's limits.
+
+Knows no page's content: each is a function that is called when it is asked for.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import ProtocolError
+from hutong.reactor.handler import Peer
+from hutong.reactor.limits import ReactorLimits
+from hutong.wire.buffer import Buffer
+
+HEAD_BYTES_MAX: Final = 8 * 1024
+LIMITS: Final = ReactorLimits(
+    connections_max=64,
+    connections_per_ip_max=64,
+    frame_bytes_max=HEAD_BYTES_MAX,
+    receiving_bytes_max=1024 * 1024,
+    requests_in_flight_max=4,
+    idle_ms_max=120_000,
+    frame_ms_max=5_000,
+    closing_ms_max=2_000,
+    drain_ms_max=1_000,
+)
+TEXT: Final = "text/plain; charset=utf-8"
+_END: Final = b"\r\n\r\n"
+_TOO_LONG: Final = b""  # what the framing hands out for a head above the limit
+_REASONS: Final = {
+    200: "OK",
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    431: "Request Header Fields Too Large",
+    503: "Service Unavailable",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """An answer: its status, type and body."""
+
+    status: int
+    body: bytes
+    content_type: str = TEXT
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The head of a request, as far as it matters here. `is_last`: the connection ends with its answer."""
+
+    method: str
+    path: str
+    has_body: bool
+    is_last: bool
+
+
+def parse_head(head: bytes) -> Request | None:
+    """The request whose head, without the empty line, is given; None for one that breaks the format."""
+    first, *lines = head.decode("latin-1").split("\r\n")
+    parts = first.split(" ")
+    if len(parts) != 3 or parts[2] not in ("HTTP/1.0", "HTTP/1.1") or not parts[1].startswith("/"):
+        return None
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon or not name or name != name.strip():
+            return None
+        headers[name.lower()] = value.strip().lower()
+    has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+    wishes = [word.strip() for word in headers.get("connection", "").split(",")]
+    is_last = has_body or "close" in wishes or (parts[2] == "HTTP/1.0" and "keep-alive" not in wishes)
+    return Request(parts[0], parts[1].partition("?")[0], has_body, is_last)
+
+
+class HeadFraming:
+    """Cuts a stream into heads of requests. After one that is the last, `failure` ends the connection."""
+
+    __slots__ = ("_held", "bytes_held", "failure", "frame_bytes_max")
+
+    def __init__(self, frame_bytes_max: int) -> None:
+        self.frame_bytes_max = frame_bytes_max
+        self.bytes_held = 0
+        self.failure: ProtocolError | None = None
+        self._held = b""
+
+    def receive_data(self, data: Buffer) -> list[Buffer]:
+        heads: list[Buffer] = []
+        rest = self._held + bytes(data)
+        while self.failure is None:
+            rest = rest.lstrip(b"\r\n")  # RFC 9112, 2.2: empty lines before a request are ignored
+            head, end, following = rest.partition(_END)
+            if len(head) > self.frame_bytes_max:
+                heads.append(_TOO_LONG)
+                self.failure = ProtocolError(f"a request head of more than {self.frame_bytes_max} bytes")
+            elif not end:
+                break
+            else:
+                heads.append(head)
+                rest = following
+                request = parse_head(head)
+                if request is None or request.is_last:
+                    self.failure = ProtocolError("no request follows")
+        self._held = b"" if self.failure is not None else rest
+        self.bytes_held = len(self._held)
+        return heads
+
+
+class Pages:
+    """The reactor's handler: a page for each path."""
+
+    def __init__(self, pages: Mapping[str, Callable[[], Page]], clock: Clock) -> None:
+        self._pages = pages
+        self._clock = clock
+
+    def connection_opened(self, peer: Peer) -> None:
+        """A connection has no state here."""
+
+    def connection_closed(self, peer: Peer) -> None:
+        """Nothing of it is left."""
+
+    def request_received(self, frame: Buffer, peer: Peer) -> list[Buffer]:
+        head = bytes(frame)
+        if head == _TOO_LONG:
+            return self._answer(Page(431, b"the head of the request is too long\n"), is_last=True)
+        request = parse_head(head)
+        if request is None:
+            return self._answer(Page(400, b"not a request that is served here\n"), is_last=True)
+        page = self._pages.get(request.path)
+        if request.method not in ("GET", "HEAD"):
+            shown = Page(405, b"only GET and HEAD are served here\n")
+        elif request.has_body:
+            shown = Page(400, b"no request with a body is served here\n")
+        elif page is None:
+            shown = Page(404, f"there are {', '.join(self._pages)}\n".encode())
+        else:
+            shown = page()
+        return self._answer(shown, is_last=request.is_last, with_body=request.method != "HEAD")
+
+    def _answer(self, page: Page, *, is_last: bool, with_body: bool = True) -> list[Buffer]:
+        date = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(self._clock.wall_ms() // 1000))
+        lines = [
+            f"HTTP/1.1 {page.status} {_REASONS[page.status]}",
+            f"Date: {date}",
+            f"Content-Type: {page.content_type}",
+            f"Content-Length: {len(page.body)}",
+            "Cache-Control: no-store",
+            "X-Content-Type-Options: nosniff",
+            *(["Allow: GET, HEAD"] if page.status == 405 else []),
+            *(["Connection: close"] if is_last else []),
+            "\r\n",
+        ]
+        head = "\r\n".join(lines).encode()
+        return [head, page.body] if with_body else [head]
