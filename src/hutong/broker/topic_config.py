@@ -68,7 +68,7 @@ def _key(name: str, kind: ConfigType, default: str, accepts: Callable[[str], boo
 
 
 _BOOLEAN = _one_of("true", "false")
-_SHARED = "Accepted without effect: segments belong to the journal, which topics share."
+_SEGMENT = "The journal's active segment, which topics share, is closed at the next check once "
 _NODE_INDEX = "Accepted without effect: the index is set up for the node."
 
 KEYS: dict[str, ConfigKey] = {
@@ -88,7 +88,13 @@ KEYS: dict[str, ConfigKey] = {
             _one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
             "Batches are stored as the producer compressed them.",
         ),
-        _key("delete.retention.ms", ConfigType.LONG, "86400000", _whole(0), "How long tombstones stay readable."),
+        _key(
+            "delete.retention.ms",
+            ConfigType.LONG,
+            "86400000",
+            _whole(0),
+            "How long a tombstone stays after it was first cleaned.",
+        ),
         _key("file.delete.delay.ms", ConfigType.LONG, "60000", _whole(0), "Accepted; deleted data goes at once."),
         _key("flush.messages", ConfigType.LONG, str(INT64_MAX), _whole(1), "Accepted; `hutong.qos` decides."),
         _key("flush.ms", ConfigType.LONG, str(INT64_MAX), _whole(0), "Accepted; `hutong.qos` decides."),
@@ -105,7 +111,7 @@ KEYS: dict[str, ConfigKey] = {
             ConfigType.LONG,
             str(INT64_MAX),
             _whole(1),
-            "Longest time before compaction.",
+            "A record that compaction has not looked at for so long makes it due.",
         ),
         _key("max.message.bytes", ConfigType.INT, "1048588", _whole(0, 2**31 - 1), "Largest record batch accepted."),
         _key(
@@ -129,8 +135,8 @@ KEYS: dict[str, ConfigKey] = {
             _one_of("CreateTime", "LogAppendTime"),
             "Whose clock stamps records: the producer's or the node's.",
         ),
-        _key("min.cleanable.dirty.ratio", ConfigType.DOUBLE, "0.5", _share, "Dirty share that starts compaction."),
-        _key("min.compaction.lag.ms", ConfigType.LONG, "0", _whole(0), "Shortest time before compaction."),
+        _key("min.cleanable.dirty.ratio", ConfigType.DOUBLE, "0.5", _share, "Dirty share that makes it due."),
+        _key("min.compaction.lag.ms", ConfigType.LONG, "0", _whole(0), "How long compaction leaves a record alone."),
         _key(
             "min.insync.replicas",
             ConfigType.INT,
@@ -146,11 +152,17 @@ KEYS: dict[str, ConfigKey] = {
             ConfigType.INT,
             "1073741824",
             _whole(14, 2**31 - 1),
-            _SHARED,
+            _SEGMENT + "it holds so much of one partition.",
         ),
         _key("segment.index.bytes", ConfigType.INT, "10485760", _whole(4, 2**31 - 1), _NODE_INDEX),
-        _key("segment.jitter.ms", ConfigType.LONG, "0", _whole(0), _SHARED),
-        _key("segment.ms", ConfigType.LONG, "604800000", _whole(1), _SHARED),
+        _key("segment.jitter.ms", ConfigType.LONG, "0", _whole(0), "Accepted without effect."),
+        _key(
+            "segment.ms",
+            ConfigType.LONG,
+            "604800000",
+            _whole(1),
+            _SEGMENT + "it was begun so long ago and holds records of the topic.",
+        ),
         _key(
             "unclean.leader.election.enable",
             ConfigType.BOOLEAN,
@@ -176,6 +188,12 @@ class TopicConfig:
     compacted_only: bool
     log_append_time: bool
     receive_qos: bool
+    segment_ms: int
+    segment_bytes: int
+    min_compaction_lag_ms: int
+    max_compaction_lag_ms: int
+    delete_retention_ms: int
+    min_dirty_ratio: float
 
 
 def effective_text(overrides: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
@@ -197,6 +215,12 @@ def effective(overrides: Mapping[str, str], defaults: Mapping[str, str]) -> Topi
         compacted_only=text["cleanup.policy"] == "compact",
         log_append_time=text["message.timestamp.type"] == "LogAppendTime",
         receive_qos=text["hutong.qos"] == "receive",
+        segment_ms=int(text["segment.ms"]),
+        segment_bytes=int(text["segment.bytes"]),
+        min_compaction_lag_ms=int(text["min.compaction.lag.ms"]),
+        max_compaction_lag_ms=int(text["max.compaction.lag.ms"]),
+        delete_retention_ms=int(text["delete.retention.ms"]),
+        min_dirty_ratio=float(text["min.cleanable.dirty.ratio"]),
     )
 
 

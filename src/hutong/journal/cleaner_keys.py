@@ -10,6 +10,7 @@ happen in fewer than 2^64 attempts.
 Knows nothing of batches.
 """
 
+import math
 from array import array
 from hashlib import blake2b
 from typing import Final
@@ -19,6 +20,12 @@ LOAD_MAX: Final = 0.75  # fuller, and looking for what is not there takes long
 _HASH_BYTES: Final = 16
 
 
+def keys_in(buffer_bytes: int) -> int:
+    """How many keys a map of that size takes."""
+    slots = 1 << (buffer_bytes // BYTES_PER_ENTRY).bit_length() - 1
+    return int(slots * LOAD_MAX)
+
+
 class KeyMap:
     """At most `entries_max` keys, in so many times 32 to 64 bytes. A word of 0 in the place of an offset plus one is a
     free slot."""
@@ -26,7 +33,7 @@ class KeyMap:
     __slots__ = ("_count", "_entries_max", "_mask", "_slots", "_words")
 
     def __init__(self, entries_max: int) -> None:
-        slots = 1 << max(4, int(entries_max / LOAD_MAX).bit_length())
+        slots = 1 << max(4, (math.ceil(entries_max / LOAD_MAX) - 1).bit_length())
         self._entries_max = entries_max
         self._mask = slots - 1
         self._slots = slots

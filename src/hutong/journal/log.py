@@ -299,6 +299,21 @@ class PartitionLog:
         self._stores.on_trimmed()
         self._writer.state(chunk.START_MOVED, self.partition_id, offset)
 
+    def when_safe(self, then: Callable[[HutongError | None], None]) -> None:
+        """Call back once all that was done to the log so far is on disk, or with why it is not."""
+        self._writer.seal()
+        progress = self._stores.progress
+        if progress.flushed_position >= self._writer.position:
+            then(None)
+            return
+        progress.park(
+            Qos.PERSISTENCE,
+            self._writer.position,
+            lambda outcome: then(outcome if isinstance(outcome, HutongError) else None),
+            Appended(0, 0, 0),
+        )
+        self._writer.on_sealed()
+
     def all_spans(self) -> Iterator[Span]:
         """The log's share of every segment that holds something of it, oldest first, the active one included."""
         yield from self.spans

@@ -26,7 +26,7 @@ from hutong.broker.lifetimes import DATA_GROUPS, METADATA_GROUP, OFFSETS_GROUP, 
 from hutong.broker.log_storage import LogStorage
 from hutong.broker.partition import Partition, Topic
 from hutong.broker.producer_ids import ProducerIds
-from hutong.broker.retention import Retention
+from hutong.broker.retention import Compaction, Retention
 from hutong.broker.state_topic import StateTopic
 from hutong.broker.topic_config import effective
 from hutong.broker.topics import METADATA_TOPIC, OFFSETS_TOPIC, Topics
@@ -112,6 +112,7 @@ class Node:
         self._acceptor: Acceptor | None = None
         self._groups: GroupCoordinator | None = None
         self._retention: Retention | None = None
+        self._compaction: Compaction | None = None
         self._fetches: ParkingLot[None] = ParkingLot("fetches", self._wheel, _FETCHES_MAX)
         cold_reads: ParkingLot[list[memoryview]] = ParkingLot("cold_reads", self._wheel, _COLD_READS_MAX)
         turns = Scheduler(**translate.scheduler_limits(settings))
@@ -131,6 +132,10 @@ class Node:
             topics, self._journals, self._wheel, self._clock, self._settings.log.retention_check_interval_ms
         )
         self._retention.start()
+        if self._settings.log.cleaner_enable:
+            interval_ms = self._settings.log.cleaner_backoff_ms
+            self._compaction = Compaction(topics, self._journals, self._wheel, self._clock, interval_ms, _warn)
+            self._compaction.start()
         held_producers: ParkingLot[None] = ParkingLot("held_producers", self._wheel, _HELD_MAX)
         self._monitor.sources.waits = {"fetches": self._fetches, "held_producers": held_producers}
         settings = self._settings
@@ -156,8 +161,9 @@ class Node:
         self._monitor.health.is_serving = False
         self.stalls.stop()
         self.collector.stop()
-        if self._retention is not None:
-            self._retention.stop()
+        for upkeep in (self._retention, self._compaction):
+            if upkeep is not None:
+                upkeep.stop()
         self._fetches.close(OwnerGone("the node is stopping"))  # those who wait for data are answered without
         self._cold_reads.close(OwnerGone("the node is stopping"))
         if self._groups is not None:
@@ -298,6 +304,10 @@ def _tell_disk_full(group: str, error: StorageError | None) -> None:
         _log.warning("partition group %s has space again and takes records.", group)
     else:
         _log.error("partition group %s: %s; it refuses records until there is space, and reads go on.", group, error)
+
+
+def _warn(sentence: str) -> None:
+    _log.warning("%s", sentence)
 
 
 def _reachable(host: str) -> str:

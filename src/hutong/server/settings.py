@@ -170,6 +170,26 @@ class LogSettings:
         minimum=MEBIBYTE,
         maximum=INT32_MAX,
     )
+    segment_ms: int = setting(
+        7 * DAY_MS, "Age at which a journal file is closed, so that retention can delete it.", "log.roll.ms", minimum=1
+    )
+    cleaner_enable: bool = setting(True, "Whether compacted topics are cleaned.", "log.cleaner.enable")
+    cleaner_backoff_ms: int = setting(
+        15 * SECOND_MS, "Time between two looks for something to clean.", "log.cleaner.backoff.ms", minimum=10
+    )
+    cleaner_io_bytes_per_second: int = setting(
+        32 * MEBIBYTE,
+        "Bytes that cleaning reads and writes in a second; 0: no bound.",
+        "log.cleaner.io.max.bytes.per.second",
+        minimum=0,
+    )
+    cleaner_buffer_bytes: int = setting(
+        16 * MEBIBYTE,
+        "Memory for the keys of one cleaning; what does not fit takes further passes.",
+        "log.cleaner.dedupe.buffer.size",
+        minimum=64 * KIBIBYTE,
+        maximum=INT32_MAX,
+    )
     max_message_bytes: int = setting(
         1_048_588, "Largest record batch, as sent.", "message.max.bytes", minimum=KIBIBYTE, maximum=INT32_MAX
     )

@@ -8,6 +8,7 @@ from hutong.broker.broker import BrokerSettings
 from hutong.broker.lifetimes import STATE_GROUPS
 from hutong.broker.topic_config import KEYS
 from hutong.groups.settings import GroupSettings
+from hutong.journal.cleaner_keys import keys_in
 from hutong.journal.settings import JournalSettings
 from hutong.reactor.limits import ReactorLimits
 from hutong.server.settings import Address, Settings, all_settings
@@ -36,6 +37,8 @@ def journal_settings(settings: Settings, group: str) -> JournalSettings:
         hot_bytes_max=log.cache_bytes,
         batch_bytes_max=min(log.segment_bytes, JournalSettings().batch_bytes_max),
         producer_expiry_ms=log.producer_id_expiration_ms,
+        clean_keys_max=keys_in(log.cleaner_buffer_bytes),
+        clean_bytes_per_second_max=log.cleaner_io_bytes_per_second,
     )
 
 
@@ -50,6 +53,7 @@ def topic_defaults(settings: Settings) -> dict[str, str]:
         "retention.bytes": str(log.retention_bytes),
         "retention.ms": str(log.retention_ms),
         "segment.bytes": str(log.segment_bytes),
+        "segment.ms": str(log.segment_ms),
     }
     return {name: value for name, value in defaults.items() if value != KEYS[name].default}
 

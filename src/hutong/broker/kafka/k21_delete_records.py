@@ -1,12 +1,14 @@
 """DeleteRecords (key 21, versions 0-2): move the start of partitions forward (KIP-107).
 
-Offset -1 means the high watermark. The answer's low watermark is the new start.
+Offset -1 means the high watermark. The answer's low watermark is the new start; it is given once that is on disk, so
+that no restart brings back what was deleted.
 """
 
 from typing import Final
 
-from hutong.broker.context import RequestContext
-from hutong.foundation.errors import Refused
+from hutong.broker.context import Later, RequestContext
+from hutong.broker.gather import Gather, error_code_of
+from hutong.foundation.errors import HutongError, Refused
 from hutong.wire.kafka.apis.k21_delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -20,22 +22,30 @@ API_KEY = 21
 _HIGH_WATERMARK: Final = -1
 
 
-def handle(request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
-    response = DeleteRecordsResponse()
+def handle(
+    request: DeleteRecordsRequest, context: RequestContext
+) -> DeleteRecordsResponse | Later[DeleteRecordsResponse]:
+    gather = Gather(DeleteRecordsResponse())
     for topic in request.topics:
         entry = DeleteRecordsTopicResult(topic.name)
-        response.topics.append(entry)
+        gather.response.topics.append(entry)
         for asked in topic.partitions:
             result = DeleteRecordsPartitionResult(asked.partition_index, -1)
             entry.partitions.append(result)
             try:
-                result.low_watermark = _delete(topic.name, asked, context)
+                _delete(topic.name, asked, context, result, gather)
             except Refused as refused:
                 result.error_code = refused.code
-    return response
+    return gather.returned()
 
 
-def _delete(name: str, asked: DeleteRecordsPartition, context: RequestContext) -> int:
+def _delete(
+    name: str,
+    asked: DeleteRecordsPartition,
+    context: RequestContext,
+    result: DeleteRecordsPartitionResult,
+    gather: Gather[DeleteRecordsResponse],
+) -> None:
     partition = context.broker.topics.partition(name, asked.partition_index)
     if partition is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -47,5 +57,14 @@ def _delete(name: str, asked: DeleteRecordsPartition, context: RequestContext) -
     offset = log.high_watermark if asked.offset == _HIGH_WATERMARK else asked.offset
     if not 0 <= offset <= log.high_watermark:
         raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+
+    def deleted(error: HutongError | None) -> None:
+        if error is None:
+            result.low_watermark = log.start_offset
+        else:
+            result.error_code = error_code_of(error)
+        gather.settled()
+
     log.delete_before(offset)
-    return log.start_offset
+    gather.expect()
+    log.when_safe(deleted)
