@@ -206,8 +206,9 @@ def lane_for(
     length = 0 if data.records is None else len(data.records) + 1
     if partition is None or partition.is_internal or encode is None or not 0 < length <= _TWO_BYTES_MAX:
         return None
-    if partition.config.log_append_time or partition.config.timestamp_before_max_ms < _UNLIMITED_MS:
-        return None  # what depends on the time in other ways than a lane knows
+    config = partition.config
+    if config.compacted or config.log_append_time or config.timestamp_before_max_ms < _UNLIMITED_MS:
+        return None  # what depends on keys, or on the time in other ways than a lane knows
     length_at = len(frame) - len(_TAGS) - (length - 1) - (1 if length <= _ONE_BYTE_MAX else 2)
     if _records(frame, memoryview(frame), length_at, len(frame)) != data.records:
         return None  # tags or bytes at the end that a lane does not know

@@ -198,6 +198,8 @@ class Checkpointer:
             self.checkpoints_total += 1
             self.last_position = position
         then(outcome)
+        if self._unfinished and not isinstance(outcome, HutongError):
+            self.flushed()  # a segment was closed meanwhile, perhaps with nothing to be flushed after it
 
     def _interval_passed(self) -> None:
         self._timer = None

@@ -20,6 +20,7 @@ UNLIMITED: Final = -1
 DAY_MS: Final = 86_400_000
 WORTH_SHARE: Final = 1 / 20
 """Of the bytes that would be gone through: as much at least must be dirty."""
+CHEAP_BYTES: Final = 16 * 1024 * 1024  # which may be gone through for whatever there is to gain
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ def decide(shares: Iterable[LogShare], segments: Iterable[tuple[int, int]]) -> D
     chosen = sorted(cleanable, key=lambda share: (-share.is_overdue, -share.dirty_ratio, share.partition_id))
     end_position = max(share.limit_position for share in chosen)
     passed_bytes = sum(size for base_position, size in segments if base_position < end_position)
-    is_worth = sum(share.dirty_bytes for share in chosen) >= WORTH_SHARE * passed_bytes
+    is_worth = sum(share.dirty_bytes for share in chosen) >= WORTH_SHARE * (passed_bytes - CHEAP_BYTES)
     if not is_worth and not any(share.is_overdue for share in due):
         return None
     return Decision(chosen, end_position)

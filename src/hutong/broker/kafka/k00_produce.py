@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
-from hutong.foundation.errors import HutongError, ProtocolError, Refused
+from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError, Refused, UsageError
 from hutong.journal.qos import Qos
 from hutong.reactor.channel import HELD, Held
 from hutong.wire.kafka.apis.k00_produce import (
@@ -28,6 +28,7 @@ from hutong.wire.kafka.apis.k00_produce import (
     TopicProduceResponse,
 )
 from hutong.wire.kafka.error_codes import ErrorCode
+from hutong.wire.kafka.record_slices import DELETE_HORIZON, all_have_keys, unpack_records
 from hutong.wire.kafka.records import validate_batch_set
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ ACKS_NONE: Final = 0
 ACKS_LEADER: Final = 1
 ACKS_ALL: Final = -1
 _ZSTD_FROM_VERSION: Final = 7  # KIP-110
+COMPACTED_BATCH_BYTES_MAX: Final = 32 * 1024 * 1024  # unpacked, for its keys are looked at
 _IDS_FROM_VERSION: Final = 13  # KIP-516
 
 
@@ -127,6 +129,8 @@ class _Appender:
         )
         assert records is not None, "validate_batch_set refuses null records"
         check_batch(partition, header, self._context.broker.clock)
+        if partition.config.compacted:
+            check_keys(header, records)
         log, qos = partition.log, qos_for(partition, self._acks)
         appended = log.take(records, header) if qos > Qos.RECEIVE else None
         if appended is not None:
@@ -195,6 +199,23 @@ def check_batch(partition: Partition, header: BatchHeader, clock: Clock) -> None
         earliest_ms, latest_ms = timestamp_bounds(config, clock)
         if not earliest_ms <= header.max_timestamp_ms <= latest_ms:
             raise Refused(ErrorCode.INVALID_TIMESTAMP, "A record's timestamp is outside the range the topic accepts.")
+
+
+def check_keys(header: BatchHeader, batch: memoryview) -> None:
+    """What a compacted topic asks of a batch besides: every record has a key. Raises Refused, as Kafka does."""
+    if header.attributes & DELETE_HORIZON:
+        raise Refused(ErrorCode.INVALID_RECORD, "Clients may not say when tombstones go.")
+    try:
+        data = unpack_records(header, batch, COMPACTED_BATCH_BYTES_MAX)
+        have_keys = all_have_keys(data, header.record_count)
+    except ProtocolError as error:
+        raise Refused(ErrorCode.CORRUPT_MESSAGE, f"The records cannot be read: {error}.") from error
+    except LimitExceeded as error:
+        raise Refused(ErrorCode.MESSAGE_TOO_LARGE, f"The records unpack to too much: {error}.") from error
+    except UsageError as error:
+        raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error)) from error
+    if not have_keys:
+        raise Refused(ErrorCode.INVALID_RECORD, "A compacted topic takes no record without a key.")
 
 
 def timestamp_bounds(config: TopicConfig, clock: Clock) -> tuple[int, int]:

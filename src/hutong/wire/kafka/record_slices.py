@@ -74,6 +74,28 @@ def iterate_slices(data: bytes, count: int) -> Iterator[RecordSlice]:
         raise ProtocolError("a record batch has bytes after its last record")
 
 
+def all_have_keys(data: bytes, count: int) -> bool:
+    """Whether each of the `count` records of a batch has a key; looks at nothing else. Raises ProtocolError."""
+    position, size = 0, len(data)
+    try:
+        for _ in range(count):
+            length, start = read_varlong(data, position)
+            position = start + length
+            if length < 1 or position > size:  # so that there are no more rounds than bytes
+                raise ProtocolError("a record points past the end of its batch")
+            at = start + 1
+            while data[at] > 127:  # the timestamp delta, whatever it is
+                at += 1
+            at += 1
+            while data[at] > 127:  # the offset delta
+                at += 1
+            if data[at + 1] & 1:  # zig-zag: a negative length of the key
+                return False
+    except IndexError as error:
+        raise ProtocolError(f"record: {error}") from error
+    return True
+
+
 def with_timestamp_delta(data: bytes, record: RecordSlice, timestamp_delta_ms: int) -> bytes:
     """The record again with another timestamp delta, its length field in front."""
     rest = data[record.after_timestamp : record.end]
