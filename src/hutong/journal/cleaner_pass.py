@@ -191,9 +191,30 @@ class CleaningPass:
             yield group
 
     def _rewrite(self, group: list[Source]) -> Generator["int | Rewritten", None, None]:
+        """Write a group again, if anything in it changes.
+
+        To set the time of tombstones costs some bytes for each record beside them. Where nothing else shrinks, that can
+        be more than the group's range of positions has room for; then they are left as they are for now.
+        """
         base_position, range_end = group[0].base_position, group[-1].range_end
+        for sets_horizons in (True, False):
+            self._sieve.sets_horizons = sets_horizons
+            output = yield from self._sift_group(group)
+            if output is None:
+                return
+            if output.position <= range_end:
+                name = output.publish(range_end, 1 + max(source.generation for source in group))
+                self._result.bytes_before += sum(source.end_position - source.base_position for source in group)
+                self._result.bytes_after += output.position - base_position
+                yield Rewritten(group, name, output.index)
+                return
+            output.discard()
+        raise StorageError(f"{group[0].path} would outgrow its place by being cleaned")
+
+    def _sift_group(self, group: list[Source]) -> Generator["int | Rewritten", None, CleanedFile | None]:
+        """What stays of a group, written but not published; None if that is all of it."""
+        base_position = group[0].base_position
         output = CleanedFile(self._disk, self._directory, base_position, self._settings)
-        name = None
         try:
             is_changed = len(group) > 1
             starts = _Starts(output)
@@ -201,20 +222,18 @@ class CleaningPass:
                 is_changed |= yield from self._sift_source(source, output, starts)
             starts.state_rest()
             if is_changed:
+                output.seal()
                 yield output.position - base_position
-                name = output.publish(range_end, 1 + max(source.generation for source in group))
         except StorageError:
             output.discard()
             raise
         except GeneratorExit:
             output.close()  # the journal has ended, perhaps with the power: nothing more is done to its files
             raise
-        if name is None:
-            output.discard()
-        else:
-            self._result.bytes_before += sum(source.end_position - source.base_position for source in group)
-            self._result.bytes_after += output.position - base_position
-            yield Rewritten(group, name, output.index)
+        if is_changed:
+            return output
+        output.discard()
+        return None
 
     def _sift_source(self, source: Source, output: CleanedFile, starts: "_Starts") -> Generator[int, None, bool]:
         """Returns whether anything was left out or written anew."""

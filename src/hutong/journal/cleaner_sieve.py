@@ -65,6 +65,7 @@ class Sieve:
     """One pass over the logs of one journal, with one map of keys."""
 
     def __init__(self, keys: KeyMap, now_ms: int, unpacked_bytes_max: int) -> None:
+        self.sets_horizons = True  # whether the time of tombstones begins to run
         self._keys = keys
         self._now_ms = now_ms
         self._unpacked_bytes_max = unpacked_bytes_max
@@ -125,7 +126,7 @@ class Sieve:
         if not kept:
             return self._emptied(rules, header, batch)
         has_horizon = header.attributes & DELETE_HORIZON != 0
-        sets_horizon = not has_horizon and any(record.is_tombstone for record in kept)
+        sets_horizon = self.sets_horizons and not has_horizon and any(record.is_tombstone for record in kept)
         if len(kept) == header.record_count and not sets_horizon:
             return batch
         base_timestamp_ms, attributes = header.base_timestamp_ms, header.attributes

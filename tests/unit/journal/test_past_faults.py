@@ -3,6 +3,7 @@
 from dataclasses import replace
 from random import Random
 
+from tests.unit.journal.keyed import clean, newest, put, read_records, roll
 from tests.unit.journal.stage import SMALL, Stage, values
 
 from hutong.foundation.errors import FlushFailed
@@ -102,3 +103,19 @@ def test_a_flush_that_failed_holds_no_region() -> None:
     assert all(isinstance(append.outcome, FlushFailed) for append in appends)
     stage.close()
     assert stage.journal._cache.escaped_bytes == 0
+
+
+def test_a_tombstone_that_gets_its_time_makes_no_segment_outgrow_its_place() -> None:
+    stage = Stage()
+    put(stage, 1, (b"key", None))
+    roll(stage)
+    clean(stage, 1)
+    assert stage.journal.cleaner.last_error is None
+    stage.crash(Random(0))
+    stage.open()
+    assert [(held.key, held.value) for held in read_records(stage, 1)] == [(b"key", None)]
+    put(stage, 1, (b"key", b"value"))
+    stage.crash(Random(0))
+    stage.open()
+    assert newest(read_records(stage, 1)) == {b"key": b"value"}
+    assert stage.problems() == []
