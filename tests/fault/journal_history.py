@@ -22,6 +22,7 @@ from tests.fault.journal_model import Client, LogModel, Sent, batch_of, read_all
 from tests.unit.journal.stage import DIRECTORY, SMALL, Stage
 
 from hutong.foundation.errors import HutongError, Refused, StorageError
+from hutong.journal.compaction import CompactionPolicy
 from hutong.journal.journal import Journal
 from hutong.journal.log import ColdRead, PartitionLog
 from hutong.journal.qos import Qos
@@ -31,13 +32,15 @@ from hutong.journal.timestamps import NOT_FOUND, Found
 from hutong.journal.writer import Appended
 from hutong.wire.kafka.records import Record, parse_batch_header
 
-PLAIN, STAMPED, IDEMPOTENT, RECEIVE = 1, 2, 3, 4
+PLAIN, STAMPED, IDEMPOTENT, RECEIVE, KEYED = 1, 2, 3, 4, 5
 SHORT_LIVED = 100  # the first of the ids that are made and deleted; none is used twice
 MARGIN_MS = 20  # more than one tick of the timer wheel
 VIEWS_HELD_MAX = 4
 
-logs = st.sampled_from([PLAIN, STAMPED, IDEMPOTENT, RECEIVE, SHORT_LIVED])
-clients = st.integers(0, 2)
+KEYS = (b"x", b"y", b"z")
+
+logs = st.sampled_from([PLAIN, STAMPED, IDEMPOTENT, RECEIVE, KEYED, SHORT_LIVED])
+clients = st.integers(0, 3)
 
 
 class JournalHistory(RuleBasedStateMachine):
@@ -54,6 +57,7 @@ class JournalHistory(RuleBasedStateMachine):
             STAMPED: LogModel(STAMPED, log_append_time=True),
             IDEMPOTENT: LogModel(IDEMPOTENT),
             RECEIVE: LogModel(RECEIVE, receive_qos=True),
+            KEYED: LogModel(KEYED, is_keyed=True, clock=self.stage.clock),
             SHORT_LIVED: LogModel(SHORT_LIVED),
         }
         self.short_lived = SHORT_LIVED
@@ -61,6 +65,7 @@ class JournalHistory(RuleBasedStateMachine):
             Client(70, IDEMPOTENT, Qos.PERSISTENCE),
             Client(71, IDEMPOTENT, Qos.ALL),
             Client(72, RECEIVE, Qos.ALL),
+            Client(73, KEYED, Qos.ALL),
         ]
         self.counter = 0
         self.sends = 0
@@ -100,6 +105,22 @@ class JournalHistory(RuleBasedStateMachine):
         for _ in range(count):
             self.append(partition_id, 1, 1300, 0, Qos.PERSISTENCE)
 
+    @rule(
+        pairs=st.lists(st.tuples(st.sampled_from(KEYS), st.booleans()), min_size=1, max_size=6),
+        size=st.sampled_from([10, 400]),
+        age_ms=st.sampled_from([0, 0, 700]),
+        is_split=st.booleans(),
+    )
+    def put(self, pairs: list[tuple[bytes, bool]], size: int, age_ms: int, is_split: bool) -> None:
+        """Keys get new values, or none any more: in one batch, or in one each."""
+        timestamp_ms = self.stage.clock.wall_ms() - age_ms
+        records = [
+            Record(timestamp_ms=timestamp_ms, key=key, value=self.new_value(size) if has_value else None)
+            for key, has_value in pairs
+        ]
+        for batch in [[record] for record in records] if is_split else [records]:
+            self.send(self.models[KEYED], batch, Qos.PERSISTENCE)
+
     @rule(number=clients, count=st.integers(1, 3))
     def produce(self, number: int, count: int) -> None:
         """The idempotent producer sends a batch, or again what failed; it keeps at most five in flight."""
@@ -108,10 +129,8 @@ class JournalHistory(RuleBasedStateMachine):
             self.send_again(client)
         elif client.has_room:
             timestamp_ms = self.stage.clock.wall_ms()
-            records = [
-                Record(timestamp_ms=timestamp_ms, key=b"%d" % client.producer_id, value=self.new_value(30))
-                for _ in range(count)
-            ]
+            key = KEYS[count - 1] if client.partition_id == KEYED else b"%d" % client.producer_id
+            records = [Record(timestamp_ms=timestamp_ms, key=key, value=self.new_value(30)) for _ in range(count)]
             batch = client.add(records)
             batch.sent = self.send(self.models[client.partition_id], records, client.qos, client, batch.sequence)
 
@@ -222,6 +241,32 @@ class JournalHistory(RuleBasedStateMachine):
         self.short_lived += 1
         self.models[self.short_lived] = LogModel(self.short_lived)
 
+    @rule()
+    def roll(self) -> None:
+        """The segment that is being written is closed, for it has grown old."""
+        policy = RetentionPolicy(roll_bytes=0)
+        self.stage.journal.roll_if_full(dict.fromkeys(self.stage.journal.log_ids(), policy))
+
+    @rule(
+        min_lag_ms=st.sampled_from([0, 0, 600]),
+        delete_retention_ms=st.sampled_from([0, 1000]),
+        steps=st.sampled_from([0, 2, 5, 100]),
+        is_prepared=st.booleans(),
+    )
+    def compact(self, min_lag_ms: int, delete_retention_ms: int, steps: int, is_prepared: bool) -> None:
+        """A cleaning begins, if there is reason to, and gets so far."""
+        if is_prepared:
+            self.stage.settle()
+            self.roll()
+            self.stage.settle()
+        policy = CompactionPolicy(min_lag_ms, delete_retention_ms=delete_retention_ms, min_dirty_ratio=0.0)
+        self.models[KEYED].compact(self.log(KEYED).high_watermark, policy, self.stage.clock.wall_ms())
+        self.stage.journal.enforce_compaction({KEYED: policy})
+        for _ in range(steps):
+            self.stage.turn()
+            self.stage.steps.work()
+            self.stage.steps.tell()
+
     @rule(kept_bytes=st.sampled_from([-1, 0, 900, 3000]), kept_ms=st.sampled_from([-1, -1, 500]))
     def enforce_retention(self, kept_bytes: int, kept_ms: int) -> None:
         policy = RetentionPolicy(retention_ms=kept_ms, retention_bytes=kept_bytes)
@@ -286,27 +331,36 @@ class JournalHistory(RuleBasedStateMachine):
     # -- ends and starts
 
     @rule(
-        seed=st.integers(0, 10_000),
+        how=st.sampled_from(["crash", "crash at work", "crash at the start", "crash at the stop", "kill", "stop"]),
         changes=st.integers(0, 5),
-        moment=st.sampled_from(["idle", "work", "start", "stop"]),
+        seed=st.integers(0, 10_000),
     )
-    def crash(self, seed: int, changes: int, moment: str) -> None:
+    def end(self, how: str, changes: int, seed: int) -> None:
+        """One way or another the process ends, and another one begins."""
+        match how:
+            case "stop":
+                self.restart()
+            case "kill":
+                self.kill(changes)
+            case _:
+                self.crash(seed, changes, how.removeprefix("crash"))
+
+    def crash(self, seed: int, changes: int, moment: str = "") -> None:
         """The power goes: between two steps, in the middle of some work or of a stop, or again during the start."""
         disk = self.stage.disk
-        disk.changes_until_power_loss = None if moment in ("idle", "start") else changes
-        if moment == "work":
+        disk.changes_until_power_loss = changes if moment in (" at work", " at the stop") else None
+        if moment == " at work":
             self.stage.steps.work()
-        if moment == "stop":
+        if moment == " at the stop":
             self.stage.close()
         self.stage.crash(Random(seed))
-        if moment == "start":
+        if moment == " at the start":
             disk.changes_until_power_loss = changes
             with contextlib.suppress(StorageError):
                 recover(disk, DIRECTORY, self.stage.settings)
             disk.crash(Random(seed + 1))
         self.reopen()
 
-    @rule(changes=st.integers(0, 5))
     def kill(self, changes: int) -> None:
         """The process dies, perhaps in the middle of some work; the system lives on, and so does what was written."""
         disk = self.stage.disk
@@ -316,7 +370,6 @@ class JournalHistory(RuleBasedStateMachine):
         self.stage.journal.abort()
         self.reopen()
 
-    @rule()
     def restart(self) -> None:
         """A stop as it should be; it leaves nothing to repair unless the disk was at fault."""
         self.stage.disk.failing_flushes = 0
@@ -405,10 +458,12 @@ class JournalHistory(RuleBasedStateMachine):
     def check_contents(self, model: LogModel) -> None:
         log = self.stage.journal.log(model.partition_id)
         found = read_all(self.stage, log, max_bytes=700)
-        assert found == model.expected(log.start_offset, log.high_watermark)
+        model.check_found(found, log.start_offset, log.high_watermark)
+        if model.is_keyed:
+            model.check_newest(found, log.high_watermark)
         for client in self.clients:
             values = [value or b"" for _, key, value in found if key == b"%d" % client.producer_id]
-            assert values == sorted(set(values)), "a batch was written twice or out of order"
+            assert values == sorted(values), "batches were written out of order"
 
     # -- helpers
 

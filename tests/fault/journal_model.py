@@ -12,11 +12,13 @@ from typing import Final
 
 from tests.unit.journal.stage import Stage
 
+from hutong.foundation.clock import Clock, ManualClock
 from hutong.foundation.errors import HutongError
+from hutong.journal.compaction import CompactionPolicy
 from hutong.journal.log import PartitionLog
 from hutong.journal.qos import Qos
 from hutong.journal.writer import Appended
-from hutong.wire.kafka.records import Record, build_batch, iterate_batches, iterate_records
+from hutong.wire.kafka.records import BatchHeader, Record, build_batch, iterate_batches, iterate_records
 
 IN_FLIGHT_MAX: Final = 5  # batches of one idempotent producer, as Kafka's clients have it
 Entry = tuple[int, bytes | None, bytes | None]  # offset, key, value
@@ -64,10 +66,16 @@ class LogModel:
     safe_end: int = 0
     start_min: int = 0  # deletions that are on disk
     start_max: int = 0  # deletions that were asked for
+    is_keyed: bool = False
+    clock: Clock = field(default_factory=ManualClock)
+    cleanable: set[int] = field(default_factory=set)  # offsets that a cleaning may have met
+    tombstones: dict[int, int] = field(default_factory=dict)  # those of them without a value, and when they may go
     is_deleted: bool = False
     is_surely_deleted: bool = False
 
     def put(self, base_offset: int, records: Sequence[Record], size: int) -> None:
+        values = {record.value for record in self.placed.values() if record.value is not None}
+        assert values.isdisjoint(record.value for record in records), "a batch is in the log twice"
         for number, record in enumerate(records):
             self.placed[base_offset + number] = record
         newest_ms = max(record.timestamp_ms for record in records)
@@ -77,6 +85,7 @@ class LogModel:
         """A crash took what came after; its offsets will be given again."""
         for offset in [offset for offset in self.placed if offset >= end_offset]:
             del self.placed[offset]
+            assert offset not in self.cleanable, "what was cleaned is not all on disk"
         self.batches = [batch for batch in self.batches if batch.end_offset <= end_offset]
         assert not self.batches or self.batches[-1].end_offset == end_offset, "the log ends within a batch"
 
@@ -89,46 +98,86 @@ class LogModel:
         left_bytes = sum(batch.bytes for batch in self.batches if batch.base_offset >= start_offset)
         is_surplus = 0 <= kept_bytes <= left_bytes
         for batch in self.batches:
-            if self.start_max <= batch.base_offset < start_offset:
+            is_gone = self.start_max <= batch.base_offset < start_offset
+            if is_gone and not self.log_append_time:  # which has times of its own
                 assert is_surplus or batch.max_timestamp_ms < oldest_ms, "retention took what it should have kept"
         self.start_max = max(self.start_max, start_offset)
+
+    def compact(self, limit: int, policy: CompactionPolicy, now_ms: int) -> None:
+        """What lies before offset `limit` may be cleaned from now on, as far as the policy lets it."""
+        for offset, record in self.placed.items():
+            if offset >= limit or record.timestamp_ms > now_ms - policy.min_lag_ms:
+                continue
+            self.cleanable.add(offset)
+            if record.value is None:
+                over_ms = now_ms + policy.delete_retention_ms
+                self.tombstones[offset] = min(over_ms, self.tombstones.get(offset, over_ms))
+
+    def may_be_gone(self, offset: int) -> bool:
+        """Whether cleaning may have taken a record: a later one of its key counts, or it is a tombstone of old."""
+        key = self.placed[offset].key
+        now_ms = self.clock.wall_ms()
+        return offset in self.cleanable and (
+            self.tombstones.get(offset, now_ms + 1) <= now_ms
+            or any(other > offset and self.placed[other].key == key for other in self.cleanable)
+        )
+
+    def check_found(self, found: Sequence[Entry], first: int, last: int) -> None:
+        """Records that a reader got, who has read everything from offset `first` to before `last`."""
+        if not self.is_keyed:
+            assert found == self.expected(first, last)
+            return
+        assert all(entry == self.expected(entry[0], entry[0] + 1)[0] for entry in found), "not what was appended"
+        offsets = [offset for offset, _, _ in found]
+        assert offsets == sorted(set(offsets)), "offsets do not rise"
+        gone = set(range(first, last)).difference(offsets)
+        assert all(self.may_be_gone(offset) for offset in gone), "cleaning took what counts"
+
+    def check_newest(self, found: Sequence[Entry], last: int) -> None:
+        """Of a log read to the end, no key may seem to have an older value than it has."""
+        seen = {key: offset for offset, key, _ in found}
+        newest = {record.key: offset for offset, record in sorted(self.placed.items()) if offset < last}
+        assert all(newest[key] == offset for key, offset in seen.items()), "an old value is back"
 
     def check_read(
         self, views: Sequence[memoryview], offset: int, limit: int, max_bytes: int, at_least_one: bool
     ) -> None:
         """What one read from `offset` up to `limit` gave."""
-        found = entries_of(views)
-        if not found:
+        headers, found = contents_of(views)
+        if not headers:
             assert not at_least_one, f"nothing at offset {offset} below {limit}"
             return
-        first, last = found[0][0], found[-1][0]
-        assert first <= offset <= last < limit
-        assert found == self.expected(first, last + 1)
-        is_one = sum(first <= batch.base_offset <= last for batch in self.batches) == 1
-        assert sum(map(len, views)) <= max_bytes or (at_least_one and is_one)
+        first, last = headers[0].base_offset, headers[-1].last_offset
+        assert offset <= last < limit
+        assert self.is_keyed or first <= offset
+        self.check_found(found, min(first, offset), last + 1)
+        assert sum(map(len, views)) <= max_bytes or (at_least_one and len(headers) == 1)
 
 
-def entries_of(views: Sequence[memoryview]) -> list[Entry]:
-    """The records of fetched views; every view must hold whole batches."""
+def contents_of(views: Sequence[memoryview]) -> tuple[list[BatchHeader], list[Entry]]:
+    """The batches and the records of fetched views; every view must hold whole batches."""
+    headers: list[BatchHeader] = []
     found: list[Entry] = []
     for view in views:
         size = 0
         for header, batch in iterate_batches(view):
             size += header.size
+            headers.append(header)
             found += [(record.offset, record.key, record.value) for record in iterate_records(batch)]
         assert size == len(view), "a batch is cut off"
-    return found
+    return headers, found
 
 
 def read_all(stage: Stage, log: PartitionLog, max_bytes: int) -> list[Entry]:
-    """Every visible record, read as a consumer does."""
+    """Every visible record, read as a consumer does: each read goes on behind the last batch that came."""
     found: list[Entry] = []
     offset = log.start_offset
     while offset < log.high_watermark:
-        entries = entries_of(stage.read(log, offset, max_bytes))
-        assert entries, f"nothing at offset {offset} below the high watermark {log.high_watermark}"
+        headers, entries = contents_of(stage.read(log, offset, max_bytes))
+        assert headers, f"nothing at offset {offset} below the high watermark {log.high_watermark}"
+        assert headers[-1].last_offset >= offset, "a batch came that the reader has passed"
         found += [entry for entry in entries if entry[0] >= offset]
-        offset = entries[-1][0] + 1
+        offset = headers[-1].last_offset + 1
     return found
 
 
