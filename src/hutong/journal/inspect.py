@@ -253,10 +253,13 @@ class Inspector:
         if behind.witness is None and vouched_position <= position:
             yield Problem(segment.path, position, sentence, Remedy.CUT)
             return None
-        problem = self._given_up(segment, window, position, sentence, behind.first, must_end)
+        end = must_end if behind.first is None else behind.first.position
+        if position < vouched_position < end:
+            end = vouched_position  # a chunk begins there, and a start must find one
+        problem = self._given_up(segment, window, position, sentence, end)
         yield problem
-        end = problem.end_position
-        return end if end is not None and end < window.end_position else None
+        is_end = problem.end_position is None or problem.end_position >= window.end_position
+        return None if is_end else problem.end_position
 
     def _given_up(
         self,
@@ -264,8 +267,7 @@ class Inspector:
         window: Window,
         position: int,
         sentence: str,
-        first_behind: chunk.Chunk | None,
-        must_end: int,
+        end: int,
     ) -> Problem:
         """The least that must be given up at a damaged place that had been flushed."""
         try:
@@ -277,7 +279,6 @@ class Inspector:
             runs = list(header.runs())
             lost = [Lost(run.partition_id, run.base_offset, run.end_offset) for run in map(runs.__getitem__, entries)]
             return Problem(segment.path, position, sentence, Remedy.GIVE_UP, header.end, entries, lost)
-        end = must_end if first_behind is None else first_behind.position
         if end - position < _BRIDGE_BYTES_MIN:
             return Problem(segment.path, position, sentence, Remedy.RESTORE)
         return Problem(segment.path, position, sentence, Remedy.GIVE_UP, end)

@@ -15,6 +15,7 @@ Runs on a worker from end to end: it blocks, and knows no loop.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -265,7 +266,8 @@ class _Recovery:
             self._cut(segment, file, position, file_end, self._verdict(segment, window, position, problem, later))
             segment.index = index
             if position > segment.base_position:
-                segment.begun_ms = window.chunk_at(segment.base_position).append_time_ms
+                with suppress(CorruptData):  # what lies before the checkpoint is for those who read it to find
+                    segment.begun_ms = window.chunk_at(segment.base_position).append_time_ms
         else:
             file.flush()  # it may have been read from memory alone
             file.close()
