@@ -23,7 +23,7 @@ from hutong.journal.checkpointer import Checkpointer
 from hutong.journal.clean_offsets import CLEAN_OFFSETS_NAME, encode_clean_offsets
 from hutong.journal.cleaner_pass import CleaningPass, PassResult, Plan, Rewritten, Source, Steps
 from hutong.journal.cleaner_sieve import LogRules
-from hutong.journal.compaction import CompactionPolicy, Decision, LogShare, decide, share_of
+from hutong.journal.compaction import CompactionPolicy, Decision, LogShare, decide, garbage, share_of
 from hutong.journal.disk import Disk, replace_file
 from hutong.journal.jobs import Jobs
 from hutong.journal.segments import Segment, Segments
@@ -89,6 +89,7 @@ class Cleaner:
         self._paced_from_ms = 0
         self._paced_bytes = 0
         self._has_failed = False
+        self._may_have_garbage = True
         self._is_stopped = False
 
     @property
@@ -113,10 +114,14 @@ class Cleaner:
         ]
         sizes = [(segment.base_position, _stored_bytes(segment)) for segment in closed]
         self._policies = policies
-        self._decision = decide(shares, sizes)
+        self._decision = decide(shares, sizes) or self._garbage_in(closed)
         if self._decision is not None:
             self._paced_from_ms, self._paced_bytes = self._clock.monotonic_ms(), 0
             self._begin_pass(self._decision)
+
+    def look_for_garbage(self) -> None:
+        """A log was deleted or trimmed: a segment may be worth writing again for that alone."""
+        self._may_have_garbage = True
 
     def stop(self) -> None:
         """Begin nothing more; a slice in flight ends."""
@@ -136,9 +141,16 @@ class Cleaner:
             segment
             for segment in self._segments.all()
             if segment is not self._segments.active
-            and segment.end_position is not None
-            and segment.end_position <= known_position
+            and segment.next_position is not None
+            and segment.next_position <= known_position
         ]
+
+    def _garbage_in(self, closed: list[Segment]) -> Decision | None:
+        if not self._may_have_garbage:
+            return None
+        self._may_have_garbage = False
+        found = garbage(self._logs.values(), {segment.base_position: segment.held_bytes for segment in closed})
+        return Decision([], max(found) + 1, frozenset(found)) if found else None
 
     def _begin_pass(self, decision: Decision) -> None:
         plan = self._plan(decision)
@@ -156,7 +168,7 @@ class Cleaner:
     def _plan(self, decision: Decision) -> Plan:
         dirty = {share.partition_id: share for share in decision.shares}
         segments = [segment for segment in self._closed_segments() if segment.base_position < decision.end_position]
-        touched: set[int] = set()
+        touched = set(decision.garbage)
         dirty_position = decision.end_position
         for partition_id, share in dirty.items():
             log = self._logs.get(partition_id)
@@ -268,6 +280,7 @@ class Cleaner:
         cleaned = Segment.named(self._segments.directory, rewritten.name)
         self._segments.replace(replaced, cleaned)
         base_position, range_end = rewritten.name.base_position, rewritten.sources[-1].range_end
+        cleaned.held_bytes = sum(summary.bytes for summary in rewritten.index.summaries())
         summaries = {summary.partition_id: summary for summary in rewritten.index.summaries()}
         for partition_id, log in self._logs.items():
             summary = summaries.get(partition_id)

@@ -44,9 +44,8 @@ class KeyMap:
         return self._count
 
     @property
-    def room(self) -> int:
-        """How many more keys fit."""
-        return self._entries_max - self._count
+    def buffer_bytes(self) -> int:
+        return self._slots * BYTES_PER_ENTRY
 
     def put(self, hashed: bytes, offset: int) -> bool:
         """Note that the key has a record there, later than all before; False if there is no room for a new key."""
@@ -63,10 +62,6 @@ class KeyMap:
         """The offset of the key's newest record that was noted, -1 if none was."""
         at, _, _ = self._find(hashed)
         return self._words[at + 2] - 1
-
-    def clear(self) -> None:
-        self._words = array("Q", bytes(self._slots * BYTES_PER_ENTRY))
-        self._count = 0
 
     def _find(self, hashed: bytes) -> tuple[int, int, int]:
         """Where the key is, or where it would go, and its hash as two words."""

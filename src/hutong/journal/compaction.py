@@ -20,6 +20,8 @@ UNLIMITED: Final = -1
 DAY_MS: Final = 86_400_000
 WORTH_SHARE: Final = 1 / 20
 """Of the bytes that would be gone through: as much at least must be dirty."""
+GARBAGE_SHARE: Final = 1 / 2
+"""Of a segment's batches: when so much belongs to nobody any more, it is written again for that alone."""
 CHEAP_BYTES: Final = 16 * 1024 * 1024  # which may be gone through for whatever there is to gain
 
 
@@ -59,10 +61,14 @@ class LogShare(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What to clean: these logs, the most rewarding first, in the segments that begin before `end_position`."""
+    """What to clean: these logs, the most rewarding first, in the segments that begin before `end_position`.
+
+    The segments that begin at the `garbage` positions are written again even if none of the logs has anything there.
+    """
 
     shares: list[LogShare]
     end_position: int
+    garbage: frozenset[int] = frozenset()
 
 
 def share_of(log: "PartitionLog", policy: CompactionPolicy, now_ms: int, closed_position: int) -> LogShare:
@@ -107,3 +113,16 @@ def decide(shares: Iterable[LogShare], segments: Iterable[tuple[int, int]]) -> D
     if not is_worth and not any(share.is_overdue for share in due):
         return None
     return Decision(chosen, end_position)
+
+
+def garbage(logs: Iterable["PartitionLog"], held_bytes: dict[int, int]) -> set[int]:
+    """Of the segments that begin at these positions and hold so much, those which are mostly garbage.
+
+    That is what deleted logs have left, and what lies before the start of the others.
+    """
+    kept_bytes = dict.fromkeys(held_bytes, 0)
+    for log in logs:
+        for span in log.spans:
+            if span.end_offset > log.start_offset and span.base_position in kept_bytes:
+                kept_bytes[span.base_position] += span.bytes
+    return {base for base, kept in kept_bytes.items() if held_bytes[base] - kept > GARBAGE_SHARE * held_bytes[base]}

@@ -124,7 +124,7 @@ class Journal:
         )
         remover.on_failure = self.flusher.fail
         self.flusher.on_flushed.append(remover.flushed)
-        self._stores.on_trimmed = remover.look_again
+        self._stores.on_trimmed = self._trimmed
         return remover
 
     def _restore_logs(self, recovered: Recovered) -> None:
@@ -194,7 +194,7 @@ class Journal:
         log = self._logs.get(partition_id)
         if log is not None:
             log.is_deleted = True
-            self._remover.look_again()
+            self._trimmed()
             self.writer.state(chunk.DELETED, partition_id, log.end_offset)  # seals what the log still has to come
             del self._logs[partition_id]
 
@@ -360,10 +360,15 @@ class Journal:
         self._segments.close()
         self._cache.close()
 
+    def _trimmed(self) -> None:
+        self._remover.look_again()
+        self.cleaner.look_for_garbage()
+
     def _segment_closed(self, segment: Segment) -> None:
         """What the logs have in the segment is complete."""
         assert segment.index is not None
         for summary in segment.index.summaries():
+            segment.held_bytes += summary.bytes
             log = self._logs.get(summary.partition_id)
             if log is not None:
                 log.extents = None

@@ -159,6 +159,8 @@ class Reader:
         allocate: Callable[[int], memoryview],
     ) -> Walk:
         base_position = cold.segment.base_position
-        end = cold.disk_end if cold.segment.end_position is None else min(cold.disk_end, cold.segment.end_position)
+        end = cold.segment.end_position
+        if end is None or cold.segment.range_end is None:  # a cleaned one is on disk, and has an end of its own
+            end = cold.disk_end if end is None else min(cold.disk_end, end)
         window = Window(file, base_position, end, cold.read_ahead_bytes, is_cached_only, allocate)
         return Walk(window, cold.partition_id, extents, end)

@@ -110,10 +110,10 @@ class _Recovery:
             self._restore(checkpoint)
         scanned_from = position
         for number, segment in enumerate(segments):
-            if segment.end_position is not None and segment.end_position <= scanned_from:
+            if segment.next_position is not None and segment.next_position <= scanned_from:
                 self._trust(segment)
                 continue
-            position, is_sound = self._scan(segment, max(position, segment.base_position), segments[number + 1 :])
+            position, is_sound = self._scan(segment, max(scanned_from, segment.base_position), segments[number + 1 :])
             if not is_sound:
                 self._set_aside(segments[number + 1 :])
                 del segments[number + 1 :]
@@ -221,6 +221,7 @@ class _Recovery:
 
     def _note_spans(self, segment: Segment, summaries: list[Summary]) -> None:
         for summary in summaries:
+            segment.held_bytes += summary.bytes
             log = self._logs.get(summary.partition_id)
             if log is not None:  # one that is not known any more was deleted
                 log.spans.add(span_of(segment.base_position, summary))

@@ -81,8 +81,8 @@ class Remover:
         self._is_taking_out = True
         is_any_out = False
         while (oldest := self._segments.oldest) is not None and oldest is not self._segments.active:
-            assert oldest.end_position is not None
-            if oldest.end_position > self._progress.flushed_position or self._is_kept(oldest):
+            assert oldest.next_position is not None
+            if oldest.next_position > self._progress.flushed_position or self._is_kept(oldest):
                 break
             if self._cleaner.holds(oldest):
                 break  # looked at again when that has ended
@@ -134,7 +134,7 @@ class Remover:
         self._when_flushed(said)
 
     def _is_in_checkpoint(self, segment: Segment) -> bool:
-        return segment.end_position is not None and segment.end_position <= self._checkpointer.last_position
+        return segment.next_position is not None and segment.next_position <= self._checkpointer.last_position
 
     def _unlink(self, segments: list[Segment]) -> tuple[int, int]:
         """On a worker. Returns how many files of how many bytes there were."""

@@ -91,7 +91,8 @@ def _stands_for(cleaned: SegmentName, other: SegmentName) -> bool:
 class Segment:
     """One file of the journal, positions `base_position` to before `end_position` (None while it is written).
 
-    Behind a cleaned segment, which stands for the positions up to `range_end`, there is a gap before the next one.
+    A cleaned one stands for the positions up to `range_end`, where the next one begins, whatever its own size: most
+    often there is a gap behind it, and it may also be a little larger, for a tombstone with its time is.
     """
 
     __slots__ = (
@@ -101,6 +102,7 @@ class Segment:
         "end_position",
         "file",
         "generation",
+        "held_bytes",
         "index",
         "is_complete",
         "is_doomed",
@@ -115,6 +117,7 @@ class Segment:
         self.end_position = end_position
         self.range_end: int | None = None
         self.generation = 0  # how often what is in it was cleaned
+        self.held_bytes = 0  # of batches, once it is closed
         self.begun_ms: int | None = None  # wall time of its first chunk, where it matters: of the active one
         self.path = path
         self.file: DiskFile | None = None
@@ -133,6 +136,11 @@ class Segment:
             segment.end_position = name.base_position + name.stored_bytes
         segment.range_end, segment.generation = name.range_end, name.generation
         return segment
+
+    @property
+    def next_position(self) -> int | None:
+        """Where the next segment begins, None while this one is written."""
+        return self.end_position if self.range_end is None else self.range_end
 
     @property
     def index_path(self) -> Path:

@@ -12,8 +12,10 @@ from tests.unit.broker.wire_node import WireClient, batch_of, client_of, fetch_r
 
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.apis.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from hutong.wire.kafka.compression import Compression
 from hutong.wire.kafka.error_codes import ErrorCode
-from hutong.wire.kafka.records import CONTROL, TRANSACTIONAL, iterate_batches, iterate_records
+from hutong.wire.kafka.record_slices import DELETE_HORIZON
+from hutong.wire.kafka.records import CONTROL, TRANSACTIONAL, Record, build_batch, iterate_batches, iterate_records
 
 NOW_MS = time.time_ns() // 1_000_000
 HOUR_MS = 3_600_000
@@ -198,3 +200,18 @@ async def test_what_was_acknowledged_is_there_after_a_restart(tmp_path: Path) ->
     async with running_node(tmp_path) as address, client_of(address) as client:
         assert offsets_in((await client.fetch(0)).records) == list(range(10))
         assert (await client.produce(batch(), acks=-1)).base_offset == 10
+
+
+async def test_a_compacted_topic_takes_only_records_with_keys(client: WireClient) -> None:
+    await client.create("compacted", cleanup_policy="compact")
+    keyed, stray = Record(timestamp_ms=NOW_MS, key=b"k", value=b"v"), Record(timestamp_ms=NOW_MS, value=b"v")
+    for codec in Compression:
+        good = build_batch([keyed, keyed], compression=codec)
+        for _ in range(3):  # the second like it would go the short way
+            assert (await client.produce(good, "compacted")).error_code == ErrorCode.NONE
+        answer = await client.produce(build_batch([keyed, stray], compression=codec), "compacted")
+        assert answer.error_code == ErrorCode.INVALID_RECORD
+    broken = build_batch([keyed], attributes=Compression.ZSTD)
+    assert (await client.produce(broken, "compacted")).error_code == ErrorCode.CORRUPT_MESSAGE
+    horizon = build_batch([keyed], attributes=DELETE_HORIZON)
+    assert (await client.produce(horizon, "compacted")).error_code == ErrorCode.INVALID_RECORD

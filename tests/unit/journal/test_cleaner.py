@@ -338,3 +338,32 @@ def test_a_stop_in_the_middle_leaves_a_journal_as_it_was_or_cleaned(seed: int) -
     stage.open()
     assert newest(read_records(stage, 1)) == written
     assert not [name for name in stage.disk.list(DIRECTORY) if name.endswith(".tmp")]
+
+
+def test_what_deleted_logs_leave_between_others_is_given_back() -> None:
+    stage = Stage()
+    put(stage, 1, (b"k", b"1"))
+    for number in range(40):
+        put(stage, 2, (b"k", b"%d" % number + bytes(200)))
+        put(stage, 3, (b"k", b"%d" % number + bytes(200)))
+    put(stage, 1, (b"l", b"1"))
+    roll(stage)
+    clean(stage, 1)
+    stage.journal.delete_log(2)
+    stage.journal.log(3).delete_before(39)
+    stage.settle()
+    before = sum(stage.disk.open(DIRECTORY / name).size() for name in segment_files(stage))
+    assert before > 16_000
+    clean(stage, 1)
+    after = sum(stage.disk.open(DIRECTORY / name).size() for name in segment_files(stage))
+    assert after < 3_000
+    assert [record.key for record in read_records(stage, 1)] == [b"k", b"l"]
+    assert [record.offset for record in read_records(stage, 3)] == [39]
+    writes = stage.disk.writes_total
+    clean(stage, 1)
+    assert stage.disk.writes_total == writes
+    stage.disk.unlink(DIRECTORY / "checkpoint")
+    stage.disk.crash(Random(1))
+    stage.open()
+    assert stage.journal.log_ids() == [1, 3]
+    assert stage.journal.log(3).start_offset == 39
