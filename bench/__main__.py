@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from bench import backlog, e2e, latency, partitions, recovery, stalls, startup, throughput
+from bench import backlog, e2e, latency, partitions, recovery, soak, stalls, startup, throughput
 from bench.compare import Measurement, Results, print_tables, run
 from bench.targets import (
     DEFAULT_KAFKA_SCRIPT,
@@ -27,7 +27,7 @@ from bench.targets import (
 
 SUITES = ("throughput", "latency", "e2e", "startup")
 SUITES_BY_NAME = ("backlog",)  # run only when asked for: they need gigabytes
-PROGRAMS = {"partitions": partitions.main, "recovery": recovery.main, "stalls": stalls.main}
+PROGRAMS = {"partitions": partitions.main, "recovery": recovery.main, "soak": soak.main, "stalls": stalls.main}
 """About Hutong alone: no peers, and words of their own."""
 
 

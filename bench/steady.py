@@ -183,6 +183,8 @@ def consume(options: argparse.Namespace, topics: Topics) -> int:
                 if message.error():
                     raise KafkaException(message.error())
             done += len(messages)
+            if options.rate:
+                time.sleep(len(messages) / options.rate)
             if options.commit and messages:
                 consumer.commit(asynchronous=True)
             if options.cold and not messages:

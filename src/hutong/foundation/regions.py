@@ -49,8 +49,8 @@ class RegionCache:
     At most `hot_bytes_max` bytes are kept, besides what is not flushed yet and the region being filled; readers hold at
     most `escaped_bytes_max` (as much again by default) on top, and the regions that were live when that was reached.
 
-    Figures: regions_live, regions_reused, regions_mapped, bytes_hot, bytes_unflushed, escapes_total, escaped_bytes,
-    copied_views_total.
+    Figures: regions_live, regions_free, regions_escaped, regions_reused, regions_mapped, bytes_hot, bytes_unflushed,
+    escapes_total, escaped_bytes, copied_views_total.
     """
 
     def __init__(
@@ -84,7 +84,13 @@ class RegionCache:
 
     @property
     def regions_free(self) -> int:
+        """Kept to be filled again."""
         return len(self._free)
+
+    @property
+    def regions_escaped(self) -> int:
+        """No longer the stream's, but still held by readers."""
+        return len(self._escaped)
 
     @property
     def bytes_hot(self) -> int:

@@ -93,9 +93,9 @@ def test_a_region_with_a_reader_escapes_and_is_not_written_again() -> None:
         append(cache, b"\xff" * PAGE)
         cache.flushed(cache.end_position)
     assert bytes(views[0]) == b"kept"
-    assert (cache.escapes_total, cache.escaped_bytes) == (1, PAGE)
+    assert (cache.escapes_total, cache.regions_escaped, cache.escaped_bytes) == (1, 1, PAGE)
     del views
-    assert (cache.escapes_total, cache.escaped_bytes) == (1, 0)
+    assert (cache.escapes_total, cache.regions_escaped, cache.escaped_bytes) == (1, 0, 0)
 
 
 def test_readers_get_copies_once_too_much_has_escaped() -> None:
@@ -117,8 +117,10 @@ def test_free_memory_is_bounded_and_the_rest_goes_back() -> None:
     for _ in range(10):
         append(cache, bytes(PAGE))
     cache.flushed(cache.end_position)
+    assert (cache.regions_live, cache.regions_free) == (1, FREE_REGIONS_MAX)
     for _ in range(10):
         append(cache, bytes(PAGE))
+    assert cache.regions_free == 0
     assert cache.regions_reused == FREE_REGIONS_MAX + 1  # and the one that was being filled
 
 
