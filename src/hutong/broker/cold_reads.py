@@ -31,7 +31,7 @@ Then = Callable[["list[memoryview] | HutongError"], None]
 
 
 class ColdReads:
-    """The queue for the disk. Figures: damaged_total, and those of the executor and the journals' readers."""
+    """The queue for the disk. Figures: damaged_total, refused_total, and those of the journals' readers."""
 
     def __init__(self, executor: FairExecutor, clock: Clock) -> None:
         self.damaged_total = 0
@@ -39,6 +39,10 @@ class ColdReads:
         self._clock = clock
         self._told_at_ms = -TELL_INTERVAL_MS
         self._untold = 0
+
+    @property
+    def refused_total(self) -> int:
+        return self._executor.refused_total
 
     def read(self, cold: ColdRead[list[memoryview]], partition: Partition, offset: int, peer: Peer, then: Then) -> None:
         """`then` gets whole, sound batches, or once: StorageError (CorruptData where a batch is damaged), Expired or

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Generic, Protocol, TypeVar
 
 from hutong.broker.context import Later
-from hutong.foundation.errors import Expired, HutongError, Refused
+from hutong.foundation.errors import HutongError, Refused
 from hutong.wire.kafka.error_codes import ErrorCode
 
 ResponseT = TypeVar("ResponseT")
@@ -52,10 +52,8 @@ class _Result(Protocol):
 
 
 def error_code_of(error: HutongError) -> int:
-    """The wire code of an error: a refusal carries its own; what is neither that nor too late is the disk's."""
-    if isinstance(error, Refused):
-        return error.code
-    return ErrorCode.REQUEST_TIMED_OUT if isinstance(error, Expired) else ErrorCode.KAFKA_STORAGE_ERROR
+    """The wire code of an error: a refusal carries its own, everything else that reaches a handler is the disk's."""
+    return error.code if isinstance(error, Refused) else ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def put_error(result: _Result, error: HutongError) -> None:

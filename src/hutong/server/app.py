@@ -15,7 +15,7 @@ import signal
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from hutong.broker.broker import Broker, NodeIdentity
 from hutong.broker.cold_reads import ColdReads
@@ -119,7 +119,9 @@ class Node:
         self._cold_reads = ColdReads(FairExecutor(turns, cold_reads, self._clock, loop.call_soon), self._clock)
         self.stalls = StallMonitor(loop, self._clock)
         self.collector = Collector(self._clock, self._wheel, self._requests_total)
-        self._monitor = Monitor(Sources(self._journals, self.stalls, self.collector), self._clock, self._wheel)
+        waits: dict[str, ParkingLot[Any]] = {"fetches": self._fetches, "cold_reads": cold_reads}
+        sources = Sources(self._journals, self.stalls, self.collector, waits, cold_reads=self._cold_reads)
+        self._monitor = Monitor(sources, self._clock, self._wheel)
 
     async def start(self) -> ReadyInfo:
         """Recover, replay, accept clients; returns where they connect. Raises UsageError, StorageError."""
@@ -137,7 +139,7 @@ class Node:
             self._compaction = Compaction(topics, self._journals, self._wheel, self._clock, interval_ms, _warn)
             self._compaction.start()
         held_producers: ParkingLot[None] = ParkingLot("held_producers", self._wheel, _HELD_MAX)
-        self._monitor.sources.waits = {"fetches": self._fetches, "held_producers": held_producers}
+        self._monitor.sources.waits["held_producers"] = held_producers
         settings = self._settings
         broker = Broker(
             api_keys=tuple(HANDLERS),

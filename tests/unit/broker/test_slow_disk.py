@@ -61,6 +61,7 @@ async def test_a_produce_that_waits_too_long_is_told_once_and_its_record_stays(t
         results = [await answer(client) for _ in range(3)]
         assert [result.error_code for result in results] == [REQUEST_TIMED_OUT] * 3
         assert [result.base_offset for result in results] == [-1] * 3
+        assert results[0].error_message == "Stored, but not safe in time; whether it becomes durable is open."
         assert (time.monotonic() - begun) * 1000 >= TIMEOUT_MS
         client.send(request(acks=-1, timeout_ms=30_000), 9)
         await disk.held(1)

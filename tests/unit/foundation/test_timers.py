@@ -135,3 +135,13 @@ def test_every_timer_fires_once_and_in_time(script: list[tuple[str, int]], tick_
                 del waiting[n]
         assert len(wheel) == len(waiting)
         wheel.check_invariants()
+
+
+def test_a_callback_sees_the_time_that_it_fires_at() -> None:
+    wheel, seen = TimerWheel(1000), []
+    for deadline_ms in (1015, 2000):
+        wheel.add(deadline_ms, lambda: seen.append(wheel.now_ms))
+    assert wheel.now_ms == 1000
+    wheel.advance(5000)
+    assert seen == [1020, 2000]
+    assert wheel.now_ms == 5000

@@ -88,12 +88,13 @@ def test_a_flush_that_ends_after_the_last_commit_waits_for_no_further_commit() -
     assert stage.journal.log(1).high_watermark == 3
 
 
-@given(st.lists(st.sampled_from(["append", "commit", "flush", "seal"]), max_size=40))
+@given(st.lists(st.sampled_from(["append", "commit", "flush", "seal", "fail"]), max_size=40))
 def test_whatever_comes_last_each_level_is_released_by_its_own_positions(script: list[str]) -> None:
     roomy = replace(SMALL, region_bytes=1 << 16, chunk_bytes_max=1 << 14, dirty_bytes_max=1 << 20)
     stage, followers = replicated(roomy)
     waiting: list[tuple[int, Qos, Append]] = []
     noted: list[tuple[Qos, Append]] = []
+    has_failed = False
     for step in script:
         if step == "append":
             noted += [(qos, stage.append(1, b"v", qos=qos)) for qos in ABOVE_RECEIVE]
@@ -103,6 +104,10 @@ def test_whatever_comes_last_each_level_is_released_by_its_own_positions(script:
             noted.clear()
         elif step == "commit":
             followers.commit()
+            has_failed = False
+        elif step == "fail":
+            followers.commits.replication_failed(OwnerGone("gone"))
+            has_failed = True
         else:
             stage.steps.work()
             stage.steps.tell()
@@ -110,8 +115,13 @@ def test_whatever_comes_last_each_level_is_released_by_its_own_positions(script:
         progress = stage.journal.progress
         flushed, committed = progress.flushed_position, progress.committed_position
         passed = {Qos.PERSISTENCE: flushed, Qos.REPLICATION: committed, Qos.ALL: min(flushed, committed)}
+        if has_failed:
+            told = [entry for entry in waiting if entry[1] > Qos.PERSISTENCE and entry[0] > passed[entry[1]]]
+            assert all(isinstance(append.outcome, Refused) for _, _, append in told)
+            waiting = [entry for entry in waiting if entry not in told]
         assert all(append.is_open == (position > passed[qos]) for position, qos, append in waiting)
         assert all(append.is_open for _, append in noted)
+        assert stage.journal.log(1).high_watermark <= stage.journal.log(1).sealed_offset
 
 
 def test_the_replicator_gets_the_very_bytes_that_are_flushed() -> None:

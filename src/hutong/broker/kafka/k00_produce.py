@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
-from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError, Refused, UsageError
+from hutong.foundation.errors import Expired, HutongError, LimitExceeded, ProtocolError, Refused, UsageError
 from hutong.journal.qos import Qos
 from hutong.reactor.channel import HELD, Held
 from hutong.wire.kafka.apis.k00_produce import (
@@ -226,7 +226,11 @@ def timestamp_bounds(config: TopicConfig, clock: Clock) -> tuple[int, int]:
 
 def put_outcome(result: PartitionProduceResponse, outcome: Appended | HutongError) -> None:
     """Fill in what became of one partition."""
-    if isinstance(outcome, HutongError):
+    if isinstance(outcome, Expired):
+        result.error_code = ErrorCode.REQUEST_TIMED_OUT
+        result.error_message = "Stored, but not safe in time; whether it becomes durable is open."
+        result.base_offset = -1
+    elif isinstance(outcome, HutongError):
         put_error(result, outcome)
         result.base_offset = -1
     else:

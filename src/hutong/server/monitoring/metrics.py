@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from hutong.broker.cold_reads import ColdReads
 from hutong.foundation.histograms import Histogram
 from hutong.foundation.parking import ParkingLot
 from hutong.foundation.regions import RegionCache
@@ -41,6 +42,7 @@ class Sources:
     waits: dict[str, ParkingLot[Any]] = field(default_factory=dict)
     reactor: ReactorFigures | None = None
     requests_total: Mapping[int, int] = field(default_factory=dict)
+    cold_reads: ColdReads | None = None
 
 
 Read = Callable[[Sources], Samples]
@@ -151,6 +153,10 @@ def _sum(read: Callable[[Journal], int]) -> Read:
 
 def _reactor(read: Callable[[ReactorFigures], int]) -> Read:
     return lambda sources: [((), read(sources.reactor))] if sources.reactor is not None else []
+
+
+def _from_cold_reads(read: Callable[[ColdReads], int]) -> Read:
+    return lambda sources: [((), read(sources.cold_reads))] if sources.cold_reads is not None else []
 
 
 def _metric(name: str, kind: Kind, meaning: str, read: Read, *labels: str) -> Metric:
@@ -317,9 +323,42 @@ METRICS: Final = (
         "by",
     ),
     _metric(
+        "hutong_cold_reads_refused_total",
+        _COUNTER,
+        "Cold reads that found their queue full; the client was told to ask again.",
+        _from_cold_reads(lambda cold_reads: cold_reads.refused_total),
+    ),
+    _metric(
+        "hutong_damaged_reads_total",
+        _COUNTER,
+        "Reads that met bytes which fail their check; the log says where.",
+        _from_cold_reads(lambda cold_reads: cold_reads.damaged_total),
+    ),
+    _metric(
+        "hutong_checkpoints_total",
+        _COUNTER,
+        "Checkpoints written: what a start after a crash need not scan.",
+        _each(lambda journal: journal.checkpointer.checkpoints_total),
+        "group",
+    ),
+    _metric(
+        "hutong_cleanings_total",
+        _COUNTER,
+        "Compactions that were carried out.",
+        _each(lambda journal: journal.cleaner.cleanings_total),
+        "group",
+    ),
+    _metric(
+        "hutong_cleaning_reclaimed_bytes_total",
+        _COUNTER,
+        "Bytes that they gave back.",
+        _each(lambda journal: journal.cleaner.reclaimed_bytes_total),
+        "group",
+    ),
+    _metric(
         "hutong_waits",
         _GAUGE,
-        "What is parked elsewhere: fetches for data, held producers for an end of congestion.",
+        "What is parked elsewhere: fetches for data, cold reads for a turn, held producers for the end of congestion.",
         _waits,
         "lot",
     ),
