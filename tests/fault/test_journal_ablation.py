@@ -15,6 +15,7 @@ from hutong.journal import checkpointer, flusher, recovery, scan, writer
 from hutong.journal.checkpoint import encode_checkpoint
 from hutong.journal.producers import Producers
 from hutong.journal.progress import Progress
+from hutong.journal.resync import Behind
 from hutong.journal.segments import Segment
 from hutong.testing.disk import SimDisk, SimFile
 from hutong.wire.kafka.records import BatchHeader
@@ -73,6 +74,10 @@ def leaves_stale_bytes_behind_the_end(patch: pytest.MonkeyPatch) -> None:
         segment.allocated_bytes = position - segment.base_position
 
     patch.setattr(recovery._Recovery, "_cut", believe_the_tail)
+
+
+def cuts_rot_as_if_it_were_a_torn_tail(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(recovery, "look_behind", lambda *_: Behind(None, None))
 
 
 def trusts_what_it_read_from_memory(patch: pytest.MonkeyPatch) -> None:
@@ -136,6 +141,10 @@ def test_a_safeguard_switched_off_is_noticed(ablate: Patch, monkeypatch: pytest.
             believes_batches_without_their_crc,
             transcripts.test_a_flipped_bit_in_what_was_in_flight_ends_the_journal_there,
         ),
+        (
+            cuts_rot_as_if_it_were_a_torn_tail,
+            transcripts.test_a_flipped_bit_costs_only_the_last_chunk_and_else_nothing_is_decided,
+        ),
         (leaves_stale_bytes_behind_the_end, transcripts.test_sectors_lost_in_the_middle_leave_no_stale_chunk_behind),
     ],
 )
@@ -145,5 +154,5 @@ def test_a_check_switched_off_is_noticed_by_its_own_test(
     """What a crash by chance hits too seldom."""
     transcript()
     ablate(monkeypatch)
-    with pytest.raises((AssertionError, CorruptData)):
+    with pytest.raises((AssertionError, CorruptData, pytest.fail.Exception)):
         transcript()

@@ -10,13 +10,11 @@ Blocks. Knows nothing of what is done about the damage.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from hutong.foundation.errors import CorruptData
 from hutong.journal import chunk
-from hutong.journal.walk import WINDOW_BYTES_MAX, Window
-
-_STEP_BYTES: Final = WINDOW_BYTES_MAX
+from hutong.journal.walk import Window
 
 
 class Behind(NamedTuple):
@@ -33,7 +31,7 @@ def chunks_behind(window: Window, position: int, end_position: int) -> Iterator[
     while at < end_position:
         found = _chunk_at(window, at, end_position)
         if found is None:
-            at = _next_magic(window, at + 1, end_position)
+            at = window.find(chunk.MAGIC, at + 1, end_position)
         else:
             yield found
             at = found.end
@@ -62,14 +60,3 @@ def _chunk_at(window: Window, position: int, end_position: int) -> chunk.Chunk |
     except CorruptData:
         return None
     return found if found.end <= end_position else None
-
-
-def _next_magic(window: Window, position: int, end_position: int) -> int:
-    """Where the magic occurs next, `end_position` if nowhere."""
-    while end_position - position >= chunk.FIXED.size:
-        size = min(_STEP_BYTES, end_position - position)
-        at = bytes(window.view(position, size)).find(chunk.MAGIC)
-        if at >= 0:
-            return position + at
-        position += size - len(chunk.MAGIC) + 1
-    return end_position

@@ -24,6 +24,7 @@ from hutong.wire.kafka.records import HEADER_BYTES
 
 WINDOW_BYTES_MIN: Final = 16 * 1024
 WINDOW_BYTES_MAX: Final = 1024 * 1024
+_SEARCH_BYTES: Final = 128 * 1024
 EXTENTS_PLANNED_MAX: Final = 256
 _ONE_ENTRY_BYTES: Final = chunk.header_bytes_for(1)
 LOADS_ON_LOOP_MAX: Final = 16  # a read on the loop brings what these find, so that it never holds the loop up
@@ -82,6 +83,21 @@ class Window:
         """Of what was seen, that many bytes were wanted."""
         self._used_bytes += count
         self._is_used = True
+
+    def find(self, pattern: bytes, position: int, end_position: int) -> int:
+        """Where the bytes of `pattern` occur next from `position` on, `end_position` if nowhere. Raises StorageError.
+
+        Goes past the window: what is searched is not wanted.
+        """
+        while end_position - position >= len(pattern):
+            content = bytes(self._file.read(min(_SEARCH_BYTES, end_position - position), position - self.base_position))
+            at = content.find(pattern)
+            if at >= 0:
+                return position + at
+            if len(content) < len(pattern):
+                break
+            position += len(content) - len(pattern) + 1
+        return end_position
 
     def chunk_at(self, position: int) -> chunk.Chunk:
         """The chunk that begins there. Raises as `view` does."""
