@@ -55,7 +55,7 @@ def _write(disk: Disk, sizes: list[tuple[DiskFile, int]], files: list[File]) -> 
 
 
 class Checkpointer:
-    """Writes one journal's checkpoints. Figures: checkpoints_total, last_position."""
+    """Writes one journal's checkpoints, so far the one of `position`. Figures: checkpoints_total, last_position."""
 
     def __init__(
         self,
@@ -73,6 +73,7 @@ class Checkpointer:
         self.last_error: HutongError | None = None
         self.checkpoints_total = 0
         self.last_position = position
+        self.on_written: Callable[[], None] = lambda: None  # not for the one that a clean stop writes
         self._disk = disk
         self._jobs = jobs
         self._clock = clock
@@ -112,7 +113,7 @@ class Checkpointer:
     def begin(self) -> None:
         """Write a checkpoint, unless one is on its way."""
         if not self._is_running:
-            self.write(is_clean=False, then=lambda _error: None)
+            self.write(is_clean=False, then=self._written)
 
     def write(self, is_clean: bool, then: Callable[[HutongError | None], None]) -> None:
         """Write a checkpoint of the stream as it stands; `then` gets the error if it fails."""
@@ -200,6 +201,10 @@ class Checkpointer:
         then(outcome)
         if self._unfinished and not isinstance(outcome, HutongError):
             self.flushed()  # a segment was closed meanwhile, perhaps with nothing to be flushed after it
+
+    def _written(self, error: HutongError | None) -> None:
+        if error is None:
+            self.on_written()
 
     def _interval_passed(self) -> None:
         self._timer = None

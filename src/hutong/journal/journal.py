@@ -100,8 +100,9 @@ class Journal:
         self._stores = Stores(settings, self.writer, self._cache, self._segments, self._progress, self.reader)
         self._logs: dict[int, PartitionLog] = {}
         self._restore_logs(recovered)
+        known = position - recovered.report.scanned_bytes  # what the checkpoint on disk covers
         self.checkpointer = Checkpointer(
-            disk, self._jobs, clock, timers, settings, self._segments, self._progress, self.writer, self._logs, position
+            disk, self._jobs, clock, timers, settings, self._segments, self._progress, self.writer, self._logs, known
         )
         self.cleaner = Cleaner(
             disk, self._jobs, clock, timers, settings, self._segments, self._logs, self.checkpointer, self._when_flushed
@@ -124,6 +125,7 @@ class Journal:
         )
         remover.on_failure = self.flusher.fail
         self.flusher.on_flushed.append(remover.flushed)
+        self.checkpointer.on_written = remover.flushed
         self._stores.on_trimmed = self._trimmed
         return remover
 

@@ -1,8 +1,9 @@
 """Removes segments from which nothing is kept any more, and gives their space back.
 
 Strategy: two steps. On the loop the oldest segment is taken out as soon as no log keeps anything of it; cleaning takes
-others out, whose place a cleaned one has taken. Their files go later: once nobody reads them, and once all that was
-said of the logs before is on disk, so that a start never finds less than it needs to know where each log ends.
+others out, whose place a cleaned one has taken. Their files go later: once nobody reads them, once all that was said of
+the logs before is on disk, and once the last checkpoint covers them, so that a start never finds less than it needs to
+know where each log ends and what its producers have sent.
 
 Looks at one log where it can: the one that kept the oldest segment the last time most often still does.
 """
@@ -120,13 +121,13 @@ class Remover:
             self._remove_files()
 
     def _remove_files(self) -> None:
-        """A full disk cannot take what is to be said before; then the last checkpoint must speak of all that goes."""
+        """A full disk cannot take what is to be said before; then the last checkpoint alone speaks of what goes."""
         if self._is_stopped:
             return
         unused, self._unused = self._unused, []
 
-        def said(error: HutongError | None) -> None:
-            removed = [segment for segment in unused if error is None or self._is_in_checkpoint(segment)]
+        def said(_error: HutongError | None) -> None:
+            removed = [segment for segment in unused if self._is_in_checkpoint(segment)]
             self._unused += [segment for segment in unused if segment not in removed]
             if removed:
                 self._jobs.submit(lambda: self._unlink(removed), self._unlinked)

@@ -119,3 +119,28 @@ def test_a_tombstone_that_gets_its_time_makes_no_segment_outgrow_its_place() -> 
     stage.open()
     assert newest(read_records(stage, 1)) == {b"key": b"value"}
     assert stage.problems() == []
+
+
+def test_no_file_goes_that_only_a_checkpoint_to_come_would_speak_of() -> None:
+    stage = Stage()
+    appends = [stage.append(1, LARGE, producer_id=7, producer_epoch=0, base_sequence=number) for number in range(2)]
+    stage.append(2, LARGE)  # in a segment of its own
+    stage.turn()
+    while stage.journal.log(2).high_watermark == 0:
+        stage.steps.work()
+        stage.steps.tell()
+    stage.journal.abort()  # before anything was put into a checkpoint
+    stage.open()
+    stage.disk.capacity_bytes = 0  # no room for a checkpoint, nor for a word about the log
+    stage.journal.log(1).delete_before(len(appends))
+    stage.settle()
+    assert stage.journal.is_disk_full
+    stage.journal.enforce_retention({1: RetentionPolicy(retention_bytes=0)})
+    stage.settle()
+    stage.crash(Random(0))
+    log = stage.open().log(1)
+    assert log.end_offset == len(appends), "its offsets would be given again"
+    stage.disk.capacity_bytes = None
+    again = stage.append(1, LARGE, producer_id=7, producer_epoch=0, base_sequence=1)
+    stage.settle()
+    assert again.base_offset == 1, "the producer's batch would be there twice"
