@@ -95,8 +95,8 @@ def repeats_are_appended(patch: pytest.MonkeyPatch) -> None:
 def shows_what_is_not_flushed(patch: pytest.MonkeyPatch) -> None:
     note = writer.Writer._note
 
-    def shown(self: writer.Writer, runs: dict[object, object], position: int, at: int) -> None:
-        note(self, runs, position, at)  # type: ignore[arg-type]
+    def shown(self: writer.Writer, runs: dict[object, object], position: int, at: int, begun_us: int) -> None:
+        note(self, runs, position, at, begun_us)  # type: ignore[arg-type]
         for log in runs:
             log.advance_high_watermark(log.sealed_offset)  # type: ignore[attr-defined]
 

@@ -201,13 +201,14 @@ class Writer:
         """Make what was noted one chunk. Called at the end of the turn, and earlier where a chunk is full."""
         batches, self._batches = self._batches, []
         statements, self._statements = self._statements, []
+        begun_us = self._begun_us
         self._bytes = 0
         self._must_seal = False
         if not batches and not statements:
             return
         runs = self._gather(batches)
         self._figures.batches_per_chunk.record(len(batches))
-        end_position = self._write(runs, statements)
+        end_position = self._write(runs, statements, begun_us)
         self._park(batches, end_position)
         self._replicator.sealed(end_position)
         self._note_congestion()
@@ -245,15 +246,19 @@ class Writer:
             self.accept(self._overfull)
 
     def _turn_ended(self) -> None:
-        self._is_scheduled = False
+        try:
+            if self._must_seal:
+                self.seal()
+        finally:
+            self._is_scheduled = False
+            self._turn_wall_ms = None
         if self._must_seal:
-            self.seal()
-        self._turn_wall_ms = None
+            self._schedule()  # who was told of the chunk has brought more
 
     def _schedule(self) -> None:
         if not self._is_scheduled:
             self._is_scheduled = True
-            if not self._batches:
+            if len(self._batches) <= 1:  # what schedules the turn may be its first batch, which is noted by now
                 self._begun_us = self._clock.monotonic_us()
             self._call_soon(self._turn_ended)
 
@@ -281,7 +286,7 @@ class Writer:
                 run.max_timestamp_ms = timestamp_ms
         return runs
 
-    def _write(self, runs: "dict[PartitionLog, _Run]", statements: list[bytes]) -> int:
+    def _write(self, runs: "dict[PartitionLog, _Run]", statements: list[bytes], begun_us: int) -> int:
         """Lay the chunk down behind the last one; returns its end position."""
         entries, payload_bytes = list(statements), 0
         buffers: list[Buffer] = [b""]
@@ -320,10 +325,10 @@ class Writer:
         self.chunks_total += 1
         self._figures.bytes_per_chunk.record(total_bytes)
         self._figures.batch_bytes_total += payload_bytes
-        self._note(runs, position, end_position - payload_bytes)
+        self._note(runs, position, end_position - payload_bytes, begun_us)
         return end_position
 
-    def _note(self, runs: "dict[PartitionLog, _Run]", position: int, at: int) -> None:
+    def _note(self, runs: "dict[PartitionLog, _Run]", position: int, at: int, begun_us: int) -> None:
         """Enter the runs of the chunk at `position`, the first of which begins `at`, where readers look."""
         index, oldest_position = self._segments.active_index, self._cache.oldest_position
         log_ends, records = [], 0
@@ -342,8 +347,7 @@ class Writer:
             records += end_offset - base_offset
             at += size
         self.runs_total += len(runs)
-        begun_us, sealed_us = self._begun_us, self._clock.monotonic_us()
-        self._begun_us = sealed_us  # of the next chunk, if this turn brings more
+        self._begun_us = sealed_us = self._clock.monotonic_us()  # the next chunk's beginning, if this turn brings more
         self._figures.turn_us.record(sealed_us - begun_us)
         self._figures.records_total += records
         self._progress.sealed(self.position, log_ends, begun_us, sealed_us)
