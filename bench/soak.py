@@ -26,7 +26,7 @@ MINUTE_S = 60
 WINDOW_S = 10
 SETTINGS = {
     "log.segment_bytes": 16 << 20,
-    "log.retention_bytes": 2 << 20,  # of each partition
+    "log.retention_ms": 30_000,
     "log.retention_check_interval_ms": 5_000,
     "log.producer_id_expiration_ms": 30_000,  # so that what is remembered of producers is all there in a minute
 }

@@ -24,6 +24,7 @@ Buffer = bytes | bytearray | memoryview
 
 REGION_BYTES = 4 << 20
 REGION_BYTES_MAX = 1 << 30  # the largest single append
+IDLE_OPENS = 16  # a free region that so many openings did not need is given back: a burst leaves no memory behind
 FREE_REGIONS_MAX = 2  # a stream opens one region when it drops one; the second covers a flush that frees several
 JOIN_BELOW_BYTES = 2048  # mean size below which one join and one copy beat a copy for each buffer (measured)
 
@@ -67,7 +68,9 @@ class RegionCache:
         self._hot_bytes_max = hot_bytes_max
         self._escaped_bytes_max = hot_bytes_max if escaped_bytes_max is None else escaped_bytes_max
         self._regions: deque[Region] = deque()  # contiguous: each starts where the one before ends
-        self._free: list[mmap.mmap] = []
+        self._free: list[mmap.mmap] = []  # used from its end, so that what is never needed stays at its beginning
+        self._free_least = 0  # that were there since the last look
+        self._opens = 0
         self._escaped: dict[weakref.ref[mmap.mmap], int] = {}
         self.oldest_position = start_position  # the first that `view` still answers
         self.end_position = start_position
@@ -165,6 +168,7 @@ class RegionCache:
             raise LimitExceeded("region_bytes_max", REGION_BYTES_MAX)
         if total <= self._region_bytes and self._free:
             memory = self._free.pop()
+            self._free_least = min(self._free_least, len(self._free))
             self.regions_reused += 1
         else:
             size = max(total, self._region_bytes)
@@ -172,6 +176,16 @@ class RegionCache:
             self.regions_mapped += 1
         self._regions.append(Region(self.end_position, memory))
         self._drop_cold()
+        self._opens += 1
+        if self._opens % IDLE_OPENS == 0:
+            self._give_back_idle()
+
+    def _give_back_idle(self) -> None:
+        """Unmap the free regions that nothing needed since the last look."""
+        for memory in self._free[: self._free_least]:
+            memory.close()
+        del self._free[: self._free_least]
+        self._free_least = len(self._free)
 
     def _drop_cold(self) -> None:
         """Drop from the old end while flushed and over the hot window, but never the region being filled."""

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutong.foundation.errors import LimitExceeded
-from hutong.foundation.regions import FREE_REGIONS_MAX, JOIN_BELOW_BYTES, REGION_BYTES_MAX, RegionCache
+from hutong.foundation.regions import FREE_REGIONS_MAX, IDLE_OPENS, JOIN_BELOW_BYTES, REGION_BYTES_MAX, RegionCache
 
 PAGE = 4096
 
@@ -122,6 +122,23 @@ def test_free_memory_is_bounded_and_the_rest_goes_back() -> None:
         append(cache, bytes(PAGE))
     assert cache.regions_free == 0
     assert cache.regions_reused == FREE_REGIONS_MAX + 1  # and the one that was being filled
+
+
+def test_what_a_burst_needed_is_given_back_and_what_is_in_use_is_kept() -> None:
+    cache = RegionCache(region_bytes=PAGE, hot_bytes_max=2 * PAGE)
+    for _ in range(10):
+        append(cache, bytes(PAGE))
+    cache.flushed(cache.end_position)
+    assert cache.regions_free == FREE_REGIONS_MAX
+    for _ in range(3 * IDLE_OPENS):
+        append(cache, bytes(PAGE))
+        cache.flushed(cache.end_position)
+    mapped = cache.regions_mapped
+    assert cache.regions_free == 1
+    for _ in range(3 * IDLE_OPENS):
+        append(cache, bytes(PAGE))
+        cache.flushed(cache.end_position)
+    assert (cache.regions_mapped, cache.regions_free) == (mapped, 1)
 
 
 def test_close_drops_all_but_what_is_held() -> None:
