@@ -40,6 +40,7 @@ T = TypeVar("T")
 __all__ = ["ColdRead", "PartitionLog", "Stores", "Views"]
 
 OFFSET_OUT_OF_RANGE: Final = 1
+COLD_BYTES_MAX: Final = 1024 * 1024  # of one read from the disk, besides a larger batch
 UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 MESSAGE_TOO_LARGE: Final = 10
 _NOTHING: Final = Views([], 0)
@@ -217,12 +218,19 @@ class PartitionLog:
         return taken
 
     def read(
-        self, offset: int, max_bytes: int, *, at_least_one: bool = True, up_to: int | None = None
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        at_least_one: bool = True,
+        up_to: int | None = None,
+        cold_bytes_max: int = COLD_BYTES_MAX,
     ) -> "Views | ColdRead[list[memoryview]]":
         """Whole batches from the one that holds `offset` up to `up_to` (the high watermark by default).
 
         At most `max_bytes`; with `at_least_one` the first batch whatever its size. What the cache does not hold comes
-        as a ColdRead, to be carried out by `read_cached` or `read_cold`. Raises Refused with OFFSET_OUT_OF_RANGE.
+        as a ColdRead of at most `cold_bytes_max`, to be carried out by `read_cached` or `read_cold`. Raises
+        Refused with OFFSET_OUT_OF_RANGE.
         """
         limit = self.high_watermark if up_to is None else min(up_to, self.sealed_offset)
         if not self.start_offset <= offset <= self.end_offset:
@@ -239,8 +247,7 @@ class PartitionLog:
         place = self._place_of(offset)
         if place is None:
             return _NOTHING
-        max_bytes = min(max_bytes, settings.cold_read_bytes_max)
-        return self._plan_read(*place, offset, limit, max_bytes, at_least_one)
+        return self._plan_read(*place, offset, limit, min(max_bytes, cold_bytes_max), at_least_one)
 
     def read_cached(self, cold: "ColdRead[list[memoryview]]") -> list[memoryview] | None:
         """Carry out a read with what the machine holds in memory: the batches, or None where a worker is needed."""

@@ -29,7 +29,6 @@ class JournalSettings:
     index_distance_bytes: int = 1 * MEBIBYTE  # of the journal covered by one entry
     indexes_loaded_max: int = 8  # indexes of closed segments kept in memory
     segments_open_max: int = 64  # files of closed segments kept open
-    cold_read_bytes_max: int = 1 * MEBIBYTE  # one read from the disk, besides a larger batch
     read_ahead_bytes: int = 256 * KIBIBYTE
     read_runs_max: int = 512  # views of one read
     producers_max: int = 10_000  # idempotent producers remembered for one log

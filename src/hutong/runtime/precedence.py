@@ -46,6 +46,11 @@ class Precedence:
     def waiting(self) -> int:
         return len(self._waiting)
 
+    @property
+    def is_contended(self) -> bool:
+        """Whether something that goes first is in flight, or was a moment ago."""
+        return self._first_in_flight > 0 or self._clock.monotonic_ms() - self._first_at_ms < QUIET_MS
+
     def first(self, offload: Offload) -> Offload:
         """The same offload for work that goes first."""
         return _First(self, offload)

@@ -116,7 +116,8 @@ class Node:
         self._fetches: ParkingLot[None] = ParkingLot("fetches", self._wheel, _FETCHES_MAX)
         cold_reads: ParkingLot[list[memoryview]] = ParkingLot("cold_reads", self._wheel, _COLD_READS_MAX)
         turns = Scheduler(**translate.scheduler_limits(settings))
-        self._cold_reads = ColdReads(FairExecutor(turns, cold_reads, self._clock, loop.call_soon), self._clock)
+        executor = FairExecutor(turns, cold_reads, self._clock, loop.call_soon)
+        self._cold_reads = ColdReads(executor, self._clock, lambda: self._device.is_contended)
         self.stalls = StallMonitor(loop, self._clock)
         self.collector = Collector(self._clock, self._wheel, self._requests_total)
         waits: dict[str, ParkingLot[Any]] = {"fetches": self._fetches, "cold_reads": cold_reads}

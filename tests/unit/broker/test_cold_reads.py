@@ -12,13 +12,13 @@ from tests.unit.broker.wire_node import batch_of, client_of, fetch_request, runn
 from tests.unit.journal.stage import Stage, records_of
 
 from hutong.broker.broker import BrokerSettings
-from hutong.broker.cold_reads import COLD_WAIT_MS_MAX, TELL_INTERVAL_MS, ColdReads
+from hutong.broker.cold_reads import COLD_WAIT_MS_MAX, CONTENDED_BYTES_MAX, TELL_INTERVAL_MS, ColdReads
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.kafka.k01_fetch import _Look
 from hutong.broker.partition import Partition
 from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, OwnerGone
 from hutong.foundation.parking import ParkingLot
-from hutong.journal.log import ColdRead
+from hutong.journal.log import COLD_BYTES_MAX, ColdRead
 from hutong.reactor.framing import length_prefixed
 from hutong.reactor.handler import Peer
 from hutong.scheduler.driver import FairExecutor
@@ -47,7 +47,9 @@ class Scene:
         self.turns: deque[Callable[[], None]] = deque()
         lot: ParkingLot[Any] = ParkingLot("cold reads", self.stage.wheel, 100)
         machine = Scheduler(mailbox_max=mailbox_max)
-        self.reads = ColdReads(FairExecutor(machine, lot, self.stage.clock, self.turns.append), self.stage.clock)
+        self.is_contended = False
+        executor = FairExecutor(machine, lot, self.stage.clock, self.turns.append)
+        self.reads = ColdReads(executor, self.stage.clock, lambda: self.is_contended)
         self.partition = Partition("t", 0, self.stage.journal.log(1), None, False)  # type: ignore[arg-type]
         self.outcomes: list[list[memoryview] | HutongError] = []
 
@@ -93,6 +95,16 @@ def test_a_connection_that_asks_for_much_has_one_turn_when_another_had_one() -> 
     offsets = [records_of(found)[0][0] for found in scene.outcomes if isinstance(found, list)]
     assert offsets.index(50) <= 1
     assert sorted(offsets) == [0, 1, 2, 3, 4, 50]
+
+
+def test_reads_are_small_while_somebody_waits_for_the_disk() -> None:
+    scene = Scene()
+    assert scene.reads.bytes_max == COLD_BYTES_MAX
+    scene.is_contended = True
+    assert scene.reads.bytes_max == CONTENDED_BYTES_MAX
+    cold = scene.partition.log.read(0, 1 << 20, cold_bytes_max=300)
+    assert isinstance(cold, ColdRead)
+    assert cold.size == 300
 
 
 def test_where_there_is_no_room_the_reader_is_told() -> None:
@@ -143,7 +155,7 @@ def test_a_fetch_that_finds_no_room_is_answered_with_a_throttle_time() -> None:
     reader = peer(1)
     surroundings = SimpleNamespace(cold_reads=scene.reads, settings=BrokerSettings(fetch_throttle_ms=70))
     context = RequestContext(12, "client", reader, surroundings)  # type: ignore[arg-type]
-    look = _Look()
+    look = _Look(scene.reads.bytes_max)
     for offset in (0, 50):
         cold = scene.partition.log.read(offset, 1000)
         assert isinstance(cold, ColdRead)

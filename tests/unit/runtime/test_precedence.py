@@ -78,12 +78,15 @@ def test_a_read_waits_for_the_flush_and_the_next_flush_for_one_read_at_most() ->
 
 def test_reads_run_side_by_side_again_after_a_quiet_time() -> None:
     scene = Scene()
+    assert not scene.precedence.is_contended
     scene.flush()
     scene.flushes.end()
+    assert scene.precedence.is_contended
     for name in "abc":
         scene.read(name)
     assert len(scene.reads.begun) == 1
     scene.advance(QUIET_MS)
+    assert not scene.precedence.is_contended
     assert len(scene.reads.begun) == 3
 
 

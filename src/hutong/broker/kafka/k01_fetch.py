@@ -59,14 +59,15 @@ def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | La
 class _Look:
     """What one look at all partitions found."""
 
-    __slots__ = ("bytes_found", "cold", "cold_bytes", "has_error", "response")
+    __slots__ = ("bytes_found", "cold", "cold_bytes", "cold_bytes_max", "has_error", "response")
 
-    def __init__(self) -> None:
+    def __init__(self, cold_bytes_max: int) -> None:
         self.response = FetchResponse()
         self.bytes_found = 0
         self.has_error = False
         self.cold: list[tuple[Partition, int, ColdRead[list[memoryview]], PartitionData]] = []  # with the offset asked
         self.cold_bytes = 0
+        self.cold_bytes_max = cold_bytes_max  # of one partition
 
     def is_enough(self, min_bytes: int) -> bool:
         return self.has_error or self.bytes_found >= min_bytes
@@ -108,7 +109,7 @@ class _Fetch:
 
     def look(self) -> _Look:
         """Read every partition as far as the limits allow."""
-        look = _Look()
+        look = _Look(self._context.broker.cold_reads.bytes_max)
         self._logs.clear()
         bytes_left = min(self._request.max_bytes, self._context.broker.settings.fetch_max_bytes)
         for topic in self._request.topics:
@@ -148,6 +149,7 @@ class _Fetch:
             asked.fetch_offset,
             max(0, min(asked.partition_max_bytes, bytes_left)),
             at_least_one=look.bytes_found == 0,
+            cold_bytes_max=look.cold_bytes_max,
         )
         data.high_watermark = data.last_stable_offset = log.high_watermark
         data.log_start_offset = log.start_offset
