@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from hutong.foundation.errors import CorruptData, UnknownFormat
 from hutong.journal import chunk
 from hutong.journal.checkpoint import CHECKPOINT_NAME, Checkpoint, parse_checkpoint
+from hutong.journal.clean_offsets import CLEAN_OFFSETS_NAME, parse_clean_offsets
 from hutong.journal.disk import Disk, read_file
 from hutong.journal.index import SegmentIndex, parse_index, parse_summary
 from hutong.journal.rebuild import rebuild_index
@@ -204,6 +205,12 @@ class Inspector:
             except CorruptData as error:
                 return FileRow(name, "index", size, f"damaged: {error}")
             return FileRow(name, "index", size, f"{len(summaries)} logs up to {end}")
+        if name == CLEAN_OFFSETS_NAME:
+            try:
+                known = f"{len(parse_clean_offsets(read_file(self.disk, self.directory / name) or b''))} logs"
+            except CorruptData as error:
+                known = f"damaged: {error}; compacted logs will be cleaned from their start"
+            return FileRow(name, "clean offsets", size, known)
         kinds = ((SET_ASIDE_SUFFIX, "set aside"), (SEGMENT_SUFFIX, "replaced segment"))
         kind = next((kind for suffix, kind in kinds if name.endswith(suffix)), "left over")
         return FileRow(name, kind, size, "")
