@@ -149,7 +149,7 @@ class Cleaner:
         if not self._may_have_garbage:
             return None
         self._may_have_garbage = False
-        found = garbage(self._logs.values(), {segment.base_position: segment.held_bytes for segment in closed})
+        found = garbage(self._logs.values(), closed)
         return Decision([], max(found) + 1, frozenset(found)) if found else None
 
     def _begin_pass(self, decision: Decision) -> None:
@@ -286,8 +286,10 @@ class Cleaner:
             summary = summaries.get(partition_id)
             span = None if summary is None else span_of(base_position, summary)
             log.spans.replace(base_position, range_end, span)
+            summaries.pop(partition_id, None)
             if partition_id in self._policies:
                 log.hot.trim(range_end)
+        cleaned.dead_bytes = sum(summary.bytes for summary in summaries.values())  # of logs deleted meanwhile
 
     # -- the end
 

@@ -1,7 +1,7 @@
 """The newest offset of each key, in memory of a fixed size.
 
-Strategy: an open-addressed table in one array, three words for a key: a 128-bit hash of log and key, and the offset. As
-Kafka's, it keeps no keys, so its size does not depend on theirs; what does not fit is left to another pass.
+Strategy: an open-addressed table in pages of its own, three words for a key: a 128-bit hash of log and key, and the
+offset. As Kafka's, it keeps no keys, so its size does not depend on theirs; what does not fit is left to another pass.
 
 Two keys with one hash would pass for one, and the older record of them would be lost. BLAKE2b is a cryptographic hash
 (RFC 7693): among a billion keys that happens by chance with a probability of 1e-21, and nobody knows how to make it
@@ -11,7 +11,7 @@ Knows nothing of batches.
 """
 
 import math
-from array import array
+import mmap
 from hashlib import blake2b
 from typing import Final
 
@@ -37,7 +37,8 @@ class KeyMap:
         self._entries_max = entries_max
         self._mask = slots - 1
         self._slots = slots
-        self._words = array("Q", bytes(slots * BYTES_PER_ENTRY))
+        # Pages of the system: they come as zeros when they are first touched, and go back whole when the map does.
+        self._words = memoryview(mmap.mmap(-1, slots * BYTES_PER_ENTRY)).cast("Q")
         self._count = 0
 
     def __len__(self) -> int:

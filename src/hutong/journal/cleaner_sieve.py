@@ -30,7 +30,7 @@ from hutong.wire.kafka.record_slices import (
 )
 from hutong.wire.kafka.records import BatchHeader
 
-RECORDS_PER_SLICE: Final = 128
+RECORDS_PER_SLICE: Final = 32
 _UNREADABLE: Final = (ProtocolError, LimitExceeded, UsageError)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from hutong.journal.log import PartitionLog
+    from hutong.journal.segments import Segment
 
 UNLIMITED: Final = -1
 DAY_MS: Final = 86_400_000
@@ -77,24 +78,22 @@ def share_of(log: "PartitionLog", policy: CompactionPolicy, now_ms: int, closed_
     Records whose time is not known, or lies ahead, are young: only a lag of zero takes them.
     """
     spans = log.spans
-    first = number = spans.number_for(max(log.clean_offset, log.start_offset))
+    first, last = spans.number_for(max(log.clean_offset, log.start_offset)), spans.count_before(closed_position)
+    if policy.min_lag_ms > 0:
+        old_enough = range(now_ms - policy.min_lag_ms + 1)
+        last = next((number for number in range(first, last) if spans[number].max_timestamp_ms not in old_enough), last)
     limit_offset, limit_position, is_overdue = log.clean_offset, 0, False
-    while number < len(spans):
-        span = spans[number]
-        is_young = policy.min_lag_ms > 0 and not 0 <= span.max_timestamp_ms <= now_ms - policy.min_lag_ms
-        if span.base_position >= closed_position or is_young:
-            break
-        if policy.max_lag_ms >= 0 and 0 <= span.max_timestamp_ms <= now_ms - policy.max_lag_ms:
-            is_overdue = True
-        limit_offset, limit_position = span.end_offset, span.base_position + 1
-        number += 1
+    if first < last:
+        newest = spans[last - 1]
+        limit_offset, limit_position = newest.end_offset, newest.base_position + 1
+        is_overdue = policy.max_lag_ms >= 0 and 0 <= spans[first].max_timestamp_ms <= now_ms - policy.max_lag_ms
     return LogShare(
         log.partition_id,
         log.clean_offset,
         limit_offset,
         limit_position,
         spans.bytes_between(0, first),
-        spans.bytes_between(first, number),
+        spans.bytes_between(first, last),
         is_overdue,
         policy.min_dirty_ratio,
     )
@@ -115,14 +114,17 @@ def decide(shares: Iterable[LogShare], segments: Iterable[tuple[int, int]]) -> D
     return Decision(chosen, end_position)
 
 
-def garbage(logs: Iterable["PartitionLog"], held_bytes: dict[int, int]) -> set[int]:
-    """Of the segments that begin at these positions and hold so much, those which are mostly garbage.
+def garbage(logs: Iterable["PartitionLog"], segments: Iterable["Segment"]) -> set[int]:
+    """Where those of these closed segments begin that are mostly garbage.
 
     That is what deleted logs have left, and what lies before the start of the others.
     """
-    kept_bytes = dict.fromkeys(held_bytes, 0)
+    dead_bytes, held_bytes = {}, {}
+    for segment in segments:
+        dead_bytes[segment.base_position], held_bytes[segment.base_position] = segment.dead_bytes, segment.held_bytes
     for log in logs:
-        for span in log.spans:
-            if span.end_offset > log.start_offset and span.base_position in kept_bytes:
-                kept_bytes[span.base_position] += span.bytes
-    return {base for base, kept in kept_bytes.items() if held_bytes[base] - kept > GARBAGE_SHARE * held_bytes[base]}
+        for number in range(log.spans.number_for(log.start_offset)):
+            span = log.spans[number]
+            if span.base_position in dead_bytes:
+                dead_bytes[span.base_position] += span.bytes
+    return {base for base, dead in dead_bytes.items() if dead > GARBAGE_SHARE * held_bytes[base]}

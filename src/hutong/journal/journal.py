@@ -196,6 +196,8 @@ class Journal:
         log = self._logs.get(partition_id)
         if log is not None:
             log.is_deleted = True
+            for span in log.spans:
+                self._segments.at(span.base_position).dead_bytes += span.bytes
             self._trimmed()
             self.writer.state(chunk.DELETED, partition_id, log.end_offset)  # seals what the log still has to come
             del self._logs[partition_id]
@@ -372,7 +374,9 @@ class Journal:
         for summary in segment.index.summaries():
             segment.held_bytes += summary.bytes
             log = self._logs.get(summary.partition_id)
-            if log is not None:
+            if log is None:
+                segment.dead_bytes += summary.bytes
+            else:
                 log.extents = None
                 log.spans.add(span_of(segment.base_position, summary))
         self.checkpointer.segment_closed(segment)

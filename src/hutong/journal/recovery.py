@@ -223,7 +223,9 @@ class _Recovery:
         for summary in summaries:
             segment.held_bytes += summary.bytes
             log = self._logs.get(summary.partition_id)
-            if log is not None:  # one that is not known any more was deleted
+            if log is None:  # it was deleted
+                segment.dead_bytes += summary.bytes
+            else:
                 log.spans.add(span_of(segment.base_position, summary))
 
     def _summaries(self, segment: Segment) -> list[Summary]:

@@ -99,6 +99,7 @@ class Segment:
         "allocated_bytes",
         "base_position",
         "begun_ms",
+        "dead_bytes",
         "end_position",
         "file",
         "generation",
@@ -118,6 +119,7 @@ class Segment:
         self.range_end: int | None = None
         self.generation = 0  # how often what is in it was cleaned
         self.held_bytes = 0  # of batches, once it is closed
+        self.dead_bytes = 0  # of them, those of logs that were deleted
         self.begun_ms: int | None = None  # wall time of its first chunk, where it matters: of the active one
         self.path = path
         self.file: DiskFile | None = None

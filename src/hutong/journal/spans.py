@@ -66,6 +66,10 @@ class LogSpans:
         """The number of the first span that ends behind `offset`; the count of spans where none does."""
         return bisect_right(self._end_offsets, offset)
 
+    def count_before(self, position: int) -> int:
+        """How many spans lie in segments that begin before `position`."""
+        return bisect_left(self._base_positions, position)
+
     def bytes_between(self, first: int, last: int) -> int:
         """How much the spans from number `first` to before `last` hold."""
         return sum(self._bytes[first:last])
