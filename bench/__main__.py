@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from bench import backlog, e2e, latency, partitions, recovery, soak, stalls, startup, throughput
+from bench import backlog, e2e, java_tools, latency, partitions, recovery, soak, stalls, startup, throughput
 from bench.compare import Measurement, Results, print_tables, run
 from bench.targets import (
     DEFAULT_KAFKA_SCRIPT,
@@ -26,7 +26,7 @@ from bench.targets import (
 )
 
 SUITES = ("throughput", "latency", "e2e", "startup")
-SUITES_BY_NAME = ("backlog",)  # run only when asked for: they need gigabytes
+SUITES_BY_NAME = ("backlog", "java")  # run only when asked for: they need gigabytes, or Java
 PROGRAMS = {"partitions": partitions.main, "recovery": recovery.main, "soak": soak.main, "stalls": stalls.main}
 """About Hutong alone: no peers, and words of their own."""
 
@@ -112,6 +112,10 @@ def chosen(options: argparse.Namespace, targets: Sequence[Target], folder: pathl
     if "backlog" in suites:
         measurements += backlog.measurements(
             targets, gigabytes=options.backlog_gb, seconds=options.seconds, turns=options.turns
+        )
+    if "java" in suites:
+        measurements += java_tools.measurements(
+            targets, script=options.kafka_peer, records=options.records, turns=options.turns
         )
     if "throughput" in suites:
         measurements.append(throughput.memory_measurement(targets))

@@ -95,7 +95,7 @@ class LengthPrefixedFraming:
             start = at + PREFIX_BYTES
             stop = start + length
             if stop > end:
-                if length >= DIRECT_FROM_BYTES:
+                if length >= DIRECT_FROM_BYTES and start < end:  # none of it yet: the prefix is held like a small one
                     self._begin_large(length, view[start:])
                     return frames
                 break
