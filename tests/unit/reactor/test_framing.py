@@ -44,6 +44,14 @@ def test_the_data_is_only_lent() -> None:
     assert frames + framing.receive_data(b"n") == [b"whole", b"begun"]
 
 
+def test_a_large_frame_whose_prefix_ends_a_read_is_not_lost() -> None:
+    payload, framing = b"x" * DIRECT_FROM_BYTES, LengthPrefixedFraming(LIMIT)
+    data = framed(payload)
+    assert framing.receive_data(data[:4]) == []
+    assert framing.bytes_held == 4
+    assert [bytes(frame) for frame in framing.receive_data(data[4:])] == [payload]
+
+
 sizes = st.lists(st.integers(0, 40) | st.integers(DIRECT_FROM_BYTES - 1, 3 * FIRST_BUFFER_BYTES), max_size=6)
 
 
@@ -88,15 +96,17 @@ def test_the_limit_may_change_between_frames() -> None:
 def test_a_length_alone_allocates_next_to_nothing() -> None:
     framing = LengthPrefixedFraming(2**31 - 1)
     framing.receive_data(struct.pack(">i", 2**31 - 1))
+    assert framing.wanted() is None
+    framing.receive_data(b"x")
     wanted = framing.wanted()
     assert wanted is not None
-    assert len(wanted) == FIRST_BUFFER_BYTES
+    assert len(wanted) == FIRST_BUFFER_BYTES - 1
 
 
 def test_a_buffer_at_most_doubles_what_was_received() -> None:
     framing, length = LengthPrefixedFraming(1 << 24), 1 << 24
-    framing.receive_data(struct.pack(">i", length))
-    received = 0
+    framing.receive_data(struct.pack(">i", length) + b"x")
+    received = 1
     while received < length:
         wanted = framing.wanted()
         assert wanted is not None
