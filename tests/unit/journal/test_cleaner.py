@@ -8,6 +8,7 @@ from tests.unit.journal.keyed import EAGER, clean, keyed, newest, put, read_batc
 from tests.unit.journal.stage import DIRECTORY, SMALL, Stage
 
 from hutong.journal.compaction import CompactionPolicy
+from hutong.journal.retention import RetentionPolicy
 from hutong.journal.segments import parse_segment_name
 
 
@@ -367,3 +368,42 @@ def test_what_deleted_logs_leave_between_others_is_given_back() -> None:
     stage.open()
     assert stage.journal.log_ids() == [1, 3]
     assert stage.journal.log(3).start_offset == 39
+
+
+def test_a_cleaning_keeps_to_its_budget() -> None:
+    stage = Stage(replace(SMALL, clean_bytes_per_second_max=2_000))
+    written = overwrite(stage, 1, 100)
+    roll(stage)
+    clean(stage, 1)
+    cleaner, begun_ms = stage.journal.cleaner, stage.clock.monotonic_ms()
+    assert cleaner.is_running, "it waits for its time"
+    while cleaner.is_running:
+        passed_ms = stage.clock.monotonic_ms() - begun_ms
+        assert cleaner.moved_bytes_total <= 2 * passed_ms + 8_192, "no more than the budget and one slice"
+        stage.advance(100)
+        stage.settle()
+    assert stage.clock.monotonic_ms() - begun_ms >= cleaner.moved_bytes_total // 2 - 5_000
+    assert newest(read_records(stage, 1)) == written
+
+
+def test_compacted_and_deleted_by_age_as_well() -> None:
+    stage = Stage()
+    put(stage, 1, (b"a", b"1"), (b"b", b"1"))
+    put(stage, 1, (b"a", b"2"))
+    roll(stage)
+    stage.advance(10_000)
+    put(stage, 1, (b"c", b"1"))
+    put(stage, 1, (b"c", b"2"))
+    roll(stage)
+    clean(stage, 1)
+    assert [record.offset for record in read_records(stage, 1)] == [1, 2, 4]
+    files = segment_files(stage)
+    stage.journal.enforce_retention({1: RetentionPolicy(retention_ms=5_000)})
+    stage.settle()
+    assert stage.journal.log(1).start_offset == 0, "the files have become one, which dies whole"
+    stage.advance(6_000)
+    stage.journal.enforce_retention({1: RetentionPolicy(retention_ms=5_000)})
+    stage.settle()
+    assert not set(files) & set(segment_files(stage))
+    stage.open()
+    assert (stage.journal.log(1).start_offset, stage.journal.log(1).end_offset) == (5, 5)
