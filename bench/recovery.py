@@ -29,7 +29,7 @@ from bench.targets import hutong_command, scratch_folder
 FILL_VALUE_BYTES: Final = 16_000
 SMALL_VALUE_BYTES: Final = 100
 FREE_SHARE_MIN: Final = 1.5  # of what is filled: the disk is not ours alone
-_REPORT: Final = re.compile(rb"scanned_bytes=(\d+)")
+_REPORT: Final = re.compile(rb": (\d+) bytes were checked")
 
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:
