@@ -441,6 +441,8 @@ class JournalHistory(RuleBasedStateMachine):
             self.check_contents(model)
             if model.is_deleted:  # the word of it was not on disk: whoever keeps the catalogue deletes it again
                 journal.delete_log(model.partition_id)
+        spoiled = [repair for repair in journal.recovery.repairs if "/checkpoint: the checkpoint" in repair]
+        assert not spoiled, "a checkpoint is replaced whole or not at all"
         if journal.recovery.repairs or journal.recovery.scanned_bytes:
             journal.checkpointer.begin()
         self.begin_session()

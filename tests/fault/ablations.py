@@ -1,0 +1,314 @@
+"""The journal's safeguards, each with a way to switch it off.
+
+Strategy: a patch replaces one safeguard by what somebody might have written who had not thought of it. Histories that
+hypothesis generates, always the same ones, are run until one of them breaks; where a fault must meet a rare state, the
+transcript that was written for it is run instead.
+
+python -m tests.fault.ablations    prints for each how many histories it took
+"""
+
+import contextlib
+import mmap
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import hypothesis
+import pytest
+from hypothesis import HealthCheck, Phase
+from hypothesis.stateful import run_state_machine_as_test
+from tests.fault.journal_history import JournalHistory
+from tests.unit.journal import test_past_faults as past_faults
+from tests.unit.journal import test_recovery as transcripts
+
+from hutong.foundation.errors import FlushFailed, HutongError
+from hutong.foundation.parking import NEVER
+from hutong.foundation.regions import RegionCache
+from hutong.journal import checkpointer, flusher, recovery, scan, writer
+from hutong.journal.checkpoint import encode_checkpoint
+from hutong.journal.cleaner_output import CLEANING_NAME
+from hutong.journal.cleaner_sieve import Sieve
+from hutong.journal.disk import replace_file
+from hutong.journal.producers import Producers
+from hutong.journal.progress import Progress
+from hutong.journal.qos import Qos
+from hutong.journal.remover import Remover
+from hutong.journal.segments import Segment, Segments
+from hutong.testing.disk import SimDisk, SimFile
+from hutong.wire.kafka.records import BatchHeader
+
+HISTORIES_MAX: Final = 600
+STEPS_MAX: Final = 60
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Safeguard:
+    """What it is, how it is left out, and the transcript that must notice, None for the histories."""
+
+    sentence: str
+    leave_out: Patch
+    transcript: Callable[[], None] | None = None
+
+    def __str__(self) -> str:
+        return self.leave_out.__name__
+
+
+# -- acknowledging
+
+
+def flushes_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SimFile, "flush", lambda _self: None)
+
+
+def acknowledges_before_the_flush(patch: pytest.MonkeyPatch) -> None:
+    park_all = Progress.park_all
+
+    def parked(self: Progress, qos: Qos, position: int, then: Any, appended: Any) -> None:
+        park_all(self, qos, position, [(then, appended)], NEVER, 0)
+
+    def eager(self: Progress, _qos: Qos, position: int, waits: list[tuple[Any, Any]], *_: Any) -> None:
+        self.awaited_position = max(self.awaited_position, position)
+        for then, appended in waits:
+            then(appended)
+
+    patch.setattr(Progress, "park", parked)  # checkpoints and searches wait as ever
+    patch.setattr(Progress, "park_all", eager)
+
+
+def shows_what_is_not_flushed(patch: pytest.MonkeyPatch) -> None:
+    note = writer.Writer._note
+
+    def shown(self: writer.Writer, runs: dict[Any, Any], position: int, at: int) -> None:
+        note(self, runs, position, at)
+        for log in runs:
+            log.advance_high_watermark(log.sealed_offset)
+
+    patch.setattr(writer.Writer, "_note", shown)
+
+
+def acknowledges_repetitions_at_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(writer.Writer, "repeat", lambda _self, _qos, then, appended: then(appended))
+
+
+def appends_repetitions(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Producers, "admit", lambda *_: None)
+
+
+def forgets_producers_at_a_start(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Producers, "restore", lambda _self, _producer_id, _state: None)
+
+
+# -- a disk that fails
+
+
+def goes_on_after_a_failed_flush(patch: pytest.MonkeyPatch) -> None:
+    ended = flusher.Flusher._ended
+
+    def deaf(self: flusher.Flusher, end: int, outcome: object) -> None:
+        is_lost = isinstance(outcome, FlushFailed)
+        ended(self, end, flusher.FlushTimes(0) if is_lost else outcome)
+
+    patch.setattr(flusher.Flusher, "_ended", deaf)
+
+
+def tries_a_failed_flush_again(patch: pytest.MonkeyPatch) -> None:
+    flush = SimFile.flush
+
+    def stubborn(self: SimFile) -> None:
+        with contextlib.suppress(FlushFailed):
+            flush(self)
+            return
+        flush(self)
+
+    patch.setattr(SimFile, "flush", stubborn)
+
+
+def forgets_what_a_full_disk_did_not_take(patch: pytest.MonkeyPatch) -> None:
+    def carefree(self: flusher.Flusher, _error: object) -> None:
+        self._advance(self._writer.position, flusher.FlushTimes(0))
+
+    patch.setattr(flusher.Flusher, "_disk_is_full", carefree)
+
+
+# -- files and names
+
+
+def does_not_flush_directories(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SimDisk, "sync_directory", lambda _self, _path: None)
+
+
+def checkpoints_ahead_of_the_flush(patch: pytest.MonkeyPatch) -> None:
+    def write_now(self: checkpointer.Checkpointer, is_clean: bool, then: Callable[[object], None]) -> None:
+        position = self._writer.position
+        content = encode_checkpoint(self._state(position, is_clean))
+        self._submit(position, [(Path("/data/group/checkpoint"), lambda: content)], is_clean, then)
+
+    patch.setattr(checkpointer.Checkpointer, "write", write_now)
+
+
+def replaces_files_by_what_is_not_flushed(patch: pytest.MonkeyPatch) -> None:
+    def hasty(disk: SimDisk, path: Path, content: bytes) -> None:
+        with pytest.MonkeyPatch.context() as unflushed:
+            unflushed.setattr(SimFile, "flush", lambda _self: None)
+            replace_file(disk, path, content)
+
+    patch.setattr(checkpointer, "replace_file", hasty)
+
+
+def closes_files_that_are_still_to_be_flushed(patch: pytest.MonkeyPatch) -> None:
+    roll = Segments.roll
+
+    def rolled(self: Segments, position: int) -> Segment:
+        closed = self.active
+        if closed is not None:
+            closed.is_complete = True
+        return roll(self, position)
+
+    patch.setattr(Segments, "roll", rolled)
+
+
+def removes_files_before_a_checkpoint_covers_them(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Remover, "_is_in_checkpoint", lambda _self, _segment: True)
+
+
+def says_nothing_of_what_is_given_up(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(writer.Writer, "state", lambda *_: None)
+
+
+# -- memory
+
+
+def uses_regions_again_that_are_read(patch: pytest.MonkeyPatch) -> None:
+    def let_escape(self: RegionCache, memory: mmap.mmap) -> None:
+        self._free.append(memory)
+
+    patch.setattr(RegionCache, "_let_escape", let_escape)
+
+
+# -- recovery
+
+
+def trusts_what_it_read_from_memory(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(recovery._Recovery, "_write_again", lambda _self, _segments, _start, _end: None)
+
+
+def believes_batches_without_their_crc(patch: pytest.MonkeyPatch) -> None:
+    def believe(_batch: memoryview, _header: BatchHeader) -> bool:
+        return True
+
+    patch.setattr(scan, "is_intact", believe)
+
+
+def leaves_stale_bytes_behind_the_end(patch: pytest.MonkeyPatch) -> None:
+    def believe_the_tail(
+        _self: object, segment: Segment, _file: object, position: int, _end: int, _problem: object
+    ) -> None:
+        segment.allocated_bytes = position - segment.base_position
+
+    patch.setattr(recovery._Recovery, "_cut", believe_the_tail)
+
+
+# -- cleaning
+
+
+def publishes_a_cleaned_file_unflushed(patch: pytest.MonkeyPatch) -> None:
+    flush = SimFile.flush
+
+    def flushed(self: SimFile) -> None:
+        if self._path.name != CLEANING_NAME:
+            flush(self)
+
+    patch.setattr(SimFile, "flush", flushed)
+
+
+def forgets_tombstones_at_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Sieve, "_is_over", lambda _self, _rules, _header: True)
+
+
+SAFEGUARDS: Final = (
+    Safeguard("a position counts as flushed after fdatasync", flushes_nothing),
+    Safeguard("an acknowledgement waits for the flush", acknowledges_before_the_flush),
+    Safeguard("a record is shown once it is flushed", shows_what_is_not_flushed),
+    Safeguard(
+        "a repetition waits until its original is flushed",
+        acknowledges_repetitions_at_once,
+        past_faults.test_a_repeated_batch_on_a_receive_log_is_not_acknowledged_before_its_original_is_on_disk,
+    ),
+    Safeguard("sequence numbers are checked", appends_repetitions),
+    Safeguard("checkpoints keep what producers have sent", forgets_producers_at_a_start),
+    Safeguard("a failed flush ends the journal", goes_on_after_a_failed_flush),
+    Safeguard("a failed flush is not tried again", tries_a_failed_flush_again),
+    Safeguard("what a full disk refused is written later", forgets_what_a_full_disk_did_not_take),
+    Safeguard("directories are flushed after names change", does_not_flush_directories),
+    Safeguard("a checkpoint speaks only of what is flushed", checkpoints_ahead_of_the_flush),
+    Safeguard("a file is flushed before it takes another's name", replaces_files_by_what_is_not_flushed),
+    Safeguard(
+        "a file stays open until all of it is flushed",
+        closes_files_that_are_still_to_be_flushed,
+        past_faults.test_a_closed_segment_keeps_its_file_until_all_of_it_is_flushed,
+    ),
+    Safeguard(
+        "a file goes once a checkpoint covers it",
+        removes_files_before_a_checkpoint_covers_them,
+        past_faults.test_no_file_goes_that_only_a_checkpoint_to_come_would_speak_of,
+    ),
+    Safeguard("what is given up is said in the journal", says_nothing_of_what_is_given_up),
+    Safeguard("a region that is read is not used again", uses_regions_again_that_are_read),
+    Safeguard("recovery writes again what may have been in flight", trusts_what_it_read_from_memory),
+    Safeguard(
+        "recovery checks the CRC of each batch",
+        believes_batches_without_their_crc,
+        transcripts.test_a_flipped_bit_in_what_was_in_flight_ends_the_journal_there,
+    ),
+    Safeguard(
+        "recovery cuts off a torn tail",
+        leaves_stale_bytes_behind_the_end,
+        transcripts.test_sectors_lost_in_the_middle_leave_no_stale_chunk_behind,
+    ),
+    Safeguard("a cleaned file is flushed before it gets its name", publishes_a_cleaned_file_unflushed),
+    Safeguard("tombstones stay for their time", forgets_tombstones_at_once),
+)
+
+
+def histories_until_noticed(safeguard: Safeguard) -> int | None:
+    """How many histories it takes without the safeguard until one breaks; None if `HISTORIES_MAX` do not."""
+    count = 0
+
+    class Counted(JournalHistory):
+        def __init__(self) -> None:
+            nonlocal count
+            count += 1
+            super().__init__()
+
+    settings = hypothesis.settings(
+        max_examples=HISTORIES_MAX,
+        stateful_step_count=STEPS_MAX,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+        print_blob=False,
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        safeguard.leave_out(patch)
+        try:
+            run_state_machine_as_test(Counted, settings=settings)
+        except (AssertionError, HutongError):  # and nothing else: a patch that does not fit proves nothing
+            return count - 1  # hypothesis runs the one that broke once more
+    return None
+
+
+def main() -> None:
+    for safeguard in SAFEGUARDS:
+        noticed = "by its transcript"
+        if safeguard.transcript is None:
+            noticed = f"after {histories_until_noticed(safeguard)} histories"
+        print(f"{safeguard.sentence:55} {safeguard!s:50} {noticed}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
