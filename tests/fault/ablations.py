@@ -80,8 +80,8 @@ def acknowledges_before_the_flush(patch: pytest.MonkeyPatch) -> None:
 def shows_what_is_not_flushed(patch: pytest.MonkeyPatch) -> None:
     note = writer.Writer._note
 
-    def shown(self: writer.Writer, runs: dict[Any, Any], position: int, at: int) -> None:
-        note(self, runs, position, at)
+    def shown(self: writer.Writer, runs: dict[Any, Any], *where: int) -> None:
+        note(self, runs, *where)
         for log in runs:
             log.advance_high_watermark(log.sealed_offset)
 
@@ -89,7 +89,7 @@ def shows_what_is_not_flushed(patch: pytest.MonkeyPatch) -> None:
 
 
 def acknowledges_repetitions_at_once(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(writer.Writer, "repeat", lambda _self, _qos, then, appended: then(appended))
+    patch.setattr(writer.Writer, "acknowledge", lambda _self, _qos, then, appended, *_: then(appended))
 
 
 def appends_repetitions(patch: pytest.MonkeyPatch) -> None:
