@@ -164,6 +164,7 @@ def closes_files_that_are_still_to_be_flushed(patch: pytest.MonkeyPatch) -> None
         closed = self.active
         if closed is not None:
             closed.is_complete = True
+            self._remember(self._opened, closed)
         return roll(self, position)
 
     patch.setattr(Segments, "roll", rolled)
