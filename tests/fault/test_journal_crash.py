@@ -1,6 +1,6 @@
 """The journal against power loss, at every moment hypothesis can think of: the histories of `journal_history`.
 
-`HUTONG_CRASH_EXAMPLES` runs more of them than the default. A history that fails is printed step by step, with every
+`TEST_CRASH_EXAMPLES` runs more of them than the default. A history that fails is printed step by step, with every
 choice that was made in it, and can be run again by the line that hypothesis prints with it.
 """
 
@@ -10,7 +10,7 @@ import hypothesis
 from hypothesis import HealthCheck, Phase
 from tests.fault.journal_history import JournalHistory
 
-EXAMPLES = int(os.environ.get("HUTONG_CRASH_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("TEST_CRASH_EXAMPLES", "150"))
 
 TestJournalHistory = JournalHistory.TestCase
 TestJournalHistory.settings = hypothesis.settings(

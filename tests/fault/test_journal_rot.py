@@ -20,7 +20,7 @@ from hutong.testing.disk import SimDisk
 PARTITIONS = (1, 2, 3)
 TURNS = 40
 REPAIRS_MAX = 200
-EXAMPLES = int(os.environ.get("HUTONG_CRASH_EXAMPLES", "80"))
+EXAMPLES = int(os.environ.get("TEST_CRASH_EXAMPLES", "80"))
 
 Files = dict[str, bytes]
 Records = dict[int, dict[int, bytes]]
