@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from hutong.journal.disk import Disk
 
 EXIT_USAGE = 64
+SWITCH_INTERVAL_S = 0.0005
+"""How long a thread that has flushed waits for a busy loop to let go of the interpreter, instead of Python's own 5 ms.
+
+`bench latency` shows 6 to 8 % more persisted requests with it, `bench backlog` a quarter off the p99 of tail readers.
+"""
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 DIRECT_FLAGS = {  # option of the command -> the setting it is short for
     "data_dir": "node.data_dir",
@@ -97,6 +102,7 @@ def _run(settings: Settings, *, as_json: bool, disk: "Disk | None") -> None:
 
     from hutong.server.app import ReadyInfo, serve_node
 
+    sys.setswitchinterval(SWITCH_INTERVAL_S)  # the process is ours here; an embedded node leaves its host's alone
     logging.basicConfig(level=settings.node.log_level.upper(), stream=sys.stderr, format=LOG_FORMAT)
 
     def ready(info: ReadyInfo) -> None:
