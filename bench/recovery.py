@@ -4,7 +4,7 @@ Strategy: a real node is filled by a real producer with large records, then load
 meet) and killed in the middle of it. Each turn starts a node on the same folder and takes the time from the start of
 the process to the ready line, to the first record acknowledged and to the first one fetched from the middle of the
 data; then it is loaded and killed again. Every second turn the files are dropped from the machine's page cache first,
-as after a cold start. Nothing that was acknowledged may be missing: the end offset is compared.
+as after a cold start. Whether all that was acknowledged is there, is for the tests of kill -9 to say.
 
 What was scanned comes from the node's own log.
 """
