@@ -25,6 +25,7 @@ from hutong.journal.inspect import Inspector
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(600)]
 ROUNDS = int(os.environ.get("TEST_KILL_ROUNDS", "3"))
 PARTITIONS = 4
+KILLS_UNTIL_FELT_MAX = 5
 RECORDS_PER_ROUND = 3000
 MIXED_PER_ROUND = 1000  # of every producer
 STOP_S_MAX = 10.0
@@ -110,14 +111,20 @@ def test_everything_at_once_survives_kill_9(node: Node) -> None:
 
 @pytest.mark.skipif(not IS_HUTONG, reason="the quality of service is Hutong's")
 def test_a_kill_is_felt_where_records_are_acknowledged_from_memory(node: Node) -> None:
-    """Shows that the tests above can fail: QoS RECEIVE promises nothing over a kill, and the loss is found."""
+    """Shows that the tests above can fail: QoS RECEIVE promises nothing over a kill, and the loss is found.
+
+    A kill that comes just after a flush loses nothing, so there may be several.
+    """
     create_topic(node.address, "careless", partitions=PARTITIONS, configs={"hutong.qos": "receive"}, records=0)
-    with RecordedLoad(node.address, "careless", PARTITIONS, **CARELESS) as load:
-        load.wait_for_acknowledged(RECORDS_PER_ROUND)
-        kill(node)
-        node.start()
-        load.wait_for_acknowledged(1)
-    assert LOST in {anomaly.kind for anomaly in anomalies(node, load, "careless")}
+    for _ in range(KILLS_UNTIL_FELT_MAX):
+        with RecordedLoad(node.address, "careless", PARTITIONS, **CARELESS) as load:
+            load.wait_for_acknowledged(RECORDS_PER_ROUND)
+            kill(node)
+            node.start()
+            load.wait_for_acknowledged(1)
+        if LOST in {anomaly.kind for anomaly in anomalies(node, load, "careless")}:
+            return
+    pytest.fail(f"{KILLS_UNTIL_FELT_MAX} kills lost nothing that was in memory alone")
 
 
 def test_committed_offsets_outlive_the_process(node: Node) -> None:
