@@ -115,14 +115,15 @@ def test_a_kill_is_felt_where_records_are_acknowledged_from_memory(node: Node) -
 
     A kill that comes just after a flush loses nothing, so there may be several.
     """
-    create_topic(node.address, "careless", partitions=PARTITIONS, configs={"hutong.qos": "receive"}, records=0)
-    for _ in range(KILLS_UNTIL_FELT_MAX):
-        with RecordedLoad(node.address, "careless", PARTITIONS, **CARELESS) as load:
+    for attempt in range(KILLS_UNTIL_FELT_MAX):
+        topic = f"careless-{attempt}"
+        create_topic(node.address, topic, partitions=PARTITIONS, configs={"hutong.qos": "receive"}, records=0)
+        with RecordedLoad(node.address, topic, PARTITIONS, **CARELESS) as load:
             load.wait_for_acknowledged(RECORDS_PER_ROUND)
             kill(node)
             node.start()
             load.wait_for_acknowledged(1)
-        if LOST in {anomaly.kind for anomaly in anomalies(node, load, "careless")}:
+        if LOST in {anomaly.kind for anomaly in anomalies(node, load, topic)}:
             return
     pytest.fail(f"{KILLS_UNTIL_FELT_MAX} kills lost nothing that was in memory alone")
 
