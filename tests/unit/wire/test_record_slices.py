@@ -60,9 +60,9 @@ def test_slices_are_the_records_and_may_be_moved_in_time(
 
 @given(st.binary(max_size=60), st.integers(1, 2**31 - 1))
 def test_whatever_the_bytes_a_look_ends(data: bytes, count: int) -> None:
-    for look in (lambda: list(iterate_slices(data, count)), lambda: all_have_keys(data, count)):
-        with contextlib.suppress(ProtocolError):
-            look()
+    with contextlib.suppress(ProtocolError):
+        assert len(list(iterate_slices(data, count))) == count
+        assert all_have_keys(data, count) in (False, True)
 
 
 @given(RECORDS)
