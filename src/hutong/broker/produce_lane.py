@@ -5,7 +5,7 @@ byte for byte. After a request was decoded the ordinary way, its lane remembers 
 requests whose bytes match need no decoding, no look-up and no response objects, and those that arrived together are
 appended and answered together. All bytes of a frame are accounted for, so a match means what the decoder would have
 said. What does not match, or would be refused, goes the ordinary way, which alone knows how to refuse.
-`bench latency` measures the gain: a one-record request costs about a third.
+`bench latency` measures it: 64 deep on one connection, where requests arrive together, is where it counts.
 
 Knows Produce from version 9 with acknowledgement, one topic and one partition, and batches below 16 KiB: larger ones
 have other costs. A change of any topic ends all lanes, by the catalogue's version.
