@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, Phase
 from hypothesis.stateful import run_state_machine_as_test
 from tests.fault.journal_history import JournalHistory
+from tests.unit.foundation import test_regions as regions
 from tests.unit.journal import test_past_faults as past_faults
 from tests.unit.journal import test_recovery as transcripts
 
@@ -38,7 +39,7 @@ from hutong.journal.segments import Segment, Segments
 from hutong.testing.disk import SimDisk, SimFile
 from hutong.wire.kafka.records import BatchHeader
 
-HISTORIES_MAX: Final = 600
+HISTORIES_MAX: Final = 1_500
 STEPS_MAX: Final = 60
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -256,7 +257,11 @@ SAFEGUARDS: Final = (
         past_faults.test_no_file_goes_that_only_a_checkpoint_to_come_would_speak_of,
     ),
     Safeguard("what is given up is said in the journal", says_nothing_of_what_is_given_up),
-    Safeguard("a region that is read is not used again", uses_regions_again_that_are_read),
+    Safeguard(
+        "a region that is read is not used again",
+        uses_regions_again_that_are_read,
+        regions.test_a_region_with_a_reader_escapes_and_is_not_written_again,
+    ),
     Safeguard("recovery writes again what may have been in flight", trusts_what_it_read_from_memory),
     Safeguard(
         "recovery checks the CRC of each batch",

@@ -36,6 +36,11 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
 
+def thread_processor_us() -> int:
+    """Processor time of the calling thread, in microseconds: what it worked, however long it waited to."""
+    return time.thread_time_ns() // 1_000
+
+
 class ManualClock:
     """A clock that a test or a simulator moves by hand."""
 

@@ -9,6 +9,7 @@ Knows nothing of frames or requests. One acceptor serves one handler on one loop
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Callable
 from itertools import count
 
@@ -16,9 +17,10 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.errors import Expired
 from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
+from hutong.reactor.door import Door
 from hutong.reactor.figures import CloseReason, ReactorFigures
 from hutong.reactor.framing import Framing
-from hutong.reactor.handler import Handler
+from hutong.reactor.handler import Handler, Peer
 from hutong.reactor.limits import ReactorLimits
 from hutong.reactor.protocol import SCRATCH_BYTES, ConnectionProtocol, Surroundings, Turns
 
@@ -37,6 +39,7 @@ class Acceptor:
         clock: Clock,
         wheel: TimerWheel,
         limits: ReactorLimits | None = None,
+        door: Door | None = None,
     ) -> None:
         """`framing` makes the framing of one connection from its frame limit in bytes."""
         self.limits = limits or ReactorLimits()
@@ -49,9 +52,10 @@ class Acceptor:
         self._connections_per_ip: dict[str, int] = {}
         self._drained: ParkingLot[None] = ParkingLot("drain_waiters_max", wheel, DRAIN_WAITERS_MAX)
         self._is_draining = False
+        self._door = door
         self._around = Surroundings(
             loop,
-            handler,
+            handler if door is None else door.before(handler, self.cut),
             framing,
             clock,
             wheel,
@@ -64,11 +68,14 @@ class Acceptor:
             self._shed,
         )
 
-    async def listen(self, host: str, port: int) -> tuple[str, int]:
+    async def listen(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> tuple[str, int]:
         """Accept connections on every address of `host`; port 0 takes any free one, the same for all of them.
 
-        Returns the first address and the port. Raises OSError where it cannot be bound.
+        With `tls` a connection begins once its handshake is done, and one whose handshake takes longer than
+        `handshake_ms_max` is closed. Returns the first address and the port. Raises OSError where it cannot be bound.
         """
+        handshake_s = self.limits.handshake_ms_max / 1000 if tls is not None else None
+        closing_s = self.limits.closing_ms_max / 1000 if tls is not None else None
         found = await self._loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         bound: list[tuple[str, int]] = []
         for family, kind, number, _, address in dict.fromkeys(found):
@@ -87,7 +94,12 @@ class Acceptor:
             bound.append(listener.getsockname()[:2])
             self._servers.append(
                 await self._loop.create_server(
-                    lambda: ConnectionProtocol(self._around), sock=listener, backlog=self.limits.listen_backlog
+                    lambda: ConnectionProtocol(self._around),
+                    sock=listener,
+                    backlog=self.limits.listen_backlog,
+                    ssl=tls,
+                    ssl_handshake_timeout=handshake_s,
+                    ssl_shutdown_timeout=closing_s,
                 )
             )
         return bound[0]
@@ -112,9 +124,17 @@ class Acceptor:
             if self._connections:
                 await self._drained.wait("drained")
 
+    def cut(self, is_chosen: Callable[[Peer], bool]) -> int:
+        """End the connections of the peers for which this holds, now and with what is unsent; returns how many."""
+        chosen = [connection for connection in self._connections if is_chosen(connection.peer)]
+        for connection in chosen:
+            connection.abort(CloseReason.CUT)
+        return len(chosen)
+
     def _admit(self, connection: ConnectionProtocol) -> int | None:
         figures, limits, per_ip = self.figures, self.limits, self._connections_per_ip
-        if self._is_draining or figures.connections_open >= limits.connections_max:
+        is_shut = self._door is not None and not self._door.admits(connection.address)
+        if is_shut or self._is_draining or figures.connections_open >= limits.connections_max:
             figures.connections_refused_total += 1
             return None
         open_from_there = per_ip.get(connection.address, 0)

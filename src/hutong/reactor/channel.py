@@ -131,6 +131,12 @@ class RequestChannel:
             self._ready += response
         self.unsent_bytes += size
 
+    def push(self, buffers: list[Buffer]) -> None:
+        """What nobody asked for: ready at once, before answers that are still pending."""
+        for buffer in buffers:
+            self.unsent_bytes += len(buffer)
+        self._ready += buffers
+
     def take(self) -> list[Buffer]:
         """What is ready to send, in order; it counts as sent from now on."""
         ready = self._ready

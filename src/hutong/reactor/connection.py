@@ -41,6 +41,14 @@ def _nobody() -> None:
     """Where notices go once the driver has left."""
 
 
+def _push_to_nobody(buffers: list[Buffer]) -> None:
+    """Where buffers go then."""
+
+
+def _tell_nobody(is_paused: bool) -> None:
+    """Who hears of pauses then: what listened is let go of."""
+
+
 class Connection:
     """The engine of one connection. `wake` asks the driver for a turn outside of its own calls."""
 
@@ -89,6 +97,8 @@ class Connection:
         self._sending_is_paused = False
         self._is_held = False  # the handler said "not now", and has not released the peer since
         peer.release = self._release
+        peer.push = self._push
+        peer.close = self._close_for_handler
         self._active_at_ms = now_ms
         self._frame_begun_at_ms: int | None = None  # None between frames, and while we are the ones who do not read
         self.bytes_held = 0  # of an unfinished frame: our part of figures.receiving_bytes
@@ -149,10 +159,12 @@ class Connection:
     def pause_sending(self) -> None:
         """The driver's own buffer is full: the peer does not read."""
         self._sending_is_paused = True
+        self.peer.sending_changed(True)
 
     def resume_sending(self, now_ms: int) -> None:
         self._sending_is_paused = False
         self._active_at_ms = now_ms
+        self.peer.sending_changed(False)
 
     def drain(self) -> None:
         """Begin no more requests; close when those in flight are answered."""
@@ -177,7 +189,8 @@ class Connection:
     def connection_lost(self) -> None:
         """The driver's last call: the socket is gone."""
         self.close(CloseReason.PEER)
-        self._wake = self.peer.release = _nobody
+        self._wake = self.peer.release = self.peer.close = _nobody
+        self.peer.push, self.peer.sending_changed = _push_to_nobody, _tell_nobody
         self._handler.connection_closed(self.peer)
 
     # What the driver asks.
@@ -300,6 +313,12 @@ class Connection:
         """The handler takes requests again."""
         if self._is_held:
             self._is_held = False
+            self._wake()
+
+    def _push(self, buffers: list[Buffer]) -> None:
+        """The handler has something to say that nobody asked for."""
+        if self._state is not _CLOSED:
+            self._channel.push(buffers)
             self._wake()
 
     def _frame_due_at_ms(self) -> int | None:

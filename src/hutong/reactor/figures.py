@@ -13,6 +13,7 @@ class CloseReason(StrEnum):
     SLOW_SENDER = "it was too slow to finish a frame"
     MEMORY = "unfinished frames held too much memory, this one the most"
     DRAINED = "the node stops"
+    CUT = "it was cut off by hand"
     FAULT = "a fault of this node"
 
 

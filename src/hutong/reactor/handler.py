@@ -1,11 +1,12 @@
 """What the reactor and its user know of each other: a peer to be told apart, a handler to be asked.
 
 Strategy: a handler is given whole frames and a `Peer`, and returns an answer (`channel.Response`). It never sees a
-socket, so it cannot write out of turn.
+socket, so it cannot write out of turn. A protocol whose server speaks without being asked uses `Peer.push` for that,
+and is told by `Peer.sending_changed` when its peer does not read.
 """
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 from hutong.foundation.parking import Owner
 from hutong.reactor.channel import Pending, Response
@@ -16,21 +17,48 @@ from hutong.wire.buffer import Buffer
 class Peer:
     """Who is at the other end, for the handler.
 
-    `owner` ends with the connection, and with it everything parked under it. `release` lets a peer go on whose request
-    was answered with HELD; it may be called at any time and more than once. `express` is the handler's short way for
-    what this peer sends again and again, None while there is none.
+    `owner` ends with the connection, and with it everything parked under it. `certificate` is the one that the peer has
+    shown, as `ssl.SSLSocket.getpeercert` gives it; None where none was asked for or there is no TLS. `express` is the
+    handler's short way for what this peer sends again and again, None while there is none.
+
+    The functions may be called at any time and more than once, and do nothing once the connection is gone. `release`
+    lets a peer go on whose request was answered with HELD. `push` sends buffers that answer no request; they are not
+    held up by answers still pending, nor by a peer that does not read: bounding them is the handler's. `close` ends the
+    connection once what is ready was sent. The handler may set `sending_changed`: called with True when more is unsent
+    than `unsent_bytes_max`, with False when most of it is gone.
     """
 
-    __slots__ = ("_framing", "address", "express", "id", "owner", "port", "release")
+    __slots__ = (
+        "_framing",
+        "address",
+        "certificate",
+        "close",
+        "express",
+        "id",
+        "owner",
+        "port",
+        "push",
+        "release",
+        "sending_changed",
+    )
 
     def __init__(self, peer_id: int, address: str, port: int, framing: Framing) -> None:
         self.id = peer_id
         self.address = address
         self.port = port
         self.owner = Owner()
+        self.certificate: Mapping[str, Any] | None = None
         self.express: Express | None = None
         self.release: Callable[[], None] = _nothing
+        self.close: Callable[[], None] = _nothing
+        self.push: Callable[[list[Buffer]], None] = _no_push
+        self.sending_changed: Callable[[bool], None] = _no_change
         self._framing = framing
+
+    @property
+    def framing(self) -> Framing:
+        """The framing of its connection, for a handler whose answers depend on what was read so far (HTTP)."""
+        return self._framing
 
     @property
     def frame_limit(self) -> int:
@@ -47,6 +75,14 @@ class Peer:
 
 def _nothing() -> None:
     """What a release does while no connection listens."""
+
+
+def _no_push(buffers: list[Buffer]) -> None:
+    """Where buffers go while there is no connection."""
+
+
+def _no_change(is_paused: bool) -> None:
+    """Who is told until the handler says who."""
 
 
 Train = tuple[int, int, list[Buffer] | Pending]

@@ -20,6 +20,7 @@ class ReactorLimits:
     idle_ms_max: int = 600_000  # connections.max.idle.ms
     frame_ms_max: int = 30_000  # from the first byte of a frame to its last, but see the next line
     frame_rate_min_bytes_per_s: int = 16 * KIBIBYTE  # each second's worth of bytes earns the frame another second
+    handshake_ms_max: int = 10_000  # of TLS
     closing_ms_max: int = 5_000  # for the peer to read what was written before the close
     drain_ms_max: int = 5_000  # for requests in flight when the node stops
 

@@ -103,6 +103,7 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         around, limits = self._around, self._around.limits
         framing = around.framing(limits.frame_bytes_max)
         peer = Peer(peer_id, self.address, port, framing)
+        peer.certificate = transport.get_extra_info("peercert")
         now_ms = around.clock.monotonic_ms()
         self._engine = Connection(peer, framing, around.handler, limits, around.figures, now_ms, self._wake)
         self._is_closing = False
@@ -155,6 +156,10 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         self._around.left(self)
 
     # Called by the acceptor and by Turns.
+
+    @property
+    def peer(self) -> Peer:
+        return self._engine.peer
 
     @property
     def bytes_held(self) -> int:

@@ -194,6 +194,54 @@ def test_a_peer_that_goes_while_it_is_held_leaves_nothing() -> None:
     assert harness.seen == [b"h1"]
 
 
+def test_what_nobody_asked_for_leaves_in_the_next_turn_and_passes_pending_answers() -> None:
+    harness = Harness()
+    assert harness.receive(b"l1") == b""
+    harness.peer.push([b"news", b"!"])
+    assert harness.woken == 1
+    assert harness.sent() == b"news!"
+    harness.pending[b"l1"].complete([b"1"])
+    assert harness.sent() == b"1"
+    assert harness.figures.bytes_sent_total == 6
+
+
+def test_unsent_pushes_stop_requests_until_they_are_taken() -> None:
+    harness = Harness()
+    harness.peer.push([bytes(LIMITS.unsent_bytes_max)])
+    harness.engine.receive_data(framed(b"1"), 0)
+    assert harness.seen == []
+    assert not harness.wants_to_read()
+    assert len(harness.sent()) == LIMITS.unsent_bytes_max
+    harness.engine.resume_work()
+    assert harness.seen == [b"1"]
+
+
+def test_a_handler_may_end_a_connection_and_nothing_is_pushed_after_that() -> None:
+    harness = Harness()
+    harness.peer.push([b"bye"])
+    harness.peer.close()
+    harness.peer.push([b"too late"])
+    assert harness.sent() == b"bye"
+    assert harness.engine.is_closed
+    assert harness.engine.close_reason is CloseReason.HANDLER
+    harness.engine.connection_lost()
+    harness.peer.push([b"gone"])
+    harness.peer.close()
+    assert harness.sent() == b""
+
+
+def test_a_handler_hears_when_its_peer_does_not_read() -> None:
+    harness = Harness()
+    told: list[bool] = []
+    harness.peer.sending_changed = told.append
+    harness.engine.pause_sending()
+    harness.engine.resume_sending(0)
+    assert told == [True, False]
+    harness.engine.connection_lost()
+    harness.engine.pause_sending()
+    assert told == [True, False]
+
+
 def test_small_buffers_leave_joined_and_large_ones_untouched() -> None:
     harness = Harness(ReactorLimits())
     harness.engine.receive_data(framed(b"1", b"2"), 0)

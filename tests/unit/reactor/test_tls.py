@@ -1,0 +1,170 @@
+"""TLS listeners: with a server's certificate, with clients' certificates, and what goes wrong."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trustme
+import uvloop
+
+from hutong.foundation.clock import SystemClock
+from hutong.foundation.errors import UsageError
+from hutong.foundation.timers import TimerWheel
+from hutong.reactor.acceptor import Acceptor
+from hutong.reactor.channel import Response
+from hutong.reactor.framing import LengthPrefixedFraming
+from hutong.reactor.handler import Peer
+from hutong.reactor.limits import ReactorLimits
+from hutong.reactor.tls import server_context
+from hutong.runtime.timers import LoopTimers
+from hutong.wire.buffer import Buffer
+
+LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+
+
+class Echo:
+    """Sends every frame back, whole."""
+
+    def __init__(self) -> None:
+        self.peers: list[Peer] = []
+
+    def connection_opened(self, peer: Peer) -> None:
+        self.peers.append(peer)
+
+    def connection_closed(self, peer: Peer) -> None:
+        """Nothing is kept."""
+
+    def request_received(self, frame: Buffer, peer: Peer) -> Response:
+        return [len(frame).to_bytes(4, "big"), frame]
+
+
+class Authority:
+    """Certificates of one authority, in files."""
+
+    def __init__(self, folder: Path) -> None:
+        authority = trustme.CA()
+        self.ca, self.server, self.client = folder / "ca.pem", folder / "server.pem", folder / "client.pem"
+        authority.cert_pem.write_to_path(self.ca)
+        authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(self.server)
+        authority.issue_cert("ann@example.org").private_key_and_cert_chain_pem.write_to_path(self.client)
+
+    def client_context(self, *, shows_certificate: bool = False) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=str(self.ca))
+        if shows_certificate:
+            context.load_cert_chain(self.client)
+        return context
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+@asynccontextmanager
+async def serving(tls: ssl.SSLContext, limits: ReactorLimits | None = None) -> AsyncIterator[tuple[Echo, int]]:
+    clock, loop, handler = SystemClock(), asyncio.get_running_loop(), Echo()
+    wheel = TimerWheel(clock.monotonic_ms())
+    timers = LoopTimers(loop, wheel, clock)
+    acceptor = Acceptor(loop, handler, LengthPrefixedFraming, clock=clock, wheel=wheel, limits=limits)
+    _, port = await acceptor.listen("localhost", 0, tls)
+    try:
+        yield handler, port
+    finally:
+        await acceptor.drain(0)
+        timers.close()
+        assert acceptor.figures.connections_open == 0
+
+
+async def ask(port: int, tls: ssl.SSLContext, payload: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("localhost", port, ssl=tls)
+    try:
+        writer.write(len(payload).to_bytes(4, "big") + payload)
+        return (await reader.readexactly(4 + len(payload)))[4:]
+    finally:
+        writer.close()
+        await asyncio.gather(writer.wait_closed(), return_exceptions=True)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_frames_of_all_sizes_come_back(loop: str, authority: Authority) -> None:
+    async def scenario() -> None:
+        async with serving(server_context(authority.server)) as (handler, port):
+            for size in (0, 1, 100_000, 3_000_000):
+                assert await ask(port, authority.client_context(), bytes(size)) == bytes(size)
+            assert handler.peers[0].certificate in (None, {})
+
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        runner.run(scenario())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_clients_must_show_a_certificate_where_one_is_asked_for(loop: str, authority: Authority) -> None:
+    async def scenario() -> None:
+        async with serving(server_context(authority.server, client_ca=authority.ca)) as (handler, port):
+            shown = authority.client_context(shows_certificate=True)
+            assert await ask(port, shown, b"hello") == b"hello"
+            (peer,) = handler.peers
+            assert peer.certificate is not None
+            assert ("email", "ann@example.org") in peer.certificate["subjectAltName"]
+            with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
+                await ask(port, authority.client_context(), b"hello")
+            assert len(handler.peers) == 1
+
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        runner.run(scenario())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_who_does_not_shake_hands_is_closed(loop: str, authority: Authority) -> None:
+    async def scenario() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+        async with serving(server_context(authority.server), ReactorLimits(handshake_ms_max=50)) as (handler, port):
+            reader, writer = await asyncio.open_connection("localhost", port)
+            writer.write(b"")
+            assert await reader.read() == b""  # silent for too long
+            writer.close()
+            reader, writer = await asyncio.open_connection("localhost", port)
+            writer.write(b"\0\0\0\4ping")  # no TLS
+            await asyncio.gather(reader.read(), return_exceptions=True)
+            assert reader.at_eof() or reader.exception() is not None
+            writer.close()
+            assert await ask(port, authority.client_context(), b"still here") == b"still here"
+            assert len(handler.peers) == 1
+
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        runner.run(scenario())
+
+
+def test_files_that_cannot_be_used_are_named(authority: Authority, tmp_path: Path) -> None:
+    garbage = tmp_path / "garbage.pem"
+    garbage.write_text("nothing")
+    for certificate, key, ca in (
+        (tmp_path / "none.pem", None, None),
+        (garbage, None, None),
+        (authority.ca, None, None),
+        (authority.ca, authority.client, None),
+        (authority.server, None, garbage),
+        (authority.server, None, tmp_path / "none.pem"),
+    ):
+        with pytest.raises(UsageError, match=r"Cannot use the TLS .*\.pem.*: .+\.") as caught:
+            server_context(certificate, key, ca)
+        assert caught.value.exit_code == 78
+
+
+def test_an_encrypted_key_is_refused_without_asking_the_terminal(tmp_path: Path, authority: Authority) -> None:
+    from cryptography.hazmat.primitives import serialization
+
+    key = serialization.load_pem_private_key(authority.server.read_bytes(), None)
+    encrypted = tmp_path / "encrypted.pem"
+    encrypted.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"secret"),
+        )
+    )
+    with pytest.raises(UsageError, match="the key is encrypted"):
+        server_context(authority.server, encrypted)
