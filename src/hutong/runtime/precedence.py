@@ -16,7 +16,8 @@ from typing import Any, Final, TypeVar
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import LimitExceeded
 from hutong.foundation.timers import Timer, TimerWheel
-from hutong.runtime.offload import PENDING_WORK_MAX, Offload
+from hutong.runtime.offload import Offload
+from hutong.runtime.pools import PENDING_WORK_MAX
 
 T = TypeVar("T")
 PATIENCE_MS: Final = 10

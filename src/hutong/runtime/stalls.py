@@ -3,15 +3,17 @@
 Strategy: a timer that is due every few milliseconds notes how late it is served. Lateness is what any event that came
 at that moment would have waited, so its distribution is that of the waits, not only of the worst turn. It costs two
 hundred short callbacks a second at most; a stall shorter than the interval may pass between two of them, one that is
-longer cannot.
+longer cannot. Beside it stands the processor time of the loop's thread since the time before: on a machine that does
+other work too, a loop is late without having done anything.
 
 Knows nothing of what the loop does. The loop's timers count in milliseconds, so lateness below two is no stall.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
-from hutong.foundation.clock import Clock
+from hutong.foundation.clock import Clock, thread_processor_us
 from hutong.foundation.histograms import Histogram
 
 INTERVAL_MS: Final = 5
@@ -20,7 +22,8 @@ INTERVAL_MS: Final = 5
 class StallMonitor:
     """Watches one loop from `start` to `stop`.
 
-    Figures: lateness_us (a histogram), longest_us (since `start` or the last `forget`).
+    Figures: lateness_us and work_us (histograms; `work_us` is an interval's work and what held the loop up), longest_us
+    (since `start` or the last `forget`).
     """
 
     def __init__(
@@ -28,13 +31,17 @@ class StallMonitor:
         loop: asyncio.AbstractEventLoop,
         clock: Clock,
         interval_ms: int = INTERVAL_MS,
+        processor_us: Callable[[], int] = thread_processor_us,
     ) -> None:
         self.lateness_us = Histogram()
+        self.work_us = Histogram()
         self.longest_us = 0
         self._loop = loop
         self._clock = clock
         self._interval_ms = interval_ms
+        self._processor_us = processor_us
         self._due_us = 0
+        self._worked_us = 0  # by the loop's thread, when it was last looked at
         self._handle: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
@@ -48,9 +55,11 @@ class StallMonitor:
     def forget(self) -> None:
         """Begin a new measurement."""
         self.lateness_us = Histogram()
+        self.work_us = Histogram()
         self.longest_us = 0
 
     def _arm(self) -> None:
+        self._worked_us = self._processor_us()
         self._due_us = self._clock.monotonic_us() + self._interval_ms * 1_000
         self._handle = self._loop.call_later(self._interval_ms / 1_000, self._served)
 
@@ -59,4 +68,5 @@ class StallMonitor:
         if late_us > self.longest_us:
             self.longest_us = late_us
         self.lateness_us.record(late_us)
+        self.work_us.record(self._processor_us() - self._worked_us)
         self._arm()

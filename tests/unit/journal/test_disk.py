@@ -13,13 +13,18 @@ from hutong.journal.disk import IOV_MAX, Disk, RealDisk, read_file, replace_file
 from hutong.testing.disk import SECTOR_BYTES, SimDisk
 from hutong.testing.faults import ACTIONS, Fault, FaultPlan
 from hutong.testing.faulty_disk import FaultyDisk
+from hutong.testing.memory_disk import MemoryDisk
+from hutong.testing.mortal_disk import MortalDisk
 
 DISKS: dict[str, Callable[[FaultPlan], Disk]] = {
     "real": lambda _plan: RealDisk(),
     "simulated": lambda plan: SimDisk(plan=plan),
     "faulty real": lambda plan: FaultyDisk(RealDisk(), plan),
     "faulty simulated": lambda plan: FaultyDisk(SimDisk(), plan),
+    "in memory": lambda _plan: MemoryDisk(),
+    "faulty and mortal in memory": lambda plan: MortalDisk(FaultyDisk(MemoryDisk(), plan)),
 }
+WITHOUT_FAULTS = ("real", "in memory")
 
 
 @pytest.fixture
@@ -39,7 +44,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, plan: FaultPlan) -> tu
     return prepared(request.param, plan, tmp_path)
 
 
-@pytest.fixture(params=[kind for kind in DISKS if kind != "real"])
+@pytest.fixture(params=[kind for kind in DISKS if kind not in WITHOUT_FAULTS])
 def faulty(request: pytest.FixtureRequest, tmp_path: Path, plan: FaultPlan) -> tuple[Disk, Path]:
     """Those whose faults can be planned."""
     return prepared(request.param, plan, tmp_path)

@@ -38,7 +38,7 @@ async def test_pending_work_is_bounded() -> None:
 
     def block() -> None:
         started.set()
-        release.wait()
+        release.wait(10)
 
     offload.submit(block, lambda _: None)
     started.wait()

@@ -1,0 +1,74 @@
+"""The context of an event loop: one `call_soon` for each turn, whatever is queued. This is the hot path of the bus."""
+
+import threading
+from asyncio import iscoroutine
+from functools import partial
+from typing import ClassVar
+
+from hutong.runtime.contexts import CURRENT, TURN_MAX, Context, ContextKind, Services
+from hutong.runtime.coroutines import Coroutines
+from hutong.runtime.loops import EventLoop
+from hutong.runtime.pools import WorkerPool
+from hutong.runtime.workers import OrderedWork
+
+
+class LoopContext(Context):
+    """Handlers run one at a time on the thread of `loop`."""
+
+    __slots__ = ("_coroutines", "_ordered", "_thread_id", "_turn")
+
+    kind: ClassVar[ContextKind] = ContextKind.EVENT_LOOP
+
+    def __init__(self, name: str, home: EventLoop, pool: WorkerPool, services: Services) -> None:
+        super().__init__(name, home, pool, services)
+        self._thread_id = home.thread_id
+        self._turn = self._take_turn
+        self._coroutines = Coroutines(home.loop, self)
+        self._ordered = OrderedWork(name, home, pool, services)
+
+    @property
+    def is_current(self) -> bool:
+        return CURRENT.get() is self and threading.get_ident() == self._thread_id
+
+    @property
+    def ordered_work(self) -> Context:
+        return self._ordered.lane
+
+    def schedule(self) -> None:
+        self.is_scheduled = True
+        if threading.get_ident() == self._thread_id:
+            self.loop.call_soon(self._turn, context=self._variables)
+        else:
+            self.loop.call_soon_threadsafe(self._turn, context=self._variables)
+
+    @property
+    def is_busy(self) -> bool:
+        return self.is_scheduled or len(self._coroutines) > 0
+
+    async def cancel_coroutines(self, *, is_last: bool = False) -> None:
+        if self.is_busy:
+            await self._call(partial(self._coroutines.cancel, is_last=is_last))
+        elif is_last:
+            self._coroutines.close()
+
+    def _take_turn(self) -> None:
+        queue = self.queue
+        popleft = queue.popleft
+        left = TURN_MAX
+        while left and (count := min(len(queue), left)):
+            left -= count
+            for _ in range(count):
+                handler, argument = popleft()
+                try:
+                    result = handler(argument)
+                except (KeyboardInterrupt, SystemExit):
+                    self.schedule()
+                    raise
+                except BaseException as error:  # noqa: BLE001  # a supervisor: the others have their turn
+                    self.fail(error)
+                    continue
+                if result is not None and iscoroutine(result):
+                    self._coroutines.start(result)
+        self.is_scheduled = False
+        if queue:
+            self.schedule()
