@@ -1,0 +1,1 @@
+"""What Vert.x clients speak: bytes to values and back."""

@@ -1,0 +1,259 @@
+"""Frames that clients of the event-bus bridges send: one JSON object each, checked here once and for all.
+
+Strategy: msgspec reads the envelope's known members and leaves out the rest; then each member is checked by hand, so
+that every way to be wrong has its own documented code. What follows works with strings, numbers and pairs that are what
+they say.
+
+Nesting is bounded before anything walks the body, since every later step (copying, encoding) walks it by recursion,
+and so is the number of lists and objects, since copying one costs the bus a microsecond. A frame with few brackets has
+few of them, so only frames with many are looked at closely.
+
+Knows nothing of sockets, of what is permitted, or of who is registered.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+
+from hutong.wire.buffer import Buffer
+from hutong.wire.vertx.codes import Code, Dialect
+
+DEPTH_MAX: Final = 64  # of lists and objects within each other, not counting the envelope
+CONTAINERS_MAX: Final = 20_000  # lists and objects in one frame
+HEADERS_MAX: Final = 100  # values, of all names together
+HEADER_CHARACTERS_MAX: Final = 16 * 1024  # names and values together
+EXPONENTS_MAX: Final = 256  # in a frame that msgspec decodes
+TIMEOUT_MS_MAX: Final = 3_600_000  # a client may not have us remember its request longer
+_INT32_MAX: Final = 2**31 - 1
+
+
+class Kind(StrEnum):
+    """What a client may ask for."""
+
+    SEND = "send"
+    PUBLISH = "publish"
+    REGISTER = "register"
+    UNREGISTER = "unregister"
+    PING = "ping"
+
+
+class ClientFrame(msgspec.Struct, frozen=True, gc=False):
+    """What a client asked for, checked. `address` is empty for a ping alone.
+
+    `headers` are those of the message, in order; the headers `timeout`, `localOnly` and `codecName` became
+    `timeout_ms` (1 to TIMEOUT_MS_MAX), `local_only` and `codec_name`. `failure` is (code, text) of a reply that fails.
+    """
+
+    kind: Kind
+    address: str
+    reply_address: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    body: Any = None
+    failure: tuple[int, str] | None = None
+    timeout_ms: int | None = None
+    local_only: bool = False
+    codec_name: str | None = None
+
+
+class Malformed(msgspec.Struct, frozen=True):
+    """A frame that is answered with `code`. The addresses are known where the frame got that far."""
+
+    code: Code
+    address: str = ""
+    reply_address: str | None = None
+
+
+class _Envelope(msgspec.Struct):
+    type: Any = None
+    address: Any = None
+    replyAddress: Any = None
+    headers: Any = None
+    body: Any = None
+    failureCode: Any = None
+    message: Any = None
+
+
+class _WrongHeaders(Exception):
+    pass
+
+
+_decode: Final = msgspec.json.Decoder(_Envelope).decode
+_encode: Final = msgspec.json.Encoder().encode
+_EXPONENT: Final = re.compile(rb"[eE][+-]?\d\d")
+_EXPONENT_OF_TEXT: Final = re.compile(r"[eE][+-]?[0-9]{2}")
+_KINDS: Final[Mapping[str, Kind]] = {kind.value: kind for kind in Kind}
+
+
+def decode(data: Buffer | str, dialect: Dialect) -> ClientFrame | Malformed:
+    """One frame of a client. Never raises for what a client can send."""
+    try:
+        raw = _decode_slowly(data) if _has_many_exponents(data) else _decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError):  # UnicodeError is a ValueError
+        return Malformed(Code.INVALID_JSON)
+    if raw.type is None:
+        return Malformed(Code.MISSING_TYPE)
+    kind = _KINDS.get(raw.type) if isinstance(raw.type, str) else None
+    if kind is None:
+        return Malformed(Code.UNKNOWN_TYPE if dialect is Dialect.TCP else Code.INVALID_TYPE)
+    if kind is Kind.PING:
+        return _PING
+    if _may_be_vast(data) and is_vast((raw.body, raw.headers)):
+        return Malformed(Code.INVALID_JSON)
+    return _checked(kind, raw)
+
+
+_PING: Final = ClientFrame(Kind.PING, "")
+
+
+def _has_many_exponents(data: Buffer | str) -> bool:
+    """Whether the frame may hold many numbers such as 1e300, for each of which msgspec takes up to 17 us."""
+    if len(data) <= EXPONENTS_MAX:
+        return False
+    found = _EXPONENT_OF_TEXT.findall(data) if isinstance(data, str) else _EXPONENT.findall(data)
+    return len(found) > EXPONENTS_MAX
+
+
+def _decode_slowly(data: Buffer | str) -> _Envelope:
+    """The same by Python's own decoder, whose worst is a hundredth of that."""
+    text = data if isinstance(data, str) else bytes(data).decode()
+    found = json.loads(text, parse_constant=_not_json, parse_float=_finite)
+    _encode(found)  # it has no word for a lone surrogate
+    return msgspec.convert(found, _Envelope)
+
+
+def _not_json(word: str) -> None:
+    raise ValueError(f"{word} is not JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"{text} is out of range")
+    return value
+
+
+def _checked(kind: Kind, raw: _Envelope) -> ClientFrame | Malformed:
+    address, reply_address = raw.address, raw.replyAddress
+    if not isinstance(address, str) or not address:
+        return Malformed(Code.MISSING_ADDRESS)
+    if reply_address is not None and (not isinstance(reply_address, str) or not reply_address):
+        return Malformed(Code.INVALID_REPLY_ADDRESS, address)
+    failure = None
+    if raw.failureCode is not None:
+        failure = _failure(raw.failureCode, raw.message)
+        if failure is None:
+            return Malformed(Code.INVALID_FAILURE, address, reply_address)
+    if not raw.headers and raw.headers in (None, {}):
+        return ClientFrame(kind, address, reply_address, (), raw.body, failure)
+    try:
+        headers, options = _headers(raw.headers)
+        timeout_ms, local_only, codec_name = _timeout_ms(options), _local_only(options), _codec_name(options)
+    except _WrongHeaders:
+        return Malformed(Code.INVALID_HEADERS, address, reply_address)
+    return ClientFrame(kind, address, reply_address, headers, raw.body, failure, timeout_ms, local_only, codec_name)
+
+
+def _failure(code: object, text: object) -> tuple[int, str] | None:
+    if isinstance(code, bool) or not isinstance(code, int) or not -_INT32_MAX <= code <= _INT32_MAX:
+        return None
+    if text is not None and not isinstance(text, str):
+        return None
+    return code, text or ""
+
+
+_OPTIONS: Final = frozenset(("timeout", "localOnly", "codecName"))
+
+
+def _headers(raw: object) -> tuple[tuple[tuple[str, str], ...], Mapping[str, object]]:
+    """The headers as pairs, lists as several of one name, and apart from them the delivery options."""
+    if not isinstance(raw, dict):
+        raise _WrongHeaders
+    pairs: list[tuple[str, str]] = []
+    options: dict[str, object] = {}
+    characters = 0
+    for name, value in raw.items():
+        if name in _OPTIONS:
+            options[name] = value
+            continue
+        values = value if isinstance(value, list) else (value,)
+        if len(pairs) + len(values) > HEADERS_MAX:
+            raise _WrongHeaders
+        for one in values:
+            text = _text(one)
+            characters += len(name) + len(text)
+            pairs.append((name, text))
+    if characters > HEADER_CHARACTERS_MAX:
+        raise _WrongHeaders
+    return tuple(pairs), options
+
+
+def _text(value: object) -> str:
+    """A header's value: text as it is, numbers and truth values as JSON writes them."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | float):
+        return json.dumps(value)
+    if isinstance(value, int) and value.bit_length() <= 64:
+        return str(value)
+    raise _WrongHeaders
+
+
+def _timeout_ms(options: Mapping[str, object]) -> int | None:
+    value = options.get("timeout")
+    if value is None:
+        return None
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 9:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= TIMEOUT_MS_MAX:
+        raise _WrongHeaders
+    return value
+
+
+def _local_only(options: Mapping[str, object]) -> bool:
+    value = options.get("localOnly")
+    if value in (None, False, "false"):
+        return False
+    if value in (True, "true"):
+        return True
+    raise _WrongHeaders
+
+
+def _codec_name(options: Mapping[str, object]) -> str | None:
+    value = options.get("codecName")
+    if value is None or isinstance(value, str):
+        return value
+    raise _WrongHeaders
+
+
+def _may_be_vast(data: Buffer | str) -> bool:
+    if isinstance(data, str):
+        return data.count("[") + data.count("{") > DEPTH_MAX
+    plain = data if isinstance(data, bytes | bytearray) else bytes(data)
+    return plain.count(b"[") + plain.count(b"{") > DEPTH_MAX
+
+
+def is_vast(values: Iterable[object]) -> bool:
+    """Whether lists and objects in `values` are more than CONTAINERS_MAX, or more than DEPTH_MAX within each other.
+
+    Walks level by level, without recursion; costs a step for each value.
+    """
+    level: list[Any] = [value for value in values if type(value) is list or type(value) is dict]
+    depth = count = 0
+    while level:
+        depth += 1
+        count += len(level)
+        if depth > DEPTH_MAX or count > CONTAINERS_MAX:
+            return True
+        inner: list[Any] = []
+        for value in level:
+            if value:
+                for one in value if type(value) is list else value.values():
+                    if type(one) is list or type(one) is dict:
+                        inner.append(one)  # noqa: PERF401  # a comprehension for each value takes ten times as long
+        level = inner
+    return False
