@@ -1,0 +1,421 @@
+"""Carries out on an event bus what the session of one bridge client decides.
+
+Strategy: the transport gives a client's frames (`receive`) and takes frames away (`Outlet`). Everything happens in the
+bridge's context, on its loop.
+
+What a client owes is parked under an owner that ends with it: the messages it may still answer, the time it may take to
+read. Its own requests are promises of the bus, cancelled when it goes; its registrations are unregistered. So a client
+that vanishes leaves nothing, and whoever waits for its answer is told at once.
+
+Decides nothing but when to give up waiting; knows no sockets.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from hutong.bus.bridge import messages
+from hutong.bus.bridge.figures import BridgeFigures
+from hutong.bus.bridge.hooks import Authenticator, BridgeEvent, BridgePeer, EventHook, EventKind, Verdict
+from hutong.bus.bridge.limits import BridgeLimits
+from hutong.bus.bridge.machine import Session
+from hutong.bus.bridge.messages import Event, Instruction
+from hutong.bus.bridge.permissions import Permissions
+from hutong.bus.bus import EventBus
+from hutong.bus.consumer import Consumer
+from hutong.bus.errors import BUILT_IN_CODE, FailureType, HandlerRaised, ReplyError
+from hutong.bus.headers import Headers
+from hutong.bus.message import Message
+from hutong.bus.options import DEFAULT, TIMEOUT_MS_DEFAULT, DeliveryOptions
+from hutong.bus.promise import Promise
+from hutong.bus.reply import Reply
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import Expired, HutongError, OwnerGone
+from hutong.foundation.parking import Owner, Parked, ParkingLot
+from hutong.runtime.contexts import Context
+from hutong.wire.buffer import Buffer
+from hutong.wire.vertx.client_frames import ClientFrame, Kind, Malformed, decode
+from hutong.wire.vertx.codes import Code, Dialect
+from hutong.wire.vertx.server_frames import FrameEncoder
+
+HANDLER_RAISED: Final = "the handler raised an error"
+"""What clients are told of it; the error itself is in the node's log."""
+
+Answer = tuple[ClientFrame, bool]
+"""A client's answer, and whether it asks back."""
+
+
+Received = tuple[Any, tuple[tuple[str, str], ...]]
+"""Body and headers of a message for the client."""
+
+
+class Outlet(Protocol):
+    """What a transport offers for one client; nothing of it is called once the client has `ended`."""
+
+    def write(self, frame: bytes) -> None:
+        """Send one frame, behind those before it."""
+
+    def resume(self) -> None:
+        """After `receive` has returned False: give it that frame again, soon, and those behind it."""
+
+    def close(self) -> None:
+        """End the connection once what was written is sent."""
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What all clients of one bridge share."""
+
+    bus: EventBus
+    context: Context
+    dialect: Dialect
+    permissions: Permissions
+    limits: BridgeLimits
+    clock: Clock
+    replies_owed: ParkingLot[Answer]
+    slow_clients: ParkingLot[None]
+    authenticator: Authenticator | None
+    hook: EventHook | None
+    figures: BridgeFigures
+    encoder: FrameEncoder | None  # None where the hook may change bodies
+
+
+class Client:
+    """One client, from its connection to `ended`. Made by `Bridge.connect`; all calls in the bridge's context."""
+
+    def __init__(self, around: Surroundings, peer: BridgePeer, outlet: Outlet) -> None:
+        self.peer = peer
+        self.session = Session(around.dialect, around.permissions, around.limits, around.encoder)
+        self._around = around
+        self._outlet = outlet
+        self._owner = Owner()
+        self._consumers: dict[int, Consumer] = {}
+        self._requests: set[Reply] = set()
+        self._is_asking = False  # the authenticator has not decided yet
+        self._slow: Parked[None] | None = None  # while it does not read
+        self._unsent_bytes = 0  # written since then
+
+    @property
+    def has_ended(self) -> bool:
+        return self._owner.has_ended
+
+    # What the transport calls.
+
+    def receive(self, data: Buffer | str) -> bool:
+        """One frame of the client. False: not now; keep it, and those behind it, until `Outlet.resume`."""
+        if self._is_asking:
+            return False
+        around = self._around
+        around.figures.frames_in_total += 1
+        frame = decode(data, around.dialect)
+        if isinstance(frame, Malformed) or frame.kind is Kind.PING:
+            self._tell(frame)
+        elif around.authenticator is None:
+            self._pass(frame)
+        else:
+            self._ask(around.authenticator, frame)
+        return True
+
+    def frame_too_large(self) -> None:
+        """The client began a frame that the transport does not take: it is told, and its connection closed."""
+        self._tell(messages.FrameTooLarge())
+
+    def sending_changed(self, is_paused: bool) -> None:
+        """Whether more is unsent to this client than it should be."""
+        if is_paused is not self.session.is_paused and not self.has_ended:
+            self._tell(messages.SendingPaused() if is_paused else messages.SendingResumed())
+
+    def ended(self) -> None:
+        """Its connection is gone: leave nothing behind. A second call does nothing."""
+        if self.has_ended:
+            return
+        around = self._around
+        self._owner.end(OwnerGone("the bridge client that was asked has gone"))
+        consumers, self._consumers = self._consumers, {}
+        for consumer in consumers.values():
+            consumer.unregister()
+        around.figures.registrations -= len(consumers)
+        around.figures.clients -= 1
+        requests, self._requests = self._requests, set()
+        for reply in requests:
+            reply.cancel()
+        self.happens(BridgeEvent(EventKind.CLOSED, self.peer))
+
+    # Who is asked before anything is done.
+
+    def happens(self, event: BridgeEvent) -> bool:
+        """Whether the event hook, if there is one, lets this pass."""
+        hook = self._around.hook
+        if hook is None:
+            return True
+        try:
+            return hook(event)
+        except Exception as error:  # noqa: BLE001  # a user's code: blocked, and told where the user listens
+            self._around.context.fail(error)
+            return False
+
+    def _ask(self, authenticator: Authenticator, frame: ClientFrame) -> None:
+        try:
+            verdict = authenticator(self.peer, frame)
+        except Exception as error:  # noqa: BLE001  # a user's code, as above
+            self._around.context.fail(error)
+            self._tell(messages.Denied(frame, Code.AUTH_ERROR))
+            return
+        if isinstance(verdict, Verdict):
+            self._judged(frame, verdict)
+        elif inspect.isawaitable(verdict):
+            self._is_asking = True
+            self._around.context.run(partial(self._await_verdict, frame), verdict)
+        else:
+            self._around.context.fail(TypeError(f"an authenticator returns a Verdict, not {type(verdict).__name__}"))
+            self._tell(messages.Denied(frame, Code.AUTH_ERROR))
+
+    async def _await_verdict(self, frame: ClientFrame, coming: Awaitable[Verdict]) -> None:
+        """Goes on with the frame once its verdict is there; then with those behind it."""
+        try:
+            async with asyncio.timeout(self._around.limits.reply_timeout_ms / 1000):
+                verdict = await coming
+        except Exception as error:  # noqa: BLE001  # a user's code, as above
+            self._around.context.fail(error)
+            verdict = None
+        self._is_asking = False
+        if self.has_ended:
+            return
+        if isinstance(verdict, Verdict):
+            self._judged(frame, verdict)
+        else:
+            self._tell(messages.Denied(frame, Code.AUTH_ERROR))
+        self._outlet.resume()
+
+    def _judged(self, frame: ClientFrame, verdict: Verdict) -> None:
+        if verdict.value is None:
+            self._pass(frame)
+        else:
+            self._tell(messages.Denied(frame, verdict.value))
+
+    def _pass(self, frame: ClientFrame) -> None:
+        """The frame may go on, unless the event hook blocks or changes it."""
+        if self._around.hook is not None:
+            event = BridgeEvent(EventKind(frame.kind.value), self.peer, frame.address, frame.body, frame.headers)
+            if not self.happens(event):
+                code = Code.BLOCKED if self._around.dialect is Dialect.TCP else Code.REJECTED
+                self._tell(messages.Denied(frame, code))
+                return
+            frame = msgspec.structs.replace(frame, address=event.address, body=event.body, headers=event.headers)
+        self._tell(frame)
+
+    # What the session wants done.
+
+    def _tell(self, event: Event, message: Message | None = None) -> None:
+        """`message` is what the event is about, where it came from the bus."""
+        for instruction in self.session.handle(event):
+            self._carry_out(instruction, message)
+
+    def _carry_out(self, instruction: Instruction, message: Message | None) -> None:
+        if isinstance(instruction, messages.Write):
+            self._write(instruction.frame, instruction.code)
+            return
+        match instruction:
+            case messages.Request(frame):
+                self._send(frame, is_request=True)
+            case messages.Send(frame):
+                self._send(frame, is_request=False)
+            case messages.Reply(frame, is_request):
+                self._around.replies_owed.resume((self.peer.id, frame.address), (frame, is_request))
+            case messages.OweReply(reply_address):
+                assert message is not None
+                self._owe(message, reply_address)
+            case messages.FailDelivery(_, text):
+                assert message is not None
+                message.fail(BUILT_IN_CODE, text)
+            case _:
+                self._arrange(instruction)
+
+    def _arrange(self, instruction: Instruction) -> None:
+        match instruction:
+            case messages.Register(number, address):
+                self._register(number, address)
+            case messages.Unregister(number):
+                consumer = self._consumers.pop(number)
+                consumer.unregister()
+                self._around.figures.registrations -= 1
+            case messages.PauseAll():
+                self._pause()
+            case messages.ResumeAll():
+                self._resume()
+            case messages.Close():
+                self._outlet.close()
+
+    def _write(self, frame: bytes, code: Code | None) -> None:
+        figures = self._around.figures
+        figures.frames_out_total += 1
+        if code is not None:
+            figures.refused_total[code] += 1
+        self._outlet.write(frame)
+        if self.session.is_paused:
+            self._unsent_bytes += len(frame)
+            if self._unsent_bytes > self._around.limits.unsent_bytes_max:
+                self._tell(messages.TooSlow())
+
+    # What it sends and asks.
+
+    def _send(self, frame: ClientFrame, *, is_request: bool) -> None:
+        bus = self._around.bus
+        try:
+            if is_request:
+                self._await_reply(frame, bus.request(frame.address, frame.body, _options(frame)))
+            elif frame.kind is Kind.PUBLISH:
+                stored = bus.publish(frame.address, frame.body, _options(frame))
+                if isinstance(stored, Promise):
+                    stored.then(partial(self._stored, frame))
+            else:
+                bus.send(frame.address, frame.body, _options(frame))
+        except (HutongError, TypeError, ValueError) as error:  # a bound of the bus, or a codec that is not for this
+            self._not_sent(frame, is_request, error)
+
+    def _stored(self, frame: ClientFrame, outcome: object) -> None:
+        """What became of a publication at a durable address; nobody is told of one that is stored."""
+        if isinstance(outcome, HutongError) and not self.has_ended:
+            self._tell(messages.Denied(frame, Code.NOT_DELIVERED))
+
+    def _answer(self, message: Message, outcome: Answer | HutongError) -> None:
+        """What became of a message that this client was to answer."""
+        if isinstance(outcome, HutongError):
+            if not isinstance(outcome, Expired):
+                message.fail(BUILT_IN_CODE, str(outcome))
+            elif message.reply_address is not None:
+                self._tell(messages.ReplyExpired(message.reply_address))
+            return
+        frame, is_request = outcome
+        try:
+            if is_request:
+                self._await_reply(frame, message.reply_and_request(frame.body, _options(frame)))
+            elif frame.failure is not None:
+                message.fail(*frame.failure)
+            else:
+                message.reply(frame.body, _options(frame))
+        except (HutongError, TypeError, ValueError) as error:  # as above
+            self._not_sent(frame, is_request, error)
+
+    def _not_sent(self, frame: ClientFrame, is_request: bool, error: Exception) -> None:
+        if is_request:
+            self._request_failed(frame, ReplyError(FailureType.ERROR, BUILT_IN_CODE, str(error)))
+        else:
+            self._tell(messages.Denied(frame, Code.NOT_DELIVERED))
+
+    def _await_reply(self, frame: ClientFrame, reply: Reply) -> None:
+        self._requests.add(reply)
+        reply.then(partial(self._replied, frame, reply))
+
+    def _replied(self, frame: ClientFrame, reply: Reply, outcome: Message | HutongError) -> None:
+        self._requests.discard(reply)
+        if self.has_ended:
+            return
+        if not isinstance(outcome, Message):
+            self._request_failed(frame, outcome)
+            return
+        assert frame.reply_address is not None
+        received = self._received(frame.reply_address, outcome)
+        if received is None:
+            self._request_failed(frame, ReplyError(FailureType.ERROR, BUILT_IN_CODE, Code.BLOCKED))
+            return
+        body, headers = received
+        self._tell(messages.Answered(frame.address, frame.reply_address, body, headers, outcome.reply_address), outcome)
+
+    def _request_failed(self, frame: ClientFrame, error: HutongError) -> None:
+        assert frame.reply_address is not None
+        if not isinstance(error, ReplyError):
+            error = ReplyError(FailureType.ERROR, BUILT_IN_CODE, str(error))
+        text = HANDLER_RAISED if isinstance(error, HandlerRaised) else error.message
+        self._tell(
+            messages.AnswerFailed(frame.address, frame.reply_address, error.failure_code, error.failure_type.name, text)
+        )
+
+    # What it hears and owes.
+
+    def _register(self, number: int, address: str) -> None:
+        around = self._around
+        try:
+            consumer = around.bus.consumer(
+                address,
+                partial(self._delivered, number),
+                context=around.context,
+                max_buffered_messages=around.limits.buffered_messages_max,
+            )
+        except (HutongError, TypeError, ValueError):  # a bound of the bus, an address that is its own or durable
+            self._tell(messages.RegistrationFailed(number))
+            return
+        consumer.discard_handler = self._discarded
+        consumer.shares_bodies = around.hook is None
+        if self.session.is_paused:
+            consumer.pause()
+        self._consumers[number] = consumer
+        around.figures.registrations += 1
+
+    def _delivered(self, number: int, message: Message) -> None:
+        if self.has_ended:
+            return
+        received = self._received(message.address, message)
+        if received is None:
+            message.fail(BUILT_IN_CODE, Code.BLOCKED)
+            return
+        body, headers = received
+        self._tell(messages.Delivered(number, body, headers, message.reply_address, message.is_send), message)
+
+    def _received(self, address: str, message: Message) -> Received | None:
+        """The message's body and headers as the event hook leaves them, None where it blocks it."""
+        if self._around.hook is None:
+            return message.body, message.header_pairs
+        event = BridgeEvent(EventKind.RECEIVE, self.peer, address, message.body, message.header_pairs)
+        return (event.body, event.headers) if self.happens(event) else None
+
+    def _owe(self, message: Message, reply_address: str) -> None:
+        around = self._around
+        deadline_ms = around.clock.monotonic_ms() + around.limits.reply_timeout_ms
+        key = (self.peer.id, reply_address)
+        try:
+            around.replies_owed.park(key, partial(self._answer, message), deadline_ms=deadline_ms, owner=self._owner)
+        except HutongError as error:  # all clients together owe too many
+            message.fail(BUILT_IN_CODE, str(error))
+            self._tell(messages.ReplyExpired(reply_address))
+
+    # While it does not read.
+
+    def _pause(self) -> None:
+        around = self._around
+        self._unsent_bytes = 0
+        for consumer in self._consumers.values():
+            consumer.pause()
+        deadline_ms = around.clock.monotonic_ms() + around.limits.slow_client_ms_max
+        self._slow = around.slow_clients.park(self, self._too_slow, deadline_ms=deadline_ms, owner=self._owner)
+
+    def _resume(self) -> None:
+        if self._slow is not None:
+            self._slow.abandon()
+            self._slow = None
+        for consumer in self._consumers.values():
+            consumer.resume()
+
+    def _too_slow(self, outcome: HutongError | None) -> None:
+        if isinstance(outcome, Expired):
+            self._tell(messages.TooSlow())
+
+    def _discarded(self, message: Message) -> None:
+        if self.session.is_paused and not self.has_ended:
+            self._tell(messages.TooSlow())
+
+
+def _options(frame: ClientFrame) -> DeliveryOptions:
+    if not frame.headers and frame.timeout_ms is None and frame.codec_name is None and not frame.local_only:
+        return DEFAULT
+    return DeliveryOptions(
+        frame.timeout_ms or TIMEOUT_MS_DEFAULT,
+        Headers(frame.headers) if frame.headers else None,
+        frame.codec_name,
+        frame.local_only,
+    )

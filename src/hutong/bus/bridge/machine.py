@@ -1,0 +1,249 @@
+"""One client's session on a bridge: what it asked for and what came for it go in, what is to be done comes out.
+
+Strategy: the session knows at which addresses the client listens, how many of its requests are open and which messages
+it may still answer; from that, the permissions and the limits it decides everything, so that both bridges and all their
+refusals are tested without a socket, a bus or a clock. It does not wait: the driver parks what waits and reports how
+that ended.
+
+A client may answer a message it was given whatever the permissions say, and only such messages: the reply addresses of
+others are theirs (`REPLY_PREFIX`), even where a permission is as wide as `.*`.
+
+Knows nothing of the event bus, of time, or of how frames travel.
+"""
+
+from typing import Final
+
+from hutong.bus.bridge.limits import BridgeLimits
+from hutong.bus.bridge.messages import (
+    Answered,
+    AnswerFailed,
+    Close,
+    Delivered,
+    Denied,
+    Event,
+    FailDelivery,
+    FrameTooLarge,
+    Headers,
+    Instruction,
+    OweReply,
+    PauseAll,
+    Register,
+    RegistrationFailed,
+    Reply,
+    ReplyExpired,
+    Request,
+    ResumeAll,
+    Send,
+    SendingPaused,
+    SendingResumed,
+    TooSlow,
+    Unregister,
+    Write,
+)
+from hutong.bus.bridge.permissions import Permissions
+from hutong.wire.vertx.client_frames import ClientFrame, Kind, Malformed
+from hutong.wire.vertx.codes import Code, Dialect
+from hutong.wire.vertx.server_frames import PONG, FrameEncoder, Unencodable, encode_error, encode_failure
+
+REPLY_PREFIX: Final = "__hutong.reply."
+"""How the bus's own reply addresses begin."""
+
+_SEND, _PUBLISH, _REGISTER, _UNREGISTER, _PING = Kind  # looking a member up costs more than the rest of a test
+
+
+class Session:
+    """One client. `handle` an event, carry out the instructions, and so on until its connection ends."""
+
+    def __init__(
+        self, dialect: Dialect, permissions: Permissions, limits: BridgeLimits, encoder: FrameEncoder | None = None
+    ) -> None:
+        """`encoder` may be shared by all clients whose messages have bodies that nobody changes."""
+        self._dialect = dialect
+        self._encoder = encoder or FrameEncoder(dialect)
+        self._permissions = permissions
+        self._limits = limits
+        self._numbers: dict[str, list[int]] = {}  # registrations by address, oldest first; never an empty list
+        self._addresses: dict[int, str] = {}  # the same by number
+        self._next_number = 1
+        self._owed: set[str] = set()  # reply addresses of messages that the client may answer
+        self.requests_open = 0
+        self.is_paused = False  # whether registrations wait until the client reads
+        self.is_closing = False  # whether Close was said: nothing is done any more
+
+    @property
+    def registrations(self) -> int:
+        return len(self._addresses)
+
+    def handle(self, event: Event) -> list[Instruction]:
+        """What follows from it. Raises nothing but for faults of ours."""
+        if isinstance(event, ClientFrame):
+            return self._asked(event)
+        if isinstance(event, Delivered | Answered | AnswerFailed):
+            return self._came(event)
+        match event:
+            case Malformed(code, address, reply_address):
+                return self._refused(code, address, reply_address)
+            case Denied(frame, code):
+                return self._refused(code, frame.address, frame.reply_address)
+            case RegistrationFailed(number):
+                return self._refused(Code.REGISTRATION_FAILURE, self._forget(number))
+            case ReplyExpired(reply_address):
+                self._owed.discard(reply_address)
+                return []
+            case _:
+                return self._flow(event)
+
+    def check_invariants(self) -> None:
+        assert sum(len(numbers) for numbers in self._numbers.values()) == len(self._addresses)
+        assert all(number in self._numbers[address] for number, address in self._addresses.items())
+        assert len(self._addresses) <= self._limits.handlers_max
+        assert len(self._owed) <= self._limits.replies_owed_max
+        assert 0 <= self.requests_open <= self._limits.requests_open_max
+
+    # What a client asks for.
+
+    def _asked(self, frame: ClientFrame) -> list[Instruction]:
+        if self.is_closing:
+            return []
+        kind = frame.kind
+        if kind is _PING:
+            return [Write(PONG)]
+        code = self._why_not(frame)
+        if code is not None:
+            return self._refused(code, frame.address, frame.reply_address)
+        if kind is _REGISTER:
+            return self._register(frame.address)
+        if kind is _UNREGISTER:
+            return self._unregister(frame.address)
+        return self._send(frame)
+
+    def _why_not(self, frame: ClientFrame) -> Code | None:
+        """The reason for which this frame is refused, None where it is not."""
+        limits = self._limits
+        if len(frame.address) > limits.address_characters_max:
+            return Code.ADDRESS_TOO_LONG
+        if frame.reply_address is not None and len(frame.reply_address) > limits.reply_address_characters_max:
+            return Code.INVALID_REPLY_ADDRESS
+        if not self._is_allowed(frame):
+            return Code.ACCESS_DENIED
+        if frame.failure is not None and frame.address not in self._owed:
+            return Code.INVALID_FAILURE
+        return None
+
+    def _is_allowed(self, frame: ClientFrame) -> bool:
+        kind, address = frame.kind, frame.address
+        if kind is _UNREGISTER:
+            return True
+        if kind is not _REGISTER and address in self._owed:
+            return True
+        if address.startswith(REPLY_PREFIX):
+            return False
+        return self._permissions.allows_out(address) if kind is _REGISTER else self._permissions.allows_in(address)
+
+    def _send(self, frame: ClientFrame) -> list[Instruction]:
+        """A message, a request, or the answer to something the client was given (also if published, as in Vert.x)."""
+        is_answer = frame.address in self._owed
+        is_request = frame.reply_address is not None and frame.failure is None and frame.kind is _SEND
+        if is_request and self.requests_open >= self._limits.requests_open_max:
+            return self._failed(frame, f"requests_open_max is {self._limits.requests_open_max} for one client")
+        self.requests_open += is_request
+        if is_answer:
+            self._owed.remove(frame.address)
+            return [Reply(frame, is_request)]
+        return [Request(frame)] if is_request else [Send(frame)]
+
+    def _failed(self, frame: ClientFrame, text: str) -> list[Instruction]:
+        assert frame.reply_address is not None
+        return [Write(encode_failure(self._dialect, frame.reply_address, frame.address, -1, "ERROR", text))]
+
+    def _register(self, address: str) -> list[Instruction]:
+        if len(self._addresses) >= self._limits.handlers_max:
+            return self._refused(Code.MAX_HANDLERS_REACHED, address)
+        if self._dialect is Dialect.SOCKJS and address in self._numbers:
+            return self._refused(Code.ALREADY_REGISTERED, address)
+        number = self._next_number
+        self._next_number += 1
+        self._addresses[number] = address
+        self._numbers.setdefault(address, []).append(number)
+        return [Register(number, address)]
+
+    def _unregister(self, address: str) -> list[Instruction]:
+        """The oldest registration there. SockJS clients are not told that there was none, as in Vert.x."""
+        numbers = self._numbers.get(address)
+        if numbers is None:
+            return self._refused(Code.UNKNOWN_ADDRESS, address) if self._dialect is Dialect.TCP else []
+        number = numbers[0]
+        self._forget(number)
+        return [Unregister(number)]
+
+    def _forget(self, number: int) -> str:
+        address = self._addresses.pop(number)
+        numbers = self._numbers[address]
+        numbers.remove(number)
+        if not numbers:
+            del self._numbers[address]
+        return address
+
+    # What comes for a client.
+
+    def _came(self, event: Delivered | Answered | AnswerFailed) -> list[Instruction]:
+        if isinstance(event, AnswerFailed):
+            self.requests_open -= 1
+            return [self._failure_of(event, event.failure_code, event.failure_type, event.message)]
+        if isinstance(event, Delivered):
+            address = self._addresses.get(event.number)
+            if address is None or self.is_closing:  # it has unregistered while this was on its way
+                return []
+            given = self._given(address, event.body, event.headers, event.reply_address, is_send=event.is_send)
+        else:
+            self.requests_open -= 1
+            given = self._given(event.reply_address, event.body, event.headers, event.answer_address)
+        return self._not_given(event, given) if isinstance(given, str) else given
+
+    def _not_given(self, event: Delivered | Answered, reason: str) -> list[Instruction]:
+        """The client is told that something could not be given to it, and so is whoever waits for its answer."""
+        if isinstance(event, Delivered):
+            told, unanswered = self._refused(Code.NOT_JSON), event.reply_address
+        else:
+            told, unanswered = [self._failure_of(event, -1, "ERROR", Code.NOT_JSON)], event.answer_address
+        return told if unanswered is None else [*told, FailDelivery(unanswered, reason)]
+
+    def _given(
+        self, address: str, body: object, headers: Headers, answer_address: str | None, *, is_send: bool = True
+    ) -> list[Instruction] | str:
+        """What gives the client this message, or why it cannot be given."""
+        if answer_address is not None and len(self._owed) >= self._limits.replies_owed_max:
+            return f"replies_owed_max is {self._limits.replies_owed_max} for one client"
+        try:
+            frame = self._encoder.encode(address, body, headers, answer_address, is_send=is_send)
+        except Unencodable as error:
+            return str(error)
+        if answer_address is None:
+            return [Write(frame)]
+        self._owed.add(answer_address)
+        return [OweReply(answer_address), Write(frame)]
+
+    def _failure_of(self, event: Answered | AnswerFailed, code: int, kind: str, text: str) -> Write:
+        return Write(encode_failure(self._dialect, event.reply_address, event.source_address, code, kind, text))
+
+    # Its connection.
+
+    def _flow(self, event: SendingPaused | SendingResumed | TooSlow | FrameTooLarge) -> list[Instruction]:
+        if self.is_closing:
+            return []
+        match event:
+            case SendingPaused():
+                self.is_paused = True
+                return [PauseAll()]
+            case SendingResumed():
+                self.is_paused = False
+                return [ResumeAll()]
+            case TooSlow():
+                code = Code.SLOW_CLIENT
+            case FrameTooLarge():
+                code = Code.FRAME_TOO_LARGE
+        self.is_closing = True
+        return [*self._refused(code), Close(code)]
+
+    def _refused(self, code: Code, address: str = "", reply_address: str | None = None) -> list[Instruction]:
+        return [Write(encode_error(self._dialect, code, address, reply_address), code)]

@@ -1,0 +1,257 @@
+"""Codecs: how a body becomes bytes and a body again, and what a recipient in the same process gets.
+
+Strategy: the system codecs are Vert.x's, by name and to the byte (big-endian; the body of a version 2 frame), so that a
+clustered bus and bridges can carry what a local one does. A codec of one's own has a name, and may be the default for
+one exact type.
+
+Knows no bus and no frames.
+"""
+
+import json
+import math
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Protocol, TypeVar, cast, runtime_checkable
+
+from hutong.bus.bodies import copied
+from hutong.bus.errors import FailureType, ReplyError
+from hutong.foundation.errors import ProtocolError
+
+S = TypeVar("S", contravariant=True)
+R = TypeVar("R", covariant=True)
+CODECS_MAX: Final = 1_000
+"""Registered on one bus."""
+
+
+@runtime_checkable
+class MessageCodec(Protocol, Generic[S, R]):
+    """What `EventBus.register_codec` takes: sends an S, gives recipients an R; often the same type.
+
+    `transform` is what a recipient in the same process gets: a copy, so that no side sees the other change it, or the
+    value itself where it cannot change.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def encode(self, body: S) -> bytes: ...
+
+    def decode(self, data: bytes) -> R: ...
+
+    def transform(self, body: S) -> R: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SystemCodec:
+    """One of Vert.x's own. `number` is its id on the wire. `check` says what may be sent by it.
+
+    `encode` and `transform` raise TypeError or ValueError for another body, `decode` ProtocolError for broken bytes.
+    """
+
+    name: str
+    number: int
+    check: Callable[[Any], Any]
+    to_bytes: Callable[[Any], bytes]
+    from_bytes: Callable[[bytes], Any]
+
+    def encode(self, body: Any) -> bytes:
+        try:
+            return self.to_bytes(self.check(body))
+        except UnicodeEncodeError as error:
+            raise ValueError(f"a body for the codec {self.name!r} is not text that UTF-8 can say: {error}") from None
+
+    def decode(self, data: bytes) -> Any:
+        try:
+            return self.from_bytes(data)
+        except (ValueError, struct.error, IndexError, RecursionError) as error:
+            raise ProtocolError(f"this is not what the codec {self.name!r} writes: {error}") from None
+
+    def transform(self, body: Any) -> Any:
+        return self.check(body)
+
+
+def _only(*kinds: type) -> Callable[[Any], Any]:
+    def check(body: Any) -> Any:
+        if type(body) not in kinds:
+            raise TypeError(f"a body of type {kinds[0].__name__} is wanted here, not {type(body).__name__}")
+        return copied(body) if kinds[0] in (dict, list) else body
+
+    return check
+
+
+def _whole(bits: int) -> Callable[[Any], int]:
+    def check(body: Any) -> int:
+        if type(body) is not int:
+            raise TypeError(f"a whole number is wanted here, not {type(body).__name__}")
+        if not -(1 << bits - 1) <= body < 1 << bits - 1:
+            raise ValueError(f"{body} does not fit into {bits} bits")
+        return body
+
+    return check
+
+
+def _character(body: Any) -> str:
+    if type(body) is not str or len(body) != 1 or ord(body) > 0xFFFF:
+        raise TypeError("one character of UTF-16 is wanted here")
+    return body
+
+
+def _number(body: Any) -> float:
+    if type(body) not in (float, int):
+        raise TypeError(f"a number is wanted here, not {type(body).__name__}")
+    return float(body)
+
+
+def _single(body: Any) -> float:
+    number = _number(body)
+    if math.isfinite(number) and abs(number) > 3.4028235677973366e38:
+        raise ValueError(f"{number} does not fit into a float of 32 bits")
+    return cast("float", struct.unpack(">f", struct.pack(">f", number))[0])
+
+
+def _packed(form: str) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:
+    packing = struct.Struct(form)
+    return packing.pack, lambda data: packing.unpack(data)[0]
+
+
+def _counted(data: bytes) -> bytes:
+    return struct.pack(">i", len(data)) + data
+
+
+def _uncounted(data: bytes) -> bytes:
+    (size,) = struct.unpack_from(">i", data)
+    if size != len(data) - 4:
+        raise ValueError(f"{len(data) - 4} bytes where {size} are announced")
+    return data[4:]
+
+
+def _json_bytes(body: Any) -> bytes:
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_unsayable)
+    return _counted(text.encode())
+
+
+def _unsayable(value: Any) -> Any:
+    if isinstance(value, bytes):  # as Vert.x has bytes in JSON
+        import base64
+
+        return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+    raise TypeError(f"JSON has no {type(value).__name__}")
+
+
+def _json_from(kind: type) -> Callable[[bytes], Any]:
+    def decode(data: bytes) -> Any:
+        value = json.loads(_uncounted(data).decode())
+        if type(value) is not kind:
+            raise ValueError(f"JSON for a {type(value).__name__} where one for a {kind.__name__} is announced")
+        return value
+
+    return decode
+
+
+def _error_check(body: Any) -> ReplyError:
+    if not isinstance(body, ReplyError):
+        raise TypeError(f"a ReplyError is wanted here, not {type(body).__name__}")
+    return body
+
+
+def _error_bytes(error: ReplyError) -> bytes:
+    head = struct.pack(">BiB", error.failure_type.value, error.failure_code, 1 if error.message else 0)
+    return head + _counted(error.message.encode()) if error.message else head
+
+
+def _error_from(data: bytes) -> ReplyError:
+    kind, code, has_text = struct.unpack_from(">BiB", data)
+    if not has_text and len(data) > 6:
+        raise ValueError("bytes after the end")
+    return ReplyError(FailureType(kind), code, _uncounted(data[6:]).decode() if has_text else "")
+
+
+def _nothing(data: bytes) -> None:
+    if data:
+        raise ValueError("bytes where none belong")
+
+
+def _flag(data: bytes) -> bool:
+    return (True, False)[_packed(">B")[1](data)]  # 0 is true
+
+
+def _json(kind: type) -> tuple[Callable[[Any], Any], Callable[[Any], bytes], Callable[[bytes], Any]]:
+    return _only(kind), _json_bytes, _json_from(kind)
+
+
+_UTF16: Final = (lambda body: struct.pack(">H", ord(body)), lambda data: chr(_packed(">H")[1](data)))
+
+SYSTEM_CODECS: Final[dict[str, SystemCodec]] = {
+    codec.name: codec
+    for codec in (
+        SystemCodec("null", 0, _only(type(None)), lambda _: b"", _nothing),
+        SystemCodec("ping", 1, _only(type(None)), lambda _: b"", _nothing),
+        SystemCodec("byte", 2, _whole(8), *_packed(">b")),
+        SystemCodec("boolean", 3, _only(bool), lambda body: b"\x00" if body else b"\x01", _flag),
+        SystemCodec("short", 4, _whole(16), *_packed(">h")),
+        SystemCodec("int", 5, _whole(32), *_packed(">i")),
+        SystemCodec("long", 6, _whole(64), *_packed(">q")),
+        SystemCodec("float", 7, _single, *_packed(">f")),
+        SystemCodec("double", 8, _number, *_packed(">d")),
+        SystemCodec(
+            "string", 9, _only(str), lambda body: _counted(body.encode()), lambda data: _uncounted(data).decode()
+        ),
+        SystemCodec("char", 10, _character, *_UTF16),
+        SystemCodec("buffer", 11, _only(bytes), _counted, _uncounted),
+        SystemCodec("bytearray", 12, _only(bytes), _counted, _uncounted),
+        SystemCodec("jsonobject", 13, *_json(dict)),
+        SystemCodec("jsonarray", 14, *_json(list)),
+        SystemCodec("replyexception", 15, _error_check, _error_bytes, _error_from),
+    )
+}
+RESERVED_NAMES: Final = frozenset(SYSTEM_CODECS) | {
+    "clusterserializable",
+    "serializable",
+}  # the last two are Java's own
+
+
+class Codecs:
+    """The codecs of one bus: the system's and those registered. Tables are replaced, so any thread may read them."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, MessageCodec[Any, Any]] = {}
+        self._by_type: dict[type, MessageCodec[Any, Any]] = {}
+
+    def register(self, codec: MessageCodec[Any, Any], default_for: type | None) -> None:
+        """Raises ValueError where the name or the type is taken, TypeError for what is no codec."""
+        if not isinstance(codec, MessageCodec) or not isinstance(codec.name, str) or not codec.name:
+            raise TypeError(
+                f"a codec has a name, encode, decode and transform; {type(codec).__name__} has not all of them"
+            )
+        if codec.name in RESERVED_NAMES:
+            raise ValueError(f"{codec.name!r} is a system codec: choose another name")
+        if codec.name in self._by_name:
+            raise ValueError(f"a codec named {codec.name!r} is registered already: unregister it first")
+        if len(self._by_name) >= CODECS_MAX:
+            raise ValueError(f"there are {CODECS_MAX} codecs already, which is codecs_max")
+        if default_for is not None and (default_for in self._by_type or default_for in _BUILT_IN):
+            raise ValueError(f"{default_for.__qualname__} has a default codec already")
+        self._by_name = {**self._by_name, codec.name: codec}
+        if default_for is not None:
+            self._by_type = {**self._by_type, default_for: codec}
+
+    def unregister(self, name: str) -> None:
+        """Forget a codec, also as a default; no harm if there is none. Raises ValueError for a system codec."""
+        if name in RESERVED_NAMES:
+            raise ValueError(f"{name!r} is a system codec: it stays")
+        self._by_name = {present: codec for present, codec in self._by_name.items() if present != name}
+        self._by_type = {kind: codec for kind, codec in self._by_type.items() if codec.name != name}
+
+    def named(self, name: str) -> MessageCodec[Any, Any]:
+        """Raises ValueError if there is none."""
+        codec = SYSTEM_CODECS.get(name) or self._by_name.get(name)
+        if codec is None:
+            raise ValueError(f"no codec is named {name!r}: bus.register_codec(codec) comes first")
+        return codec
+
+    def default_for(self, kind: type) -> MessageCodec[Any, Any] | None:
+        return self._by_type.get(kind)
+
+
+_BUILT_IN: Final = frozenset({type(None), bool, int, float, str, bytes, dict, list, ReplyError})

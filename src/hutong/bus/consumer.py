@@ -1,0 +1,407 @@
+"""Consumers: who receives at an address, in a context of their own, as fast as they ask to.
+
+Strategy: a message lies in the context's queue together with `deliver`, which looks at the consumer only then. So
+pausing, unregistering and changing the handler count for what is on its way too. As long as nothing of the kind is in
+use, one look at `_is_plain` is all that it costs. Otherwise a message is handed over if there is demand, or kept in a
+buffer with a bound, or discarded; a discarded request is told at once.
+
+What a handler returns answers a request that it has not answered itself, and what it raises fails one at once: a
+requester learns nothing by waiting for its timeout. Both hold for coroutines, at their end.
+
+Knows no routes.
+"""
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+from hutong.bus.errors import BUILT_IN_CODE, BusClosed, FailureType, HandlerRaised, ReplyError
+from hutong.bus.interceptors import Delivery
+from hutong.bus.message import FullMessage, Message
+from hutong.bus.promise import Promise
+from hutong.foundation.parking import NEVER
+from hutong.runtime.contexts import Context
+
+if TYPE_CHECKING:
+    from hutong.bus.desk import Desk
+
+Handler = Callable[[Message], object]
+BUFFERED_MESSAGES_MAX: Final = 1_000
+"""Messages that a consumer without demand keeps, unless it says otherwise."""
+UNLIMITED: Final = 1 << 62
+_log = logging.getLogger("hutong.bus")
+
+
+class Consumer:
+    """A registration at an address, made by `EventBus.consumer`. Every method may be called from any thread.
+
+    It receives from the start; what comes before it has a handler, or an `async for`, waits in its buffer.
+
+    `discard_handler(message)` hears of what was thrown away: buffered too much, or unregistered first. `end_handler()`
+    is called once it is unregistered. Both are called in the consumer's context.
+
+    One that never changes a body that it is given may set `shares_bodies`: publications then come to all such consumers
+    of an address with one body, instead of a copy for each.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_buffer",
+        "_demand",
+        "_desk",
+        "_handler",
+        "_is_draining",
+        "_is_flowing",
+        "_is_plain",
+        "_is_telling",
+        "_iteration",
+        "_lock",
+        "address",
+        "context",
+        "discard_handler",
+        "discarded_total",
+        "end_handler",
+        "is_registered",
+        "local_only",
+        "max_buffered_messages",
+        "shares_bodies",
+    )
+
+    def __init__(
+        self, desk: "Desk", context: Context, address: str, *, local_only: bool, max_buffered_messages: int
+    ) -> None:
+        self.address = address
+        self.context = context
+        self.local_only = local_only
+        self.max_buffered_messages = max_buffered_messages
+        self.discard_handler: Handler | None = None
+        self.end_handler: Callable[[], object] | None = None
+        self.discarded_total = 0
+        self.shares_bodies = False
+        self.is_registered = True
+        self._desk = desk
+        self._handler: Handler | None = None
+        self._iteration: Iteration | None = None
+        self._demand = UNLIMITED
+        self._buffer: deque[Message] = deque()
+        self._is_draining = False  # a step of `_drain` lies in the context's queue
+        self._is_telling = True  # of the next discarded message: once until the buffer is empty again
+        self._is_flowing = False  # messages go to the handler without a look at buffer and demand
+        self._is_plain = False  # and without interceptors
+        self._lock = threading.Lock()  # of buffer, demand and draining, in whatever is not plain
+
+    def handler(self, handler: Handler | None) -> "Consumer":
+        """Receive with `handler` from now on; with None, keep what comes in the buffer."""
+        if handler is not None and not callable(handler):
+            raise TypeError(f"a handler is called with each message; {type(handler).__name__} is not callable")
+        self._handler = handler
+        self._go_on()
+        return self
+
+    def pause(self) -> "Consumer":
+        """Hand over nothing more, until `resume` or `fetch`."""
+        with self._lock:
+            self._demand = 0
+            self._is_plain = self._is_flowing = False
+        return self
+
+    def resume(self) -> "Consumer":
+        """Hand over whatever comes, first what was kept."""
+        with self._lock:
+            self._demand = UNLIMITED
+        self._go_on()
+        return self
+
+    def fetch(self, count: int) -> "Consumer":
+        """Hand over `count` messages more than asked for already. Raises ValueError for less than one."""
+        if count < 1:
+            raise ValueError(f"fetch asks for one message or more, not {count}")
+        with self._lock:
+            self._demand = min(self._demand + count, UNLIMITED)
+        self._go_on()
+        return self
+
+    def unregister(self) -> Awaitable[None]:
+        """Receive nothing more: what is buffered or on its way is discarded. It is done when this returns.
+
+        May be awaited as well, and called again.
+        """
+        desk = self._desk
+        with self._lock:
+            was_registered, self.is_registered = self.is_registered, False
+            self._is_plain = self._is_flowing = False
+            left, self._buffer = self._buffer, deque()
+        if was_registered:
+            desk.consumers.pop(self, None)
+            desk.bus.remove_consumer(self)
+            self.context.run(self._end, left)
+        return DONE
+
+    def take_credited(self, message: Message) -> object:
+        """For the context: a producer's message has arrived, whose credit goes back when it has been handled."""
+        return self._take(message)
+
+    def settle(self) -> None:
+        """For the bus: interceptors have come or gone."""
+        with self._lock:
+            self._settle()
+
+    def take_buffered(self) -> Message | None:
+        """For the iteration: the oldest message kept, if there is one and no interceptor wants to see it first."""
+        with self._lock:
+            if not self._buffer or self._desk.bus.inbound_chain:
+                return None
+            message = self._buffer.popleft()
+            self._is_telling = self._is_telling or not self._buffer
+        _give_back(message)
+        return message
+
+    def deliver(self, message: Message) -> object:
+        """For the context: a message has arrived."""
+        if not self._is_plain:
+            return self._hand_over(message) if self._is_flowing else self._take(message)
+        try:
+            result = self._handler(message)  # type: ignore[misc]  # there is one while it is plain
+        except BaseException as error:
+            _fail(message, error)
+            raise
+        return None if result is None else self._answer(message, result)
+
+    def __aiter__(self) -> "Iteration":
+        """`async for message in consumer`: each turn of the loop asks for one message; it ends when unregistered.
+
+        Leaving the loop leaves the consumer registered, with what it has buffered; `async with consumer` unregisters.
+        """
+        if self._iteration is None:
+            self._iteration = Iteration(self)
+            self.pause()
+            self.handler(self._iteration.receive)
+        return self._iteration
+
+    async def __aenter__(self) -> "Consumer":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.unregister()
+
+    def __repr__(self) -> str:
+        return f"<Consumer {self.address!r} in {self.context.name}{'' if self.is_registered else ', unregistered'}>"
+
+    def _settle(self) -> None:
+        """Whether messages go straight to the handler. Under the lock."""
+        self._is_flowing = (
+            self.is_registered and self._handler is not None and self._demand == UNLIMITED and not self._buffer
+        )
+        self._is_plain = self._is_flowing and not self._desk.bus.inbound_chain
+
+    def _go_on(self) -> None:
+        """Demand or handler have changed: hand over what is kept, one message a step, in the context."""
+        with self._lock:
+            self._settle()
+            if not self._buffer or not self._demand or self._handler is None or self._is_draining:
+                return
+            self._is_draining = True
+        self.context.run(Consumer._drain, self)
+
+    def _drain(self) -> object:
+        with self._lock:
+            self._is_draining = False
+            if not self._buffer or not self._demand or self._handler is None:
+                return None
+            message = self._buffer.popleft()
+            self._is_telling = self._is_telling or not self._buffer
+            if self._demand != UNLIMITED:
+                self._demand -= 1
+        self._go_on()
+        return self._hand_over(message)
+
+    def _take(self, message: Message) -> object:
+        """A message has arrived at a consumer with something special."""
+        with self._lock:
+            is_wanted = self._demand and self._handler is not None and not self._buffer and self.is_registered
+            if is_wanted and self._demand != UNLIMITED:
+                self._demand -= 1
+            if not is_wanted and self.is_registered and len(self._buffer) < self.max_buffered_messages:
+                self._buffer.append(message)
+                return None
+        if is_wanted:
+            return self._hand_over(message)
+        self._discard(message)
+        return None
+
+    def _hand_over(self, message: Message) -> object:
+        chain = self._desk.bus.inbound_chain
+        if not chain:
+            return self._handle(message)
+        Delivery(message, chain, self._passed, self.context.fail).begin()
+        return None
+
+    def _passed(self, message: Message) -> None:
+        """The message has gone through the interceptors; it is handled in the context wherever the last one ran."""
+        if self.context.is_current:
+            result = self._handle(message)
+            if result is not None:
+                self.context.run(_itself, result)
+        else:
+            self.context.run(self._handle, message)
+
+    def _handle(self, message: Message) -> object:
+        handler = self._handler
+        if handler is None or not self.is_registered:
+            self._discard(message)
+            return None
+        try:
+            result = handler(message)
+        except BaseException as error:
+            _fail(message, error)
+            _give_back(message)
+            raise
+        if result is not None:
+            return self._answer(message, result)
+        if message._credit is not None:
+            _give_back(message)
+        return None
+
+    def _answer(self, message: Message, result: object) -> object:
+        """The handler has returned something: a coroutine is driven by the context, a value is the reply."""
+        if asyncio.iscoroutine(result):
+            return _finish(message, result)
+        _reply(message, result)
+        _give_back(message)
+        return None
+
+    def _discard(self, message: Message) -> None:
+        self.discarded_total += 1
+        _give_back(message)
+        reason = f"its buffer of {self.max_buffered_messages} was full" if self.is_registered else "it has unregistered"
+        if message._reply is not None:
+            text = f"the consumer of {self.address!r} discarded the request: {reason}"
+            message._reply.fail(ReplyError(FailureType.TIMEOUT, BUILT_IN_CODE, text))
+        if self.discard_handler is not None:
+            self.discard_handler(message)
+        elif self._is_telling and self.is_registered:
+            self._is_telling = False
+            _log.warning("a message to the paused consumer of %r was discarded: %s", self.address, reason)
+
+    def _end(self, left: deque[Message]) -> None:
+        while left:
+            self._discard(left.popleft())
+        if self._iteration is not None:
+            self._iteration.end()
+        if self.end_handler is not None:
+            self.end_handler()
+
+
+class Iteration:
+    """The messages of a consumer, one for each turn of an `async for`."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+        self._waiting: Promise[Message | None] | None = None
+        self._arrived: deque[Message] = deque()  # handed over while nobody waited (any more): one, or two at most
+
+    def __aiter__(self) -> "Iteration":
+        return self
+
+    async def __anext__(self) -> Message:
+        if self._arrived:
+            return self._arrived.popleft()
+        consumer = self._consumer
+        if not consumer.is_registered:
+            raise StopAsyncIteration
+        if (kept := consumer.take_buffered()) is not None:
+            return kept
+        desk = consumer._desk.bus.callers_desk()
+        waiting: Promise[Message | None] = Promise(desk.lane)
+        desk.lot.line(NEVER).park(waiting)
+        self._waiting = waiting
+        consumer.fetch(1)
+        if not consumer.is_registered:
+            self.end()
+        try:
+            message = await waiting
+        except asyncio.CancelledError:
+            self._interrupted(waiting)
+            raise
+        except BusClosed:
+            message = None
+        if message is None:
+            raise StopAsyncIteration
+        return message
+
+    def _interrupted(self, waiting: Promise[Message | None]) -> None:
+        """The task was cancelled as it waited. A message that was on its way to it is the next one's."""
+        self._consumer.pause()
+        if not waiting.cancel() and not waiting.failed and (missed := waiting.result()) is not None:
+            self._arrived.append(missed)
+
+    def receive(self, message: Message) -> None:
+        """The consumer's handler."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is None or not waiting.resume(message):
+            self._arrived.append(message)
+
+    def end(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting.resume(None)
+
+
+class _Done:
+    """Awaited, it is done."""
+
+    def __await__(self) -> Any:
+        return iter(())
+
+
+DONE: Final[Awaitable[None]] = _Done()
+
+
+async def _finish(message: Message, coroutine: Awaitable[object]) -> None:
+    """A handler's coroutine: its value is the reply, its error fails the request; the credit goes back at its end."""
+    try:
+        result = await coroutine
+    except asyncio.CancelledError:
+        text = f"the recipient at {message.address!r} was closed before it replied"
+        _fail(message, ReplyError(FailureType.RECIPIENT_FAILURE, BUILT_IN_CODE, text))
+        raise
+    except BaseException as error:
+        _fail(message, error)
+        raise
+    finally:
+        _give_back(message)
+    if result is not None:
+        _reply(message, result)
+
+
+def _reply(message: Message, value: object) -> None:
+    """What a handler returned is the reply; a promise or a future it returned is not."""
+    if message._reply is not None and message._reply.is_waiting and not hasattr(type(value), "__await__"):
+        try:
+            message.reply(value)
+        except (TypeError, ValueError) as error:
+            message._reply.fail(ReplyError(FailureType.ERROR, BUILT_IN_CODE, str(error)))
+            raise
+
+
+def _fail(message: Message, error: BaseException) -> None:
+    """A request whose handler has raised fails at once: with the error itself if it is one of the bus."""
+    if message._reply is None:
+        return
+    message._reply.fail(error if isinstance(error, ReplyError) else HandlerRaised(error))
+
+
+def _give_back(message: Message) -> None:
+    """Its credit may go back to its producer, though somebody may keep the message."""
+    if isinstance(message, FullMessage):
+        message._credit = None
+
+
+def _itself(result: object) -> object:
+    return result

@@ -1,0 +1,11 @@
+"""Durable addresses: `topic:NAME` stands for a topic of a log that Kafka clients share.
+
+`EventBus(runtime, log=KafkaLog("HOST:PORT"))`, with KafkaLog from `hutong.bus.durable.kafka`: it alone needs the
+client.
+"""
+
+from hutong.bus.durable.message import DurableMessage
+from hutong.bus.durable.port import ConsumerStopped, PublishFailed, Stored
+from hutong.bus.durable.retry import Order, Retry
+
+__all__ = ["ConsumerStopped", "DurableMessage", "Order", "PublishFailed", "Retry", "Stored"]

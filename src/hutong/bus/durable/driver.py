@@ -1,0 +1,520 @@
+"""A consumer of a durable address: carries out on a loop what its machine decides.
+
+Strategy: the machine lives on the loop of the consumer's context. Handlers run in that context and report back to the
+loop; commits and notes go out one after the other on a worker thread of the consumer's own; records come from the
+fetcher's thread. Committed is what is handled, every COMMIT_INTERVAL_MS, and what is left at a rebalance or at the
+end.
+
+Knows nothing of the client library.
+"""
+
+import asyncio
+import logging
+import random
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+from hutong.bus.durable.commits import CommitQueue
+from hutong.bus.durable.fetcher import Fetcher, Start
+from hutong.bus.durable.machine import Machine
+from hutong.bus.durable.message import DurableMessage
+from hutong.bus.durable.messages import (
+    Arrived,
+    Assigned,
+    Buried,
+    Bury,
+    Deliver,
+    Demand,
+    Entry,
+    Event,
+    Failed,
+    Handled,
+    Instruction,
+    NotBuried,
+    Noted,
+    Pause,
+    Resume,
+    Revoked,
+    Stop,
+    TakeBackNote,
+    Tick,
+    WriteNote,
+)
+from hutong.bus.durable.options import ConsumerOptions
+from hutong.bus.durable.port import ConsumerStopped, PublishFailed, Stored
+from hutong.bus.durable.records import Death, StoredRecord, UnreadableBody, dead_letter
+from hutong.bus.promise import Promise
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import HutongError, LimitExceeded
+from hutong.foundation.parking import NEVER
+from hutong.runtime.contexts import Context
+
+if TYPE_CHECKING:
+    from hutong.bus.desk import Desk
+    from hutong.bus.durable.kafka import KafkaLog
+
+COMMIT_INTERVAL_MS: Final = 200
+GRACE_MS: Final = 5_000  # for what is in hand to be handled, when a consumer is unregistered
+
+Handler = Callable[[DurableMessage], object]
+_log = logging.getLogger("hutong.bus.durable")
+
+
+class DurableConsumer:
+    """A member of a group at a durable address, made by `EventBus.consumer`. Methods may be called from any thread.
+
+    `end_handler()` is called in its context once it has left the group. `failure` says why it stopped by itself, if it
+    did. Figures: handled_total, failed_total (attempts), buried_total.
+    """
+
+    def __init__(self, log: "KafkaLog", desk: "Desk", context: Context, address: str, options: ConsumerOptions) -> None:
+        self.address = address
+        self.context = context
+        self.options = options
+        self.end_handler: Callable[[], object] | None = None
+        self.failure: ConsumerStopped | None = None
+        self.is_registered = True
+        self.handled_total = 0
+        self.failed_total = 0
+        self.buried_total = 0
+        self._log = log
+        self._desk = desk
+        self._loop = context.loop
+        self._clock: Clock = log.clock
+        self._handler: Handler | None = None
+        self._is_paused = False
+        self._iteration: Iteration | None = None
+        self._machine = Machine(
+            options.retry,
+            options.order,
+            random.Random().random,  # the jitter of back-off
+            options.bounds,
+            has_dead_letters=options.dead_letter is not None,
+        )
+        self._fetcher = Fetcher(
+            self._loop,
+            self,
+            log.consumer_settings(options),
+            options.topic,
+            from_latest=options.from_latest,
+        )
+        self._commits = CommitQueue(self._fetcher.commit)
+        self._commit_timer: asyncio.TimerHandle | None = None
+        self._tick: asyncio.TimerHandle | None = None
+        self._tick_ms = 0
+        self._grace: asyncio.TimerHandle | None = None
+        self._is_ready = False
+        self.is_over = False
+        self._ready: list[Promise[None]] = []
+        self._over: list[Promise[None]] = []
+        self._told: set[str] = set()  # troubles since the last good news, so that each is told once
+        self._fetcher.start()
+
+    # What users call
+
+    def handler(self, handler: Handler | None) -> "DurableConsumer":
+        """Receive with `handler` from now on; with None nothing more is begun."""
+        if handler is not None and not callable(handler):
+            raise TypeError(f"a handler is called with each message; {type(handler).__name__} is not callable")
+        self._handler = handler
+        self._ask(None if handler is not None and not self._is_paused else 0)
+        return self
+
+    def pause(self) -> "DurableConsumer":
+        """Begin nothing more, until `resume` or `fetch`. What is in hand is finished; the group keeps its member."""
+        self._is_paused = True
+        self._ask(0)
+        return self
+
+    def resume(self) -> "DurableConsumer":
+        self._is_paused = False
+        self._ask(None if self._handler is not None else 0)
+        return self
+
+    def fetch(self, count: int) -> "DurableConsumer":
+        """Begin `count` messages more than asked for already. Raises ValueError for less than one."""
+        if count < 1:
+            raise ValueError(f"fetch asks for one message or more, not {count}")
+        self._ask(count)
+        return self
+
+    def ready(self) -> Promise[None]:
+        """Await it to know that the group has given this consumer its share. Fails with ConsumerStopped."""
+        return self._promise(self._ready, lambda: self._is_ready)
+
+    def unregister(self) -> Promise[None]:
+        """Begin nothing more, give what is in hand GRACE_MS to end, commit, leave the group. May be awaited."""
+        promise = self._promise(self._over, lambda: self.is_over)
+        self._post(self._leave)
+        return promise
+
+    def __aiter__(self) -> "Iteration":
+        """`async for message in consumer`: a message is handled when the next one is asked for, or failed by `fail`."""
+        if self._iteration is None:
+            self._iteration = Iteration(self)
+        return self._iteration
+
+    async def __aenter__(self) -> "DurableConsumer":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.unregister()
+
+    def __repr__(self) -> str:
+        return f"<DurableConsumer {self.address!r} of {self.options.group!r}{'' if self.is_registered else ', ended'}>"
+
+    # What the fetcher says, on the loop
+
+    def assigned(self, starts: Sequence[Start]) -> None:
+        for partition, offset, note in starts:
+            if note is not None:
+                _log.warning(
+                    "%s, partition %d: its last owner in group %s left no goodbye at offset %d; going on carefully",
+                    self.address, partition, self.options.group, offset,
+                )  # fmt: skip
+            self._play(Assigned(partition, offset, note))
+        self._is_ready = True
+        _settle(self._ready, None)
+
+    def revoked(self, partitions: Sequence[int], answer: "Future[dict[int, int]]") -> None:
+        self._fetcher.forget(partitions)
+        self._commits.forget(partitions)
+        answer.set_result(self._machine.farewell(partitions))
+        self._play(Revoked(partitions))
+
+    def lost(self, partitions: Sequence[int] | None) -> None:
+        partitions = self._machine.assigned if partitions is None else partitions
+        self._fetcher.forget(partitions)
+        self._commits.forget(partitions)
+        self._play(Revoked(partitions))
+
+    def committed(self, error: str | None) -> None:
+        self._commits.settled(error)
+
+    def arrived(self, records: Mapping[int, Sequence[StoredRecord]]) -> None:
+        self._told.clear()
+        for partition, of_it in records.items():
+            self._play(Arrived(partition, of_it))
+
+    def troubled(self, code: str, text: str, *, is_hopeless: bool) -> None:
+        if code not in self._told:
+            self._told.add(code)
+            _log.warning("%s, group %s: %s", self.address, self.options.group, text)
+        if is_hopeless:
+            self._stop(text)
+
+    def ended(self, error: BaseException | None) -> None:
+        for timer in (self._tick, self._grace, self._commit_timer):
+            if timer is not None:
+                timer.cancel()
+        if error is not None and self.failure is None:
+            self._stop(f"{type(error).__name__}: {error}")
+        self.is_registered = False
+        self.is_over = True
+        self._log.forget(self)
+        self._desk.consumers.pop(self, None)
+        _settle(self._ready, self._over_error())
+        _settle(self._over, None)
+        if self._iteration is not None:
+            self._iteration.end()
+        if self.end_handler is not None:
+            self.context.run(lambda handler: handler(), self.end_handler)
+
+    # What the machine says
+
+    def _play(self, event: Event) -> None:
+        for instruction in self._machine.handle(event):
+            self._carry_out(instruction)
+        due_ms = self._machine.next_tick_ms()
+        if due_ms is not None and (self._tick is None or due_ms < self._tick_ms):
+            self._arm(due_ms)
+
+    def _carry_out(self, instruction: Instruction) -> None:
+        match instruction:
+            case Deliver(entry):
+                self._deliver(entry)
+            case Bury(entry):
+                self._bury(entry)
+            case WriteNote(entry, note):
+                positions = {entry.partition.number: (entry.offset, str(note))}
+                self._commits.add(positions, lambda error: self._noted(entry, error), is_urgent=True)
+            case TakeBackNote(partition, offset, note):
+                self._commits.add({partition: (offset, str(note))}, self._warn, is_urgent=False)
+            case Pause(partition):
+                self._fetcher.pause(partition)
+            case Resume(partition):
+                self._fetcher.resume(partition)
+            case Stop(reason):
+                self._stop(reason)
+
+    def _deliver(self, entry: Entry) -> None:
+        record = _record(entry)
+        try:
+            message = DurableMessage.of(self.address, record, entry.attempts)
+            self.context.run(self._handle, (entry, message))
+        except (UnreadableBody, LimitExceeded) as error:
+            self.post_outcome(entry, error, None)
+
+    def _handle(self, in_hand: tuple[Entry, DurableMessage]) -> object:
+        """In the consumer's context."""
+        entry, message = in_hand
+        if self._iteration is not None:
+            self._iteration.receive(entry, message)
+            return None
+        try:
+            if self._handler is None:
+                raise _Unhandled("the handler was taken away")
+            result = self._handler(message)
+        except BaseException as error:
+            self.post_outcome(entry, error, message)
+            if not isinstance(error, Exception):
+                raise
+            return None
+        if asyncio.iscoroutine(result):
+            return self._finish(entry, message, result)
+        self.post_outcome(entry, message.failure, message)
+        return None
+
+    async def _finish(self, entry: Entry, message: DurableMessage, coroutine: Coroutine[Any, Any, object]) -> None:
+        try:
+            await coroutine
+        except BaseException as error:
+            self.post_outcome(entry, error, message)
+            if not isinstance(error, Exception):
+                raise
+        else:
+            self.post_outcome(entry, message.failure, message)
+
+    def post_outcome(self, entry: Entry, error: BaseException | None, message: DurableMessage | None) -> None:
+        if asyncio._get_running_loop() is self._loop and message is not None:
+            self._outcome(entry, error, message)
+        else:  # from a worker; or from within the machine's instructions, which are carried out first
+            self._post(lambda: self._outcome(entry, error, message))
+
+    def _outcome(self, entry: Entry, error: BaseException | None, message: DurableMessage | None) -> None:
+        if error is None:
+            self.handled_total += 1
+            self._play(Handled(entry))
+            self._commit_soon()
+        else:
+            self.failed_total += 1
+            after_ms = message.retry_after_ms if message is not None else None
+            now_ms, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
+            is_final = isinstance(error, UnreadableBody)
+            _log.warning("%s failed attempt %d: %s", self._place(entry), entry.attempts, _told(error))
+            self._play(Failed(entry, type(error).__name__, str(error), now_ms, wall_ms, after_ms, is_final))
+        if self._grace is not None and self._is_idle():
+            self._depart()
+
+    def _bury(self, entry: Entry) -> None:
+        topic = self.options.dead_letter
+        assert topic is not None, "the machine was told whether there are dead letters"
+        death = Death(
+            self.options.group,
+            entry.error_type,
+            entry.error_text,
+            entry.attempts,
+            entry.first_failure_ms,
+            entry.last_failure_ms,
+        )
+        letter = dead_letter(_record(entry), topic, death)
+
+        def made() -> None:
+            try:
+                self._log.publisher.publish(letter, lambda outcome: self._post(lambda: self._buried(entry, outcome)))
+            except (LimitExceeded, PublishFailed) as error:
+                self._buried(entry, error)
+
+        self._log.make_dead_letter_topic(topic, lambda: self._post(made))
+
+    def _buried(self, entry: Entry, outcome: Stored | HutongError) -> None:
+        if isinstance(outcome, Stored):
+            self.buried_total += 1
+            _log.error(
+                "%s was given up after %d attempts (%s: %s); it is in %s",
+                self._place(entry), entry.attempts, entry.error_type, entry.error_text, outcome.topic,
+            )  # fmt: skip
+            self._play(Buried(entry))
+            self._commit_soon()
+        else:
+            hopeless = isinstance(outcome, PublishFailed) and outcome.is_hopeless
+            _log.warning("%s: its dead letter was not stored: %s", self._place(entry), outcome)
+            self._play(NotBuried(entry, str(outcome), hopeless, self._clock.monotonic_ms()))
+
+    def _noted(self, entry: Entry, error: str | None) -> None:
+        self._warn(error)
+        self._play(Noted(entry))
+
+    def _stop(self, reason: str) -> None:
+        if self.failure is None:
+            self.failure = ConsumerStopped(
+                f"the consumer of {self.address} in group {self.options.group} stopped: {reason}"
+            )
+            self.context.fail(self.failure)
+        self._post(self._depart)
+
+    # Timers and work
+
+    def _arm(self, due_ms: int) -> None:
+        if self._tick is not None:
+            self._tick.cancel()
+        self._tick_ms = due_ms
+        delay_ms = max(0, due_ms - self._clock.monotonic_ms())
+        self._tick = self._loop.call_later(delay_ms / 1000, self._ticked)
+
+    def _ticked(self) -> None:
+        self._tick = None
+        self._play(Tick(max(self._tick_ms, self._clock.monotonic_ms())))
+
+    def _commit_soon(self) -> None:
+        if self._commit_timer is None and not self.is_over:
+            self._commit_timer = self._loop.call_later(COMMIT_INTERVAL_MS / 1000, self._commit)
+
+    def _commit(self) -> None:
+        self._commit_timer = None
+        taken = self._machine.take_commits()
+        if taken:
+            positions = {partition: (offset, str(note)) for partition, (offset, note) in taken.items()}
+            self._commits.add(positions, lambda error: self._committed(taken, error), is_urgent=False)
+
+    def _committed(self, taken: Iterable[int], error: str | None) -> None:
+        self._warn(error)
+        if error is not None:
+            self._machine.give_back_commits(taken)
+            self._commit_soon()
+
+    def _warn(self, error: str | None) -> None:
+        if error is not None and self.is_registered:
+            _log.warning("%s, group %s: a commit failed: %s", self.address, self.options.group, error)
+
+    def _ask(self, count: int | None) -> None:
+        self._post(lambda: self._play(Demand(count)))
+
+    def _post(self, call: Callable[[], object]) -> None:
+        self._loop.call_soon_threadsafe(call)
+
+    # The end
+
+    def _leave(self) -> None:
+        if not self.is_registered:
+            return
+        self.is_registered = False
+        self._play(Demand(0))
+        if self._is_idle():
+            self._depart()
+        else:
+            self._grace = self._loop.call_later(GRACE_MS / 1000, self._depart)
+
+    def _is_idle(self) -> bool:
+        """Whether no handler is at work that may still come to its end."""
+        return self._machine.handling <= (0 if self._iteration is None else self._iteration.held)
+
+    def _depart(self) -> None:
+        self.is_registered = False
+        if self._grace is not None:
+            self._grace.cancel()
+            self._grace = None
+        self._fetcher.stop()
+
+    def promise(self) -> Promise[None]:
+        """Parked with the caller's other waits."""
+        desk = self._desk.bus.callers_desk()
+        promise: Promise[None] = Promise(desk.lane)
+        desk.lot.line(NEVER).park(promise)
+        return promise
+
+    def _promise(self, waiting: list[Promise[None]], is_so: Callable[[], bool]) -> Promise[None]:
+        promise = self.promise()
+
+        def enter() -> None:
+            if self.is_over and waiting is self._ready:
+                promise.fail(self._over_error())
+            elif is_so():
+                promise.resume(None)
+            else:
+                waiting.append(promise)
+
+        self._post(enter)
+        return promise
+
+    def _over_error(self) -> ConsumerStopped:
+        return self.failure or ConsumerStopped(f"the consumer of {self.address} has been unregistered")
+
+    def _place(self, entry: Entry) -> str:
+        return f"{self.address}, partition {entry.partition.number}, offset {entry.offset}, group {self.options.group}"
+
+
+class _Unhandled(HutongError):
+    """A message was on its way to a handler that is gone; it is tried again."""
+
+
+class Iteration:
+    """The messages of a consumer, one for each turn of an `async for`. All of it runs on the consumer's loop."""
+
+    def __init__(self, consumer: DurableConsumer) -> None:
+        self._consumer = consumer
+        self._given: tuple[Entry, DurableMessage] | None = None  # to the loop's body
+        self._arrived: deque[tuple[Entry, DurableMessage]] = deque()
+        self._waiting: Promise[None] | None = None
+
+    @property
+    def held(self) -> int:
+        """Messages that wait for the loop to ask for the next one."""
+        return len(self._arrived) + (self._given is not None)
+
+    def __aiter__(self) -> "Iteration":
+        return self
+
+    async def __anext__(self) -> DurableMessage:
+        consumer, given = self._consumer, self._given
+        if given is not None:
+            self._given = None
+            consumer.post_outcome(given[0], given[1].failure, given[1])
+        if not self._arrived:
+            self._waiting = consumer.promise()
+            consumer.fetch(1)
+            if consumer.is_over:
+                self.end()
+            try:
+                await self._waiting
+            except asyncio.CancelledError:
+                consumer.pause()
+                raise
+        if not self._arrived:
+            if consumer.failure is not None:
+                raise consumer.failure
+            raise StopAsyncIteration
+        self._given = self._arrived.popleft()
+        return self._given[1]
+
+    def receive(self, entry: Entry, message: DurableMessage) -> None:
+        """Instead of a handler."""
+        self._arrived.append((entry, message))
+        self.end()
+
+    def end(self) -> None:
+        """Whoever waits looks again."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting.resume(None)
+
+
+def _record(entry: Entry) -> StoredRecord:
+    record = entry.record
+    assert isinstance(record, StoredRecord), "the fetcher brings nothing else"
+    return record
+
+
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _settle(waiting: list[Promise[None]], outcome: HutongError | None) -> None:
+    while waiting:
+        promise = waiting.pop()
+        _ = promise.resume(None) if outcome is None else promise.fail(outcome)

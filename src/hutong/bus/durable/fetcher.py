@@ -1,0 +1,283 @@
+"""The thread of one consumer: it polls the client library, so that nothing a handler does keeps it from its group.
+
+Strategy: the client library lets one thread at a time use a consumer, so this thread does all that is done with it:
+poll, commit, pause, rebalance. It looks for what it is to do between two polls, which are short while that is urgent.
+What it hears goes to the loop in batches, of which few may be on their way, and for what a rebalance needs to know of
+the loop it waits there. A partition that is full is paused; but since pausing throws away what was fetched ahead, it
+is waited a moment for, and only who stays full is paused. When the client library gives up, a new client takes its
+place after a while.
+
+Offsets are pinned: where a partition is taken over for the first time, and wherever its last owner left in order, its
+start is committed with a note (see caution.py) before the first message is handed out.
+
+Knows nothing of messages in hand: the machine decides, on the loop, what may be committed.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, Final, Protocol
+
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from hutong.bus.durable.caution import Note, read_note
+from hutong.bus.durable.commits import Positions
+from hutong.bus.durable.failures import cause_of, is_hopeless
+from hutong.bus.durable.records import StoredRecord
+
+POLL_S: Final = 0.1
+RESTLESS_POLL_S: Final = 0.005  # while partitions are paused, which want to be resumed soon, or commits waited for
+RESTLESS_TURNS: Final = 200  # about a second of short polls after an urgent commit: others will follow
+BATCH_MAX: Final = 500
+BATCHES_UNDER_WAY_MAX: Final = 4
+PATIENCE_S: Final = 0.05  # with a full partition, before it is paused
+ANSWER_S_MAX: Final = 10.0  # for the loop to answer in a rebalance; after it, messages are handled again by another
+REQUEST_S_MAX: Final = 30.0
+RESTART_S_MIN: Final = 0.5
+RESTART_S_MAX: Final = 30.0
+
+Start = tuple[int, int, Note | None]
+"""Partition, first offset, and the note of an owner that left without a goodbye."""
+
+_log = logging.getLogger("hutong.bus.durable")
+
+
+class Listener(Protocol):
+    """Who hears of it, on the loop."""
+
+    def assigned(self, starts: Sequence[Start]) -> None: ...
+    def revoked(self, partitions: Sequence[int], answer: "Future[dict[int, int]]") -> None:
+        """`answer` gets the offsets to leave with."""
+        ...
+
+    def lost(self, partitions: Sequence[int] | None) -> None:
+        """Others have them already. None: all."""
+        ...
+
+    def arrived(self, records: Mapping[int, Sequence[StoredRecord]]) -> None: ...
+    def committed(self, error: str | None) -> None: ...
+    def troubled(self, code: str, text: str, *, is_hopeless: bool) -> None: ...
+    def ended(self, error: BaseException | None) -> None:
+        """The thread is over."""
+        ...
+
+
+class Fetcher:
+    """One member of a group that reads one topic. Its public methods belong to the loop."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        listener: Listener,
+        settings: Mapping[str, Any],
+        topic: str,
+        *,
+        from_latest: bool,
+    ) -> None:
+        self._loop = loop
+        self._listener = listener
+        self._settings = settings
+        self._topic = topic
+        self._from_latest = from_latest
+        self._restart_s = RESTART_S_MIN
+        self._commit: Positions | None = None  # asked for, not begun
+        self._restless_turns = 0
+        self._wanted_paused: frozenset[int] = frozenset()
+        self._paused: frozenset[int] = frozenset()
+        self._batches_under_way = 0
+        self._is_stopping = False
+        self._news = threading.Condition()  # of all the above
+        self._thread = threading.Thread(target=self._run, name=f"durable-fetch-{topic}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Leave the group in order; `ended` is told afterwards."""
+        with self._news:
+            self._is_stopping = True
+            self._news.notify()
+
+    def pause(self, partition: int) -> None:
+        self._want(self._wanted_paused | {partition})
+
+    def resume(self, partition: int) -> None:
+        self._want(self._wanted_paused - {partition})
+
+    def forget(self, partitions: Sequence[int]) -> None:
+        self._want(self._wanted_paused - frozenset(partitions))
+
+    def commit(self, positions: Positions, is_urgent: bool) -> None:
+        """`committed` is told; one at a time."""
+        with self._news:
+            self._commit = positions
+            if is_urgent:
+                self._restless_turns = RESTLESS_TURNS
+
+    def _want(self, paused: frozenset[int]) -> None:
+        with self._news:
+            self._wanted_paused = paused
+            self._news.notify()
+
+    def _run(self) -> None:
+        failure: BaseException | None = None
+        try:
+            while not self._is_stopping:
+                try:
+                    self._fetch_until_stopped()
+                except KafkaException as error:
+                    self._tell_trouble(cause_of(error))
+                    with self._news:
+                        self._news.wait_for(lambda: self._is_stopping, self._restart_s)
+                    self._restart_s = min(2 * self._restart_s, RESTART_S_MAX)
+        except BaseException as error:  # noqa: BLE001  # a supervisor: the listener is told, whatever it is
+            failure = error
+        self._tell(self._listener.ended, failure)
+
+    def _fetch_until_stopped(self) -> None:
+        consumer = Consumer({**self._settings, "error_cb": self._erred, "on_commit": self._on_commit})
+        self._paused = frozenset()
+        try:
+            consumer.subscribe(
+                [self._topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+            )
+            while not self._is_stopping:
+                self._turn(consumer)
+        finally:
+            consumer.close()
+            self._tell(self._listener.lost, None)
+            self._tell(self._listener.committed, "the consumer was closed")
+
+    def _turn(self, consumer: Consumer) -> None:
+        self._settle_pauses(consumer)
+        positions, self._commit = self._commit, None
+        if positions is not None:
+            self._begin_commit(consumer, positions)
+        first = consumer.poll(RESTLESS_POLL_S if self._paused or self._restless_turns else POLL_S)
+        self._restless_turns = max(0, self._restless_turns - 1)
+        if first is not None:
+            self._hand_over([first, *consumer.consume(BATCH_MAX - 1, 0)])
+
+    def _begin_commit(self, consumer: Consumer, positions: Positions) -> None:
+        try:
+            consumer.commit(offsets=_places(self._topic, positions), asynchronous=True)
+        except KafkaException as error:
+            self._tell(self._listener.committed, cause_of(error).str())
+
+    def _on_commit(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
+        failed = error or next((place.error for place in places if place.error is not None), None)
+        self._tell(self._listener.committed, None if failed is None else failed.str())
+
+    def _settle_pauses(self, consumer: Consumer) -> None:
+        with self._news:
+            self._news.wait_for(lambda: self._is_stopping or self._batches_under_way < BATCHES_UNDER_WAY_MAX)
+            if not self._wanted_paused <= self._paused:
+                self._news.wait_for(lambda: self._is_stopping or self._wanted_paused <= self._paused, PATIENCE_S)
+            wanted = self._wanted_paused
+        if wanted != self._paused:
+            owned = {place.partition for place in consumer.assignment()}
+            consumer.pause(self._places(owned & wanted - self._paused))
+            consumer.resume(self._places(owned & self._paused - wanted))
+            self._paused = wanted & owned
+
+    def _hand_over(self, messages: Sequence[Message]) -> None:
+        records: dict[int, list[StoredRecord]] = {}
+        for message in messages:
+            error = message.error()
+            if error is not None:
+                self._erred(error)
+            else:
+                record = _stored(message)
+                records.setdefault(record.partition, []).append(record)
+        if records:
+            with self._news:
+                self._batches_under_way += 1
+            self._tell(self._take_over, records)
+
+    def _take_over(self, records: Mapping[int, Sequence[StoredRecord]]) -> None:
+        """On the loop."""
+        self._listener.arrived(records)
+        with self._news:
+            self._batches_under_way -= 1
+            self._news.notify()
+
+    def _on_assign(self, consumer: Consumer, places: list[TopicPartition]) -> None:
+        starts = []
+        for place in consumer.committed(places, REQUEST_S_MAX):
+            if place.error is not None:
+                raise KafkaException(place.error)
+            starts.append(self._start_of(consumer, place))
+        orderly = {partition: (offset, str(Note())) for partition, offset, note in starts if note is None}
+        if orderly:
+            _commit(consumer, self._topic, orderly)
+        consumer.incremental_assign([TopicPartition(self._topic, partition, offset) for partition, offset, _ in starts])
+        consumer.resume(places)  # one that was paused when it was taken away would stay so
+        self._tell(self._listener.assigned, starts)
+        self._restart_s = RESTART_S_MIN
+
+    def _start_of(self, consumer: Consumer, place: TopicPartition) -> Start:
+        if place.offset != OFFSET_INVALID:
+            return place.partition, place.offset, read_note(place.metadata)
+        low, high = consumer.get_watermark_offsets(place, REQUEST_S_MAX)
+        return place.partition, high if self._from_latest else low, None
+
+    def _on_revoke(self, consumer: Consumer, places: list[TopicPartition]) -> None:
+        answer: Future[dict[int, int]] = Future()
+        self._tell(self._listener.revoked, [place.partition for place in places], answer)
+        try:
+            positions = answer.result(ANSWER_S_MAX)
+            _commit(consumer, self._topic, {partition: (offset, "") for partition, offset in positions.items()})
+        except (TimeoutError, KafkaException) as error:
+            _log.warning("%s: left without a commit, some messages come again: %s", self._topic, error)
+        consumer.incremental_unassign(places)
+
+    def _on_lost(self, consumer: Consumer, places: list[TopicPartition]) -> None:
+        self._tell(self._listener.lost, [place.partition for place in places])
+        consumer.incremental_unassign(places)
+
+    def _erred(self, error: KafkaError) -> None:
+        if error.fatal():
+            raise KafkaException(error)
+        self._tell_trouble(error)
+
+    def _tell_trouble(self, error: KafkaError) -> None:
+        """A topic that is not there may still be made; what else is hopeless stays so."""
+        hopeless = is_hopeless(error) and error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART
+        self._tell(self._listener.troubled, error.name(), error.str(), is_hopeless=hopeless)
+
+    def _tell(self, listener: Callable[..., None], *arguments: Any, **more: Any) -> None:
+        try:
+            self._loop.call_soon_threadsafe(lambda: listener(*arguments, **more))
+        except RuntimeError:  # the loop has been closed: nobody is left to be told
+            self._is_stopping = True
+
+    def _places(self, partitions: set[int] | frozenset[int]) -> list[TopicPartition]:
+        return [TopicPartition(self._topic, partition) for partition in sorted(partitions)]
+
+
+def _commit(consumer: Consumer, topic: str, positions: Positions) -> None:
+    """Waits for it. Raises KafkaException."""
+    for done in consumer.commit(offsets=_places(topic, positions), asynchronous=False) or () if positions else ():
+        if done.error is not None:
+            raise KafkaException(done.error)
+
+
+def _places(topic: str, positions: Positions) -> list[TopicPartition]:
+    return [TopicPartition(topic, number, offset, metadata=text) for number, (offset, text) in positions.items()]
+
+
+def _stored(message: Any) -> StoredRecord:
+    key, value, headers = message.key(), message.value(), message.headers() or ()
+    size_bytes = len(key or b"") + len(value or b"") + sum(len(name) + len(text or b"") for name, text in headers)
+    return StoredRecord(
+        message.topic(),
+        message.partition(),
+        message.offset(),
+        message.timestamp()[1],
+        key,
+        value,
+        headers,
+        size_bytes,
+    )

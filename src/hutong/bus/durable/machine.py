@@ -1,0 +1,374 @@
+"""What a consumer of a durable address does next: events in, instructions out.
+
+Strategy: each partition holds its records in the order of the log until they are handled or given up. The offset that
+may be committed is that of the oldest record not yet done, so nothing unfinished is ever passed. Records stand in
+lanes: one lane for the whole partition, or one for each key; only the first of a lane is in hand, and what failed
+keeps its lane waiting until its next attempt, so order is kept by construction. A slot is taken before a handler
+begins and freed when its outcome comes, whatever became of the partition meanwhile; a partition that comes back while
+an old handler still runs waits for it.
+
+Knows nothing of brokers, loops, clocks or chance: time arrives with events, chance by constructor, and the driver
+carries out the instructions. For each Deliver it must bring one Handled or Failed, for each Bury one Buried or
+NotBuried, for each WriteNote one Noted.
+"""
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
+from heapq import heapify, heappop, heappush
+from typing import Final
+
+from hutong.bus.durable.caution import Caution, Note
+from hutong.bus.durable.messages import (
+    Arrived,
+    Assigned,
+    Bounds,
+    Buried,
+    Bury,
+    Deliver,
+    Demand,
+    Entry,
+    Event,
+    Failed,
+    Handled,
+    Instruction,
+    NotBuried,
+    Noted,
+    Partition,
+    Pause,
+    Record,
+    Resume,
+    Revoked,
+    State,
+    Stop,
+    TakeBackNote,
+    Tick,
+    WriteNote,
+)
+from hutong.bus.durable.retry import Order, Retry
+
+PROCESS_ENDED: Final = "ProcessEnded"
+
+
+class Machine:
+    """All partitions of one consumer. `has_dead_letters` False: who gives up a message stops."""
+
+    def __init__(
+        self,
+        retry: Retry,
+        order: Order,
+        chance: Callable[[], float],
+        bounds: Bounds = Bounds(),  # noqa: B008  # frozen
+        *,
+        has_dead_letters: bool = True,
+    ) -> None:
+        self.is_stopped = False
+        self._retry = retry
+        self._order = order
+        self._chance = chance
+        self._bounds = bounds
+        self._has_dead_letters = has_dead_letters
+        self._partitions: dict[int, Partition] = {}
+        self._strays: dict[int, int] = {}  # handlers still running of a partition that was revoked
+        self._slots = bounds.handling
+        self._demand: int | None = 0
+        self._ready: deque[Entry] = deque()  # first of their lanes, by their coming
+        self._due: list[tuple[int, int, Entry]] = []  # heap; when, which, what
+        self._due_count = 0
+        self._out: list[Instruction] = []
+        self._handlers: dict[type, Callable[..., None]] = {
+            Assigned: self._assign,
+            Revoked: self._revoke,
+            Arrived: self._arrive,
+            Noted: self._noted,
+            Handled: self._handled,
+            Failed: self._failed,
+            Buried: self._buried,
+            NotBuried: self._not_buried,
+            Demand: self._demanded,
+            Tick: self._tick,
+        }
+
+    def handle(self, event: Event) -> list[Instruction]:
+        self._handlers[type(event)](event)
+        if self._ready:
+            self._pump()
+        out, self._out = self._out, []
+        return out
+
+    def next_tick_ms(self) -> int | None:
+        """When the driver must call back, or None."""
+        return self._due[0][0] if self._due else None
+
+    def take_commits(self) -> dict[int, tuple[int, Note]]:
+        """Offsets that may be committed and were not yet taken, with the note that goes with them."""
+        taken = {}
+        for partition in self._partitions.values():
+            if partition.position > partition.committed:
+                partition.committed = partition.position
+                caution = partition.caution
+                taken[partition.number] = (partition.position, caution.note_between() if caution else Note())
+        return taken
+
+    def give_back_commits(self, partitions: Iterable[int]) -> None:
+        """Their commit failed: they are taken again next time."""
+        for number in partitions:
+            if number in self._partitions:
+                self._partitions[number].committed = -1
+
+    def farewell(self, partitions: Iterable[int] | None = None) -> dict[int, int]:
+        """The offsets with which partitions are left in order (all of them by default)."""
+        held = self._partitions
+        return {
+            number: held[number].position for number in (held if partitions is None else partitions) if number in held
+        }
+
+    @property
+    def assigned(self) -> list[int]:
+        return list(self._partitions)
+
+    @property
+    def handling(self) -> int:
+        """Slots taken."""
+        return self._bounds.handling - self._slots
+
+    def check_invariants(self) -> None:
+        entries = [entry for partition in self._partitions.values() for entry in partition.entries]
+        in_hand = sum(entry.state in (State.NOTING, State.HANDLING) for entry in entries)
+        assert in_hand + sum(self._strays.values()) == self.handling <= self._bounds.handling
+        for partition in self._partitions.values():
+            offsets = [entry.offset for entry in partition.entries]
+            assert offsets == sorted(set(offsets))
+            assert not partition.entries or partition.entries[0].state is not State.DONE
+            assert not offsets or max(partition.committed, partition.position) <= offsets[0]
+            assert partition.bytes_held == sum(entry.record.size_bytes for entry in partition.entries)
+            queued = [entry for lane in partition.lanes.values() for entry in lane]
+            assert set(queued) == {entry for entry in partition.entries if entry.state is not State.DONE}
+            for lane in partition.lanes.values():
+                assert all(entry.state is State.QUEUED for entry in list(lane)[1:])
+
+    def _assign(self, event: Assigned) -> None:
+        assert event.partition not in self._partitions, "assigned twice"
+        partition = Partition(event.partition, event.offset, event.offset)
+        partition.caution = Caution(event.note) if event.note is not None else None
+        partition.last_offset = event.offset - 1
+        self._partitions[event.partition] = partition
+
+    def _revoke(self, event: Revoked) -> None:
+        for number in event.partitions:
+            partition = self._partitions.pop(number, None)
+            for entry in partition.entries if partition else ():
+                if entry.state in (State.NOTING, State.HANDLING):
+                    self._strays[number] = self._strays.get(number, 0) + 1
+                entry.state = State.DROPPED
+        self._ready = deque(entry for entry in self._ready if entry.state is State.READY)
+        self._due = [due for due in self._due if due[2].state is not State.DROPPED]
+        heapify(self._due)
+
+    def _arrive(self, event: Arrived) -> None:
+        partition = self._partitions.get(event.partition)
+        if partition is None:
+            return
+        for record in event.records:
+            if record.offset <= partition.last_offset:
+                continue  # fetched again, by a client that lost its place
+            partition.last_offset = record.offset
+            entry = Entry(partition, record, self._lane(partition, record))
+            partition.entries.append(entry)
+            partition.bytes_held += record.size_bytes
+            self._queue(partition, entry)
+        full = len(partition.entries) >= self._bounds.records or partition.bytes_held >= self._bounds.bytes
+        if full and not partition.is_paused:
+            partition.is_paused = True
+            self._out.append(Pause(partition.number))
+
+    def _lane(self, partition: Partition, record: Record) -> Hashable:
+        if self._order is Order.PARTITION or partition.caution is not None:
+            return None
+        return record.offset if record.key is None else record.key
+
+    def _queue(self, partition: Partition, entry: Entry) -> None:
+        lane = partition.lanes.get(entry.lane)
+        if lane is not None:
+            lane.append(entry)
+        else:
+            partition.lanes[entry.lane] = deque((entry,))
+            self._begin(entry)
+
+    def _begin(self, entry: Entry) -> None:
+        """It is the first of its lane, or its pause is over."""
+        entry.state = State.READY
+        self._ready.append(entry)
+
+    def _is_held(self, entry: Entry) -> bool:
+        return self.is_stopped or (bool(self._strays) and entry.partition.number in self._strays)
+
+    def _pump(self) -> None:
+        """Begin what waits for a slot, in order of its coming."""
+        held = []
+        while self._ready and self._slots and self._demand != 0:
+            entry = self._ready.popleft()
+            if self._is_held(entry):
+                held.append(entry)
+            else:
+                self._take_slot(entry)
+        self._ready.extendleft(reversed(held))
+
+    def _take_slot(self, entry: Entry) -> None:
+        caution = entry.partition.caution
+        if caution is not None and entry.offset != entry.partition.position:
+            caution.crashes = 0  # those were of a message that is not in the log any more
+        if caution is not None and self._has_crashed_too_often(caution):
+            return self._give_up(entry)
+        self._slots -= 1
+        if self._demand is not None:
+            self._demand -= 1
+        if caution is not None and caution.is_note_due:
+            entry.state = State.NOTING
+            entry.partition.committed = entry.offset
+            self._out.append(WriteNote(entry, caution.note_before()))
+        else:
+            self._deliver(entry)
+        return None
+
+    def _has_crashed_too_often(self, caution: Caution) -> bool:
+        return self._retry.crashes is not None and caution.crashes >= self._retry.crashes
+
+    def _deliver(self, entry: Entry) -> None:
+        entry.state = State.HANDLING
+        entry.attempts += 1
+        self._out.append(Deliver(entry))
+
+    def _free_slot(self, entry: Entry) -> bool:
+        """False if the partition went away meanwhile: what the handler did counts for nothing."""
+        self._slots += 1
+        if entry.state is not State.DROPPED:
+            return True
+        number = entry.partition.number
+        self._strays[number] -= 1
+        if not self._strays[number]:
+            del self._strays[number]
+        return False
+
+    def _noted(self, event: Noted) -> None:
+        entry = event.entry
+        if entry.state is not State.DROPPED and not self.is_stopped:
+            self._deliver(entry)
+            self._end_caution(entry.partition)
+        elif self._free_slot(entry):
+            entry.state = State.READY
+            self._ready.append(entry)
+
+    def _handled(self, event: Handled) -> None:
+        if self._free_slot(event.entry):
+            self._finish(event.entry)
+
+    def _failed(self, event: Failed) -> None:
+        entry = event.entry
+        if not self._free_slot(entry):
+            return
+        entry.error_type, entry.error_text = event.error_type, event.error_text
+        entry.first_failure_ms = entry.first_failure_ms or event.wall_ms
+        entry.last_failure_ms = event.wall_ms
+        note = entry.partition.caution.failed() if entry.partition.caution is not None else None
+        if note is not None:  # it was not this one that ended the process, not this time
+            self._out.append(TakeBackNote(entry.partition.number, entry.offset, note))
+        if event.is_final or self._retry.gives_up_after(entry.attempts):
+            self._give_up(entry)
+        else:
+            delay_ms = event.after_ms
+            if delay_ms is None:
+                delay_ms = self._retry.delay_ms(entry.attempts, self._chance())
+            entry.state = State.WAITING
+            self._wait(entry, event.now_ms + delay_ms)
+
+    def _wait(self, entry: Entry, due_ms: int) -> None:
+        self._due_count += 1
+        heappush(self._due, (due_ms, self._due_count, entry))
+
+    def _give_up(self, entry: Entry) -> None:
+        if not entry.error_type:
+            entry.error_type = PROCESS_ENDED
+            entry.error_text = f"the process ended {self._retry.crashes} times while this message was in hand"
+        if self._has_dead_letters:
+            entry.state = State.BURYING
+            self._out.append(Bury(entry))
+        else:
+            self._stop(
+                entry, f"it failed {entry.attempts} times ({entry.error_type}) and there is no dead-letter topic"
+            )
+
+    def _stop(self, entry: Entry, reason: str) -> None:
+        self.is_stopped = True
+        self._out.append(Stop(f"the message at partition {entry.partition.number}, offset {entry.offset}: {reason}"))
+
+    def _buried(self, event: Buried) -> None:
+        if event.entry.state is State.BURYING:
+            self._finish(event.entry)
+
+    def _not_buried(self, event: NotBuried) -> None:
+        entry = event.entry
+        if entry.state is State.DROPPED:
+            return
+        if event.is_hopeless:
+            self._stop(entry, f"its dead letter was refused: {event.reason}")
+        else:
+            self._wait(entry, event.now_ms + max(1, self._retry.delay_ms_max))
+
+    def _demanded(self, event: Demand) -> None:
+        if event.count is None or event.count == 0:
+            self._demand = event.count
+        elif self._demand is not None:
+            self._demand += event.count
+
+    def _tick(self, event: Tick) -> None:
+        while self._due and self._due[0][0] <= event.now_ms:
+            entry = heappop(self._due)[2]
+            if entry.state is State.WAITING:
+                self._begin(entry)
+            elif entry.state is State.BURYING and not self.is_stopped:
+                self._out.append(Bury(entry))
+
+    def _finish(self, entry: Entry) -> None:
+        """It is handled or buried: the offset may pass it, its lane goes on."""
+        entry.state = State.DONE
+        partition = entry.partition
+        lane = partition.lanes[entry.lane]
+        lane.popleft()
+        if not lane:
+            del partition.lanes[entry.lane]
+        self._prune(partition)
+        if partition.caution is not None:
+            partition.caution.ended()
+        if lane:
+            self._begin(lane[0])
+
+    def _prune(self, partition: Partition) -> None:
+        entries = partition.entries
+        while entries and entries[0].state is State.DONE:
+            done = entries.popleft()
+            partition.position = done.offset + 1
+            partition.bytes_held -= done.record.size_bytes
+        if (
+            partition.is_paused
+            and len(entries) * 2 <= self._bounds.records
+            and partition.bytes_held * 2 <= self._bounds.bytes
+        ):
+            partition.is_paused = False
+            self._out.append(Resume(partition.number))
+
+    def _end_caution(self, partition: Partition) -> None:
+        """A note is written. If it was the last: what stood in one lane goes to the lanes of its order."""
+        if partition.caution is None:
+            return
+        partition.caution.noted()
+        if not partition.caution.is_over:
+            return
+        partition.caution = None
+        partition.lanes.clear()
+        for entry in partition.entries:
+            if entry.state is not State.DONE:
+                entry.lane = self._lane(partition, entry.record)
+                lane = partition.lanes.setdefault(entry.lane, deque())
+                lane.append(entry)
+                if len(lane) == 1 and entry.state is State.QUEUED:
+                    self._begin(entry)

@@ -1,0 +1,85 @@
+"""A message of a durable address, as its handler sees it: a message of the bus that also knows its place in the log.
+
+Knows no machine: what the handler says of it is read when the handler has ended.
+"""
+
+from typing import Any, ClassVar
+
+from hutong.bus.durable.records import StoredRecord, decode_body, decode_headers
+from hutong.bus.headers import Headers
+from hutong.bus.message import Message
+from hutong.bus.options import DEFAULT, DeliveryOptions
+from hutong.foundation.errors import HutongError, UsageError
+
+
+class HandlerFailed(HutongError):
+    """What `message.fail(code, text)` leaves behind."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(f"{text} (code {code})" if text else f"code {code}")
+        self.code = code
+
+
+class DurableMessage(Message, eq=False, gc=True):
+    """A message from `topic:NAME`. It is handled when its handler returns, and failed when that raises.
+
+    `key` is bytes or None, `timestamp_ms` counts from 1970 (-1: none), `attempt` counts from 1.
+    """
+
+    _record: Any = None  # always a StoredRecord
+    attempt: int = 1
+    failure: HandlerFailed | None = None
+    retry_after_ms: int | None = None
+
+    is_send: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, address: str, record: StoredRecord, attempt: int) -> "DurableMessage":
+        """Raises UnreadableBody where the body is not what it is said to be."""
+        return cls(address, decode_body(record.value, record.headers), _record=record, attempt=attempt)
+
+    @property
+    def headers(self) -> Headers:
+        if self._headers is None:
+            self._headers = tuple(decode_headers(self._record.headers))
+        return super().headers
+
+    @property
+    def header_pairs(self) -> tuple[tuple[str, str], ...]:
+        return self.headers.pairs
+
+    @property
+    def key(self) -> bytes | None:
+        return self._record.key  # type: ignore[no-any-return]
+
+    @property
+    def topic(self) -> str:
+        return self._record.topic  # type: ignore[no-any-return]
+
+    @property
+    def partition(self) -> int:
+        return self._record.partition  # type: ignore[no-any-return]
+
+    @property
+    def offset(self) -> int:
+        return self._record.offset  # type: ignore[no-any-return]
+
+    @property
+    def timestamp_ms(self) -> int:
+        return self._record.timestamp_ms  # type: ignore[no-any-return]
+
+    def fail(self, code: int, text: str = "") -> None:
+        """Say that this attempt failed; it counts once the handler has returned."""
+        self.failure = HandlerFailed(code, text)
+
+    def retry_after(self, delay_ms: int) -> None:
+        """If this attempt fails, wait so long before the next instead of what the back-off says; at most a day."""
+        if not 0 <= delay_ms <= 24 * 3_600_000:
+            raise ValueError(f"a pause is between 0 and a day in milliseconds, not {delay_ms}")
+        self.retry_after_ms = delay_ms
+
+    def reply(self, body: Any = None, options: DeliveryOptions = DEFAULT) -> None:
+        """Raises UsageError: who published a durable message awaits no reply."""
+        raise UsageError(
+            f"{self.address} is durable: nobody awaits a reply. Publish the answer to an address of its own."
+        )

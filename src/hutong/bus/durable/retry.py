@@ -1,0 +1,60 @@
+"""When a failed message is tried again, and when it is given up.
+
+Strategy: exponential back-off with a ceiling, shortened by a random share so that consumers that failed together do
+not come back together. Knows nothing of messages, clocks or chance: chance arrives as a number.
+"""
+
+import enum
+from dataclasses import dataclass
+from typing import Final
+
+from hutong.foundation.errors import UsageError
+
+DELAY_MS_MAX: Final = 24 * 3_600_000
+
+
+class Order(enum.Enum):
+    """What waits while a message is handled, or waits for its next attempt."""
+
+    PARTITION = "partition"  # all that follows in its partition: the order of the log
+    KEY = "key"  # what follows with the same key; messages without a key wait for nobody
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How often a message is tried and how long between. The defaults try for about 13 seconds.
+
+    `attempts` counts the first one too; None tries for ever. The pause after the n-th failure is `first_delay_ms`
+    times `factor` to the power n-1, at most `delay_ms_max`, less a random share of up to `jitter` (0 to 1). `crashes`
+    is how often the process may end while this one message is in hand, before it is given up; None means for ever.
+    Raises UsageError for values that make no sense.
+    """
+
+    attempts: int | None = 8
+    first_delay_ms: int = 100
+    delay_ms_max: int = 10_000
+    factor: float = 2.0
+    jitter: float = 0.2
+    crashes: int | None = 3
+
+    def __post_init__(self) -> None:
+        if self.attempts is not None and self.attempts < 1:
+            raise UsageError(f"Retry(attempts={self.attempts}): at least one attempt is made; None tries for ever.")
+        if self.crashes is not None and self.crashes < 1:
+            raise UsageError(f"Retry(crashes={self.crashes}): at least 1, or None for ever.")
+        if not 0 <= self.first_delay_ms <= self.delay_ms_max <= DELAY_MS_MAX:
+            raise UsageError(f"Retry: 0 <= first_delay_ms <= delay_ms_max <= {DELAY_MS_MAX} (a day) is needed.")
+        if not 1 <= self.factor <= 100 or not 0 <= self.jitter <= 1:
+            raise UsageError("Retry: factor is from 1 to 100 and jitter from 0 to 1.")
+
+    def gives_up_after(self, attempts: int) -> bool:
+        return self.attempts is not None and attempts >= self.attempts
+
+    def delay_ms(self, failures: int, chance: float) -> int:
+        """The pause after so many failures (1 or more); `chance` is from 0 up to 1."""
+        grown: float = self.first_delay_ms
+        for _ in range(failures - 1):  # not a power: that overflows long before a patient consumer gives up
+            grown = min(grown * self.factor, self.delay_ms_max)
+            if grown == self.delay_ms_max or self.factor == 1 or not grown:
+                break
+        return round(min(grown, self.delay_ms_max) * (1 - self.jitter * chance))

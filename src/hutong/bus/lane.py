@@ -1,0 +1,53 @@
+"""Where promises call back: a context of the runtime, or, for callers that have none, their own event loop.
+
+Code outside of every context (a test, a script, a task of another framework) sends and waits as well. What it is called
+back with, it is called back with on the loop it runs on; a plain thread, on the loop of the bus.
+
+Knows no messages.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class Lane(Protocol):
+    """What a promise asks of a context."""
+
+    def run(self, handler: Callable[[T], object], argument: T) -> None:
+        """Call `handler(argument)` soon, from any thread; drive the coroutine that it may return."""
+
+
+class LoopLane:
+    """The lane of callers without a context on one event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._driven: set[asyncio.Task[object]] = set()  # a loop holds its tasks only weakly
+
+    def run(self, handler: Callable[[T], object], argument: T) -> None:
+        if not self.loop.is_closed():  # else nobody is left to be told
+            self.loop.call_soon_threadsafe(self._call, handler, argument)
+
+    def end(self) -> None:
+        """Cancel the coroutines that are under way. On the lane's loop."""
+        for task in list(self._driven):
+            task.cancel()
+
+    def _call(self, handler: Callable[[T], object], argument: T) -> None:
+        result = handler(argument)  # what it raises, the loop's exception handler hears of
+        if asyncio.iscoroutine(result):
+            self._drive(result)
+
+    def _drive(self, coroutine: Coroutine[Any, Any, object]) -> None:
+        task = self.loop.create_task(coroutine)
+        self._driven.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[object]) -> None:
+        self._driven.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            context = {"message": "a callback of the event bus failed", "exception": error, "task": task}
+            self.loop.call_exception_handler(context)

@@ -1,0 +1,203 @@
+"""Promises: parked waits that can be awaited, called back from and blocked on.
+
+Strategy: a promise *is* its parked continuation (foundation/numbered_lot.py). Whoever awaits it puts a future of its
+own loop there: asyncio's tasks treat any other kind of awaitable with four times the ceremony (measured), and so any
+loop can await. Any thread may end a promise. Its outcome is there at once, for who polls or blocks; who is to be called
+is called in the promise's context, never inline.
+
+Whoever ends it sets the outcome and then looks for who waits; whoever waits says so and then looks at the outcome. So
+one of both always sees the other.
+
+Knows no messages.
+"""
+
+import asyncio
+import threading
+from asyncio import _get_running_loop
+from collections import deque
+from collections.abc import Callable, Generator
+from typing import Any, Final, TypeVar, cast
+
+from hutong.bus.lane import Lane
+from hutong.foundation.errors import HutongError
+from hutong.foundation.numbered_lot import Wait
+
+V = TypeVar("V")
+PENDING: Final[Any] = object()
+"""The outcome of a promise that is still open."""
+
+
+class Promise(Wait[V]):
+    """A value that will come, or an error. Parked by whoever makes it; may be awaited and asked any number of times.
+
+    `_waiter` is the first future that awaits it: there is seldom a second. `_waiters` has the others, threads that
+    block, and handlers.
+    """
+
+    __slots__ = ("_failed", "_lane", "_outcome", "_waiter", "_waiters")
+
+    _waiter: "asyncio.Future[None] | None"
+    _waiters: "deque[asyncio.Future[None] | threading.Event | Callable[[Any], object]] | None"
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+        self._outcome: Any = PENDING
+        self._failed = False
+        self._waiter = None
+        self._waiters = None
+
+    @classmethod
+    def kept(cls, lane: Lane, value: V) -> "Promise[V]":
+        """One that is over from the start, and was never parked."""
+        promise = cls(lane)
+        promise._outcome = value
+        return promise
+
+    def end(self, outcome: V | HutongError) -> None:
+        """Called by the lot, once, on any thread."""
+        self._failed = isinstance(outcome, BaseException)
+        self._outcome = outcome
+        self._tell()
+
+    def resume(self, value: V) -> bool:
+        """As a wait's, in fewer steps: this is what a reply costs."""
+        if self._generation.waiting.pop(self._number, None) is None:
+            return False
+        self._outcome = value
+        future = self._waiter
+        if future is not None and self._waiters is None and future.get_loop() is _get_running_loop():
+            if not future.done():
+                future.set_result(None)
+        else:
+            self._tell()
+        return True
+
+    def then(self, handler: Callable[[V | HutongError], object]) -> None:
+        """Call `handler` once with the outcome: the value, or the error. In the promise's context, never inline.
+
+        What the handler raises goes to the context's exception handler; a coroutine that it returns is driven there.
+        """
+        self._add(handler)
+        if self._outcome is not PENDING:
+            self._tell()
+
+    def result(self, timeout: float | None = None) -> V:
+        """The value, or raises the error. Blocks a thread that runs no event loop, for `timeout` seconds at most.
+
+        Raises TimeoutError after that, and asyncio.InvalidStateError where blocking would stop an event loop.
+        """
+        if self._outcome is PENDING:
+            self._block(timeout)
+        if self._failed:
+            raise self._outcome
+        return cast("V", self._outcome)
+
+    def __await__(self) -> Generator[Any, None, V]:
+        if self._outcome is PENDING:
+            loop = _get_running_loop()
+            future: asyncio.Future[None] = loop.create_future()  # type: ignore[union-attr]  # somebody awaits
+            if self._waiter is None:
+                self._waiter = future
+            else:
+                self._add(future)
+            if self._outcome is PENDING:
+                try:
+                    yield from future
+                except asyncio.CancelledError:
+                    self._cancelled(future)
+                    raise
+        if self._failed:
+            raise self._outcome
+        return cast("V", self._outcome)
+
+    def done(self) -> bool:
+        return self._outcome is not PENDING
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody awaits it, blocks on it or is to be called."""
+        return self._waiter is not None or bool(self._waiters)
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended with an error, or was cancelled."""
+        return self._failed
+
+    def cancel(self) -> bool:
+        """The waiter has lost interest: what comes is dropped, and who still awaits it is cancelled.
+
+        False if it is over already.
+        """
+        if self._outcome is not PENDING or not self.abandon():
+            return False
+        self._failed = True
+        self._outcome = asyncio.CancelledError()
+        self._tell()
+        return True
+
+    def __repr__(self) -> str:
+        state = "open" if self._outcome is PENDING else "failed" if self._failed else "done"
+        return f"<{type(self).__name__} {state}>"
+
+    def _add(self, waiter: "asyncio.Future[None] | threading.Event | Callable[[Any], object]") -> None:
+        if self._waiters is None:
+            self._waiters = deque()
+        self._waiters.append(waiter)
+
+    def _tell(self) -> None:
+        """The outcome is there: wake, let go and call who waits. Each once, however many threads are here."""
+        if self._waiter is not None:
+            _wake(self._waiter)
+        waiters = self._waiters
+        while waiters:
+            try:
+                waiter = waiters.popleft()
+            except IndexError:  # another thread was here first
+                return
+            if isinstance(waiter, threading.Event):
+                waiter.set()
+            elif isinstance(waiter, asyncio.Future):
+                _wake(waiter)
+            else:
+                self._lane.run(waiter, self._outcome)
+
+    def _cancelled(self, future: "asyncio.Future[None]") -> None:
+        """A task that waited has been cancelled. If it was the only one, so is the wait."""
+        if self._waiter is future:
+            self._waiter = None
+        elif self._waiters and future in self._waiters:
+            self._waiters.remove(future)
+        if self._waiter is None and not self._waiters:
+            self.cancel()
+
+    def _check_blocking(self) -> None:
+        if _get_running_loop() is not None:
+            raise asyncio.InvalidStateError("the promise is still open: await it, since blocking would stop this loop")
+
+    def _block(self, timeout: float | None) -> None:
+        self._check_blocking()
+        event = threading.Event()
+        self._add(event)
+        if self._outcome is PENDING and not self._wait(event, timeout):
+            raise TimeoutError(f"nothing came within {timeout} s")
+
+    def _wait(self, event: threading.Event, timeout: float | None) -> bool:
+        """Block until the event. False if it was too long."""
+        return event.wait(timeout)
+
+
+def _wake(future: "asyncio.Future[None]") -> None:
+    loop = future.get_loop()
+    if loop is _get_running_loop():
+        _set(future)
+    else:
+        try:
+            loop.call_soon_threadsafe(_set, future)
+        except RuntimeError:
+            if not loop.is_closed():
+                raise  # else nobody is left to be told
+
+
+def _set(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,0 +1,195 @@
+"""Replies awaited: the promise of a message. Local replies find it without an address; the address is text on demand.
+
+Knows how a failure of waiting is told to a requester, and nothing of routes.
+"""
+
+import asyncio
+import threading
+from asyncio import _get_running_loop
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from hutong.bus.errors import BUILT_IN_CODE, FailureType, ReplyError
+from hutong.bus.lane import Lane
+from hutong.bus.message import REPLY_PREFIX, Message
+from hutong.bus.promise import PENDING, Promise
+from hutong.foundation.errors import Expired, HutongError
+
+if TYPE_CHECKING:
+    from hutong.bus.bus import EventBus
+
+
+class Reply(Promise[Message]):
+    """The reply to a request: `await` it, or `.then(handler)`, or `.result()` in a plain thread.
+
+    Gives a Message or raises ReplyError. It is delivered in the requester's context, never inline. A failure that
+    nobody asks for is dropped.
+    """
+
+    __slots__ = ("_arrived", "_requested", "bus")
+
+    _arrived: "deque[Callable[[], object]]"
+
+    def __init__(self, lane: Lane, bus: "EventBus", requested: str) -> None:
+        super().__init__(lane)
+        self.bus = bus
+        self._requested = requested  # the address that was asked
+        self._arrived = deque()  # what is to be done in the context before the reply is there: inbound interceptors
+
+    def arrive(self, work: Callable[[], object]) -> None:
+        """Do the work in the requester's context: by its thread, if that blocks for this reply, which it may."""
+        self._arrived.append(work)
+        for waiter in list(self._waiters or ()):
+            if isinstance(waiter, threading.Event):
+                waiter.set()
+        self._lane.run(Reply._take_arrived, self)
+
+    def _take_arrived(self) -> None:
+        while self._arrived:
+            with suppress(IndexError):  # another thread was here first
+                work = self._arrived.popleft()
+                work()
+
+    def _wait(self, event: threading.Event, timeout: float | None) -> bool:
+        while super()._wait(event, timeout):
+            event.clear()
+            if self._outcome is not PENDING:
+                return True
+            self._take_arrived()
+        return False
+
+    @property
+    def address(self) -> str:
+        """The reply address, by which `bus.send` replies too, as long as the reply is awaited."""
+        return f"{REPLY_PREFIX}{self._number}"
+
+    def fail_without_handlers(self) -> None:
+        """The requested address leads nowhere."""
+        text = f"no handlers for address {self._requested!r}"
+        self.fail(ReplyError(FailureType.NO_HANDLERS, BUILT_IN_CODE, text))
+
+    def end(self, outcome: Message | HutongError) -> None:
+        if isinstance(outcome, HutongError) and not isinstance(outcome, ReplyError):
+            outcome = self._as_failure(outcome)
+        super().end(outcome)
+
+    def _as_failure(self, error: HutongError) -> ReplyError:
+        if isinstance(error, Expired):
+            text = f"no reply from {self._requested!r} came in time"
+            return ReplyError(FailureType.TIMEOUT, BUILT_IN_CODE, text)
+        return ReplyError(FailureType.ERROR, BUILT_IN_CODE, f"no reply from {self._requested!r}: {error}")
+
+
+class LoopReply(Reply):
+    """A reply that is awaited on the event loop it was asked for from: nearly all of them.
+
+    It has its future from the start, and `__await__` is a slot that holds the future's own: so awaiting a reply takes
+    no step in Python. `EventBus.request` fills the slots, which is half the price of an `__init__`. Handlers are not
+    left to the future, which would take another turn of the loop to call them. Both are touched on that loop alone.
+
+    A task that is cancelled cancels the future, of which nobody is told; the lot forgets such waits by and by.
+    """
+
+    __slots__ = ("__await__", "_future", "_handlers")
+
+    __await__: "Callable[[], Generator[Any, None, Message]]"
+    _future: "asyncio.Future[Message]"
+    _handlers: "list[Callable[[Message | HutongError], object]] | None"
+    __init__ = object.__init__
+
+    @classmethod
+    def on(cls, loop: asyncio.AbstractEventLoop, lane: Lane, bus: "EventBus", requested: str) -> "LoopReply":
+        """What `EventBus.request` does in place for most of them."""
+        reply: LoopReply = cls()
+        reply._future = loop.create_future()
+        reply.__await__ = reply._future.__await__
+        reply._lane = lane
+        reply.bus = bus
+        reply._handlers = None
+        reply._requested = requested
+        return reply
+
+    @property
+    def is_abandoned(self) -> bool:
+        return self._future.cancelled()
+
+    @property
+    def failed(self) -> bool:
+        future = self._future
+        return future.cancelled() or (future.done() and future.exception() is not None)
+
+    def resume(self, value: Message) -> bool:
+        if self._generation.waiting.pop(self._number, None) is None:
+            return False
+        future = self._future
+        if future.get_loop() is not _get_running_loop():
+            _soon(future, self._complete, value)
+        elif self._handlers is not None:
+            self._complete(value)
+        elif not future.done():
+            future.set_result(value)
+        return True
+
+    def end(self, outcome: Message | HutongError) -> None:
+        if isinstance(outcome, HutongError) and not isinstance(outcome, ReplyError):
+            outcome = self._as_failure(outcome)
+        _soon(self._future, self._complete, outcome)
+
+    def then(self, handler: Callable[[Message | HutongError], object]) -> None:
+        future = self._future
+        if future.get_loop() is not _get_running_loop():
+            _soon(future, self.then, handler)
+        elif not future.done():
+            self._handlers = [*(self._handlers or ()), handler]
+        elif not future.cancelled():
+            self._lane.run(handler, future.exception() or future.result())  # type: ignore[arg-type]
+
+    def arrive(self, work: Callable[[], object]) -> None:
+        self._lane.run(_do, work)
+
+    def _complete(self, outcome: Message | HutongError) -> None:
+        """On the future's loop: wake who awaits the future, and call the handlers in the context."""
+        handlers, self._handlers = self._handlers, None
+        future = self._future
+        if future.cancelled():
+            return
+        if isinstance(outcome, Message):
+            future.set_result(outcome)
+        else:
+            future.set_exception(outcome)
+            future.exception()  # a failure that nobody asks for is no news for asyncio's log
+        for handler in handlers or ():
+            self._lane.run(handler, outcome)
+
+    def result(self, timeout: float | None = None) -> Message:
+        if not self._future.done():
+            self._check_blocking()
+            event = threading.Event()
+            _soon(self._future, self._future.add_done_callback, lambda _: event.set())
+            if not event.wait(timeout):
+                raise TimeoutError(f"nothing came within {timeout} s")
+        return self._future.result()
+
+    def done(self) -> bool:
+        return self._future.done()
+
+    def cancel(self) -> bool:
+        is_first = self.abandon()
+        if is_first:
+            _soon(self._future, self._future.cancel)
+        return is_first
+
+
+def _do(work: Callable[[], object]) -> object:
+    return work()
+
+
+def _soon(future: "asyncio.Future[Message]", function: Callable[..., object], *arguments: Any) -> None:
+    """On the future's loop: now if it is the running one."""
+    loop = future.get_loop()
+    if loop is _get_running_loop():
+        function(*arguments)
+    elif not loop.is_closed():  # else nobody is left to be told
+        loop.call_soon_threadsafe(function, *arguments)

@@ -1,0 +1,27 @@
+"""Who sits behind the sessions, as far as the transport knows: `hutong.bus.bridge.Bridge` is one."""
+
+from typing import Protocol
+
+from hutong.bus.bridge.driver import Outlet
+from hutong.bus.bridge.hooks import BridgePeer
+
+
+class Client(Protocol):
+    """The application's side of one session."""
+
+    def receive(self, data: str) -> bool:
+        """A message of the client. False: not now; keep it, and those behind it, until `Outlet.resume`."""
+
+    def frame_too_large(self) -> None:
+        """A message came that is longer than `frame_characters_max`."""
+
+    def sending_changed(self, is_paused: bool) -> None:
+        """Whether more waits for this client than should."""
+
+    def ended(self) -> None:
+        """The session is over."""
+
+
+class Application(Protocol):
+    def connect(self, peer: BridgePeer, outlet: Outlet) -> Client | None:
+        """A session has begun; None to close it at once."""

@@ -1,0 +1,270 @@
+"""Carries out what sessions decide: frames to receivers, messages to the application, timers, the table of sessions.
+
+Strategy: each session has one timer, which is only a reminder: when it fires the machine is asked what is due. What the
+application says within a turn of the loop is flushed at its end. While the application takes no messages, they are
+kept here, and whoever brought them is not answered, or not read.
+
+Knows no HTTP: a receiver is something that takes frames.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from typing import Final, Protocol
+
+from hutong.bus.bridge.hooks import BridgePeer
+from hutong.bus.sockjs.application import Application, Client
+from hutong.bus.sockjs.limits import SockJSLimits
+from hutong.bus.sockjs.machine import GO_AWAY, Session
+from hutong.bus.sockjs.messages import (
+    Attached,
+    Blocked,
+    Came,
+    Congested,
+    End,
+    Ended,
+    Event,
+    Flush,
+    Forget,
+    Give,
+    Instruction,
+    Lost,
+    Opened,
+    Put,
+    Said,
+    Shut,
+    Tick,
+)
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import LimitExceeded
+from hutong.foundation.timers import Timer, TimerWheel
+
+GIVEN_PER_TURN_MAX: Final = 256
+"""Messages of one client in one turn of the loop: an array may have hundreds of thousands."""
+Soon = Callable[[Callable[[], None]], object]
+"""Calls back at the end of this turn of the loop, as `call_soon` does."""
+
+
+class Receiver(Protocol):
+    """A response or a WebSocket."""
+
+    def put(self, frame: str) -> None:
+        """Send one frame."""
+
+    def end(self, code: int, reason: str) -> None:
+        """It is done."""
+
+
+class Sessions:
+    """All sessions of one server. Those of WebSockets are not found by name: they end with their connection."""
+
+    def __init__(
+        self, application: Application, limits: SockJSLimits, clock: Clock, wheel: TimerWheel, soon: Soon
+    ) -> None:
+        self.limits = limits
+        self.application = application
+        self.clock = clock
+        self.wheel = wheel
+        self.soon = soon
+        self._named: dict[str, SessionDriver] = {}
+        self._all: set[SessionDriver] = set()
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def find(self, name: str) -> "SessionDriver | None":
+        return self._named.get(name)
+
+    def find_or_make(self, name: str, peer: BridgePeer) -> "SessionDriver":
+        """Raises LimitExceeded at `sessions_max`."""
+        found = self._named.get(name)
+        if found is None:
+            if len(self._named) >= self.limits.sessions_max:
+                raise LimitExceeded("sessions_max", self.limits.sessions_max)
+            found = SessionDriver(self, Session(self.limits), peer, name)
+            self._named[name] = found
+            self._all.add(found)
+        return found
+
+    def make_single(self, peer: BridgePeer, *, is_raw: bool) -> "SessionDriver":
+        """A session of a WebSocket: connections are bounded already."""
+        made = SessionDriver(self, Session(self.limits, is_single=True, is_raw=is_raw), peer, "")
+        self._all.add(made)
+        return made
+
+    def forget(self, session: "SessionDriver") -> None:
+        self._all.discard(session)
+        if self._named.get(session.name) is session:
+            del self._named[session.name]
+
+    def close(self) -> None:
+        """End every session: nobody can reach them any more."""
+        for session in list(self._all):
+            session.close(*GO_AWAY)
+            session.forget()
+
+
+class SessionDriver:
+    """One session; towards the application it is the `Outlet`."""
+
+    def __init__(self, sessions: Sessions, session: Session, peer: BridgePeer, name: str) -> None:
+        self.name = name
+        self._sessions = sessions
+        self._session = session
+        self._peer = peer
+        self._client: Client | None = None
+        self._receivers: dict[int, Receiver] = {}
+        self._numbers = count(1)
+        self._held: deque[str] = deque()  # messages that the application does not take yet
+        self._takers: list[Callable[[], None]] = []  # told when nothing is held
+        self._is_flush_due = False
+        self._is_giving = False  # whether the next turn goes on with it
+        self._timer: Timer | None = None
+        self._timer_at_ms = 0
+
+    @property
+    def is_open(self) -> bool:
+        return self._session.is_open
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether messages wait for the application: bring no further ones."""
+        return bool(self._held)
+
+    # What a transport brings.
+
+    def attach(self, receiver: Receiver, room_bytes: int | None) -> int:
+        """The number by which the receiver is known here."""
+        number = next(self._numbers)
+        self._receivers[number] = receiver
+        self.handle(Attached(number, room_bytes))
+        return number
+
+    def lost(self, number: int) -> None:
+        """The receiver's connection is gone."""
+        if self._receivers.pop(number, None) is not None:
+            self.handle(Lost(number))
+
+    def blocked(self, number: int, is_blocked: bool) -> None:
+        if number in self._receivers:
+            self.handle(Blocked(number, is_blocked))
+
+    def came(self, texts: list[str], taken: Callable[[], None]) -> None:
+        """Messages of the client; `taken` is called once the application has them all, or never will."""
+        self._takers.append(taken)
+        self.handle(Came(texts))
+        self._settle_takers()
+
+    def when_taken(self, taken: Callable[[], None]) -> None:
+        """Call back once nothing is held."""
+        self._takers.append(taken)
+        self._settle_takers()
+
+    # The application's outlet.
+
+    def write(self, frame: bytes) -> None:
+        self.handle(Said(frame))
+
+    def resume(self) -> None:
+        """Later, since the application calls this from within its own work."""
+        if not self._is_giving:
+            self._is_giving = True
+            self._sessions.soon(self._give_held)
+
+    def close(self, code: int = GO_AWAY[0], reason: str = GO_AWAY[1]) -> None:
+        self.handle(Shut(code, reason))
+
+    # Steps of the above.
+
+    def handle(self, event: Event) -> None:
+        for instruction in self._session.handle(event, self._sessions.clock.monotonic_ms()):
+            self._carry_out(instruction)
+        self._remind()
+        if self._session.wants_flush and not self._is_flush_due:
+            self._is_flush_due = True
+            self._sessions.soon(self._flush)
+
+    def forget(self) -> None:
+        self._sessions.forget(self)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def check_invariants(self) -> None:
+        self._session.check_invariants()
+        assert not self._held or self._client is not None
+
+    def _carry_out(self, instruction: Instruction) -> None:
+        match instruction:
+            case Put(number, frame):
+                self._receivers[number].put(frame)
+            case End(number, code, reason):
+                self._receivers.pop(number).end(code, reason)
+            case Opened():
+                self._open()
+            case Give(texts):
+                is_first = not self._held
+                self._held.extend(texts)
+                if is_first:
+                    self._give_held()
+            case Congested(is_congested):
+                if self._client is not None:
+                    self._client.sending_changed(is_congested)
+            case Ended():
+                self._end()
+            case Forget():
+                self.forget()
+
+    def _open(self) -> None:
+        self._client = self._sessions.application.connect(self._peer, self)
+        if self._client is None:
+            self.close()
+
+    def _end(self) -> None:
+        client, self._client = self._client, None
+        self._held.clear()
+        self._settle_takers()
+        if client is not None:
+            client.ended()
+
+    def _give_held(self) -> None:
+        """Messages, oldest first, until one is not taken or others should have their turn."""
+        self._is_giving = False
+        for _ in range(GIVEN_PER_TURN_MAX):
+            if not self._held or self._client is None or not self._is_taken(self._client, self._held[0]):
+                break
+            if self._held:  # it may have closed the session meanwhile
+                self._held.popleft()
+        else:
+            self.resume()
+        self._settle_takers()
+
+    def _is_taken(self, client: Client, text: str) -> bool:
+        if len(text) <= self._sessions.limits.frame_characters_max:
+            return client.receive(text)
+        client.frame_too_large()
+        return True
+
+    def _settle_takers(self) -> None:
+        if self._held:
+            return
+        takers, self._takers = self._takers, []
+        for taken in takers:
+            taken()
+
+    def _flush(self) -> None:
+        self._is_flush_due = False
+        self.handle(Flush())
+
+    def _remind(self) -> None:
+        due_at_ms = self._session.get_timer()
+        if due_at_ms is None or (self._timer is not None and self._timer_at_ms <= due_at_ms):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at_ms = due_at_ms
+        self._timer = self._sessions.wheel.add(due_at_ms, self._reminded)
+
+    def _reminded(self) -> None:
+        self._timer = None
+        self.handle(Tick())

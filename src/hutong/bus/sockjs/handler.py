@@ -1,0 +1,326 @@
+"""HTTP requests and WebSocket messages on connections of the reactor, and the sessions they belong to.
+
+Strategy: a connection has at most one request that is not answered; where that is a transport's response it is a
+receiver of its session until either ends. Everything is sent by `Peer.push`. A WebSocket is not read while the
+application takes no messages; a request with messages is answered when it has taken them.
+
+Decides nothing about sessions; knows no event bus.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+from hutong.bus.bridge.hooks import BridgePeer
+from hutong.bus.sockjs import answers
+from hutong.bus.sockjs.answers import CLIENT_URL, NO_STORE, TEXT, Answer, Origins
+from hutong.bus.sockjs.driver import SessionDriver, Sessions
+from hutong.bus.sockjs.frames import decode_messages
+from hutong.bus.sockjs.http import Behind, Fault, Fields, HttpConnection, HttpEvent, Ready, Request, websocket_key
+from hutong.bus.sockjs.routes import Endpoint, Route, find_route
+from hutong.bus.sockjs.transports import TRANSPORTS, Transport, form_payload
+from hutong.foundation.errors import LimitExceeded
+from hutong.reactor.channel import HELD, Response
+from hutong.reactor.handler import Peer
+from hutong.wire.buffer import Buffer
+
+ENTROPY_MAX: Final = 2**32
+_SESSION_COOKIE: Final = re.compile(r"(?:^|;)\s*JSESSIONID=([A-Za-z0-9_.-]{1,100})\s*(?:;|,|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """How a server looks from outside. `prefix` begins with a slash; `cookie_needed`: a balancer keeps clients at one
+    node by JSESSIONID."""
+
+    prefix: str = "/eventbus"
+    origins: tuple[str, ...] = ("*",)
+    cookie_needed: bool = False
+    client_url: str = CLIENT_URL
+
+
+class _Line:
+    """One connection: as a receiver of a session while it carries a transport's response or a WebSocket."""
+
+    __slots__ = ("_callback", "_is_raw", "_number", "_session", "_transport", "handler", "http", "is_working", "peer")
+
+    def __init__(self, handler: "SockJSHandler", peer: Peer) -> None:
+        self.handler = handler
+        self.peer = peer
+        self.http = cast(HttpConnection, peer.framing)
+        self._session: SessionDriver | None = None
+        self._number = 0  # as a receiver
+        self._transport: Transport | None = None  # None for a WebSocket
+        self._callback = ""
+        self._is_raw = False
+        self.is_working = False
+        peer.sending_changed = self._sending_changed
+
+    @property
+    def is_raw(self) -> bool:
+        return self._is_raw
+
+    @property
+    def session(self) -> SessionDriver | None:
+        return self._session
+
+    def attach(self, session: SessionDriver, transport: Transport, callback: str, room_bytes: int) -> None:
+        """The head of the response has been sent."""
+        self._session, self._transport, self._callback = session, transport, callback
+        self._number = session.attach(self, room_bytes)
+
+    def attach_websocket(self, session: SessionDriver, *, is_raw: bool) -> None:
+        self._session, self._is_raw = session, is_raw
+        self._number = session.attach(self, None)
+
+    def put(self, frame: str) -> None:
+        if self._transport is not None:
+            self.http.send(self._transport.wrap(frame, self._callback).encode())
+        elif self.http.websocket is not None:
+            self.http.websocket.send_text(frame)
+        self.send()
+
+    def end(self, code: int, reason: str) -> None:
+        self._session = None
+        if self.http.websocket is not None:
+            self.http.websocket.close(*((code, reason) if self._is_raw else (1000, "")))
+        else:
+            self.http.end()
+        self.handler.go_on(self)
+
+    def lost(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            session.lost(self._number)
+
+    def send(self) -> None:
+        """Whatever the engine has to send; and the end, if this was the last."""
+        ready = self.http.data_to_send()
+        if ready:
+            self.peer.push(ready)
+        if self.http.is_finished:
+            self.peer.close()
+
+    def _sending_changed(self, is_paused: bool) -> None:
+        if self._session is not None:
+            self._session.blocked(self._number, is_paused)
+
+
+class SockJSHandler:
+    """The handler of an acceptor whose framing is `HttpConnection`. `entropy` gives a number below ENTROPY_MAX."""
+
+    def __init__(self, sessions: Sessions, site: Site, entropy: Callable[[], int]) -> None:
+        self.sessions = sessions
+        self._site = site
+        self._prefix = site.prefix.rstrip("/")
+        self._origins = Origins(site.origins)
+        self._entropy = entropy
+        self._lines: dict[Peer, _Line] = {}
+
+    # What the reactor calls.
+
+    def connection_opened(self, peer: Peer) -> None:
+        self._lines[peer] = _Line(self, peer)
+
+    def connection_closed(self, peer: Peer) -> None:
+        self._lines.pop(peer).lost()
+
+    def request_received(self, frame: Buffer, peer: Peer) -> Response:
+        event, line = cast(HttpEvent, frame), self._lines[peer]
+        if isinstance(event, str) and line.session is not None and line.session.is_holding:
+            return HELD
+        if isinstance(event, Behind):
+            return self._catch_up_later(line)
+        self._work(line, (event,))
+        return []
+
+    def go_on(self, line: _Line) -> None:
+        """An answer is complete: send it, and see what the client has asked meanwhile."""
+        self._work(line, ())
+
+    # What came faster than it is worked on.
+
+    def _catch_up_later(self, line: _Line) -> Response:
+        """The connection is not read meanwhile; then this is asked again."""
+        if not line.http.is_behind or line.http.is_finished:
+            return []
+        self._soon(line)
+        return HELD
+
+    def _soon(self, line: _Line) -> None:
+        self.sessions.soon(lambda: self._catch_up(line))
+
+    def _catch_up(self, line: _Line) -> None:
+        """One slice in each turn of the loop."""
+        session, http = line.session, line.http
+        if line.peer not in self._lines:
+            return
+        if session is not None and session.is_holding:
+            session.when_taken(lambda: self._soon(line))
+            return
+        self._work(line, http.next_slice())
+        if http.failure is not None:
+            line.peer.close()
+        elif http.is_behind:
+            self._soon(line)
+        else:
+            line.peer.release()
+
+    # One event after the other.
+
+    def _work(self, line: _Line, events: Sequence[HttpEvent]) -> None:
+        if line.is_working:  # an answer that was complete at once: the loop below goes on
+            return
+        line.is_working = True
+        while True:
+            for event in events:
+                self._take(line, event)
+            line.send()
+            events = line.http.next_events()
+            if not events:
+                break
+        line.is_working = False
+
+    def _take(self, line: _Line, event: HttpEvent) -> None:
+        match event:
+            case Request():
+                self._asked(line, event)
+            case Fault(status, text):
+                line.http.refuse(status, text)
+            case str():
+                self._message(line, event)
+            case Ready() | Behind():
+                pass
+
+    def _asked(self, line: _Line, request: Request) -> None:
+        route = find_route(request.target, self._prefix)
+        if route is None:
+            self._respond(line, answers.not_found(self._prefix))
+        elif request.method not in route.methods:
+            self._respond(line, answers.not_allowed(route.methods))
+        elif not self._origins.allows(request.headers):
+            self._respond(line, answers.text(403, "Pages of this origin are not served.\n"))
+        elif request.method == "OPTIONS":
+            self._respond(line, answers.preflight(route.methods, self._shared(request)))
+        elif route.endpoint in (Endpoint.WEBSOCKET, Endpoint.RAW_WEBSOCKET):
+            self._upgrade(line, request, is_raw=route.endpoint is Endpoint.RAW_WEBSOCKET)
+        elif route.endpoint in (Endpoint.XHR_SEND, Endpoint.JSONP_SEND):
+            self._sent(line, request, route)
+        elif route.endpoint in TRANSPORTS:
+            self._open(line, request, route, TRANSPORTS[route.endpoint])
+        else:
+            self._respond(line, self._page(request, route.endpoint))
+
+    def _page(self, request: Request, endpoint: Endpoint) -> Answer:
+        site = self._site
+        if endpoint is Endpoint.INFO:
+            shared = self._origins.cross_origin(request.headers)
+            return answers.info(self._entropy(), cookie_needed=site.cookie_needed, cross_origin=shared)
+        if endpoint is Endpoint.IFRAME:
+            return answers.iframe(site.client_url, request.headers.get("if-none-match"))
+        return answers.greeting() if endpoint is Endpoint.GREETING else answers.root(self._prefix or "/")
+
+    # Transports.
+
+    def _open(self, line: _Line, request: Request, route: Route, transport: Transport) -> None:
+        """The response of a transport: from now on a receiver of its session."""
+        if transport.needs_callback and route.callback is None:
+            wrong = 'invalid "callback" parameter' if route.has_callback else '"callback" parameter required'
+            self._respond(line, answers.text(500, f"{wrong}\n", [NO_STORE]))
+            return
+        try:
+            session = self.sessions.find_or_make(route.session, _peer(line, request))
+        except LimitExceeded as error:
+            self._respond(line, answers.text(503, f"{error}\n", self._shared(request)))
+            return
+        callback = route.callback or ""
+        nosniff = ("X-Content-Type-Options", "nosniff")
+        line.http.begin(200, [("Content-Type", transport.content_type), NO_STORE, nosniff, *self._shared(request)])
+        prelude = transport.prelude(callback)
+        if prelude:
+            line.http.send(prelude.encode())
+        room_bytes = self.sessions.limits.response_bytes_max if transport.is_streaming else 0
+        line.attach(session, transport, callback, room_bytes)
+
+    def _sent(self, line: _Line, request: Request, route: Route) -> None:
+        """Messages of a client that has no WebSocket."""
+        shared = self._shared(request)
+        session = self.sessions.find(route.session)
+        is_jsonp = route.endpoint is Endpoint.JSONP_SEND
+        if session is None or not session.is_open:
+            self._respond(line, answers.text(404, "There is no such session.\n", shared))
+            return
+        if session.is_holding:
+            self._respond(line, answers.text(503, "The messages before these are not taken yet.\n", shared))
+            return
+        kind = request.headers.get("content-type", "")
+        payload = form_payload(request.body, kind) if is_jsonp else request.body
+        if not payload and payload is not None:
+            self._respond(line, answers.text(500, "Payload expected.\n", shared))
+            return
+        texts = None if payload is None else decode_messages(payload)
+        if texts is None:
+            self._respond(line, answers.text(500, "Broken JSON encoding.\n", shared))
+            return
+        done = Answer(200, [TEXT, NO_STORE, *shared], b"ok") if is_jsonp else Answer(204, [TEXT, NO_STORE, *shared])
+        session.came(texts, lambda: self._taken(line, done))
+
+    def _taken(self, line: _Line, done: Answer) -> None:
+        if line.peer in self._lines:  # else it has gone meanwhile
+            self._respond(line, done)
+            self.go_on(line)
+
+    # WebSockets.
+
+    def _upgrade(self, line: _Line, request: Request, *, is_raw: bool) -> None:
+        """Switch to WebSocket (RFC 6455, 4.2), or say why not."""
+        headers, http = request.headers, line.http
+        wishes = [word.strip().lower() for word in headers.get("connection", "").split(",")]
+        if headers.get("upgrade", "").strip().lower() != "websocket":
+            http.refuse(400, 'Can "Upgrade" only to "WebSocket".\n')
+            return
+        if "upgrade" not in wishes:
+            http.refuse(400, '"Connection" must be "Upgrade".\n')
+            return
+        if headers.get("sec-websocket-version") != "13":
+            http.refuse(426, "Only version 13 of WebSocket is spoken here.\n", [("Sec-WebSocket-Version", "13")])
+            return
+        key = websocket_key(headers)
+        if key is None:
+            http.refuse(400, '"Sec-WebSocket-Key" must be 16 bytes in base64.\n')
+            return
+        texts = http.accept_websocket(key)
+        line.attach_websocket(self.sessions.make_single(_peer(line, request), is_raw=is_raw), is_raw=is_raw)
+        for text in texts:
+            self._take(line, text)
+
+    def _message(self, line: _Line, text: str) -> None:
+        """A message on a WebSocket: an array of messages, or one as it is where it is raw."""
+        session = line.session
+        assert line.http.websocket is not None
+        if session is None or not text:
+            return
+        texts = [text] if line.is_raw else decode_messages(text)
+        if texts is None:
+            line.http.websocket.close(1002, "Broken JSON encoding.")
+            return
+        session.came(texts, line.peer.release)
+
+    # Answers.
+
+    def _respond(self, line: _Line, answer: Answer) -> None:
+        line.http.respond(answer.status, answer.headers, answer.body)
+
+    def _shared(self, request: Request) -> Fields:
+        """The headers of every answer of a session: who may read it, and the cookie of a balancer."""
+        fields = self._origins.cross_origin(request.headers)
+        if self._site.cookie_needed:
+            found = _SESSION_COOKIE.search(request.headers.get("cookie", ""))
+            fields.append(("Set-Cookie", f"JSESSIONID={found.group(1) if found else 'dummy'}; Path=/"))
+        return fields
+
+
+def _peer(line: _Line, request: Request) -> BridgePeer:
+    peer = line.peer
+    return BridgePeer(0, peer.address, peer.port, peer.certificate, request.headers)

@@ -1,0 +1,113 @@
+"""What a path under the prefix means (SockJS 0.3.4, "Base URL" and "Session-based URLs").
+
+Strategy: every transport is one row: how it is asked for and what its requests do. A path that is not exactly one of
+the protocol's means nothing. Knows nothing of sessions or connections.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+from urllib.parse import parse_qsl
+
+QUERY_FIELDS_MAX: Final = 20
+_IFRAME: Final = re.compile(r"iframe[0-9-.a-z_]*\.html")
+_CALLBACK: Final = re.compile(r"[a-zA-Z0-9_.]{1,100}")
+"""The protocol's characters without the minus sign, so that nothing but a name can be said. (CVE-2020-8823's field.)"""
+
+
+class Endpoint(Enum):
+    """What is asked for."""
+
+    ROOT = "root"  # of the whole server
+    GREETING = "greeting"
+    INFO = "info"
+    IFRAME = "iframe"
+    RAW_WEBSOCKET = "raw websocket"
+    WEBSOCKET = "websocket"
+    XHR = "xhr"
+    XHR_STREAMING = "xhr_streaming"
+    XHR_SEND = "xhr_send"
+    EVENTSOURCE = "eventsource"
+    HTMLFILE = "htmlfile"
+    JSONP = "jsonp"
+    JSONP_SEND = "jsonp_send"
+
+
+_METHODS: Final[Mapping[Endpoint, tuple[str, ...]]] = {
+    Endpoint.ROOT: ("GET", "HEAD"),
+    Endpoint.GREETING: ("GET", "HEAD"),
+    Endpoint.INFO: ("GET", "OPTIONS"),
+    Endpoint.IFRAME: ("GET",),
+    Endpoint.RAW_WEBSOCKET: ("GET",),
+    Endpoint.WEBSOCKET: ("GET",),
+    Endpoint.XHR: ("POST", "OPTIONS"),
+    Endpoint.XHR_STREAMING: ("POST", "OPTIONS"),
+    Endpoint.XHR_SEND: ("POST", "OPTIONS"),
+    Endpoint.EVENTSOURCE: ("GET",),
+    Endpoint.HTMLFILE: ("GET",),
+    Endpoint.JSONP: ("GET",),
+    Endpoint.JSONP_SEND: ("POST",),
+}
+_FIXED: Final = {
+    "": Endpoint.GREETING,
+    "/": Endpoint.GREETING,
+    "/info": Endpoint.INFO,
+    "/websocket": Endpoint.RAW_WEBSOCKET,
+}
+_TRANSPORTS: Final = {
+    endpoint.value: endpoint
+    for endpoint in Endpoint
+    if endpoint.value not in ("root", "greeting", "info", "iframe", "raw websocket")
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """`session` is the client's name for its session, empty where the endpoint has none; `callback` None where missing
+    or not a name."""
+
+    endpoint: Endpoint
+    methods: tuple[str, ...]
+    session: str = ""
+    callback: str | None = None
+    has_callback: bool = False
+
+
+def find_route(target: str, prefix: str) -> Route | None:
+    """What the target of a request asks for; None where there is nothing. `prefix` begins with a slash, or is empty."""
+    path, _, query = target.partition("?")
+    if path == "/" and prefix:
+        return _route(Endpoint.ROOT)
+    if not path.startswith(prefix):
+        return None
+    rest = path[len(prefix) :]
+    fixed = _FIXED.get(rest)
+    if fixed is not None:
+        return _route(fixed)
+    parts = rest.split("/")
+    if len(parts) == 2 and not parts[0] and _IFRAME.fullmatch(parts[1]):
+        return _route(Endpoint.IFRAME)
+    if len(parts) != 4 or parts[0]:
+        return None
+    _, server, session, transport = parts
+    endpoint = _TRANSPORTS.get(transport)
+    if endpoint is None or not server or not session or "." in server or "." in session:
+        return None
+    callback = _callback(query)
+    is_name = callback is not None and _CALLBACK.fullmatch(callback) is not None
+    return Route(endpoint, _METHODS[endpoint], session, callback if is_name else None, bool(callback))
+
+
+def _route(endpoint: Endpoint) -> Route:
+    return Route(endpoint, _METHODS[endpoint])
+
+
+def _callback(query: str) -> str | None:
+    """`c` is SockJS's name for it, `callback` that of other libraries."""
+    try:
+        fields = dict(parse_qsl(query, max_num_fields=QUERY_FIELDS_MAX))
+    except ValueError:
+        return None
+    return fields.get("c") or fields.get("callback")

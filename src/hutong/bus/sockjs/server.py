@@ -1,0 +1,76 @@
+"""The SockJS bridge as a thing to open and close: an acceptor, its handler, the sessions, the bridge behind them.
+
+Strategy: the reactor bounds connections and the time that a request may take; everything else is bounded by
+`SockJSLimits`. Knows no settings.
+"""
+
+import secrets
+import ssl
+from collections.abc import Callable
+
+from hutong.bus.sockjs.application import Application
+from hutong.bus.sockjs.driver import Sessions
+from hutong.bus.sockjs.handler import ENTROPY_MAX, Site, SockJSHandler
+from hutong.bus.sockjs.http import HttpConnection
+from hutong.bus.sockjs.limits import MEBIBYTE, SockJSLimits
+from hutong.foundation.clock import Clock
+from hutong.foundation.timers import TimerWheel
+from hutong.reactor.acceptor import Acceptor
+from hutong.reactor.figures import ReactorFigures
+from hutong.reactor.limits import ReactorLimits
+from hutong.runtime.contexts import Context
+
+REQUESTS_PER_TURN_MAX = 64
+RECEIVING_BYTES_MAX = 256 * MEBIBYTE
+
+
+class SockJSServer:
+    """Serves SockJS for an application, in a context whose loop it runs on."""
+
+    def __init__(
+        self,
+        application: Application,
+        context: Context,
+        *,
+        clock: Clock,
+        wheel: TimerWheel,
+        site: Site | None = None,
+        limits: SockJSLimits | None = None,
+        entropy: Callable[[], int] = lambda: secrets.randbelow(ENTROPY_MAX),
+    ) -> None:
+        self.limits = limits or SockJSLimits()
+        self.sessions = Sessions(application, self.limits, clock, wheel, context.loop.call_soon)
+        self._acceptor = Acceptor(
+            context.loop,
+            SockJSHandler(self.sessions, site or Site(), entropy),
+            lambda frame_bytes_max: HttpConnection(self.limits),
+            clock=clock,
+            wheel=wheel,
+            limits=reactor_limits(self.limits),
+        )
+
+    @property
+    def figures(self) -> ReactorFigures:
+        return self._acceptor.figures
+
+    async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> tuple[str, int]:
+        """Listen; returns the address and the port, which is a free one for 0. Raises OSError."""
+        return await self._acceptor.listen(host, port, tls)
+
+    async def stop(self) -> None:
+        """Close every connection, then every session that was between two of them."""
+        await self._acceptor.drain()
+        self.sessions.close()
+
+
+def reactor_limits(limits: SockJSLimits) -> ReactorLimits:
+    return ReactorLimits(
+        connections_max=limits.connections_max,
+        connections_per_ip_max=limits.connections_per_ip_max,
+        frame_bytes_max=limits.message_bytes_max,
+        receiving_bytes_max=RECEIVING_BYTES_MAX,
+        requests_in_flight_max=REQUESTS_PER_TURN_MAX,
+        unsent_bytes_max=limits.buffered_bytes_max,
+        idle_ms_max=limits.idle_ms_max,
+        frame_ms_max=limits.head_ms_max,
+    )

@@ -1,0 +1,161 @@
+"""A machine, a log and committed offsets without a broker: what the tests of the machine play on."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from hutong.bus.durable.caution import Note
+from hutong.bus.durable.machine import Machine
+from hutong.bus.durable.messages import (
+    Arrived,
+    Assigned,
+    Bounds,
+    Buried,
+    Bury,
+    Deliver,
+    Demand,
+    Entry,
+    Event,
+    Failed,
+    Handled,
+    Instruction,
+    Noted,
+    Pause,
+    Resume,
+    Revoked,
+    Tick,
+    WriteNote,
+)
+from hutong.bus.durable.retry import Order, Retry
+
+STEADY = Retry(attempts=3, first_delay_ms=100, jitter=0)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A record of the log."""
+
+    offset: int
+    key: bytes | None = None
+    size_bytes: int = 10
+
+
+@dataclass
+class Stage:
+    """One consumer process after the other reads `log`; carries out instructions, but for handlers: those the test
+    ends."""
+
+    log: dict[int, list[Piece]]
+    retry: Retry = STEADY
+    order: Order = Order.PARTITION
+    bounds: Bounds = field(default_factory=Bounds)
+    now_ms: int = 0
+    committed: dict[int, tuple[int, Note | None]] = field(default_factory=dict)
+    done: set[tuple[int, int]] = field(default_factory=set)
+    buried: list[Entry] = field(default_factory=list)
+    running: list[Entry] = field(default_factory=list)
+    said: list[Instruction] = field(default_factory=list)
+    paused: set[int] = field(default_factory=set)
+    noting: bool = True  # whether notes are written at once
+
+    def __post_init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        """A new process: nothing is left of the last one but what it committed."""
+        self.machine = Machine(self.retry, self.order, lambda: 0.0, self.bounds)
+        self.position: dict[int, int] = {}
+        self.running.clear()
+        self.paused.clear()
+        self.play(Demand(None))
+
+    def play(self, event: Event) -> list[Instruction]:
+        said = self.machine.handle(event)
+        self.machine.check_invariants()
+        self.said += said
+        for instruction in said:
+            match instruction:
+                case Deliver(entry):
+                    self._check_order(entry)
+                    self.running.append(entry)
+                case Bury(entry):
+                    self.buried.append(entry)
+                    self.done.add((entry.partition.number, entry.offset))
+                    self.play(Buried(entry))
+                case WriteNote(entry, note):
+                    self.committed[entry.partition.number] = (entry.offset, note)
+                    self._check_committed()
+                    self.play(Noted(entry))
+                case Pause(number):
+                    self.paused.add(number)
+                case Resume(number):
+                    self.paused.discard(number)
+        return said
+
+    def assign(self, *partitions: int) -> None:
+        for number in partitions:
+            offset, note = self.committed.get(number, (0, None))
+            self.position[number] = offset
+            self.play(Assigned(number, offset, note))
+            if note is None:
+                self.committed[number] = (offset, Note())
+
+    def revoke(self, *partitions: int) -> None:
+        for number, position in self.machine.farewell(partitions).items():
+            self.committed[number] = (position, None)
+        self._check_committed()
+        self.play(Revoked(partitions))
+        for number in partitions:
+            del self.position[number]
+            self.paused.discard(number)
+
+    def fetch(self, number: int, count: int) -> None:
+        if number in self.position and number not in self.paused:
+            records = [piece for piece in self.log[number] if piece.offset >= self.position[number]][:count]
+            if records:
+                self.position[number] = records[-1].offset + 1
+                self.play(Arrived(number, records))
+
+    def succeed(self, entry: Entry) -> list[Instruction]:
+        self.running.remove(entry)
+        self.done.add((entry.partition.number, entry.offset))
+        return self.play(Handled(entry))
+
+    def fail(self, entry: Entry, after_ms: int | None = None) -> list[Instruction]:
+        self.running.remove(entry)
+        return self.play(Failed(entry, "ValueError", "no", self.now_ms, 1_000 + self.now_ms, after_ms))
+
+    def wait(self, milliseconds: int) -> list[Instruction]:
+        self.now_ms += milliseconds
+        return self.play(Tick(self.now_ms))
+
+    def commit(self) -> None:
+        self.committed.update(self.machine.take_commits())
+        self._check_committed()
+
+    def numbers(self, entries: Iterable[Entry]) -> list[tuple[int, int]]:
+        return [(entry.partition.number, entry.offset) for entry in entries]
+
+    def _check_committed(self) -> None:
+        for number, (offset, _) in self.committed.items():
+            undone = [p.offset for p in self.log[number] if p.offset < offset and (number, p.offset) not in self.done]
+            assert not undone, f"partition {number} is committed up to {offset}, past {undone}"
+
+    def _check_order(self, entry: Entry) -> None:
+        """Whatever comes before it in its partition, or with its key, is done, and nobody works on it or on those."""
+        number = entry.partition.number
+        for other in self.running:
+            same = self.order is Order.PARTITION or (
+                entry.record.key is not None and other.record.key == entry.record.key
+            )
+            assert not (other.partition.number == number and same), "two at a time"
+        for piece in self.log[number]:
+            same = self.order is Order.PARTITION or (piece.key is not None and piece.key == entry.record.key)
+            if piece.offset < entry.offset and same:
+                assert (number, piece.offset) in self.done, "out of order"
+
+
+def log_of(count: int, *, partitions: int = 1, keys: int = 0) -> dict[int, list[Piece]]:
+    return {
+        number: [Piece(offset, b"%d" % (offset % keys) if keys and offset % 5 else None) for offset in range(count)]
+        for number in range(partitions)
+    }

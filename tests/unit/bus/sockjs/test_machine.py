@@ -1,0 +1,224 @@
+"""The session without a loop: each test drives it by hand and reads what it wants done."""
+
+import itertools
+import random
+
+import pytest
+
+from hutong.bus.sockjs.limits import SockJSLimits
+from hutong.bus.sockjs.machine import Session
+from hutong.bus.sockjs.messages import (
+    Attached,
+    Blocked,
+    Came,
+    Congested,
+    End,
+    Ended,
+    Event,
+    Flush,
+    Forget,
+    Give,
+    Instruction,
+    Lost,
+    Opened,
+    Put,
+    Said,
+    Shut,
+    Tick,
+)
+
+LIMITS = SockJSLimits(response_bytes_max=100, buffered_bytes_max=50, ping_timeout_ms=60_000)
+STREAMING = 100
+
+
+def session(*, is_single: bool = False, is_raw: bool = False) -> Session:
+    return Session(LIMITS, is_single=is_single, is_raw=is_raw)
+
+
+def opened(room_bytes: int | None = STREAMING, **kind: bool) -> Session:
+    made = session(**kind)
+    made.handle(Attached(1, room_bytes), 0)
+    return made
+
+
+def test_a_stream_opens_the_session_and_stays() -> None:
+    assert session().handle(Attached(1, STREAMING), 0) == [Put(1, "o"), Opened()]
+
+
+def test_the_first_poll_is_answered_with_o_alone() -> None:
+    assert session().handle(Attached(1, 0), 0) == [Put(1, "o"), End(1), Opened()]
+
+
+def test_messages_of_one_turn_leave_in_one_frame() -> None:
+    made = opened()
+    assert made.handle(Said(b"a"), 1) == []
+    assert made.handle(Said(b"b"), 1) == []
+    assert made.wants_flush
+    assert made.handle(Flush(), 1) == [Put(1, 'a["a","b"]')]
+    assert not made.wants_flush
+
+
+def test_messages_wait_for_the_next_poll_which_they_end() -> None:
+    made = opened(0)
+    made.handle(Said(b"a"), 1)
+    assert made.handle(Flush(), 1) == []
+    assert made.handle(Attached(2, 0), 2) == [Put(2, 'a["a"]'), End(2)]
+
+
+def test_a_stream_ends_once_its_room_is_used_and_the_session_waits_for_the_next() -> None:
+    made = opened()
+    for _ in range(2):
+        made.handle(Said(b"x" * 46), 1)
+        done = made.handle(Flush(), 1)
+    assert done == [Put(1, 'a["' + "x" * 46 + '"]'), End(1)]
+    assert made.is_open
+    assert made.handle(Attached(2, STREAMING), 2) == []
+
+
+def test_a_second_receiver_is_sent_away_and_the_first_stays() -> None:
+    made = opened()
+    assert made.handle(Attached(2, 0), 1) == [
+        Put(2, 'c[2010,"Another connection still open"]'),
+        End(2, 2010, "Another connection still open"),
+    ]
+    made.handle(Said(b"a"), 1)
+    assert made.handle(Flush(), 1) == [Put(1, 'a["a"]')]
+
+
+def test_a_receiver_that_breaks_off_interrupts_the_session_for_good() -> None:
+    made = opened()
+    assert made.handle(Lost(1), 1) == [Ended()]
+    interrupted = 'c[1002,"Connection interrupted"]'
+    assert made.handle(Attached(2, 0), 2) == [Put(2, interrupted), End(2, 1002, "Connection interrupted")]
+    assert made.handle(Attached(3, 0), 3)[0] == Put(3, interrupted)
+    assert made.handle(Tick(), 5_003) == [Forget()]
+
+
+def test_a_closed_session_says_so_until_it_is_forgotten() -> None:
+    made = opened()
+    away = 'c[3000,"Go away!"]'
+    assert made.handle(Shut(3000, "Go away!"), 1) == [Put(1, away), End(1, 3000, "Go away!"), Ended()]
+    assert made.handle(Attached(2, STREAMING), 2) == [Put(2, away), End(2, 3000, "Go away!")]
+    assert made.handle(Said(b"a"), 3) == []
+    assert made.handle(Came(["a"]), 3) == []
+    assert made.handle(Tick(), 5_001) == []
+    assert made.handle(Tick(), 5_002) == [Forget()]
+
+
+def test_what_was_said_before_the_close_still_arrives_by_polling() -> None:
+    made = opened(0)
+    made.handle(Said(b"a"), 1)
+    assert made.handle(Shut(3000, "Go away!"), 1) == [Ended()]
+    assert made.handle(Attached(2, 0), 2) == [Put(2, 'a["a"]'), End(2)]
+    assert made.handle(Attached(3, 0), 3) == [Put(3, 'c[3000,"Go away!"]'), End(3, 3000, "Go away!")]
+
+
+def test_a_session_without_a_receiver_is_lost_after_the_delay() -> None:
+    made = opened(0)
+    assert made.get_timer() == 5_000
+    assert made.handle(Tick(), 4_999) == []
+    assert made.handle(Tick(), 5_000) == [Ended(), Forget()]
+
+
+def test_heartbeats_come_while_nothing_else_does() -> None:
+    made = opened()
+    assert made.get_timer() == 25_000
+    made.handle(Said(b"a"), 10_000)
+    made.handle(Flush(), 10_000)
+    assert made.handle(Tick(), 25_000) == []
+    assert made.handle(Tick(), 35_000) == [Put(1, "h")]
+    assert made.get_timer() == 60_000
+
+
+def test_a_heartbeat_ends_a_poll() -> None:
+    made = opened(0)
+    made.handle(Attached(2, 0), 1)
+    assert made.handle(Tick(), 25_001) == [Put(2, "h"), End(2)]
+
+
+def test_a_client_that_says_nothing_for_too_long_is_closed() -> None:
+    made = opened(None)
+    assert made.handle(Came(["ping"]), 30_000) == [Give(["ping"])]
+    made.handle(Tick(), 60_000)
+    assert made.is_open
+    assert made.handle(Tick(), 90_000) == [Put(1, 'c[3000,"Go away!"]'), End(1, 3000, "Go away!"), Ended()]
+
+
+def test_a_websocket_session_ends_with_its_connection() -> None:
+    assert opened(None, is_single=True).handle(Lost(1), 1) == [Ended(), Forget()]
+
+
+def test_a_raw_session_has_messages_and_no_frames() -> None:
+    made = session(is_single=True, is_raw=True)
+    assert made.handle(Attached(1, None), 0) == [Opened()]
+    made.handle(Said(b"a"), 1)
+    made.handle(Said(b"b"), 1)
+    assert made.handle(Flush(), 1) == [Put(1, "a"), Put(1, "b")]
+    assert made.handle(Tick(), 25_001) == []
+    assert made.handle(Shut(3000, "Go away!"), 1) == [End(1, 3000, "Go away!"), Ended(), Forget()]
+
+
+def test_too_much_unsent_is_told_and_so_is_its_end() -> None:
+    made = opened(0)
+    assert made.handle(Said(b"x" * 51), 1) == [Congested(True)]
+    assert made.handle(Said(b"y"), 1) == []
+    done = made.handle(Attached(2, STREAMING), 2)
+    assert done[-1] == Congested(False)
+    assert made.unsent_bytes == 0
+
+
+def test_a_client_that_does_not_read_is_given_nothing() -> None:
+    made = opened(None)
+    assert made.handle(Blocked(1, True), 1) == [Congested(True)]
+    made.handle(Said(b"a"), 1)
+    assert not made.wants_flush
+    assert made.handle(Tick(), 25_000) == []
+    assert made.handle(Blocked(1, False), 26_000) == [Put(1, 'a["a"]'), Congested(False)]
+
+
+def test_a_client_that_never_reads_its_close_frame_is_cut_off() -> None:
+    made = opened(None, is_single=True)
+    made.handle(Blocked(1, True), 1)
+    made.handle(Said(b"a"), 1)
+    assert Ended() in made.handle(Shut(3000, "Go away!"), 2)
+    assert made.handle(Tick(), 5_002) == [End(1, 3000, "Go away!"), Forget()]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_happens_it_is_opened_and_ended_once_and_forgotten_last(seed: int) -> None:
+    """Any order of events: every receiver is ended at most once, and the application's story is a whole one."""
+    chance = random.Random(seed)
+    made = session(is_single=chance.random() < 0.3)
+    numbers = itertools.count(1)
+    waiting: set[int] = set()
+    story: list[Instruction] = []
+    now_ms = 0
+    for _ in range(200):
+        now_ms += chance.choice((0, 1, 1_000, 6_000, 30_000))
+        event: Event = chance.choice(
+            [
+                Attached(next(numbers), chance.choice((0, STREAMING, None))),
+                Lost(chance.choice([0, *waiting])),
+                Blocked(chance.choice([0, *waiting]), chance.random() < 0.5),
+                Said(b"x" * chance.randrange(80)),
+                Flush(),
+                Came(["a"]),
+                Shut(3000, "Go away!") if chance.random() < 0.1 else Tick(),
+                Tick(),
+            ]
+        )
+        if isinstance(event, Attached):
+            waiting.add(event.receiver)
+        elif isinstance(event, Lost):
+            waiting.discard(event.receiver)
+        done = made.handle(event, now_ms)
+        for instruction in done:
+            if isinstance(instruction, Put | End):
+                assert instruction.receiver in waiting, seed
+            if isinstance(instruction, End):
+                waiting.remove(instruction.receiver)
+        story += [instruction for instruction in done if isinstance(instruction, Opened | Ended | Forget)]
+        made.check_invariants()
+        if Forget() in done:
+            break
+    assert story in ([], [Opened()], [Opened(), Ended()], [Opened(), Ended(), Forget()]), seed
