@@ -1,0 +1,78 @@
+"""One life of an embedded node, from its start to an orderly stop or a sudden death. All on the node's loop.
+
+Strategy: the seam between this package and the server: whatever makes a node is named here and nowhere else. A node
+that is killed loses its connections and its disk at once; then its threads and timers are put away, which nothing
+outside can notice any more.
+
+Knows nothing of tests, of threads that wait, or of who keeps the data.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from hutong.foundation.clock import SystemClock
+from hutong.journal.disk import Disk
+from hutong.server.app import Node
+from hutong.server.settings import Settings
+from hutong.testing.loopback import Loopback
+from hutong.testing.mortal_disk import MortalDisk
+from hutong.testing.network_faults import NetworkFaults
+from hutong.testing.observer import Observer
+
+if TYPE_CHECKING:
+    from hutong.bus.bus import EventBus
+
+
+class Life:
+    """Made and used on a running loop, behind a door that may outlive it. `observer` looks into it.
+
+    Where the settings open bridges for clients of the event bus, it has a `bus` of its own, with which they end.
+    """
+
+    observer: Observer
+    tcp_bridge: str | None = None
+    sockjs: str | None = None
+
+    def __init__(self, settings: Settings, disk: Disk, network: NetworkFaults) -> None:
+        self._network = network
+        self._disk = MortalDisk(disk)
+        self.has_bridges = settings.tcp_bridge.listen is not None or settings.sockjs.listen is not None
+        self._node = Node(settings, self._disk, door=network, is_embedded=True)
+        self._loopback: Loopback | None = None
+
+    async def start(self) -> None:
+        """Returns once clients are accepted. Raises what the node raises; it is put away then."""
+        try:
+            ready = await self._node.start()
+        except BaseException:
+            await self._node.stop()
+            raise
+        self.tcp_bridge = None if ready.tcp_bridge is None else str(ready.tcp_bridge)
+        self.sockjs = None if ready.sockjs is None else str(ready.sockjs)
+        self._loopback = Loopback(self._network.handler)
+        self.observer = Observer(self._loopback, SystemClock())
+
+    @property
+    def bus(self) -> "EventBus":
+        """The one that its bridges are on."""
+        return self._node.bus
+
+    async def stop(self) -> None:
+        """Answer what is under way, mark the journals as closed cleanly, let go of everything."""
+        await self._end(self._network.let_go)
+
+    async def kill(self) -> None:
+        """As after SIGKILL: clients are cut off, and what was not written is not written any more."""
+
+        def die() -> None:
+            self._network.drop(None)
+            self._disk.die()
+
+        await self._end(die)
+
+    async def _end(self, begin: Callable[[], object]) -> None:
+        if self._loopback is not None:
+            self._loopback.close()
+            self._loopback = None
+        begin()
+        await self._node.stop()

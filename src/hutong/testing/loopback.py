@@ -1,0 +1,77 @@
+"""A Kafka client without a socket: hands whole requests to a node's handler, on the node's own loop.
+
+Strategy: what helpers ask goes the way of every request but for the network, so it means what it means to any client
+and works while the network is broken on purpose. A request that must wait is awaited; the node bounds it by the time
+that the request itself names.
+
+Knows nothing of what is asked.
+"""
+
+import asyncio
+from itertools import count
+from typing import Any, Final
+
+from hutong.foundation.errors import OwnerGone
+from hutong.reactor.channel import Held
+from hutong.reactor.framing import length_prefixed
+from hutong.reactor.handler import Handler, Peer
+from hutong.reactor.limits import ReactorLimits
+from hutong.testing.answers import Buffers, when_answered
+from hutong.wire.kafka import codecs
+from hutong.wire.kafka.headers import decode_response_header, encode_request_frame
+from hutong.wire.kafka.schema import message_info
+
+CLIENT_ID: Final = "hutong.testing"
+_SIZE_BYTES: Final = 4
+_frame_bytes_max: Final = ReactorLimits().frame_bytes_max
+
+
+class Loopback:
+    """One client of one life of a node, from `__init__` to `close`."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self._numbers = count(1)
+        self._waiting: set[asyncio.Future[Buffers]] = set()
+        self._peer = Peer(0, "127.0.0.1", 0, length_prefixed()(_frame_bytes_max))
+        handler.connection_opened(self._peer)
+
+    def close(self) -> None:
+        """Whoever waits for an answer gets OwnerGone."""
+        self._peer.owner.end()
+        self._handler.connection_closed(self._peer)
+        for waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_exception(OwnerGone("the node has stopped"))
+
+    async def ask(self, request: Any, version: int) -> Any:
+        """The decoded response. Raises OwnerGone when the node stops first, ProtocolError when it is broken."""
+        api_key = message_info(type(request)).api_key
+        number = next(self._numbers)
+        frame = b"".join(encode_request_frame(request, version, number, CLIENT_ID))[_SIZE_BYTES:]
+        answer = b"".join(await self._handed_over(frame) or ())[_SIZE_BYTES:]
+        _, body_at = decode_response_header(answer, api_key, version)
+        return codecs.decode_response(api_key, version, answer, body_at)
+
+    async def _handed_over(self, frame: bytes) -> Buffers:
+        released = asyncio.Event()
+        self._peer.release = released.set
+        while isinstance(answer := self._handler.request_received(frame, self._peer), Held):
+            await released.wait()
+            released.clear()
+        waiter: asyncio.Future[Buffers] = asyncio.get_running_loop().create_future()
+        self._waiting.add(waiter)
+
+        def arrived(buffers: Buffers) -> None:
+            if not waiter.done():
+                waiter.set_result(buffers)
+
+        def refused() -> None:
+            if not waiter.done():
+                waiter.set_exception(OwnerGone("the node has ended this request"))
+
+        try:
+            when_answered(answer, arrived, refused)
+            return await waiter
+        finally:
+            self._waiting.discard(waiter)

@@ -1,0 +1,184 @@
+"""A door that breaks the network: refuses connections, keeps answers back, loses them, answers errors in their place.
+
+Strategy: stands before the broker's handler and looks at each request while any fault is armed; what it has no fault
+for passes untouched. A client is known by the name it gives in its first request. An answer that is kept back keeps its
+place in line, so those after it wait too, as on a slow network. A request that is taken by its bytes alone would pass
+by unseen: that short way is closed while a fault is armed.
+
+Everything here happens on the node's loop.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from itertools import count
+from typing import Final
+
+from hutong.foundation.errors import ProtocolError
+from hutong.reactor.channel import HELD, Held, Pending, Response
+from hutong.reactor.door import Cut
+from hutong.reactor.handler import Handler, Peer
+from hutong.testing.answers import Buffers, when_answered
+from hutong.testing.refusals import refusal
+from hutong.wire.buffer import Buffer
+from hutong.wire.kafka.headers import RequestHeader, decode_request_header
+
+FAULTS_MAX: Final = 1000
+
+
+class Kind(Enum):
+    """What becomes of a request."""
+
+    REFUSE = 0  # it is not carried out, the answer is an error
+    LOSE = 1  # it is carried out, and the connection ends in place of the answer
+    DELAY = 2  # it is carried out, and answered later
+
+
+@dataclass(slots=True, eq=False)
+class NetworkFault:
+    """One fault, for some APIs (None: all) and one client (None: all), `times` times (None: until it is removed)."""
+
+    kind: Kind
+    api_keys: frozenset[int] | None = None
+    client_id: str | None = None
+    times: int | None = None
+    code: int = 0
+    delay_ms: int = 0
+    hits: int = 0
+
+    def meets(self, header: RequestHeader) -> bool:
+        return (
+            (self.times is None or self.hits < self.times)
+            and (self.api_keys is None or header.api_key in self.api_keys)
+            and (self.client_id is None or header.client_id == self.client_id)
+        )
+
+
+class NetworkFaults:
+    """The door of a node, and the handler that stands in it. A node that is started again takes the same door."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.is_refusing = False
+        self.connections_refused = 0
+        self._loop = loop
+        self._faults: list[NetworkFault] = []
+        self._clients: dict[Peer, str | None] = {}  # "" until it has said its name
+        self._late: dict[int, tuple[asyncio.TimerHandle, Callable[[], None]]] = {}
+        self._numbers = count()
+        self._handler: Handler
+        self._cut: Cut
+
+    @property
+    def handler(self) -> Handler:
+        """What serves, beyond all faults."""
+        return self._handler
+
+    # -- the switches
+
+    def add(self, fault: NetworkFault) -> None:
+        """Raises ValueError beyond FAULTS_MAX."""
+        if len(self._faults) >= FAULTS_MAX:
+            raise ValueError(f"{FAULTS_MAX} faults are armed already")
+        self._faults.append(fault)
+        for peer in self._clients:
+            peer.express = None
+
+    def remove(self, fault: NetworkFault) -> None:
+        """What it keeps back already is still late."""
+        if fault in self._faults:
+            self._faults.remove(fault)
+
+    def heal(self) -> None:
+        """No fault any more; what is kept back goes out now."""
+        self.is_refusing = False
+        self._faults.clear()
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Send what is kept back."""
+        late, self._late = self._late, {}
+        for timer, send in late.values():
+            timer.cancel()
+            send()
+
+    def drop(self, client_id: str | None) -> int:
+        """Cut off all connections, or those of one client; how many there were."""
+        return self._cut(lambda peer: client_id is None or self._clients.get(peer) == client_id)
+
+    def clients(self) -> list[str]:
+        """Names of those connected that have given theirs."""
+        return sorted({name for name in self._clients.values() if name})
+
+    # -- the door
+
+    def admits(self, address: str) -> bool:
+        self.connections_refused += self.is_refusing
+        return not self.is_refusing
+
+    def before(self, handler: Handler, cut: Cut) -> Handler:
+        self._handler, self._cut = handler, cut
+        return self
+
+    # -- the handler in the door
+
+    def connection_opened(self, peer: Peer) -> None:
+        self._clients[peer] = ""
+        self._handler.connection_opened(peer)
+
+    def connection_closed(self, peer: Peer) -> None:
+        self._clients.pop(peer, None)
+        self._handler.connection_closed(peer)
+
+    def request_received(self, frame: Buffer, peer: Peer) -> Response:
+        if not self._faults and self._clients[peer] != "":
+            return self._handler.request_received(frame, peer)
+        try:
+            header, body_at = decode_request_header(frame)
+        except ProtocolError:
+            return self._handler.request_received(frame, peer)  # which says what is wrong with it
+        self._clients[peer] = header.client_id
+        fault = next((fault for fault in self._faults if fault.meets(header)), None)
+        if fault is None:
+            return self._passed(frame, peer)
+        if fault.kind is Kind.REFUSE:
+            fault.hits += 1
+            refused = refusal(frame, header, body_at, fault.code)
+            return _closing() if refused is None else refused
+        answer = self._passed(frame, peer)
+        if isinstance(answer, Held):
+            return HELD  # it comes again
+        fault.hits += 1
+        return _lost(answer) if fault.kind is Kind.LOSE else self._delayed(answer, fault.delay_ms)
+
+    def _passed(self, frame: Buffer, peer: Peer) -> Response:
+        answer = self._handler.request_received(frame, peer)
+        if self._faults:
+            peer.express = None
+        return answer
+
+    def _delayed(self, answer: Buffers | Pending, delay_ms: int) -> Pending:
+        outer = Pending()
+        number = next(self._numbers)
+
+        def later(buffers: Buffers) -> None:
+            def send() -> None:
+                self._late.pop(number, None)
+                outer.complete(buffers)
+
+            self._late[number] = self._loop.call_later(delay_ms / 1000, send), send
+
+        when_answered(answer, later, outer.close_connection)
+        return outer
+
+
+def _lost(answer: Buffers | Pending) -> Pending:
+    outer = Pending()
+    when_answered(answer, lambda _: outer.close_connection(), outer.close_connection)
+    return outer
+
+
+def _closing() -> Pending:
+    ending = Pending()
+    ending.close_connection()
+    return ending

@@ -1,0 +1,90 @@
+"""The pytest plugin: a broker for every test that asks for one, in the test's own process.
+
+    hutong_node        the node: its address, helpers that wait, switches that break it (`hutong.testing.EmbeddedNode`)
+    kafka_bootstrap    its HOST:PORT, for `bootstrap.servers`
+    hutong_bus         an event bus of the test's own on that node, for any thread and any event loop
+    hutong_shared_node the node of the whole session, for session and module fixtures of your own
+
+Strategy: this file is imported by every run of pytest, so it says what there is and imports a broker only inside of a
+fixture. Each test has a node of its own unless an option or a marker lets it share one; see `hutong.testing.wishes`.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hutong.testing import wishes
+
+if TYPE_CHECKING:
+    from hutong.bus.bus import EventBus
+    from hutong.testing.embedded import EmbeddedNode
+    from hutong.testing.sharing import SharedNodes
+
+_default_key = pytest.StashKey[wishes.NodeWish]()
+_problem_key = pytest.StashKey[str | None]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    wishes.add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for line in wishes.MARKERS.values():
+        config.addinivalue_line("markers", line)
+    wishes.check_options(config)
+    config.stash[_default_key] = wishes.default_wish(config)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Raises UsageError for the first marker that is wrong. A worker of pytest-xdist may not: there the test fails."""
+    for item in items:
+        problem = wishes.problem_of(item, config.stash[_default_key])
+        if problem is not None and not hasattr(config, "workerinput"):
+            raise pytest.UsageError(problem)
+        item.stash[_problem_key] = problem
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    problem = item.stash.get(_problem_key, None)
+    if problem is not None:
+        pytest.fail(problem, pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def _hutong_nodes(tmp_path_factory: pytest.TempPathFactory) -> "SharedNodes":
+    from hutong.testing.sharing import SharedNodes
+
+    return SharedNodes(lambda: tmp_path_factory.mktemp("hutong"))
+
+
+@pytest.fixture
+def hutong_node(request: pytest.FixtureRequest, _hutong_nodes: "SharedNodes") -> "Iterator[EmbeddedNode]":
+    """A running node, with the topics that the test's markers name."""
+    item = request.node
+    wish = wishes.node_wish(item, request.config.stash[_default_key])
+    with _hutong_nodes.node_for(item, wish, wishes.topic_wishes(item)) as node:
+        yield node
+
+
+@pytest.fixture(scope="session")
+def hutong_shared_node(request: pytest.FixtureRequest, _hutong_nodes: "SharedNodes") -> "Iterator[EmbeddedNode]":
+    """The node that all tests share which share one by the session; for fixtures that live longer than a test."""
+    default = request.config.stash[_default_key]
+    wish = wishes.NodeWish("session", default.data, default.settings)
+    with _hutong_nodes.node_for(request.session, wish, []) as node:
+        yield node
+
+
+@pytest.fixture
+def kafka_bootstrap(hutong_node: "EmbeddedNode") -> str:
+    """Where the test's node is: HOST:PORT, for `bootstrap.servers`."""
+    return hutong_node.bootstrap
+
+
+@pytest.fixture
+def hutong_bus(hutong_node: "EmbeddedNode") -> "Iterator[EventBus]":
+    """An event bus without consumers, closed with the test. Handlers run on the node's thread."""
+    yield hutong_node.bus
+    hutong_node.run(hutong_node.close_bus())
