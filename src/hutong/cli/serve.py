@@ -10,7 +10,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -33,6 +33,8 @@ DIRECT_FLAGS = {  # option of the command -> the setting it is short for
     "kafka": "kafka.listen",
     "advertised": "kafka.advertised",
     "metrics": "metrics.listen",
+    "tcp_bridge": "tcp_bridge.listen",
+    "sockjs": "sockjs.listen",
     "log_level": "node.log_level",
 }
 
@@ -48,28 +50,50 @@ def serve(arguments: Sequence[str], disk: "Disk | None" = None) -> int:
         options = _parser().parse_args(arguments)
     except SystemExit as end:  # argparse ends the process itself after printing the help
         return int(end.code or 0)
-    _run(load(options.config, flags=flags_of(options)).settings, as_json=options.json, disk=disk)
+    settings = load(options.config, flags=flags_of(options)).settings
+    if options.bridge_permit and not (settings.tcp_bridge.listen or settings.sockjs.listen):
+        raise UsageError(
+            "--bridge-permit opens no bridge; add --tcp-bridge HOST:PORT or --sockjs HOST:PORT.", EXIT_USAGE
+        )
+    _run(settings, as_json=options.json, disk=disk)
     return 0
 
 
-def flags_of(options: argparse.Namespace) -> dict[str, str]:
+def flags_of(options: argparse.Namespace) -> dict[str, str | tuple[str, ...]]:
     """`section.key` -> text, from `--set` and the options that stand for one setting. Raises UsageError."""
-    flags: dict[str, str] = {}
+    flags: dict[str, str | tuple[str, ...]] = {}
     for assignment in options.set:
         name, equals, value = assignment.partition("=")
         if not equals:
             raise UsageError(f"--set {assignment} has no value; write --set section.key=value.", EXIT_USAGE)
         flags[name.strip()] = value
     given = {name: getattr(options, option, None) for option, name in DIRECT_FLAGS.items()}
-    return flags | {name: value for name, value in given.items() if value is not None}
+    permits = _permits(getattr(options, "bridge_permit", None) or ())
+    return flags | {name: value for name, value in given.items() if value is not None} | permits
 
 
-def ready_line(kafka: Address, pid: int, *, as_json: bool, metrics: Address | None = None) -> str:
-    """The line that tells a supervisor where clients may connect."""
-    listeners = {"kafka": str(kafka)} | ({"metrics": str(metrics)} if metrics is not None else {})
+def _permits(assignments: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The bridges' permissions, where some are given: they take the place of the file's, direction by direction."""
+    permits: dict[str, tuple[str, ...]] = {}
+    for assignment in assignments:
+        direction, equals, pattern = assignment.partition("=")
+        if direction not in ("in", "out") or not equals or not pattern:
+            raise UsageError(
+                f"--bridge-permit {assignment} names no direction; write --bridge-permit in=REGEX for what clients may "
+                "send to, or out=REGEX for what they may listen at.",
+                EXIT_USAGE,
+            )
+        name = f"bridge.permit_{direction}"
+        permits[name] = (*permits.get(name, ()), pattern)
+    return permits
+
+
+def ready_line(listeners: Mapping[str, Address | None], pid: int, *, as_json: bool) -> str:
+    """The line that tells a supervisor where clients may connect, by protocol; those not opened are None."""
+    opened = {name: str(address) for name, address in listeners.items() if address is not None}
     if as_json:
-        return json.dumps({"ready": True, **listeners, "pid": pid})
-    return " ".join(("ready", *(f"{name}={address}" for name, address in listeners.items()), f"pid={pid}"))
+        return json.dumps({"ready": True, **opened, "pid": pid})
+    return " ".join(("ready", *(f"{name}={address}" for name, address in opened.items()), f"pid={pid}"))
 
 
 class _Parser(argparse.ArgumentParser):
@@ -87,6 +111,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--kafka", metavar="HOST:PORT", help="where Kafka clients connect; port 0: any free one")
     parser.add_argument("--advertised", metavar="HOST:PORT", help="what clients are told, where that differs")
     parser.add_argument("--metrics", metavar="HOST:PORT", help="where /metrics, /healthz and /readyz are served; off")
+    parser.add_argument("--tcp-bridge", metavar="HOST:PORT", help="where Vert.x's TCP event-bus clients connect; off")
+    parser.add_argument("--sockjs", metavar="HOST:PORT", help="where browsers connect to the event bus; off")
+    parser.add_argument(
+        "--bridge-permit",
+        metavar="in=REGEX|out=REGEX",
+        action="append",
+        default=[],
+        help="addresses that clients of the bridges may send to (in) or listen at (out); none unless given",
+    )
     parser.add_argument("--config", metavar="FILE", type=Path, help="settings as TOML")
     parser.add_argument("--set", metavar="SECTION.KEY=VALUE", action="append", default=[], help="any other setting")
     parser.add_argument("--log-level", metavar="LEVEL", help="debug, info, warning or error")
@@ -106,7 +139,13 @@ def _run(settings: Settings, *, as_json: bool, disk: "Disk | None") -> None:
     logging.basicConfig(level=settings.node.log_level.upper(), stream=sys.stderr, format=LOG_FORMAT)
 
     def ready(info: ReadyInfo) -> None:
-        print(ready_line(info.kafka, os.getpid(), as_json=as_json, metrics=info.metrics), flush=True)
+        listeners = {
+            "kafka": info.kafka,
+            "metrics": info.metrics,
+            "tcp-bridge": info.tcp_bridge,
+            "sockjs": info.sockjs,
+        }
+        print(ready_line(listeners, os.getpid(), as_json=as_json), flush=True)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve_node(settings, ready=ready, disk=disk))

@@ -1,66 +1,38 @@
-"""A node: the only file that knows every room. It builds them, ties them together, and takes them down in order.
+"""A node: the only file that knows every room. Its parts are verticles on one runtime; it deploys and undeploys them.
 
-Strategy: what a room needs arrives by its constructor, from here. Start: lock the data folder, recover the journals,
-replay the internal topics into the catalogue and the groups, then accept clients: nobody connects to a node that does
-not know its own state. Stop: accept no more, let open requests finish, close the journals with a clean mark.
+Strategy: metrics and health come first, so that a node that recovers for long is seen to live, then the broker, which
+accepts clients once it knows its own state. What a process has one of, the collector and the monitor of stalls, starts
+when clients are accepted. Stop is the opposite order.
 
 Decides nothing: each decision is a room's.
 """
 
 import asyncio
-import dataclasses
-import logging
-import os
 import signal
-import socket
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
-from hutong.broker.broker import Broker, NodeIdentity
-from hutong.broker.cold_reads import ColdReads
-from hutong.broker.congestion import Congestion
-from hutong.broker.dispatch import Dispatch
-from hutong.broker.kafka import HANDLERS
-from hutong.broker.lifetimes import DATA_GROUPS, METADATA_GROUP, OFFSETS_GROUP, STATE_GROUPS
-from hutong.broker.log_storage import LogStorage
-from hutong.broker.partition import Partition, Topic
-from hutong.broker.producer_ids import ProducerIds
-from hutong.broker.retention import Compaction, Retention
-from hutong.broker.state_topic import StateTopic
-from hutong.broker.topic_config import effective
-from hutong.broker.topics import METADATA_TOPIC, OFFSETS_TOPIC, Topics
 from hutong.foundation.clock import Clock, SystemClock
-from hutong.foundation.errors import CorruptData, OwnerGone, StorageError, UsageError
-from hutong.foundation.parking import ParkingLot
-from hutong.foundation.timers import TimerWheel
-from hutong.groups.driver import GroupCoordinator
 from hutong.journal.disk import Disk, RealDisk
-from hutong.journal.journal import Journal
-from hutong.reactor.acceptor import Acceptor
-from hutong.reactor.framing import length_prefixed
+from hutong.reactor.door import Door
 from hutong.runtime.collector import Collector
-from hutong.runtime.offload import ThreadOffload
-from hutong.runtime.precedence import Precedence
+from hutong.runtime.runtime import Runtime
 from hutong.runtime.stalls import StallMonitor
-from hutong.runtime.timers import LoopTimers
-from hutong.scheduler.driver import FairExecutor
-from hutong.scheduler.machine import Scheduler
+from hutong.runtime.verticles import Deployment, DeploymentOptions, Verticle
 from hutong.server import translate
-from hutong.server.data_dir import DataDir
+from hutong.server.broker_verticle import BrokerVerticle
+from hutong.server.bus_verticle import BusVerticle
 from hutong.server.monitoring.metrics import Sources
 from hutong.server.monitoring.monitor import Monitor
 from hutong.server.settings import Address, Settings
 
-STATE_LOG_ID: Final = 0  # the one log of each state group; topics' logs are numbered from 1
-_EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})
-_EXIT_UNAVAILABLE: Final = 69
-_CREATIONS_MAX: Final = 10_000
-_HELD_MAX: Final = 1_000_000  # one for each connection: the reactor bounds those
-_FETCHES_MAX: Final = 100_000
-_COLD_READS_MAX: Final = 100_000
-_PRODUCER_ID_WAITS_MAX: Final = 10_000
-_log = logging.getLogger("hutong.node")
+if TYPE_CHECKING:  # a node without bridges starts without these
+    from hutong.bus.bridge.bridge import Bridge
+    from hutong.bus.bus import EventBus
+    from hutong.server.bridge_settings import BridgeHooks
+
+FIRST_LOOP: Final = 0  # where all of a node's own verticles are: they read each other's figures
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +41,8 @@ class ReadyInfo:
 
     kafka: Address
     metrics: Address | None = None
+    tcp_bridge: Address | None = None
+    sockjs: Address | None = None
 
 
 async def serve_node(settings: Settings, *, ready: Callable[[ReadyInfo], None], disk: Disk | None = None) -> None:
@@ -92,227 +66,107 @@ async def serve_node(settings: Settings, *, ready: Callable[[ReadyInfo], None], 
 class Node:
     """One node: `start` once, then `stop` once, also where `start` failed half way."""
 
-    def __init__(self, settings: Settings, disk: Disk | None = None) -> None:
-        loop = asyncio.get_running_loop()
+    def __init__(
+        self,
+        settings: Settings,
+        disk: Disk | None = None,
+        *,
+        door: Door | None = None,
+        is_embedded: bool = False,
+        runtime: Runtime | None = None,
+        make_bus: "Callable[[Address], EventBus] | None" = None,
+        bridge_hooks: "BridgeHooks | None" = None,
+    ) -> None:
+        """A node that is embedded shares its process, and so leaves what a process has one of (the collector) alone.
+
+        A runtime that it is given is not its own to close. `make_bus` makes its event bus, once Kafka clients can
+        connect to the address it is called with. `bridge_hooks` are asked about what passes the bridges.
+        """
+        clock: Clock = SystemClock()
+        self.runtime = runtime or translate.runtime_of(settings, clock)
+        self._owns_runtime = runtime is None
+        self._make_bus = make_bus or self._bus_with_log
+        self._wants_bus = make_bus is not None or bool(settings.tcp_bridge.listen or settings.sockjs.listen)
+        self._bus: EventBus | None = None
+        self._bridge_hooks = bridge_hooks
+        self._clock = clock
         self._settings = settings
-        self._disk = disk or RealDisk()
-        self._clock: Clock = SystemClock()
-        self._wheel = TimerWheel(self._clock.monotonic_ms())
-        self._timers = LoopTimers(loop, self._wheel, self._clock)
-        self._offload = ThreadOffload(loop, settings.node.worker_threads, "hutong-worker")
-        # Cold reads have threads of their own: a flush, for which producers wait, must not queue behind them.
-        self._read_offload = ThreadOffload(loop, settings.node.worker_threads, "hutong-reader")
-        # And each partition group one for its flushes: a disk that stalls under one holds up no other.
-        self._device = Precedence(self._read_offload, self._clock, self._wheel, settings.node.worker_threads)
-        self._flush_offloads = {
-            group: ThreadOffload(loop, 1, f"hutong-flush-{group}") for group in (*STATE_GROUPS, *DATA_GROUPS)
-        }
-        self._journals: dict[str, Journal] = {}
-        self._data_dir: DataDir | None = None
-        self._acceptor: Acceptor | None = None
-        self._groups: GroupCoordinator | None = None
-        self._retention: Retention | None = None
-        self._compaction: Compaction | None = None
-        self._fetches: ParkingLot[None] = ParkingLot("fetches", self._wheel, _FETCHES_MAX)
-        cold_reads: ParkingLot[list[memoryview]] = ParkingLot("cold_reads", self._wheel, _COLD_READS_MAX)
-        turns = Scheduler(**translate.scheduler_limits(settings))
-        executor = FairExecutor(turns, cold_reads, self._clock, loop.call_soon)
-        self._cold_reads = ColdReads(executor, self._clock, lambda: self._device.is_contended)
-        self.stalls = StallMonitor(loop, self._clock)
-        self.collector = Collector(self._clock, self._wheel, self._requests_total)
-        waits: dict[str, ParkingLot[Any]] = {"fetches": self._fetches, "cold_reads": cold_reads}
-        sources = Sources(self._journals, self.stalls, self.collector, waits, cold_reads=self._cold_reads)
-        self._monitor = Monitor(sources, self._clock, self._wheel)
+        self._is_embedded = is_embedded
+        self.stalls = StallMonitor(asyncio.get_running_loop(), clock)
+        self.collector = Collector(clock, self.runtime.wheel, self._requests_total)
+        self._sources = Sources({}, self.stalls, self.collector, blocked=self.runtime.blocked_threads)
+        self._monitor = Monitor(self._sources, clock, settings.metrics.listen)
+        self._broker = BrokerVerticle(settings, disk or RealDisk(), clock, self._sources, door)
+        self._deployments: list[Deployment] = []
+
+    @property
+    def bus(self) -> "EventBus":
+        """The event bus of this process: of a node with bridges that has started, or one that was told how to make it.
+
+        Its durable addresses are topics of this node.
+        """
+        assert self._bus is not None, "a node without bridges starts without a bus"
+        return self._bus
 
     async def start(self) -> ReadyInfo:
         """Recover, replay, accept clients; returns where they connect. Raises UsageError, StorageError."""
-        self._data_dir = DataDir(self._settings.node.data_dir, os.urandom)
-        monitored_at = await self._monitor.listen(self._settings.metrics.listen)
-        await self._open_journals(self._data_dir)
-        topics, producer_ids = await self._replay_catalogue()
-        self._groups = await self._replay_groups(topics)
-        self._retention = Retention(
-            topics, self._journals, self._wheel, self._clock, self._settings.log.retention_check_interval_ms
-        )
-        self._retention.start()
-        if self._settings.log.cleaner_enable:
-            interval_ms = self._settings.log.cleaner_backoff_ms
-            self._compaction = Compaction(topics, self._journals, self._wheel, self._clock, interval_ms, _warn)
-            self._compaction.start()
-        held_producers: ParkingLot[None] = ParkingLot("held_producers", self._wheel, _HELD_MAX)
-        self._monitor.sources.waits["held_producers"] = held_producers
-        settings = self._settings
-        broker = Broker(
-            api_keys=tuple(HANDLERS),
-            identity=NodeIdentity(settings.node.id, self._data_dir.cluster_id, "", 0),
-            node_config={},
-            settings=translate.broker_settings(settings),
-            clock=self._clock,
-            topics=topics,
-            producer_ids=producer_ids,
-            groups=self._groups,
-            fetches=self._fetches,
-            congestion=Congestion(self._journals, held_producers),
-            cold_reads=self._cold_reads,
-        )
-        bound = await self._listen(broker)
+        await self._deploy("monitor", self._monitor)
+        await self._deploy("broker", self._broker)
+        if not self._is_embedded:
+            self.collector.start()
+        self.stalls.start()
+        if self._wants_bus:
+            self._bus = self._make_bus(self._broker.listens_at)
+            await self._deploy("bus", BusVerticle(self._bus))
+        tcp_bridge = await self._open_tcp_bridge()
+        sockjs = await self._open_sockjs_bridge()
         self._monitor.health.is_serving = True
-        return ReadyInfo(bound, monitored_at)
+        return ReadyInfo(self._broker.listens_at, self._monitor.listens_at, tcp_bridge, sockjs)
 
     async def stop(self) -> None:
         """Let open requests finish, then close everything in the opposite order of start."""
         self._monitor.health.is_serving = False
         self.stalls.stop()
-        self.collector.stop()
-        for upkeep in (self._retention, self._compaction):
-            if upkeep is not None:
-                upkeep.stop()
-        self._fetches.close(OwnerGone("the node is stopping"))  # those who wait for data are answered without
-        self._cold_reads.close(OwnerGone("the node is stopping"))
-        if self._groups is not None:
-            self._groups.close()
-        if self._acceptor is not None:
-            await self._acceptor.drain()
-        for group, journal in self._journals.items():
-            try:
-                await journal.close()
-            except StorageError as error:
-                _log.error("partition group %s was not closed cleanly: %s", group, error)
-        await self._monitor.stop()
-        self._timers.close()
-        for offload in (self._offload, *self._flush_offloads.values()):
-            offload.close()
-        self._read_offload.close()
-        if self._data_dir is not None:
-            self._data_dir.close()
+        if not self._is_embedded:
+            self.collector.stop()
+        while self._deployments:
+            await self.runtime.undeploy(self._deployments.pop())
+        if self._owns_runtime:
+            await self.runtime.close()
 
-    async def _open_journals(self, data_dir: DataDir) -> None:
-        """Recover every partition group, side by side."""
-        groups = (*STATE_GROUPS, *DATA_GROUPS)
-        opened = await asyncio.gather(
-            *(self._open_journal(data_dir, group) for group in groups), return_exceptions=True
-        )
-        for group, journal in zip(groups, opened, strict=True):
-            if isinstance(journal, Journal):
-                self._journals[group] = journal
-        for journal in opened:
-            if isinstance(journal, CorruptData):
-                raise CorruptData(f"{journal}; `hutong doctor {data_dir.path}` says what can be done") from journal
-            if isinstance(journal, BaseException):
-                raise journal
+    async def _deploy(self, name: str, verticle: Verticle) -> None:
+        options = DeploymentOptions(name=name, loop=FIRST_LOOP)
+        self._deployments.append(await self.runtime.deploy(lambda: verticle, options))
 
-    async def _open_journal(self, data_dir: DataDir, group: str) -> Journal:
-        journal = await Journal.open(
-            data_dir.group_path(group),
-            disk=self._disk,
-            offload=self._offload,
-            read_offload=self._device,
-            flush_offload=self._device.first(self._flush_offloads[group]),
-            clock=self._clock,
-            timers=self._wheel,
-            settings=translate.journal_settings(self._settings, group),
-        )
-        for sentence in journal.recovery.sentences():
-            _log.warning("%s", sentence)
-        journal.on_failure(
-            lambda error: _log.critical(
-                "partition group %s has failed for good: %s; it takes no more records until the node is started again "
-                "on a sound disk, what was acknowledged can still be read.",
-                group,
-                error,
-            )
-        )
-        journal.on_disk_full(lambda error: _tell_disk_full(group, error))
-        return journal
+    def _bus_with_log(self, kafka: Address) -> "EventBus":
+        from hutong.bus.bus import EventBus
+        from hutong.server.node_log import NodeLog
 
-    async def _replay_catalogue(self) -> tuple[Topics, ProducerIds]:
-        """Topics and producer ids as the catalogue's log has them."""
-        creations: ParkingLot[Topic] = ParkingLot("topic_creations", self._wheel, _CREATIONS_MAX)
-        topics = Topics(self._journals, translate.topic_defaults(self._settings), os.urandom, creations)
-        producer_ids = ProducerIds(ParkingLot("producer_ids", self._wheel, _PRODUCER_ID_WAITS_MAX))
-        state = self._state_topic(METADATA_TOPIC, METADATA_GROUP, topics)
+        return EventBus(self.runtime, log=NodeLog(str(kafka)))
 
-        def apply(key: bytes, value: bytes | None) -> None:
-            topics.replay(key, value)
-            producer_ids.replay(key, value)
+    async def _open_tcp_bridge(self) -> Address | None:
+        if self._settings.tcp_bridge.listen is None:
+            return None
+        from hutong.server.bridges import TcpBridgeVerticle
 
-        await state.replay(apply)
-        state.on_late = apply
-        topics.start(state)
-        producer_ids.start(state)
-        return topics, producer_ids
+        verticle = TcpBridgeVerticle(self._settings, self.bus, self._clock, self._show_bridge, self._bridge_hooks)
+        await self._deploy("tcp-bridge", verticle)
+        return verticle.listens_at
 
-    async def _replay_groups(self, topics: Topics) -> GroupCoordinator:
-        """Consumer groups and their offsets as their log has them; logs of deleted topics go."""
-        state = self._state_topic(OFFSETS_TOPIC, OFFSETS_GROUP, topics)
-        groups = GroupCoordinator(
-            clock=self._clock,
-            timers=self._wheel,
-            state=state,
-            random_bytes=os.urandom,
-            topic_exists=lambda name, index: topics.partition(name, index) is not None,
-            settings=translate.group_settings(self._settings),
-        )
-        await state.replay(groups.replay)
-        state.on_late = groups.apply_late
-        topics.on_change.append(lambda topic, exists: None if exists else groups.forget_topic(topic.name))
-        for journal, log_id in list(topics.orphaned_logs()):
-            journal.delete_log(log_id)
-        groups.start()
-        return groups
+    async def _open_sockjs_bridge(self) -> Address | None:
+        if self._settings.sockjs.listen is None:
+            return None
+        from hutong.server.sockjs_bridge import SockJSBridgeVerticle
 
-    def _state_topic(self, name: str, group: str, topics: Topics) -> StateTopic:
-        """An internal topic: in the catalogue by construction, with one log in its own partition group."""
-        log = self._journals[group].log(STATE_LOG_ID)
-        config = effective({"cleanup.policy": "compact"}, {})
-        topic = Topic(name, name.encode().ljust(16, b"_")[:16], group, [STATE_LOG_ID], {}, config, is_internal=True)
-        topic.partitions.append(Partition(name, 0, log, config, is_internal=True))
-        topics.add_internal(topic)
-        return StateTopic(name, LogStorage(log), self._clock)
+        verticle = SockJSBridgeVerticle(self._settings, self.bus, self._clock, self._show_bridge, self._bridge_hooks)
+        await self._deploy("sockjs-bridge", verticle)
+        return verticle.listens_at
 
-    async def _listen(self, broker: Broker) -> Address:
-        """Accept clients; what they are told to connect to is known only once the port is."""
-        listen, advertised = self._settings.kafka.listen, self._settings.kafka.advertised
-        dispatch = Dispatch(broker)
-        self._acceptor = Acceptor(
-            asyncio.get_running_loop(),
-            dispatch,
-            length_prefixed(),
-            clock=self._clock,
-            wheel=self._wheel,
-            limits=translate.reactor_limits(self._settings),
-        )
-        try:
-            _, port = await self._acceptor.listen(listen.host, listen.port)
-        except OSError as error:
-            raise UsageError(
-                f"Cannot listen on {listen}: {error.strerror}; choose another address with --kafka.", _EXIT_UNAVAILABLE
-            ) from None
-        bound = Address(listen.host, port)
-        shown = advertised or Address(_reachable(listen.host), port)
-        broker.identity = dataclasses.replace(broker.identity, host=shown.host, port=shown.port)
-        broker.node_config = translate.node_config(self._settings, bound, shown)
-        self.collector.start()
-        self.stalls.start()
-        self._monitor.sources.reactor = self._acceptor.figures
-        self._monitor.sources.requests_total = dispatch.requests_total
-        return bound
+    def _show_bridge(self, bridge: "Bridge") -> None:
+        """A bridge is opened: its figures are on the page of metrics from now on."""
+        self._sources.bridges[bridge.dialect.value] = bridge.figures
+        self._sources.waits.update(bridge.waits)
 
     def _requests_total(self) -> int:
-        return self._acceptor.figures.requests_total if self._acceptor is not None else 0
-
-
-def _tell_disk_full(group: str, error: StorageError | None) -> None:
-    if error is None:
-        _log.warning("partition group %s has space again and takes records.", group)
-    else:
-        _log.error("partition group %s: %s; it refuses records until there is space, and reads go on.", group, error)
-
-
-def _warn(sentence: str) -> None:
-    _log.warning("%s", sentence)
-
-
-def _reachable(host: str) -> str:
-    """What to tell clients when the node listens on every interface and nothing else was set."""
-    return socket.gethostname() if host in _EVERY_INTERFACE else host
+        reactor = self._sources.reactor
+        return 0 if reactor is None else reactor.requests_total

@@ -21,8 +21,8 @@ __all__ = ["Address", "Effective", "Settings", "load", "parse_address"]
 EXIT_CONFIG = 78
 EXIT_NO_INPUT = 66
 CONFIG_FILE_VARIABLE = "HUTONG_CONFIG"
-# Not settings of a node: where the file is, where the other commands find a broker, and what our tests read.
-OTHER_VARIABLES = ("HUTONG_CONFIG", "HUTONG_BOOTSTRAP")
+# Not settings of a node: where the file is, where the other commands find a broker or bridge, and what our tests read.
+OTHER_VARIABLES = ("HUTONG_CONFIG", "HUTONG_BOOTSTRAP", "HUTONG_BRIDGE")
 TEST_VARIABLE_PREFIX = "HUTONG_TEST_"
 CONFIG_FILE_BYTES_MAX = 1024 * 1024
 WORDS_FOR_TRUE = ("true", "yes", "on", "1")
@@ -46,12 +46,13 @@ class Effective:
 def load(
     config_file: Path | None = None,
     environment: Mapping[str, str] | None = None,
-    flags: Mapping[str, str] | None = None,
+    flags: Mapping[str, str | tuple[str, ...]] | None = None,
 ) -> Effective:
     """Merge the sources.
 
-    `config_file` defaults to the one named by HUTONG_CONFIG; `flags` maps `section.key` to its text. Raises UsageError
-    (exit code 66 for an unreadable file, 78 for a wrong value or an unknown key).
+    `config_file` defaults to the one named by HUTONG_CONFIG; `flags` maps `section.key` to its text, or to its texts
+    where the setting has several. Raises UsageError (exit code 66 for an unreadable file, 78 for a wrong value or an
+    unknown key).
     """
     environment = os.environ if environment is None else environment
     if config_file is None and environment.get(CONFIG_FILE_VARIABLE):
@@ -142,7 +143,7 @@ def _environment_rows(environment: Mapping[str, str], known: Mapping[str, Settin
         yield by_variable[variable], raw, variable
 
 
-def _flag_rows(flags: Mapping[str, str], known: Mapping[str, Setting]) -> Iterator[Row]:
+def _flag_rows(flags: Mapping[str, str | tuple[str, ...]], known: Mapping[str, Setting]) -> Iterator[Row]:
     for name, raw in flags.items():
         if name not in known:
             raise _unknown(name, "flag", known)
@@ -154,14 +155,24 @@ def _of_kind(kind: object, raw: object) -> object:
         return _boolean(raw)
     if kind is int:
         return _integer(raw)
+    if kind == tuple[str, ...]:
+        return _texts(raw)
     if not isinstance(raw, str):
         raise ValueError(f"is {raw!r}; write it as text in quotes")
     if kind is str:
         return raw
-    if kind is Path:
-        return _path(raw)
-    # What is left are addresses, of which the optional one may be empty.
-    return None if kind == Address | None and not raw else parse_address(raw)
+    if not raw and kind in (Address | None, Path | None):
+        return None
+    return _path(raw) if kind in (Path, Path | None) else parse_address(raw)
+
+
+def _texts(raw: object) -> tuple[str, ...]:
+    """Several texts: a list in a file; elsewhere one text, in which spaces separate them."""
+    if isinstance(raw, str):
+        return tuple(raw.split())
+    if not isinstance(raw, list | tuple) or not all(isinstance(text, str) for text in raw):
+        raise ValueError(f"is {raw!r}; write a list of texts in quotes")
+    return tuple(raw)
 
 
 def _boolean(raw: object) -> bool:
@@ -194,6 +205,10 @@ def _check_together(settings: Settings) -> None:
         raise UsageError("log.max_message_bytes is greater than log.segment_bytes.", EXIT_CONFIG)
     if log.cache_region_bytes > log.cache_bytes:
         raise UsageError("log.cache_region_bytes is greater than log.cache_bytes.", EXIT_CONFIG)
+    bridge = settings.bridge
+    for name, file in (("tls_key", bridge.tls_key), ("tls_client_ca", bridge.tls_client_ca)):
+        if file is not None and bridge.tls_certificate is None:
+            raise UsageError(f"bridge.{name} is set, but bridge.tls_certificate is not.", EXIT_CONFIG)
 
 
 def _unknown(name: str, source: str, known: Iterable[str] | Mapping[str, Setting]) -> UsageError:
@@ -223,4 +238,6 @@ def _shown(setting: Setting, value: object) -> str:
         return ""
     if setting.facts.secret:
         return "(set, not shown)"
+    if isinstance(value, tuple):
+        return " ".join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)

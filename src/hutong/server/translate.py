@@ -7,10 +7,13 @@ from typing import Final
 from hutong.broker.broker import BrokerSettings
 from hutong.broker.lifetimes import STATE_GROUPS
 from hutong.broker.topic_config import KEYS
+from hutong.foundation.clock import Clock
 from hutong.groups.settings import GroupSettings
 from hutong.journal.cleaner_keys import keys_in
 from hutong.journal.settings import JournalSettings
 from hutong.reactor.limits import ReactorLimits
+from hutong.runtime.blocked import BlockedLimits
+from hutong.runtime.runtime import Runtime
 from hutong.server.settings import Address, Settings, all_settings
 
 _MINUTE_MS: Final = 60_000
@@ -107,3 +110,12 @@ def node_config(settings: Settings, listening: Address, advertised: Address) -> 
         if setting.facts.kafka_name and value is not None and not setting.facts.secret:
             shown[setting.facts.kafka_name] = str(value).lower() if isinstance(value, bool) else str(value)
     return shown | {"listeners": f"PLAINTEXT://{listening}", "advertised.listeners": f"PLAINTEXT://{advertised}"}
+
+
+def runtime_of(settings: Settings, clock: Clock) -> Runtime:
+    """A runtime on the running loop, as the settings have it."""
+    section = settings.runtime
+    limits = BlockedLimits(
+        loop_ms=section.blocked_loop_ms, worker_ms=section.blocked_worker_ms, stack_ms=section.blocked_stack_ms
+    )
+    return Runtime(clock, event_loops=section.event_loops, worker_threads=section.worker_threads, blocked_limits=limits)

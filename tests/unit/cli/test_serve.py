@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.bridge import RawClient
 
 from hutong.cli.serve import ready_line
 from hutong.server.settings import Address
@@ -43,11 +44,12 @@ def first_line(process: "subprocess.Popen[str]") -> str:
 
 
 def test_the_ready_line() -> None:
-    assert ready_line(Address("::1", 5), 7, as_json=False) == "ready kafka=[::1]:5 pid=7"
-    assert json.loads(ready_line(Address("h", 5), 7, as_json=True)) == {"ready": True, "kafka": "h:5", "pid": 7}
-    metrics = Address("m", 6)
-    assert ready_line(Address("h", 5), 7, as_json=False, metrics=metrics) == "ready kafka=h:5 metrics=m:6 pid=7"
-    assert json.loads(ready_line(Address("h", 5), 7, as_json=True, metrics=metrics))["metrics"] == "m:6"
+    kafka = {"kafka": Address("::1", 5)}
+    assert ready_line(kafka, 7, as_json=False) == "ready kafka=[::1]:5 pid=7"
+    assert json.loads(ready_line(kafka, 7, as_json=True)) == {"ready": True, "kafka": "[::1]:5", "pid": 7}
+    more = {**kafka, "metrics": Address("m", 6), "tcp-bridge": None, "sockjs": Address("s", 8)}
+    assert ready_line(more, 7, as_json=False) == "ready kafka=[::1]:5 metrics=m:6 sockjs=s:8 pid=7"
+    assert json.loads(ready_line(more, 7, as_json=True))["metrics"] == "m:6"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -78,6 +80,60 @@ def test_the_ready_line_as_json(serve: Serve) -> None:
     document = json.loads(first_line(process))
     assert document["pid"] == process.pid
     assert document["kafka"].startswith("127.0.0.1:")
+
+
+def test_the_bridge_is_where_the_ready_line_says_and_lets_through_what_is_permitted(serve: Serve) -> None:
+    permits = ("--bridge-permit", "in=a|b", "--bridge-permit", "in=c", "--bridge-permit", "out=b")
+    ready = first_line(serve("--kafka", "127.0.0.1:0", "--tcp-bridge", "127.0.0.1:0", *permits))
+    match = re.fullmatch(r"ready kafka=\S+ tcp-bridge=127\.0\.0\.1:(\d+) pid=\d+\n", ready)
+    assert match
+    with RawClient(int(match[1])) as client:
+        for address, is_permitted in (("a", True), ("b", True), ("c", True), ("d", False)):
+            client.send(type="send", address=address)
+            client.send(type="ping")
+            assert (client.receive()["type"] == "pong") is is_permitted
+            if not is_permitted:
+                assert client.receive()["type"] == "pong"
+        client.send(type="register", address="b")
+        client.send(type="publish", address="b", body=1)
+        assert client.receive()["body"] == 1
+
+
+def test_a_bridge_that_lets_nothing_through_is_told_of(serve: Serve) -> None:
+    process = serve("--kafka", "127.0.0.1:0", "--tcp-bridge", "127.0.0.1:0")
+    first_line(process)
+    process.send_signal(signal.SIGTERM)
+    _, log = process.communicate(timeout=STOP_DEADLINE_SECONDS)
+    assert "the TCP bridge lets nothing through" in log
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (("--bridge-permit", "sideways=a"), 64, "write --bridge-permit in=REGEX"),
+        (("--bridge-permit", "in="), 64, "write --bridge-permit in=REGEX"),
+        (("--bridge-permit", "in=("), 78, "is no regular expression"),
+        (("--bridge-permit", "in=(a+)+"), 78, "repeats without bound"),
+        (("--set", "bridge.tls_certificate=/nowhere.pem"), 78, "Cannot use the TLS certificate /nowhere.pem"),
+        (("--set", "bridge.authenticator=nonsense"), 78, "write package.module:function"),
+        (("--set", "bridge.authenticator=no.such.module:f"), 78, "No module named"),
+        (("--set", "bridge.event_hook=json:nothing"), 78, "there is no function nothing in json"),
+        (("--tcp-bridge", "192.0.2.1:7000"), 69, "choose another address with --tcp-bridge"),
+    ],
+)
+def test_what_is_wrong_with_a_bridge(serve: Serve, words: tuple[str, ...], code: int, sentence: str) -> None:
+    ended, errors = ending(serve("--kafka", "127.0.0.1:0", "--tcp-bridge", "127.0.0.1:0", *words))
+    assert ended == code, errors
+    assert sentence in errors
+    assert errors.count("hutong: ") == 1
+    assert "Traceback" not in errors
+
+
+def test_a_permission_without_a_bridge(serve: Serve) -> None:
+    ended, errors = ending(serve("--kafka", "127.0.0.1:0", "--bridge-permit", "in=orders"))
+    assert ended == 64
+    assert "--bridge-permit opens no bridge; add --tcp-bridge HOST:PORT" in errors
 
 
 def ending(process: "subprocess.Popen[str]") -> tuple[int, str]:

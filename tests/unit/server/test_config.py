@@ -27,6 +27,31 @@ def test_defaults_stand_where_no_source_speaks() -> None:
     assert set(effective.sources.values()) == {"default"}
 
 
+def test_several_texts_are_a_list_in_the_file_and_words_elsewhere(tmp_path: Path) -> None:
+    path = write(tmp_path, "[bridge]\npermit_in = ['chat\\..*', 'two words']\npermit_out = []\n")
+    bridge = load(path, {"HUTONG_BRIDGE_PERMIT_OUT_ADDRESSES": " news  weather "}).settings.bridge
+    assert bridge.permit_in == (r"chat\..*", "two words")
+    assert bridge.permit_out == ()
+    assert bridge.permit_out_addresses == ("news", "weather")
+    effective = load(path, {}, {"bridge.permit_in": ("a b", "c")})
+    assert effective.settings.bridge.permit_in == ("a b", "c")
+    assert shown(effective, "bridge.permit_in") == ("a b c", "flag")
+
+
+@pytest.mark.parametrize("text", ["permit_in = 5", "permit_in = [5]", "permit_in = {a = 'b'}"])
+def test_what_is_no_list_of_texts(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UsageError, match="write a list of texts in quotes") as caught:
+        load(write(tmp_path, f"[bridge]\n{text}\n"), {})
+    assert caught.value.exit_code == EXIT_CONFIG
+
+
+def test_tls_needs_a_certificate() -> None:
+    with pytest.raises(UsageError, match=r"bridge.tls_key is set, but bridge.tls_certificate is not"):
+        load(environment={}, flags={"bridge.tls_key": "key.pem"})
+    bridge = load(environment={}, flags={"bridge.tls_certificate": "~/c.pem", "bridge.tls_key": ""}).settings.bridge
+    assert (bridge.tls_certificate, bridge.tls_key) == (Path("~/c.pem").expanduser(), None)
+
+
 def test_flag_beats_environment_beats_file(tmp_path: Path) -> None:
     path = write(tmp_path, "[log]\nretention_ms = 1\nretention_bytes = 10\nsegment_bytes = 1048600\n")
     environment = {"HUTONG_LOG_RETENTION_MS": "2", "HUTONG_LOG_RETENTION_BYTES": "20"}
@@ -147,5 +172,5 @@ def test_every_setting_has_one_name_a_meaning_and_a_default_within_its_bounds() 
     assert len({setting.environment_name for setting in settings}) == len(settings)
     for setting in settings:
         assert setting.facts.meaning.endswith(".")
-        raw = "" if setting.default is None else str(setting.default)
+        raw = "" if setting.default in (None, ()) else str(setting.default)
         assert convert(setting, raw, "test") == setting.default

@@ -169,8 +169,8 @@ async def test_a_node_with_a_full_disk_is_not_ready_until_there_is_space(tmp_pat
 
 async def test_a_node_that_recovers_lives_and_is_not_ready(tmp_path: Path) -> None:
     node = Node(settings(tmp_path))
-    node._monitor.health.is_serving = False
-    address = await node._monitor.listen(ANY_PORT)
+    await node._deploy("monitor", node._monitor)
+    address = node._monitor.listens_at
     assert await get(address, "/healthz") == (200, "ok\n")
     assert await get(address, "/readyz") == (503, "the node is not accepting clients\n")
     parse((await get(address, "/metrics"))[1])

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hutong.broker.cold_reads import ColdReads
 from hutong.foundation.histograms import Histogram
@@ -20,10 +20,14 @@ from hutong.foundation.parking import ParkingLot
 from hutong.foundation.regions import RegionCache
 from hutong.journal.journal import Journal
 from hutong.reactor.figures import ReactorFigures
+from hutong.runtime.blocked import BlockedThreads
 from hutong.runtime.collector import Collector
 from hutong.runtime.stalls import StallMonitor
 from hutong.server.monitoring.exposition import Family, Kind, Samples, Scale, Spread, Value, render
 from hutong.wire.kafka.registry import APIS
+
+if TYPE_CHECKING:
+    from hutong.bus.bridge.figures import BridgeFigures  # only a node with bridges needs it
 
 SECONDS: Final = Scale(4, 24, 1e-6)  # 16 us to 17 s
 _CHUNK_BYTES: Final = Scale(7, 22)
@@ -36,13 +40,15 @@ _PAGE_BYTES: Final = 4096
 class Sources:
     """Where the figures are. What the node has not made yet is empty or None, and shows no samples."""
 
-    journals: Mapping[str, Journal]
+    journals: dict[str, Journal]
     stalls: StallMonitor
     collector: Collector
     waits: dict[str, ParkingLot[Any]] = field(default_factory=dict)
     reactor: ReactorFigures | None = None
     requests_total: Mapping[int, int] = field(default_factory=dict)
     cold_reads: ColdReads | None = None
+    blocked: BlockedThreads | None = None
+    bridges: "dict[str, BridgeFigures]" = field(default_factory=dict)
 
 
 Read = Callable[[Sources], Samples]
@@ -113,6 +119,22 @@ def _closed(sources: Sources) -> Iterator[tuple[Sequence[str], Value]]:
 def _waits(sources: Sources) -> Iterator[tuple[Sequence[str], Value]]:
     for name, lot in sources.waits.items():
         yield (name,), len(lot)
+
+
+def _bridges(read: "Callable[[BridgeFigures], int]") -> Read:
+    return lambda sources: [((name,), read(figures)) for name, figures in sources.bridges.items()]
+
+
+def _bridge_frames(sources: Sources) -> Iterator[tuple[Sequence[str], Value]]:
+    for name, figures in sources.bridges.items():
+        yield (name, "in"), figures.frames_in_total
+        yield (name, "out"), figures.frames_out_total
+
+
+def _bridge_refusals(sources: Sources) -> Iterator[tuple[Sequence[str], Value]]:
+    for name, figures in sources.bridges.items():
+        for code, count in figures.refused_total.items():
+            yield (name, code.name.lower()), count
 
 
 def _cold_reads(sources: Sources) -> Iterator[tuple[Sequence[str], Value]]:
@@ -407,10 +429,59 @@ METRICS: Final = (
         _reactor(lambda reactor: reactor.receiving_bytes),
     ),
     _metric(
+        "hutong_bridge_clients",
+        _GAUGE,
+        "Clients connected to a bridge of the event bus.",
+        _bridges(lambda figures: figures.clients),
+        "bridge",
+    ),
+    _metric(
+        "hutong_bridge_clients_total",
+        _COUNTER,
+        "Clients that have connected to it.",
+        _bridges(lambda figures: figures.clients_total),
+        "bridge",
+    ),
+    _metric(
+        "hutong_bridge_registrations",
+        _GAUGE,
+        "Addresses that its clients listen at.",
+        _bridges(lambda figures: figures.registrations),
+        "bridge",
+    ),
+    _metric(
+        "hutong_bridge_frames_total",
+        _COUNTER,
+        "Frames from its clients (in) and to them (out).",
+        _bridge_frames,
+        "bridge",
+        "direction",
+    ),
+    _metric(
+        "hutong_bridge_refused_total",
+        _COUNTER,
+        "Frames to its clients that refuse something, by error code.",
+        _bridge_refusals,
+        "bridge",
+        "code",
+    ),
+    _metric(
         "hutong_loop_lateness_seconds",
         _HISTOGRAM,
         "How late the event loop served a timer: what any event would have waited.",
         lambda sources: [((), Spread(sources.stalls.lateness_us, SECONDS))],
+    ),
+    _metric(
+        "hutong_loop_work_seconds",
+        _HISTOGRAM,
+        "Processor time of the event loop between two looks at it, which are 5 ms apart while nothing holds it up.",
+        lambda sources: [((), Spread(sources.stalls.work_us, SECONDS))],
+    ),
+    _metric(
+        "hutong_blocked_thread_warnings_total",
+        _COUNTER,
+        "Warnings that a handler blocks an event loop or a worker; the log names it.",
+        lambda sources: [] if sources.blocked is None else [((), sources.blocked.warnings_total)],
     ),
     _metric(
         "hutong_garbage_collection_seconds",

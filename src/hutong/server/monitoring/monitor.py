@@ -1,16 +1,15 @@
-"""The listener for metrics and health: opened before the node recovers, closed after its last journal.
+"""The listener for metrics and health as a verticle: deployed before the broker, undeployed after it.
 
-Strategy: an acceptor of its own on the node's loop, so that a crowd of scrapers takes no connection from clients and a
-page is read between two steps of the loop, when all figures agree with each other.
+Strategy: an acceptor of its own on the broker's loop, so that a crowd of scrapers takes no connection from clients and
+a page is read between two steps of the loop, when all figures agree with each other.
 """
 
-import asyncio
 from typing import Final
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import UsageError
-from hutong.foundation.timers import TimerWheel
 from hutong.reactor.acceptor import Acceptor
+from hutong.runtime.verticles import Verticle
 from hutong.server.monitoring.exposition import CONTENT_TYPE
 from hutong.server.monitoring.health import Health
 from hutong.server.monitoring.http import LIMITS, HeadFraming, Page, Pages
@@ -20,27 +19,32 @@ from hutong.server.settings import Address
 _EXIT_UNAVAILABLE: Final = 69
 
 
-class Monitor:
-    """Shows `sources` and their health. `health.is_serving` is the node's to set."""
+class Monitor(Verticle):
+    """Shows `sources` and their health. `health.is_serving` is the node's to set.
 
-    def __init__(self, sources: Sources, clock: Clock, wheel: TimerWheel) -> None:
+    `listens_at` has the port that was bound, once it has started; None if there is no address to listen on. Its start
+    raises UsageError.
+    """
+
+    def __init__(self, sources: Sources, clock: Clock, address: Address | None) -> None:
         self.sources = sources
         self.health = Health(sources.journals)
+        self.listens_at: Address | None = None
         self._clock = clock
-        self._wheel = wheel
+        self._address = address
         self._acceptor: Acceptor | None = None
 
-    async def listen(self, address: Address | None) -> Address | None:
-        """Serve from now on, if there is an address; returns it with the port that was bound. Raises UsageError."""
+    async def start(self) -> None:
+        address = self._address
         if address is None:
-            return None
+            return
         pages = {"/metrics": self._metrics, "/healthz": self.health.lives, "/readyz": self.health.is_ready}
         self._acceptor = Acceptor(
-            asyncio.get_running_loop(),
+            self.context.loop,
             Pages(pages, self._clock),
             HeadFraming,
             clock=self._clock,
-            wheel=self._wheel,
+            wheel=self.context.home.wheel,
             limits=LIMITS,
         )
         try:
@@ -50,7 +54,7 @@ class Monitor:
                 f"Cannot listen on {address}: {error.strerror}; choose another address with --metrics.",
                 _EXIT_UNAVAILABLE,
             ) from None
-        return Address(address.host, port)
+        self.listens_at = Address(address.host, port)
 
     async def stop(self) -> None:
         if self._acceptor is not None:

@@ -1,0 +1,290 @@
+"""The broker as a verticle: Kafka clients on one side, the journals in the data folder on the other.
+
+Strategy: what a room needs arrives by its constructor, from here. Start: lock the data folder, recover the journals,
+replay the internal topics into the catalogue and the groups, then accept clients: nobody connects to a node that does
+not know its own state. End: accept no more, let open requests finish, close the journals with a clean mark; one close
+hook does that, also where the start failed half way.
+
+Everything happens on the loop of the verticle's context. Decides nothing: each decision is a room's.
+"""
+
+import asyncio
+import dataclasses
+import logging
+import os
+import socket
+from typing import Final
+
+from hutong.broker.broker import Broker, NodeIdentity
+from hutong.broker.cold_reads import ColdReads
+from hutong.broker.congestion import Congestion
+from hutong.broker.dispatch import Dispatch
+from hutong.broker.kafka import HANDLERS
+from hutong.broker.lifetimes import DATA_GROUPS, METADATA_GROUP, OFFSETS_GROUP, STATE_GROUPS
+from hutong.broker.log_storage import LogStorage
+from hutong.broker.partition import Partition, Topic
+from hutong.broker.producer_ids import ProducerIds
+from hutong.broker.retention import Compaction, Retention
+from hutong.broker.state_topic import StateTopic
+from hutong.broker.topic_config import effective
+from hutong.broker.topics import METADATA_TOPIC, OFFSETS_TOPIC, Topics
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import CorruptData, OwnerGone, StorageError, UsageError
+from hutong.foundation.parking import ParkingLot
+from hutong.groups.driver import GroupCoordinator
+from hutong.journal.disk import Disk
+from hutong.journal.journal import Journal
+from hutong.reactor.acceptor import Acceptor
+from hutong.reactor.door import Door
+from hutong.reactor.framing import length_prefixed
+from hutong.runtime.offload import ThreadOffload
+from hutong.runtime.precedence import Precedence
+from hutong.runtime.verticles import Verticle
+from hutong.scheduler.driver import FairExecutor
+from hutong.scheduler.machine import Scheduler
+from hutong.server import translate
+from hutong.server.data_dir import DataDir
+from hutong.server.monitoring.metrics import Sources
+from hutong.server.settings import Address, Settings
+
+STATE_LOG_ID: Final = 0  # the one log of each state group; topics' logs are numbered from 1
+_EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})
+_EXIT_UNAVAILABLE: Final = 69
+_CREATIONS_MAX: Final = 10_000
+_HELD_MAX: Final = 1_000_000  # one for each connection: the reactor bounds those
+_FETCHES_MAX: Final = 100_000
+_COLD_READS_MAX: Final = 100_000
+_PRODUCER_ID_WAITS_MAX: Final = 10_000
+_log = logging.getLogger("hutong.node")
+
+
+class BrokerVerticle(Verticle):
+    """Topics, groups and journals of one node. `listens_at` is where clients connect, once it has started.
+
+    Its journals are on `disk` and stand in `sources.journals`, as do its other figures in `sources`. Its start raises
+    UsageError where the folder or the address cannot be used, and StorageError where the disk cannot.
+    """
+
+    listens_at: Address
+
+    def __init__(
+        self, settings: Settings, disk: Disk, clock: Clock, sources: Sources, door: Door | None = None
+    ) -> None:
+        self._settings = settings
+        self._disk = disk
+        self._clock = clock
+        self._sources = sources
+        self._door = door
+        self._journals = sources.journals
+        self._offloads: list[ThreadOffload] = []
+        self._data_dir: DataDir | None = None
+        self._acceptor: Acceptor | None = None
+        self._groups: GroupCoordinator | None = None
+        self._retention: Retention | None = None
+        self._compaction: Compaction | None = None
+
+    async def start(self) -> None:
+        """Recover, replay, accept clients."""
+        self._build()
+        self.context.add_close_hook(self._end)
+        settings = self._settings
+        self._data_dir = DataDir(settings.node.data_dir, os.urandom)
+        await self._open_journals(self._data_dir)
+        topics, producer_ids = await self._replay_catalogue()
+        self._groups = await self._replay_groups(topics)
+        self._begin_upkeep(topics)
+        held_producers: ParkingLot[None] = ParkingLot("held_producers", self._wheel, _HELD_MAX)
+        self._sources.waits["held_producers"] = held_producers
+        broker = Broker(
+            api_keys=tuple(HANDLERS),
+            identity=NodeIdentity(settings.node.id, self._data_dir.cluster_id, "", 0),
+            node_config={},
+            settings=translate.broker_settings(settings),
+            clock=self._clock,
+            topics=topics,
+            producer_ids=producer_ids,
+            groups=self._groups,
+            fetches=self._fetches,
+            congestion=Congestion(self._journals, held_producers),
+            cold_reads=self._cold_reads,
+        )
+        self.listens_at = await self._listen(broker)
+
+    def _build(self) -> None:
+        """What needs the context's loop and its timers, but nothing from the disk."""
+        loop, settings = self.context.loop, self._settings
+        self._wheel = self.context.home.wheel
+        workers = settings.node.worker_threads
+        self._offload = ThreadOffload(loop, workers, "hutong-disk")
+        # Cold reads have threads of their own: a flush, for which producers wait, must not queue behind them.
+        read_offload = ThreadOffload(loop, workers, "hutong-reader")
+        # And each partition group one for its flushes: a disk that stalls under one holds up no other.
+        self._device = Precedence(read_offload, self._clock, self._wheel, workers)
+        self._flush_offloads = {
+            group: ThreadOffload(loop, 1, f"hutong-flush-{group}") for group in (*STATE_GROUPS, *DATA_GROUPS)
+        }
+        self._offloads = [self._offload, *self._flush_offloads.values(), read_offload]
+        self._fetches: ParkingLot[None] = ParkingLot("fetches", self._wheel, _FETCHES_MAX)
+        cold_reads: ParkingLot[list[memoryview]] = ParkingLot("cold_reads", self._wheel, _COLD_READS_MAX)
+        turns = Scheduler(**translate.scheduler_limits(settings))
+        executor = FairExecutor(turns, cold_reads, self._clock, loop.call_soon)
+        self._cold_reads = ColdReads(executor, self._clock, lambda: self._device.is_contended)
+        self._sources.waits |= {"fetches": self._fetches, "cold_reads": cold_reads}
+        self._sources.cold_reads = self._cold_reads
+
+    async def _end(self) -> None:
+        """Let open requests finish, then close everything in the opposite order of start."""
+        for upkeep in (self._retention, self._compaction):
+            if upkeep is not None:
+                upkeep.stop()
+        self._fetches.close(OwnerGone("the node is stopping"))  # those who wait for data are answered without
+        self._cold_reads.close(OwnerGone("the node is stopping"))
+        if self._groups is not None:
+            self._groups.close()
+        if self._acceptor is not None:
+            await self._acceptor.drain()
+        for group, journal in self._journals.items():
+            try:
+                await journal.close()
+            except StorageError as error:
+                _log.error("partition group %s was not closed cleanly: %s", group, error)
+        for offload in self._offloads:
+            offload.close()
+        if self._data_dir is not None:
+            self._data_dir.close()
+
+    def _begin_upkeep(self, topics: Topics) -> None:
+        log = self._settings.log
+        self._retention = Retention(topics, self._journals, self._wheel, self._clock, log.retention_check_interval_ms)
+        self._retention.start()
+        if log.cleaner_enable:
+            interval_ms = log.cleaner_backoff_ms
+            self._compaction = Compaction(topics, self._journals, self._wheel, self._clock, interval_ms, _warn)
+            self._compaction.start()
+
+    async def _open_journals(self, data_dir: DataDir) -> None:
+        """Recover every partition group, side by side."""
+        groups = (*STATE_GROUPS, *DATA_GROUPS)
+        opened = await asyncio.gather(
+            *(self._open_journal(data_dir, group) for group in groups), return_exceptions=True
+        )
+        for group, journal in zip(groups, opened, strict=True):
+            if isinstance(journal, Journal):
+                self._journals[group] = journal
+        for journal in opened:
+            if isinstance(journal, CorruptData):
+                raise CorruptData(f"{journal}; `hutong doctor {data_dir.path}` says what can be done") from journal
+            if isinstance(journal, BaseException):
+                raise journal
+
+    async def _open_journal(self, data_dir: DataDir, group: str) -> Journal:
+        journal = await Journal.open(
+            data_dir.group_path(group),
+            disk=self._disk,
+            offload=self._offload,
+            read_offload=self._device,
+            flush_offload=self._device.first(self._flush_offloads[group]),
+            clock=self._clock,
+            timers=self._wheel,
+            settings=translate.journal_settings(self._settings, group),
+        )
+        for sentence in journal.recovery.sentences():
+            _log.warning("%s", sentence)
+        journal.on_failure(
+            lambda error: _log.critical(
+                "partition group %s has failed for good: %s; it takes no more records until the node is started again "
+                "on a sound disk, what was acknowledged can still be read.",
+                group,
+                error,
+            )
+        )
+        journal.on_disk_full(lambda error: _tell_disk_full(group, error))
+        return journal
+
+    async def _replay_catalogue(self) -> tuple[Topics, ProducerIds]:
+        """Topics and producer ids as the catalogue's log has them."""
+        creations: ParkingLot[Topic] = ParkingLot("topic_creations", self._wheel, _CREATIONS_MAX)
+        topics = Topics(self._journals, translate.topic_defaults(self._settings), os.urandom, creations)
+        producer_ids = ProducerIds(ParkingLot("producer_ids", self._wheel, _PRODUCER_ID_WAITS_MAX))
+        state = self._state_topic(METADATA_TOPIC, METADATA_GROUP, topics)
+
+        def apply(key: bytes, value: bytes | None) -> None:
+            topics.replay(key, value)
+            producer_ids.replay(key, value)
+
+        await state.replay(apply)
+        state.on_late = apply
+        topics.start(state)
+        producer_ids.start(state)
+        return topics, producer_ids
+
+    async def _replay_groups(self, topics: Topics) -> GroupCoordinator:
+        """Consumer groups and their offsets as their log has them; logs of deleted topics go."""
+        state = self._state_topic(OFFSETS_TOPIC, OFFSETS_GROUP, topics)
+        groups = GroupCoordinator(
+            clock=self._clock,
+            timers=self._wheel,
+            state=state,
+            random_bytes=os.urandom,
+            topic_exists=lambda name, index: topics.partition(name, index) is not None,
+            settings=translate.group_settings(self._settings),
+        )
+        await state.replay(groups.replay)
+        state.on_late = groups.apply_late
+        topics.on_change.append(lambda topic, exists: None if exists else groups.forget_topic(topic.name))
+        for journal, log_id in list(topics.orphaned_logs()):
+            journal.delete_log(log_id)
+        groups.start()
+        return groups
+
+    def _state_topic(self, name: str, group: str, topics: Topics) -> StateTopic:
+        """An internal topic: in the catalogue by construction, with one log in its own partition group."""
+        log = self._journals[group].log(STATE_LOG_ID)
+        config = effective({"cleanup.policy": "compact"}, {})
+        topic = Topic(name, name.encode().ljust(16, b"_")[:16], group, [STATE_LOG_ID], {}, config, is_internal=True)
+        topic.partitions.append(Partition(name, 0, log, config, is_internal=True))
+        topics.add_internal(topic)
+        return StateTopic(name, LogStorage(log), self._clock)
+
+    async def _listen(self, broker: Broker) -> Address:
+        """Accept clients; what they are told to connect to is known only once the port is."""
+        listen, advertised = self._settings.kafka.listen, self._settings.kafka.advertised
+        dispatch = Dispatch(broker)
+        self._acceptor = Acceptor(
+            self.context.loop,
+            dispatch,
+            length_prefixed(),
+            clock=self._clock,
+            wheel=self._wheel,
+            limits=translate.reactor_limits(self._settings),
+            door=self._door,
+        )
+        try:
+            _, port = await self._acceptor.listen(listen.host, listen.port)
+        except OSError as error:
+            raise UsageError(
+                f"Cannot listen on {listen}: {error.strerror}; choose another address with --kafka.", _EXIT_UNAVAILABLE
+            ) from None
+        bound = Address(listen.host, port)
+        shown = advertised or Address(_reachable(listen.host), port)
+        broker.identity = dataclasses.replace(broker.identity, host=shown.host, port=shown.port)
+        broker.node_config = translate.node_config(self._settings, bound, shown)
+        self._sources.reactor = self._acceptor.figures
+        self._sources.requests_total = dispatch.requests_total
+        return bound
+
+
+def _tell_disk_full(group: str, error: StorageError | None) -> None:
+    if error is None:
+        _log.warning("partition group %s has space again and takes records.", group)
+    else:
+        _log.error("partition group %s: %s; it refuses records until there is space, and reads go on.", group, error)
+
+
+def _warn(sentence: str) -> None:
+    _log.warning("%s", sentence)
+
+
+def _reachable(host: str) -> str:
+    """What to tell clients when the node listens on every interface and nothing else was set."""
+    return socket.gethostname() if host in _EVERY_INTERFACE else host

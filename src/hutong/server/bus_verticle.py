@@ -1,0 +1,18 @@
+"""Stands for the event bus among the verticles of a node, so that it is closed in its turn."""
+
+from typing import TYPE_CHECKING
+
+from hutong.runtime.verticles import Verticle
+
+if TYPE_CHECKING:
+    from hutong.bus.bus import EventBus
+
+
+class BusVerticle(Verticle):
+    """Closes the bus when it is stopped: after what uses it, before the log that durable addresses are kept in."""
+
+    def __init__(self, bus: "EventBus") -> None:
+        self._bus = bus
+
+    async def stop(self) -> None:
+        await self._bus.close()

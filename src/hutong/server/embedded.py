@@ -1,0 +1,162 @@
+"""`hutong.Node`: a node inside a program, with the event bus and, where they are asked for, a broker and bridges.
+
+Strategy: one runtime; on it, in this order, the broker, the bus, the bridges and the program's own verticles. What was
+deployed last is undeployed first, so a program's handlers end before their bus, and durable addresses before the broker
+that they are kept in. Nothing of broker or bridges is imported before it is asked for.
+
+Knows no room of the broker: `hutong.server.app` does.
+"""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
+
+from hutong.bus.bus import EventBus
+from hutong.foundation.clock import Clock, SystemClock
+from hutong.foundation.errors import UsageError
+from hutong.runtime.blocked import DEFAULT_BLOCKED_LIMITS, BlockedLimits
+from hutong.runtime.pools import WORKER_THREADS
+from hutong.runtime.runtime import Runtime
+from hutong.runtime.verticles import DeploymentOptions
+from hutong.server.bus_verticle import BusVerticle
+from hutong.server.node_log import NodeLog
+
+if TYPE_CHECKING:
+    from hutong.server.bridge_settings import BridgeHooks
+    from hutong.server.settings import Address
+
+ANY_PORT: Final = "127.0.0.1:0"
+
+
+class Node:
+    """`async with Node() as node:` gives `node.bus` and `node.runtime` on the running event loop.
+
+    With `kafka="HOST:PORT"` (port 0: any free one) or a `data_dir` it is a broker too: Kafka clients connect to
+    `node.kafka`, and durable addresses of the bus are topics there. Without a `data_dir` what the broker keeps goes
+    with the node.
+
+    With `tcp_bridge="HOST:PORT"` or `sockjs="HOST:PORT"` clients outside join the bus there: they may send to addresses
+    that match one of the regular expressions `permit_in`, and listen at those of `permit_out`. Bridges ask
+    `bridge_hooks`.
+
+    `settings` are those of `hutong config`, as {"log.retention_ms": "60000"}. `event_loops` and `worker_threads` are
+    those of `node.runtime`; `blocked_limits` say when a thread counts as blocked.
+
+    Entering raises UsageError for a setting, folder or address that cannot be used, and StorageError where the disk
+    cannot be.
+    """
+
+    runtime: Runtime
+    bus: EventBus
+    kafka: str | None  # HOST:PORT for `bootstrap.servers`, where there is a broker
+    tcp_bridge: str | None  # HOST:PORT while there is such a bridge
+    sockjs: str | None
+
+    def __init__(
+        self,
+        data_dir: Path | str | None = None,
+        *,
+        kafka: str | None = None,
+        tcp_bridge: str | None = None,
+        sockjs: str | None = None,
+        permit_in: Sequence[str] = (),
+        permit_out: Sequence[str] = (),
+        settings: Mapping[str, str] | None = None,
+        bridge_hooks: "BridgeHooks | None" = None,
+        event_loops: int = 1,
+        worker_threads: int = WORKER_THREADS,
+        blocked_limits: BlockedLimits | None = DEFAULT_BLOCKED_LIMITS,
+        clock: Clock | None = None,
+    ) -> None:
+        self._data_dir = data_dir
+        self._has_broker = data_dir is not None or kafka is not None
+        self._kafka = kafka or ANY_PORT
+        self._settings: dict[str, str | tuple[str, ...]] = {**(settings or {})}
+        placed = {"tcp_bridge.listen": tcp_bridge, "sockjs.listen": sockjs}
+        self._settings |= {name: address for name, address in placed.items() if address is not None}
+        permits = {"bridge.permit_in": tuple(permit_in), "bridge.permit_out": tuple(permit_out)}
+        self._settings |= {name: patterns for name, patterns in permits.items() if patterns}
+        self._bridge_hooks = bridge_hooks
+        self._event_loops = event_loops
+        self._worker_threads = worker_threads
+        self._blocked_limits = blocked_limits
+        self._clock = clock or SystemClock()
+        self._parts = AsyncExitStack()
+        own = next((name for name in self._settings if name.startswith("runtime.")), None)
+        if own is not None:
+            raise UsageError(f"{own} is not for a node inside a program; Node() takes event_loops and the like itself.")
+        if self._settings and not self._has_broker and not {"tcp_bridge.listen", "sockjs.listen"} & set(self._settings):
+            raise UsageError(
+                "A node without a broker or a bridge has no settings; give it data_dir, kafka, tcp_bridge or sockjs, "
+                "or leave them out."
+            )
+
+    async def __aenter__(self) -> "Node":
+        async with AsyncExitStack() as parts:
+            runtime = Runtime(
+                self._clock,
+                event_loops=self._event_loops,
+                worker_threads=self._worker_threads,
+                blocked_limits=self._blocked_limits,
+            )
+            self.runtime = await parts.enter_async_context(runtime)
+            self.kafka = self.tcp_bridge = self.sockjs = None
+            if self._has_broker:
+                await self._start_broker(parts)
+            else:
+                self.bus = EventBus(runtime)
+                await runtime.deploy(lambda: BusVerticle(self.bus), DeploymentOptions(name="bus", loop=0))
+                if self._settings:
+                    await self._open_bridges()
+            self._parts = parts.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._parts.aclose()
+
+    async def _start_broker(self, parts: AsyncExitStack) -> None:
+        from hutong.server import app, config
+
+        if self._data_dir is None:
+            folder: Path | str = parts.enter_context(tempfile.TemporaryDirectory(prefix="hutong-"))
+        else:
+            folder = self._data_dir
+        placed = {"kafka.listen": self._kafka, "node.data_dir": str(folder)}
+        node = app.Node(
+            config.load(environment={}, flags={**self._settings, **placed}).settings,
+            is_embedded=True,
+            runtime=self.runtime,
+            make_bus=self._make_bus,
+            bridge_hooks=self._bridge_hooks,
+        )
+        parts.push_async_callback(node.stop)
+        parts.push_async_callback(self.runtime.close)  # before `stop`: the program's own verticles end first
+        ready = await node.start()
+        self.tcp_bridge = None if ready.tcp_bridge is None else str(ready.tcp_bridge)
+        self.sockjs = None if ready.sockjs is None else str(ready.sockjs)
+
+    async def _open_bridges(self) -> None:
+        """Of a node without a broker, which otherwise opens them itself."""
+        from hutong.server import config
+        from hutong.server.bridges import TcpBridgeVerticle
+        from hutong.server.sockjs_bridge import SockJSBridgeVerticle
+
+        settings = config.load(environment={}, flags=self._settings).settings
+        if settings.tcp_bridge.listen is not None:
+            tcp = TcpBridgeVerticle(settings, self.bus, self._clock, hooks=self._bridge_hooks)
+            await self.runtime.deploy(lambda: tcp, DeploymentOptions(name="tcp-bridge", loop=0))
+            self.tcp_bridge = str(tcp.listens_at)
+        if settings.sockjs.listen is not None:
+            sockjs = SockJSBridgeVerticle(settings, self.bus, self._clock, hooks=self._bridge_hooks)
+            await self.runtime.deploy(lambda: sockjs, DeploymentOptions(name="sockjs-bridge", loop=0))
+            self.sockjs = str(sockjs.listens_at)
+
+    def _make_bus(self, kafka: "Address") -> EventBus:
+        self.kafka = str(kafka)
+        self.bus = EventBus(self.runtime, log=NodeLog(self.kafka))
+        return self.bus

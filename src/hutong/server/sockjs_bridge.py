@@ -1,0 +1,69 @@
+"""The SockJS bridge as a part of a node. What it has in common with the other is in `bridges`.
+
+Decides nothing.
+"""
+
+import dataclasses
+from ssl import SSLContext
+
+from hutong.bus.sockjs.handler import Site
+from hutong.bus.sockjs.limits import SockJSLimits
+from hutong.bus.sockjs.server import SockJSServer
+from hutong.foundation.errors import UsageError
+from hutong.foundation.timers import TimerWheel
+from hutong.server.bridges import BridgeVerticle
+from hutong.server.settings import Address, Settings
+from hutong.server.translate import reactor_limits
+from hutong.wire.vertx.codes import Dialect
+
+EXIT_CONFIG = 78
+EVERYBODY = ("*",)
+FRAMES_OF_A_MESSAGE = 4
+"""A client that could not send for a while sends what came together in one array."""
+
+
+class SockJSBridgeVerticle(BridgeVerticle):
+    """Listens where `sockjs.listen` says."""
+
+    name = "SockJS"
+    flag = "--sockjs"
+    dialect = Dialect.SOCKJS
+    _server: SockJSServer | None = None
+
+    def _address(self) -> Address | None:
+        return self._settings.sockjs.listen
+
+    async def _listen(self, address: Address, wheel: TimerWheel, tls: SSLContext | None) -> tuple[str, int]:
+        self._server = SockJSServer(
+            self.bridge,
+            self.context,
+            clock=self._clock,
+            wheel=wheel,
+            site=site_of(self._settings),
+            limits=sockjs_limits_of(self._settings),
+        )
+        return await self._server.start(address.host, address.port, tls)
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            await self._server.stop()
+
+
+def site_of(settings: Settings) -> Site:
+    section = settings.sockjs
+    if not section.prefix.startswith("/"):
+        raise UsageError(f"sockjs.prefix is {section.prefix!r}; write a path that begins with /.", EXIT_CONFIG)
+    return Site(section.prefix, section.origins or EVERYBODY, section.session_cookie, section.client_url)
+
+
+def sockjs_limits_of(settings: Settings) -> SockJSLimits:
+    section, bridge, reactor = settings.sockjs, settings.bridge, reactor_limits(settings)
+    return dataclasses.replace(
+        SockJSLimits(),
+        connections_max=reactor.connections_max,
+        connections_per_ip_max=reactor.connections_per_ip_max,
+        sessions_max=section.max_sessions,
+        message_bytes_max=FRAMES_OF_A_MESSAGE * bridge.max_frame_bytes,
+        frame_characters_max=bridge.max_frame_bytes,
+        ping_timeout_ms=section.ping_timeout_ms,
+    )

@@ -1,0 +1,32 @@
+"""Programs on pages of the documentation run as they stand, and print what stands below them."""
+
+import doctest
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[3] / "docs"
+PAGES = ["contexts", "durable-addresses", "tutorial"]  # pages on which every block of Python is a program
+PROGRAM = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
+
+
+def programs() -> Iterator[object]:
+    for page in PAGES:
+        text = (DOCS / f"{page}.md").read_text()
+        for match in PROGRAM.finditer(text):
+            line = text[: match.start()].count("\n") + 1
+            yield pytest.param(match[1], match[2] or "", id=f"{page}.md:{line}")
+
+
+@pytest.mark.parametrize(("program", "expected"), list(programs()))
+def test_a_program_of_the_documentation_prints_what_it_says(program: str, expected: str, tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(program)
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=60, check=False)
+    printed = done.stdout + done.stderr
+    assert doctest.OutputChecker().check_output(expected, printed, doctest.ELLIPSIS), printed
+    assert done.returncode == 0
