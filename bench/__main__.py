@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from bench import backlog, e2e, java_tools, latency, partitions, recovery, soak, stalls, startup, throughput
+from bench import backlog, bus, e2e, java_tools, latency, partitions, recovery, soak, stalls, startup, throughput
 from bench.compare import Measurement, Results, print_tables, run
 from bench.targets import (
     DEFAULT_KAFKA_SCRIPT,
@@ -27,8 +27,14 @@ from bench.targets import (
 
 SUITES = ("throughput", "latency", "e2e", "startup")
 SUITES_BY_NAME = ("backlog", "java")  # run only when asked for: they need gigabytes, or Java
-PROGRAMS = {"partitions": partitions.main, "recovery": recovery.main, "soak": soak.main, "stalls": stalls.main}
-"""About Hutong alone: no peers, and words of their own."""
+PROGRAMS = {
+    "bus": bus.main,
+    "partitions": partitions.main,
+    "recovery": recovery.main,
+    "soak": soak.main,
+    "stalls": stalls.main,
+}
+"""Programs with words of their own: `bus` measures the event bus beside others, the rest are about Hutong alone."""
 
 
 def arguments(words: Sequence[str] | None) -> argparse.Namespace:
