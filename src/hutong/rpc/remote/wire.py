@@ -1,0 +1,191 @@
+"""What a call and its answer look like inside a command frame: heads, bodies, and a bounded memory of heads.
+
+A call is a command with code CALL; its ext fields are `s` (address), `a` (action), `t` (milliseconds the caller waits)
+and the caller's headers, each name with `h.` before it; its body is a msgpack map of arguments. A success has code
+SUCCESS, headers as ext fields and the result as msgpack. A failure has code FAILURE, the ext fields `c` (its code) and
+`k` (its kind), its message as the remark, and debug info, if there is any, as a msgpack map.
+
+Strategy: the fields of one method called through one proxy never change, so the sender keeps them encoded and the
+receiver knows them again by their bytes (`Heads`). What does change with every call (`PER_CALL`) is appended, and a
+head that has it is not remembered. Fields keep their order and may repeat, as headers may.
+
+Knows nothing of connections, nor of who is called.
+"""
+
+import struct
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+
+from hutong.foundation.errors import ProtocolError
+
+CALL: Final = 30_001
+SUCCESS: Final = 0
+FAILURE: Final = 30_002
+
+HEAD_BYTES_MAX: Final = 16 * 1024  # of the ext fields of one call or answer
+FIELDS_MAX: Final = 128
+HEADS_MAX: Final = 4_096  # remembered at a time
+REMEMBERED_BYTES_MAX: Final = 1_024  # a longer head is decoded each time
+TIMEOUT_MS_MAX: Final = 24 * 3_600_000
+PER_CALL: Final = frozenset({"h.request-id", "h.acked-below"})
+"""Fields that differ from call to call."""
+_HEADER: Final = "h."
+_KEY: Final = struct.Struct(">h")
+_VALUE: Final = struct.Struct(">i")
+
+Pairs = tuple[tuple[str, str], ...]
+_encoder: Final = msgspec.msgpack.Encoder()
+_debug_info: Final = msgspec.msgpack.Decoder(dict[str, Any])
+
+
+class CallHead(msgspec.Struct, frozen=True, gc=False):
+    """What a call says of itself apart from its arguments. `timeout_ms` is None where the caller did not say."""
+
+    address: str
+    action: str
+    timeout_ms: int | None = None
+    headers: Pairs = ()
+    is_constant: bool = True  # whether other calls may have the same bytes
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why a call failed."""
+
+    kind: str
+    code: int
+    message: str
+    debug_info: dict[str, Any] | None = None
+    headers: Pairs = ()
+
+
+class Heads:
+    """Heads by their bytes, so that a peer that repeats itself is decoded once. When full, the older half goes."""
+
+    __slots__ = ("_known", "_maximum")
+
+    def __init__(self, maximum: int = HEADS_MAX) -> None:
+        self._known: dict[bytes, CallHead] = {}
+        self._maximum = maximum
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def read(self, block: bytes) -> CallHead:
+        """The head whose bytes these are. Raises ProtocolError."""
+        head = self._known.get(block)
+        if head is None:
+            head = decode_call(block)
+            if head.is_constant and len(block) <= REMEMBERED_BYTES_MAX:
+                if len(self._known) >= self._maximum:
+                    for oldest in list(islice(self._known, (self._maximum + 1) // 2)):
+                        del self._known[oldest]
+                self._known[block] = head
+        return head
+
+
+def encode_call(address: str, action: str, timeout_ms: int | None, headers: Iterable[tuple[str, str]] = ()) -> bytes:
+    """The ext fields of a call. Raises ValueError for more than may be sent."""
+    pairs = [("s", address), ("a", action)]
+    if timeout_ms is not None:
+        pairs.append(("t", str(timeout_ms)))
+    return checked(encode_pairs(pairs) + encode_headers(headers))
+
+
+def encode_headers(headers: Iterable[tuple[str, str]]) -> bytes:
+    """Headers as ext fields; they may be appended to other fields."""
+    return encode_pairs((_HEADER + name, value) for name, value in headers)
+
+
+def checked(block: bytes) -> bytes:
+    """The block, if it may be sent. Raises ValueError."""
+    if len(block) > HEAD_BYTES_MAX:
+        raise ValueError(f"address, action and headers take {len(block)} bytes; {HEAD_BYTES_MAX} are allowed")
+    return block
+
+
+def decode_call(block: bytes) -> CallHead:
+    """The head of a call. Raises ProtocolError."""
+    pairs = decode_pairs(block)
+    fields = dict(pairs)
+    address, action, timeout = fields.get("s"), fields.get("a"), fields.get("t")
+    if address is None or action is None:
+        raise ProtocolError("a call without address or action")
+    is_constant = PER_CALL.isdisjoint(fields)
+    return CallHead(address, action, None if timeout is None else _timeout_ms(timeout), _headers(pairs), is_constant)
+
+
+def encode_failure(failure: Failure) -> tuple[bytes, bytes, bytes]:
+    """The ext fields, remark and body of a failure. Debug info that cannot be encoded is left out."""
+    fields = encode_pairs((("c", str(failure.code)), ("k", failure.kind)))
+    try:
+        body = b"" if failure.debug_info is None else _encoder.encode(failure.debug_info)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        body = b""
+    return fields + encode_headers(failure.headers), failure.message.encode(errors="replace"), body
+
+
+def decode_failure(block: bytes, remark: str | None, body: Any) -> Failure:
+    """A failure. Raises ProtocolError."""
+    pairs = decode_pairs(block)
+    fields = dict(pairs)
+    try:
+        code = int(fields.get("c", "-1"))
+        debug_info = _debug_info.decode(body) if len(body) else None
+    except (ValueError, RecursionError) as error:  # msgspec's own errors are ValueErrors
+        raise ProtocolError(f"a failure that cannot be read: {error}") from None
+    return Failure(fields.get("k", ""), code, remark or "", debug_info, _headers(pairs))
+
+
+def decode_headers(block: bytes) -> Pairs:
+    """The headers of an answer. Raises ProtocolError."""
+    return _headers(decode_pairs(block)) if block else ()
+
+
+def encode_pairs(pairs: Iterable[tuple[str, str]]) -> bytes:
+    """Ext fields in their order. Raises ValueError for a name or value that is too long."""
+    parts: list[bytes] = []
+    for name, value in pairs:
+        key, text = name.encode(), value.encode()
+        if len(key) > HEAD_BYTES_MAX or len(text) > HEAD_BYTES_MAX:
+            raise ValueError(f"the header {name[:64]!r} is longer than {HEAD_BYTES_MAX} bytes")
+        parts += (_KEY.pack(len(key)), key, _VALUE.pack(len(text)), text)
+    return b"".join(parts)
+
+
+def decode_pairs(block: bytes) -> Pairs:
+    """Ext fields in their order. Raises ProtocolError."""
+    if len(block) > HEAD_BYTES_MAX:
+        raise ProtocolError(f"{len(block)} bytes of ext fields; {HEAD_BYTES_MAX} are allowed")
+    pairs: list[tuple[str, str]] = []
+    at, end = 0, len(block)
+    try:
+        while at < end:
+            name, at = _text(block, at, _KEY)
+            value, at = _text(block, at, _VALUE)
+            pairs.append((name, value))
+            if len(pairs) > FIELDS_MAX:
+                raise ProtocolError(f"more than {FIELDS_MAX} ext fields")
+    except (struct.error, UnicodeDecodeError) as error:
+        raise ProtocolError(f"ext fields that cannot be read: {error}") from None
+    return tuple(pairs)
+
+
+def _text(block: bytes, at: int, length_as: struct.Struct) -> tuple[str, int]:
+    (length,) = length_as.unpack_from(block, at)
+    start = at + length_as.size
+    if not 0 <= length <= len(block) - start:
+        raise ProtocolError(f"an ext field of {length} bytes where {len(block) - start} are left")
+    return block[start : start + length].decode(), start + length
+
+
+def _headers(pairs: Pairs) -> Pairs:
+    return tuple((name[len(_HEADER) :], value) for name, value in pairs if name.startswith(_HEADER))
+
+
+def _timeout_ms(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise ProtocolError(f"a timeout of {text[:32]!r} ms")
+    return min(int(text), TIMEOUT_MS_MAX)
