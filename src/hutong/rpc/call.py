@@ -1,0 +1,88 @@
+"""A call as the service sees it, and what becomes of it. Every transport makes its own kind of incoming call.
+
+Knows no transport and no service.
+"""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import Struct
+
+from hutong.bus.headers import Headers
+from hutong.foundation.errors import UsageError
+from hutong.rpc.errors import Failure
+from hutong.rpc.options import HeaderPairs
+
+if TYPE_CHECKING:
+    from hutong.foundation.parking import Owner
+
+A = TypeVar("A")
+ACTION: Final = "action"
+"""Header of the bus: the method that is called."""
+PROXY_ADDRESS: Final = "proxyaddr"
+"""Header of an answer: where the service that was returned is bound."""
+STREAM_ADDRESS: Final = "streamaddr"
+"""Header of an answer: where the items of the stream that was returned are asked for."""
+AUTH_TOKEN: Final = "auth-token"
+"""Header of a call: who calls, for authentication interceptors."""
+
+
+class IncomingCall(Struct, eq=False):
+    """One call that has arrived. Transports subclass it, with whatever `arguments` decodes."""
+
+    address: str  # of the service
+    action: str  # the method that is called
+    header_pairs: HeaderPairs = ()
+    peer: Any = None  # who calls, as the transport knows it: "bus", a connection's channel, gRPC's context
+    owner: "Owner | None" = None  # what ends with the caller's connection: streams and references opened for it
+    deadline_ms: int | None = None  # in monotonic milliseconds of this process, where the caller has told it
+    takes_streams: bool = False  # the transport reads a stream (or gets a reference's service) itself, as outcome.value
+
+    @property
+    def headers(self) -> Headers:
+        """The caller's headers; to be read."""
+        return Headers.of(self.header_pairs)
+
+    def arguments(self, kind: type[A]) -> A:
+        """The arguments as the struct of a method. Raises BadArguments, which names the parameter."""
+        raise NotImplementedError
+
+    def raw_arguments(self) -> Any:
+        """The arguments as they came, for who looks at calls before they are decoded. Raises BadArguments."""
+        raise NotImplementedError
+
+
+class Outcome(Struct, gc=False):
+    """What became of a call: a value, or a failure.
+
+    At the service `value` is the Python object that the implementation returned; the transport encodes it, by the
+    method's `result_type`. With `is_encoded` it is builtins that JSON can say, kept from an earlier time. At the caller
+    it is what the transport decoded.
+    """
+
+    value: Any = None
+    failure: Failure | None = None
+    headers: HeaderPairs = ()  # of the answer: PROXY_ADDRESS, STREAM_ADDRESS
+    is_encoded: bool = False
+
+    @property
+    def is_ok(self) -> bool:
+        return self.failure is None
+
+
+Done = Callable[[Outcome], None]
+"""Told of the outcome, once, in the context of the service."""
+
+CURRENT_CALL: Final[ContextVar[IncomingCall | None]] = ContextVar("hutong_rpc_call", default=None)
+
+
+def current_call() -> IncomingCall:
+    """The call that the caller of this function is executing: its headers, its peer, its deadline.
+
+    It follows an implementation into the tasks that it starts. Raises UsageError outside of every call.
+    """
+    call = CURRENT_CALL.get()
+    if call is None:
+        raise UsageError("current_call() is for the implementation of a service, while it executes a call.")
+    return call

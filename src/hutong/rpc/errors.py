@@ -1,0 +1,163 @@
+"""What becomes of a call that has no result, by type.
+
+    HutongError
+    └── CallFailed               the caller has no result
+        ├── ServiceError         the service says so: with a code and a message, and debug information if it gives any
+        │   ├── ServiceFault     -1: the implementation raised something that is not a ServiceError
+        │   ├── DispatchFailed   500: no such action, wrong arguments, a result that cannot be sent
+        │   ├── NotAuthenticated 401: an interceptor does not know who calls
+        │   └── NotAuthorized    403: an interceptor knows, and says no
+        ├── OutcomeUnknown       the effect may or may not have happened; it will not happen (again) by this call
+        ├── RequestExpired       refused, and never executed: the request id is older than what the service remembers
+        ├── CallTimeout          nobody answered in time; the effect may or may not have happened
+        ├── NoService            nobody is bound at the address; nothing happened
+        ├── ConnectionLost       the connection ended before the answer; the effect may or may not have happened
+        └── BadReply             an answer came that is not what the signature promises
+
+An application's own errors are subclasses of ServiceError with a `code` of their own: raised in the implementation,
+raised again as that class at the caller. On the bus a code travels as the failure code of a RECIPIENT_FAILURE, as
+Vert.x's service proxies have it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from msgspec import Struct
+
+from hutong.foundation.errors import HutongError
+
+FAULT_CODE: Final = -1
+OUTCOME_UNKNOWN_CODE: Final = -2
+REQUEST_EXPIRED_CODE: Final = -3
+NOT_AUTHENTICATED_CODE: Final = 401
+NOT_AUTHORIZED_CODE: Final = 403
+DISPATCH_CODE: Final = 500
+RESERVED_CODES: Final = range(-99, -1)
+"""Not for the errors of applications."""
+CODE_MIN: Final = -(1 << 31)
+CODE_MAX: Final = (1 << 31) - 1  # it travels in 32 bits
+
+DebugInfo = dict[str, Any]
+
+
+class Failure(Struct, frozen=True, gc=False):
+    """A failure as it travels. `debug_info` is what JSON can say."""
+
+    code: int
+    message: str = ""
+    debug_info: DebugInfo | None = None
+
+
+class CallFailed(HutongError):
+    """A call has no result. `message` is the text without the class's name."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or type(self).__name__)
+        self.message = message
+
+
+class ServiceError(CallFailed):
+    """The service failed the call. Subclasses have a `code` of their own; without one, give it here.
+
+    `debug_info` is a dict of what JSON can say. Raises ValueError for a code of more than 32 bits.
+    """
+
+    code: int = FAULT_CODE
+
+    def __init__(self, message: str = "", *, code: int | None = None, debug_info: DebugInfo | None = None) -> None:
+        super().__init__(message)
+        if code is not None:
+            self.code = code
+        if type(self.code) is not int or not CODE_MIN <= self.code <= CODE_MAX:
+            raise ValueError(f"the code of a {type(self).__name__} is a whole number of 32 bits, not {self.code!r}")
+        self.debug_info = debug_info
+
+    @classmethod
+    def from_failure(cls, failure: Failure) -> "ServiceError":
+        """The error as its caller sees it, whatever the class's own `__init__` takes."""
+        error = cls.__new__(cls)
+        ServiceError.__init__(error, failure.message, code=failure.code, debug_info=failure.debug_info)
+        return error
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.code}, {self.message!r})"
+
+
+class ServiceFault(ServiceError):
+    """The implementation raised something else than a ServiceError."""
+
+    code = FAULT_CODE
+
+
+class DispatchFailed(ServiceError):
+    """The call never came to the implementation, or its result not back: the message says why."""
+
+    code = DISPATCH_CODE
+
+
+class NotAuthenticated(ServiceError):
+    """For interceptors: it is not known who calls."""
+
+    code = NOT_AUTHENTICATED_CODE
+
+
+class NotAuthorized(ServiceError):
+    """For interceptors: who calls may not."""
+
+    code = NOT_AUTHORIZED_CODE
+
+
+class BadArguments(DispatchFailed):
+    """Arguments are missing, too many, or of the wrong type. The message names the parameter."""
+
+
+class OutcomeUnknown(CallFailed):
+    """Whether the effect happened is not known; by this request it will not happen any more, and never twice."""
+
+    code: ClassVar[int] = OUTCOME_UNKNOWN_CODE
+
+
+class RequestExpired(CallFailed):
+    """Never executed: the request id is older than what the service remembers of its callers."""
+
+    code: ClassVar[int] = REQUEST_EXPIRED_CODE
+
+
+class CallTimeout(CallFailed):
+    """Nobody answered in time. The effect may or may not have happened."""
+
+
+class NoService(CallFailed):
+    """Nobody is bound at the address. Nothing happened."""
+
+
+class ConnectionLost(CallFailed):
+    """The connection ended before the answer. The effect may or may not have happened."""
+
+
+class BadReply(CallFailed):
+    """An answer came that is not what the signature promises."""
+
+
+_BUILT_IN: Final[dict[int, type[ServiceError]]] = {
+    error.code: error for error in (ServiceFault, DispatchFailed, NotAuthenticated, NotAuthorized)
+}
+
+
+def failure_of(error: Exception) -> Failure:
+    """How what an implementation or an interceptor raised travels."""
+    if isinstance(error, ServiceError):
+        return Failure(error.code, error.message, error.debug_info)
+    if isinstance(error, OutcomeUnknown | RequestExpired):
+        return Failure(error.code, error.message)
+    return Failure(FAULT_CODE, str(error) or type(error).__name__)
+
+
+def error_of(failure: Failure, declared: Mapping[int, type[ServiceError]]) -> CallFailed:
+    """What the caller raises: the declared class of the code, else one of ours, else a plain ServiceError."""
+    if failure.code == OUTCOME_UNKNOWN_CODE:
+        return OutcomeUnknown(failure.message)
+    if failure.code == REQUEST_EXPIRED_CODE:
+        return RequestExpired(failure.message)
+    kind = declared.get(failure.code) or _BUILT_IN.get(failure.code) or ServiceError
+    return kind.from_failure(failure)
