@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[3] / "docs"
-PAGES = ["contexts", "durable-addresses", "tutorial"]  # pages on which every block of Python is a program
-PROGRAM = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
+# Pages on which every block of Python is a program.
+PAGES = ["contexts", "continuations", "durable-addresses", "tutorial"]
+# The names in braces are those of programs that the documentation's own doctest builder runs as well.
+PROGRAM = re.compile(
+    r"^```(?:python|{testcode})\n(.*?)^```\n(?:\n```(?:text|{testoutput})\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL
+)
 
 
 def programs() -> Iterator[object]:
