@@ -1,0 +1,58 @@
+"""MODULE:NAME on the command line: what it stands for in the user's own code.
+
+Strategy: the folder one is in comes first, as for `python -m`. What the module itself raises while it is imported is
+its author's to read, so it is not put into one sentence.
+
+Knows nothing of what is loaded.
+"""
+
+import importlib
+import sys
+from typing import Any, Final
+
+from hutong.foundation.errors import UsageError
+
+EXIT_NO_INPUT: Final = 66
+
+
+def load(text: str, what: str) -> Any:
+    """The object that `text`, as MODULE:NAME, names. Raises UsageError; `what` says what NAME is, as "Protocol"."""
+    module_name, colon, name = text.partition(":")
+    if not (module_name and colon and name):
+        raise UsageError(f"{text!r} names no {what}; write MODULE:{what.upper()}, as in shop.orders:{_example(what)}.")
+    module = _imported(module_name)
+    found = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise UsageError(f"The module {module_name} has no {name}{_others(module)}.", EXIT_NO_INPUT)
+        found = getattr(found, part)
+    return found
+
+
+def _imported(name: str) -> Any:
+    if "" not in sys.path and "." not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if missing and (name == missing or name.startswith(f"{missing}.")):
+            text = f"There is no module {missing}; is it in this folder, or installed beside hutong?"
+            raise UsageError(text, EXIT_NO_INPUT) from None
+        raise UsageError(f"The module {name} needs {missing}, which is not installed.", EXIT_NO_INPUT) from None
+    except (ImportError, ValueError, TypeError) as error:  # the last two: names such as ".." and "a..b"
+        raise UsageError(f"The module {name} cannot be imported: {str(error).rstrip('.')}.", EXIT_NO_INPUT) from None
+
+
+def _others(module: Any) -> str:
+    """What the module itself defines, where it is little enough to be told."""
+    own = [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+    ]
+    return f"; it has {', '.join(sorted(own))}" if 0 < len(own) <= 10 else ""
+
+
+def _example(what: str) -> str:
+    return "Orders" if what == "protocol" else "bind_services"

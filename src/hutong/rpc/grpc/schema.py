@@ -1,0 +1,105 @@
+"""What a `.proto` file says, as values: package, service, messages, enums.
+
+Strategy: one neutral form between Python's types and the two ways of telling others: `text` writes it for people and
+for protoc, `descriptors` for gRPC's own reflection. Field numbers are part of it, so both say the same.
+
+Knows nothing of Python's types and nothing of gRPC.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+TIMESTAMP: Final = "google.protobuf.Timestamp"
+DURATION: Final = "google.protobuf.Duration"
+IMPORTS: Final = {TIMESTAMP: "google/protobuf/timestamp.proto", DURATION: "google/protobuf/duration.proto"}
+
+
+class Kind(Enum):
+    """What a type's name stands for."""
+
+    SCALAR = "scalar"
+    ENUM = "enum"
+    MESSAGE = "message"
+
+
+class Label(Enum):
+    """How often a field is there."""
+
+    SINGULAR = ""  # a scalar that is not there is zero; a message is there or not
+    OPTIONAL = "optional"  # there or not, whatever its type
+    REPEATED = "repeated"
+    MAP = "map"
+    ONEOF = "oneof"  # of all such fields of its message one is there, or none
+
+
+@dataclass(frozen=True, slots=True)
+class ProtoType:
+    """`name` is a scalar's keyword, the name of a message or enum of this file, or a full name of google.protobuf."""
+
+    name: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """`key` is the type of a map's keys, None for all others."""
+
+    name: str
+    type: ProtoType
+    number: int
+    label: Label = Label.SINGULAR
+    key: str | None = None
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Fields in the order of declaration. Those that are ONEOF belong to one group, `value`."""
+
+    name: str
+    fields: tuple[Field, ...]
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EnumDeclaration:
+    """The first of `values` (name, number) has the number 0."""
+
+    name: str
+    values: tuple[tuple[str, int], ...]
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """`request` and `response` are messages of the file; `is_streaming` says that responses are a stream."""
+
+    name: str
+    request: str
+    response: str
+    is_streaming: bool = False
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """One file with one service."""
+
+    package: str
+    service: str
+    methods: tuple[Method, ...]
+    messages: tuple[Message, ...]
+    enums: tuple[EnumDeclaration, ...]
+    comment: str = ""
+
+    @property
+    def full_name(self) -> str:
+        """Of the service, as it stands in the path of a call."""
+        return f"{self.package}.{self.service}"
+
+    @property
+    def imports(self) -> tuple[str, ...]:
+        """Files of google.protobuf that are used, in order of their names."""
+        used = {field.type.name for message in self.messages for field in message.fields}
+        return tuple(sorted(path for name, path in IMPORTS.items() if name in used))
