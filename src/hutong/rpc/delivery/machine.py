@@ -1,0 +1,481 @@
+"""The memory of calls: each is executed at most once, whatever is repeated, delayed or lost, and whoever restarts.
+
+Strategy: that a call begins is stored before it is executed, and its outcome before it is answered. So whatever a
+process leaves behind says of each call: never begun, begun, or finished how. A call that was begun by a process that
+ended is never executed again; its outcome is unknown. A record may go only when something that stays refuses its
+call: the session's `acked_below`, which is stored before calls below it are deleted, or the horizon, which is stored
+before a session is deleted and refuses every session begun before it that is not known. So deleting is safe at every
+step, in whatever order the changes of one Store become durable.
+
+A session is forgotten when nothing was heard of it for `keep_for_ms`; the age of one that is not known is read off its
+name. That nothing is done twice needs no clock to be right: the horizon is a session's own time. Clocks only decide
+who is refused too early.
+
+Knows nothing of stores, services, loops or clocks: time (wall time, since it outlives processes) arrives with events,
+and the driver carries out the instructions. For each Store it must bring one Stored or NotStored, for each Execute one
+Executed, and a Tick now and then.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final
+
+from hutong.rpc.delivery.ids import CallId, session_ms
+from hutong.rpc.delivery.messages import (
+    CLOSED,
+    HORIZON,
+    Answer,
+    Asked,
+    CallRecord,
+    Change,
+    Event,
+    Execute,
+    Executed,
+    HorizonRecord,
+    Instruction,
+    Key,
+    Known,
+    Loaded,
+    MemorySettings,
+    NotStored,
+    Reason,
+    Record,
+    Refusal,
+    Replayed,
+    SessionRecord,
+    Settle,
+    Store,
+    Stored,
+    Tick,
+    Wait,
+)
+
+
+class _State(Enum):
+    STARTING = "starting"  # its CallRecord is being stored
+    RUNNING = "running"
+    FINISHING = "finishing"  # its outcome is being stored
+    DONE = "done"
+
+
+AGING_SLACK: Final = 1_024
+_OPEN: Final = (_State.STARTING, _State.RUNNING, _State.FINISHING)
+
+
+@dataclass(slots=True)
+class _Call:
+    state: _State
+    at_ms: int
+    outcome: bytes | Refusal = b""  # when DONE; while FINISHING what will be answered
+    kept: bytes = b""  # what of it is in the store and answers later askers; b"" when too large
+
+
+@dataclass(slots=True)
+class _Session:
+    name: str
+    began_ms: int
+    heard_ms: int
+    acked_below: int = 0  # >= stored_below: what is refused
+    stored_below: int = 0  # what the store refuses after a restart; calls below it may be deleted
+    has_record: bool = False  # a SessionRecord may be in the store
+    is_saving: bool = False
+    stores: int = 0  # under way, or to be tried again
+    calls: dict[int, _Call] = field(default_factory=dict)
+    open: set[int] = field(default_factory=set)  # the sequence numbers of calls that are not DONE
+
+
+@dataclass(frozen=True, slots=True)
+class _Purpose:
+    """What a Store is for. `then` follows once it is durable; with `otherwise` None it is tried again."""
+
+    changes: tuple[Change, ...]
+    then: Callable[[], None]
+    otherwise: Callable[[], None] | None = None
+
+
+class Memory:
+    """All sessions of one service."""
+
+    def __init__(self, settings: MemorySettings | None = None) -> None:
+        self.settings = settings or MemorySettings()
+        self.kept_bytes = 0
+        self._sessions: OrderedDict[str, _Session] = OrderedDict()  # least recently heard first
+        self._calls = 0  # of all sessions
+        self._in_progress = 0
+        self._horizon_ms = -1
+        self._aging: deque[tuple[int, CallId]] = deque()  # DONE calls by the time they ended
+        self._purposes: dict[int, _Purpose] = {}
+        self._again: list[_Purpose] = []
+        self._stores = 0
+        self._out: list[Instruction] = []
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            Replayed: self._replay,
+            Loaded: self._loaded,
+            Asked: self._asked,
+            Stored: self._stored,
+            NotStored: self._not_stored,
+            Executed: self._executed,
+            Tick: self._tick,
+        }
+
+    def handle(self, event: Event) -> list[Instruction]:
+        self._handlers[type(event)](event)
+        out, self._out = self._out, []
+        return out
+
+    @property
+    def sessions(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def calls(self) -> int:
+        return self._calls
+
+    @property
+    def in_progress(self) -> int:
+        return self._in_progress
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether a Tick has nothing to do."""
+        return not self._sessions and not self._again
+
+    def check_invariants(self) -> None:
+        calls = [call for session in self._sessions.values() for call in session.calls.values()]
+        assert len(calls) == self._calls
+        assert sum(call.state in _OPEN for call in calls) == self._in_progress
+        assert sum(len(call.kept) for call in calls) == self.kept_bytes
+        for session in self._sessions.values():
+            assert session.stored_below <= session.acked_below
+            assert session.open == {number for number, call in session.calls.items() if call.state in _OPEN}
+            assert all(number >= session.stored_below for number in session.calls.keys() - session.open)
+            assert not session.is_saving or session.stores > 0
+
+    # What an earlier process left
+
+    def _replay(self, event: Replayed) -> None:
+        key, record = event.key, event.record
+        if isinstance(key, CallId):
+            self._replay_call(key, record)
+        elif isinstance(key, str):
+            if isinstance(record, SessionRecord):
+                session = self._session(key, record.heard_ms)
+                session.has_record = True
+                session.acked_below = session.stored_below = max(session.acked_below, record.acked_below)
+            elif key in self._sessions:
+                self._sessions[key].has_record = False
+                self._sessions[key].acked_below = self._sessions[key].stored_below = 0
+        elif isinstance(record, HorizonRecord):
+            self._horizon_ms = max(self._horizon_ms, record.at_ms)
+
+    def _replay_call(self, key: CallId, record: Record | None) -> None:
+        if not isinstance(record, CallRecord):
+            if key.session in self._sessions:
+                self._sessions[key.session].calls.pop(key.sequence, None)
+            return
+        session = self._session(key.session, record.at_ms)
+        known = session.calls.get(key.sequence)
+        is_late = record.known is Known.STARTED and known is not None and known.outcome != _UNKNOWN
+        if not is_late:  # else a writer that was replaced wrote it too late: what is finished stays so
+            outcome = {Known.STARTED: _UNKNOWN, Known.NOT_KEPT: _NOT_KEPT}.get(record.known, record.outcome)
+            kept = record.outcome if record.known is Known.FINISHED else b""
+            session.calls[key.sequence] = _Call(_State.DONE, record.at_ms, outcome, kept)
+
+    def _loaded(self, event: Loaded) -> None:
+        by_time = sorted(self._sessions.values(), key=lambda session: session.heard_ms)
+        self._sessions = OrderedDict((session.name, session) for session in by_time)
+        for session in by_time:
+            if not session.calls and not session.has_record:
+                del self._sessions[session.name]
+                continue
+            self._calls += len(session.calls)
+            self.kept_bytes += sum(len(call.kept) for call in session.calls.values())
+            self._delete(session, [number for number in session.calls if number < session.stored_below])
+            self._aging.extend((call.at_ms, CallId(session.name, n)) for n, call in session.calls.items())
+        self._aging = deque(sorted(self._aging))
+        self._tick(Tick(event.now_ms))
+
+    def _session(self, name: str, heard_ms: int) -> _Session:
+        session = self._sessions.get(name)
+        if session is None:
+            session = self._sessions[name] = _Session(name, session_ms(name), heard_ms)
+        session.heard_ms = max(session.heard_ms, heard_ms)
+        return session
+
+    # A call
+
+    def _asked(self, event: Asked) -> None:
+        call_id = event.call
+        session = self._sessions.get(call_id.session)
+        if session is None:
+            refusal = self._stranger(call_id.session, event.now_ms)
+        else:
+            self._hear(session, event)
+            refusal = None if call_id.sequence >= session.acked_below else _EXPIRED
+        call = session.calls.get(call_id.sequence) if session and not refusal else None
+        if call is None:
+            refusal = refusal or self._bound(session)
+        if refusal:
+            self._out.append(Answer(event.asker, refusal))
+        elif call is None:
+            self._start(event)
+        elif call.state is _State.DONE:
+            self._out.append(Answer(event.asker, call.outcome))
+        else:
+            self._out.append(Wait(event.asker, call_id))
+
+    def _stranger(self, name: str, now_ms: int) -> Refusal | None:
+        """Why a session that is not known is refused."""
+        began_ms = session_ms(name)
+        settings = self.settings
+        if began_ms <= self._horizon_ms or began_ms <= now_ms - settings.keep_for_ms + settings.clock_skew_ms:
+            return _EXPIRED
+        if began_ms > now_ms + settings.clock_skew_ms:
+            return _FROM_THE_FUTURE
+        if len(self._sessions) >= settings.sessions_max:
+            return Refusal(Reason.FULL, "sessions_max", settings.sessions_max)
+        return None
+
+    def _bound(self, session: _Session | None) -> Refusal | None:
+        settings = self.settings
+        held = (
+            ("calls_max", self._calls),
+            ("in_progress_max", self._in_progress),
+            ("kept_bytes_max", self.kept_bytes),
+            ("session_calls_max", len(session.calls) if session else 0),
+        )
+        for limit, count in held:
+            if count >= getattr(settings, limit):
+                return Refusal(Reason.FULL, limit, getattr(settings, limit))
+        return None
+
+    def _hear(self, session: _Session, event: Asked) -> None:
+        session.heard_ms = max(session.heard_ms, event.now_ms)
+        self._sessions.move_to_end(session.name)
+        if event.acked_below > session.acked_below:
+            session.acked_below = event.acked_below
+            self._save_if_due(session)
+
+    def _start(self, event: Asked) -> None:
+        name, sequence = event.call
+        session = self._session(name, event.now_ms)
+        session.acked_below = max(session.acked_below, event.acked_below)
+        if sequence < session.acked_below:  # it acknowledges itself
+            self._out.append(Answer(event.asker, _EXPIRED))
+            return
+        session.calls[sequence] = _Call(_State.STARTING, event.now_ms)
+        session.open.add(sequence)
+        self._calls += 1
+        self._in_progress += 1
+        self._out.append(Wait(event.asker, event.call))
+        record = CallRecord(Known.STARTED, event.now_ms)
+        self._store(
+            ((event.call, record),),
+            lambda: self._execute(session, sequence),
+            lambda: self._give_up_start(session, sequence),
+            session,
+        )
+
+    def _execute(self, session: _Session, sequence: int) -> None:
+        session.calls[sequence].state = _State.RUNNING
+        self._out.append(Execute(CallId(session.name, sequence)))
+
+    def _give_up_start(self, session: _Session, sequence: int) -> None:
+        """It was not executed, so it may be asked again, as if for the first time."""
+        del session.calls[sequence]
+        session.open.discard(sequence)
+        self._calls -= 1
+        self._in_progress -= 1
+        self._out.append(Settle(CallId(session.name, sequence), _NOT_STORED))
+
+    def _executed(self, event: Executed) -> None:
+        name, sequence = event.call
+        session = self._sessions[name]
+        call = session.calls[sequence]
+        call.state, call.at_ms, call.outcome = _State.FINISHING, event.now_ms, event.outcome
+        size = len(event.outcome)
+        settings = self.settings
+        if size <= settings.outcome_bytes_max and self.kept_bytes + size <= settings.kept_bytes_max:
+            call.kept = event.outcome
+            self.kept_bytes += size
+            record = CallRecord(Known.FINISHED, event.now_ms, event.outcome)
+        else:
+            record = CallRecord(Known.NOT_KEPT, event.now_ms)
+        self._store(
+            ((event.call, record),),
+            lambda: self._finish(session, sequence, call, is_kept=record.known is Known.FINISHED),
+            None,
+            session,
+        )
+
+    def _finish(self, session: _Session, sequence: int, call: _Call, *, is_kept: bool) -> None:
+        call.state = _State.DONE
+        session.open.discard(sequence)
+        self._in_progress -= 1
+        self._out.append(Settle(CallId(session.name, sequence), call.outcome))
+        if not is_kept:
+            call.outcome = _NOT_KEPT
+        if sequence < session.stored_below:
+            self._delete(session, [sequence])
+        else:
+            self._age(call.at_ms, CallId(session.name, sequence))
+
+    def _age(self, at_ms: int, call_id: CallId) -> None:
+        self._aging.append((at_ms, call_id))
+        if len(self._aging) > 2 * self._calls + AGING_SLACK:  # most are acknowledged and deleted long before they age
+            sessions = self._sessions
+            self._aging = deque(
+                entry
+                for entry in self._aging
+                if (session := sessions.get(entry[1].session)) and entry[1].sequence in session.calls
+            )
+
+    # Storing
+
+    def _store(
+        self,
+        changes: tuple[Change, ...],
+        then: Callable[[], None],
+        otherwise: Callable[[], None] | None = None,
+        session: _Session | None = None,
+    ) -> None:
+        """With `otherwise` None it is tried again at the next Tick, as often as it takes."""
+        if session is None:
+            self._send(_Purpose(changes, then, otherwise))
+            return
+        session.stores += 1
+
+        def counted(inner: Callable[[], None]) -> Callable[[], None]:
+            def ended() -> None:
+                session.stores -= 1
+                inner()
+
+            return ended
+
+        self._send(_Purpose(changes, counted(then), counted(otherwise) if otherwise else None))
+
+    def _send(self, purpose: _Purpose) -> None:
+        self._stores += 1
+        self._purposes[self._stores] = purpose
+        self._out.append(Store(self._stores, purpose.changes))
+
+    def _stored(self, event: Stored) -> None:
+        self._purposes.pop(event.number).then()
+
+    def _not_stored(self, event: NotStored) -> None:
+        purpose = self._purposes.pop(event.number)
+        if purpose.otherwise is None:
+            self._again.append(purpose)
+        else:
+            purpose.otherwise()
+
+    # Acknowledged calls
+
+    def _save_if_due(self, session: _Session) -> None:
+        if not session.is_saving and session.acked_below - session.stored_below >= self.settings.tidy_after:
+            self._save(session)
+
+    def _save(self, session: _Session) -> None:
+        session.is_saving = session.has_record = True
+        below = session.acked_below
+        record = SessionRecord(below, session.heard_ms)
+        self._store(((session.name, record),), lambda: self._saved(session, below), None, session)
+
+    def _saved(self, session: _Session, below: int) -> None:
+        session.is_saving = False
+        before, session.stored_below = session.stored_below, below
+        near = range(before, below) if below - before <= len(session.calls) else list(session.calls)
+        self._delete(session, [n for n in near if n < below and n in session.calls and n not in session.open])
+        self._save_if_due(session)
+
+    def _delete(self, session: _Session, sequences: Iterable[int]) -> None:
+        """Calls that the stored `acked_below` refuses."""
+        changes: list[Change] = []
+        for sequence in sequences:
+            self.kept_bytes -= len(session.calls.pop(sequence).kept)
+            self._calls -= 1
+            changes.append((CallId(session.name, sequence), None))
+        if changes:
+            self._store(tuple(changes), _nothing, None, session)
+
+    # Time
+
+    def _tick(self, event: Tick) -> None:
+        again, self._again = self._again, []
+        for purpose in again:
+            self._send(purpose)
+        before_ms = event.now_ms - self.settings.keep_for_ms
+        self._expire_calls(before_ms)
+        self._forget_idle(before_ms)
+
+    def _expire_calls(self, before_ms: int) -> None:
+        """What nobody acknowledged in time is acknowledged, unless an earlier call of the session is in progress."""
+        for _ in range(min(len(self._aging), self.settings.forgotten_per_tick_max)):
+            at_ms, call_id = self._aging[0]
+            if at_ms > before_ms:
+                return
+            self._aging.popleft()
+            session = self._sessions.get(call_id.session)
+            if session is None or call_id.sequence not in session.calls:
+                continue
+            if session.open and min(session.open) < call_id.sequence:
+                self._age(before_ms + self.settings.keep_for_ms, call_id)  # looked at again
+            elif session.heard_ms > before_ms:  # else it is forgotten as a whole
+                session.acked_below = max(session.acked_below, call_id.sequence + 1)
+                if not session.is_saving and session.acked_below > session.stored_below:
+                    self._save(session)
+
+    def _forget_idle(self, before_ms: int) -> None:
+        forgotten: list[_Session] = []
+        for session in list(self._oldest()):
+            if session.heard_ms > before_ms and session.acked_below != CLOSED:
+                break
+            if session.open or session.stores:
+                self._sessions.move_to_end(session.name)  # it is not idle; looked at again after all others
+                continue
+            forgotten.append(session)
+        if forgotten:
+            self._forget(forgotten)
+
+    def _oldest(self) -> Iterable[_Session]:
+        for _, session in zip(range(self.settings.forgotten_per_tick_max), self._sessions.values(), strict=False):
+            yield session
+
+    def _forget(self, sessions: list[_Session]) -> None:
+        """First what refuses them, then their calls, then themselves: each step begins when the one before is durable.
+
+        One that has left a single record needs no other to be refused while that goes: it is there or not.
+        """
+        guards: list[Change] = []
+        calls: list[Change] = []
+        names: list[Change] = []
+        for session in sessions:
+            if session.calls and (session.has_record or len(session.calls) > 1):
+                guards.append((session.name, SessionRecord(CLOSED, session.heard_ms)))
+                session.has_record = True
+            calls += [(CallId(session.name, sequence), None) for sequence in session.calls]
+            if session.has_record:
+                names.append((session.name, None))
+            self._horizon_ms = max(self._horizon_ms, session.began_ms)
+            self._calls -= len(session.calls)
+            self.kept_bytes -= sum(len(call.kept) for call in session.calls.values())
+            del self._sessions[session.name]
+        steps = [((HORIZON, HorizonRecord(self._horizon_ms)), *guards), tuple(calls), tuple(names)]
+        self._store_in_turn([step for step in steps if step])
+
+    def _store_in_turn(self, steps: list[tuple[Change, ...]]) -> None:
+        first, *others = steps
+        self._store(first, (lambda: self._store_in_turn(others)) if others else _nothing)
+
+
+def _nothing() -> None:
+    pass
+
+
+_EXPIRED: Final = Refusal(Reason.EXPIRED)
+_FROM_THE_FUTURE: Final = Refusal(Reason.FROM_THE_FUTURE)
+_NOT_STORED: Final = Refusal(Reason.NOT_STORED)
+_NOT_KEPT: Final = Refusal(Reason.NOT_KEPT)
+_UNKNOWN: Final = Refusal(Reason.UNKNOWN)

@@ -1,0 +1,196 @@
+"""What the memory of calls hears and says, and what it keeps.
+
+Knows no store and no service: an outcome is bytes here.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from hutong.rpc.delivery.ids import CallId
+
+CLOSED: Final = 2**63 - 1
+"""As `acked_below`: the session takes no call any more."""
+
+
+class Known(Enum):
+    """What a record says of a call."""
+
+    STARTED = "started"  # it was about to be executed; without a later record its outcome is unknown
+    FINISHED = "finished"
+    NOT_KEPT = "not kept"  # finished, and its result was too large to be kept
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """Key: the call."""
+
+    known: Known
+    at_ms: int
+    outcome: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord:
+    """Key: the session. Calls below `acked_below` are never executed again."""
+
+    acked_below: int
+    heard_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class HorizonRecord:
+    """Key: HORIZON. Sessions begun until then that are not known are never executed."""
+
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Horizon:
+    """The key of the one horizon."""
+
+
+HORIZON: Final = _Horizon()
+Key = CallId | str | _Horizon
+"""A call, a session, or HORIZON."""
+Record = CallRecord | SessionRecord | HorizonRecord
+Change = tuple[Key, Record | None]
+"""None: the key's record is deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySettings:
+    """Bounds. At each a call that is new is refused and not executed.
+
+    `keep_for_ms`: how long an outcome is kept that nobody acknowledges. `clock_skew_ms`: how far callers' clocks may
+    be off. `tidy_after`: acknowledged calls after which a session's are deleted together.
+    """
+
+    keep_for_ms: int = 3_600_000
+    clock_skew_ms: int = 300_000
+    sessions_max: int = 100_000
+    calls_max: int = 200_000
+    session_calls_max: int = 10_000
+    in_progress_max: int = 10_000
+    kept_bytes_max: int = 64 << 20
+    outcome_bytes_max: int = 512 << 10
+    tidy_after: int = 64
+    forgotten_per_tick_max: int = 1_000
+
+
+class Reason(Enum):
+    """Why a call has no outcome here. All but the last three: it is not executed, now or later, by this request."""
+
+    FULL = "full"  # a bound; it may be asked again
+    NOT_STORED = "not stored"  # that it begins could not be stored; it may be asked again
+    EXPIRED = "expired"  # acknowledged, or too old to be remembered: whether it ever happened is not known here
+    FROM_THE_FUTURE = "from the future"  # the caller's clock is ahead by more than is allowed
+    NOT_KEPT = "not kept"  # it happened once, and its result was too large to be kept
+    UNKNOWN = "unknown"  # it was begun by a process that ended: it happened, wholly or in part, at most once
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """`limit` and `maximum` name the bound that is FULL."""
+
+    reason: Reason
+    limit: str = ""
+    maximum: int = 0
+
+
+# Events
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A record of an earlier process, in the order of the log; all of them come before Loaded."""
+
+    key: Key
+    record: Record | None
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """`asker` is the driver's number for who asks; `acked_below` is 0 where the caller says nothing."""
+
+    asker: int
+    call: CallId
+    acked_below: int
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """All changes of a Store are durable."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotStored:
+    """Any of the changes of a Store may be durable, or none."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    call: CallId
+    outcome: bytes
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    now_ms: int
+
+
+# Instructions
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Make the changes durable, in any order; then Stored or NotStored."""
+
+    number: int
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """Have the effect. Said once in a call's life; Executed follows."""
+
+    call: CallId
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The asker waits for the call's Settle."""
+
+    asker: int
+    call: CallId
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The asker's answer, at once. `outcome` is what Executed once told."""
+
+    asker: int
+    outcome: bytes | Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """The answer for all who wait for the call."""
+
+    call: CallId
+    outcome: bytes | Refusal
+
+
+Event = Replayed | Loaded | Asked | Stored | NotStored | Executed | Tick
+Instruction = Store | Execute | Wait | Answer | Settle
