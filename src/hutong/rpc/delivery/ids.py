@@ -15,10 +15,6 @@ from typing import Final, NamedTuple
 from hutong.foundation.clock import Clock, SystemClock
 from hutong.foundation.errors import ProtocolError
 
-REQUEST_ID: Final = "request-id"
-"""Header of a call: the same for all attempts of it."""
-ACKED_BELOW: Final = "acked-below"
-"""Header of a call: the caller has done with all of the session's calls below this sequence number."""
 SEQUENCE_MAX: Final = 2**53 - 1  # what every client language counts exactly
 _REQUEST_ID: Final = re.compile(r"([0-9a-f]{32})/(0|[1-9][0-9]{0,15})", re.ASCII)
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,15}", re.ASCII)

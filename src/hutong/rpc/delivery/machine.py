@@ -35,7 +35,6 @@ from hutong.rpc.delivery.messages import (
     Executed,
     HorizonRecord,
     Instruction,
-    Key,
     Known,
     Loaded,
     MemorySettings,

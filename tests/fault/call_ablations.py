@@ -1,0 +1,270 @@
+"""The safeguards of the memory of calls, each with a way to switch it off.
+
+Strategy: as for the journal (tests/fault/ablations.py): a patch replaces one safeguard by what somebody might have
+written who had not thought of it. Histories, always the same ones, are run until one of them breaks; where a fault must
+meet a rare state, the transcript that was written for it is run instead.
+
+python -m tests.fault.call_ablations    prints for each how many histories it took
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import hypothesis
+import pytest
+from hypothesis import HealthCheck, Phase
+from hypothesis.stateful import run_state_machine_as_test
+from tests.fault.call_history import CallHistory
+from tests.unit.rpc.delivery import test_memory as transcripts
+
+from hutong.rpc.delivery.machine import Memory
+from hutong.rpc.delivery.messages import (
+    HORIZON,
+    Asked,
+    CallRecord,
+    Execute,
+    Known,
+    Reason,
+    Refusal,
+    Replayed,
+    SessionRecord,
+    Tick,
+)
+
+HISTORIES_MAX: Final = 200
+STEPS_MAX: Final = 60
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Safeguard:
+    """What it is, how it is left out, and the transcript that must notice, None for the histories."""
+
+    sentence: str
+    leave_out: Patch
+    transcript: Callable[[], None] | None = None
+
+    def __str__(self) -> str:
+        return self.leave_out.__name__
+
+
+def _stores_but_does_not_wait(patch: pytest.MonkeyPatch, known: tuple[Known, ...]) -> None:
+    send = Memory._send
+
+    def hasty(self: Memory, purpose: Any) -> None:
+        record = purpose.changes[0][1]
+        if isinstance(record, CallRecord) and record.known in known:
+            then = purpose.then
+            purpose = type(purpose)(purpose.changes, lambda: None, lambda: None)
+            send(self, purpose)
+            then()
+        else:
+            send(self, purpose)
+
+    patch.setattr(Memory, "_send", hasty)
+
+
+def executes_before_the_start_is_stored(patch: pytest.MonkeyPatch) -> None:
+    _stores_but_does_not_wait(patch, (Known.STARTED,))
+
+
+def answers_before_the_outcome_is_stored(patch: pytest.MonkeyPatch) -> None:
+    _stores_but_does_not_wait(patch, (Known.FINISHED, Known.NOT_KEPT))
+
+
+def executes_again_what_was_begun_before_a_restart(patch: pytest.MonkeyPatch) -> None:
+    replay = Memory._replay
+
+    def forgetful(self: Memory, event: Replayed) -> None:
+        if not (isinstance(event.record, CallRecord) and event.record.known is Known.STARTED):
+            replay(self, event)
+
+    patch.setattr(Memory, "_replay", forgetful)
+
+
+def executes_what_is_in_progress(patch: pytest.MonkeyPatch) -> None:
+    asked = Memory._asked
+
+    def eager(self: Memory, event: Asked) -> None:
+        session = self._sessions.get(event.call.session)
+        is_running = session is not None and event.call.sequence in session.open
+        asked(self, event)
+        if is_running:
+            self._out.append(Execute(event.call))
+
+    patch.setattr(Memory, "_asked", eager)
+
+
+def executes_what_is_acknowledged(patch: pytest.MonkeyPatch) -> None:
+    asked = Memory._asked
+
+    def trusting(self: Memory, event: Asked) -> None:
+        session = self._sessions.get(event.call.session)
+        below = session.acked_below if session else 0
+        if session is not None and event.call.sequence not in session.calls:
+            session.acked_below = 0
+        asked(self, event)
+        if session is not None:
+            session.acked_below = max(below, session.acked_below)
+
+    patch.setattr(Memory, "_asked", trusting)
+
+
+def deletes_before_the_acknowledgement_is_stored(patch: pytest.MonkeyPatch) -> None:
+    def hasty(self: Memory, session: Any) -> None:
+        self._saved(session, session.acked_below)
+
+    patch.setattr(Memory, "_save", hasty)
+
+
+def believes_sessions_of_any_age(patch: pytest.MonkeyPatch) -> None:
+    stranger = Memory._stranger
+
+    def credulous(self: Memory, name: str, now_ms: int) -> Refusal | None:
+        refusal = stranger(self, name, now_ms)
+        return None if refusal is not None and refusal.reason is Reason.EXPIRED else refusal
+
+    patch.setattr(Memory, "_stranger", credulous)
+
+
+def forgets_without_a_guard(patch: pytest.MonkeyPatch) -> None:
+    store_in_turn = Memory._store_in_turn
+
+    def unguarded(self: Memory, steps: list[Any]) -> None:
+        store_in_turn(self, [tuple(c for c in step if not isinstance(c[1], SessionRecord)) for step in steps])
+
+    patch.setattr(Memory, "_store_in_turn", unguarded)
+
+
+def forgets_with_all_at_once(patch: pytest.MonkeyPatch) -> None:
+    def at_once(self: Memory, steps: list[Any]) -> None:
+        for step in steps:
+            self._store(step, lambda: None)
+
+    patch.setattr(Memory, "_store_in_turn", at_once)
+
+
+def keeps_the_horizon_for_itself(patch: pytest.MonkeyPatch) -> None:
+    """With the clock that callers are judged by going back, only the stored horizon refuses them."""
+    send = Memory._send
+
+    def silent(self: Memory, purpose: Any) -> None:
+        changes = tuple(change for change in purpose.changes if change[0] is not HORIZON)
+        send(self, type(purpose)(changes, purpose.then, purpose.otherwise))
+
+    patch.setattr(Memory, "_send", silent)
+
+
+def forgets_while_deleting(patch: pytest.MonkeyPatch) -> None:
+    tick = Memory._tick
+
+    def hasty(self: Memory, event: Tick) -> None:
+        counts = {session.name: session.stores for session in self._sessions.values()}
+        for session in self._sessions.values():
+            if not session.open and not session.is_saving:
+                session.stores = 0
+        tick(self, event)
+        for session in self._sessions.values():
+            session.stores = max(session.stores, counts.get(session.name, 0))
+
+    patch.setattr(Memory, "_tick", hasty)
+
+
+def takes_what_was_not_stored_for_stored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Memory, "_not_stored", Memory._stored)
+
+
+def keeps_no_bound(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Memory, "_bound", lambda _self, _session: None)
+
+
+SAFEGUARDS: Final = (
+    Safeguard("that a call begins is stored before it is executed", executes_before_the_start_is_stored),
+    Safeguard(
+        "an outcome is stored before it is answered",
+        answers_before_the_outcome_is_stored,
+        transcripts.test_an_outcome_that_was_answered_is_never_unknown_after_a_restart,
+    ),
+    Safeguard("what was begun before a restart is not executed", executes_again_what_was_begun_before_a_restart),
+    Safeguard("a duplicate waits for the call in progress", executes_what_is_in_progress),
+    Safeguard("what is acknowledged is refused", executes_what_is_acknowledged),
+    Safeguard(
+        "an acknowledgement is stored before it deletes",
+        deletes_before_the_acknowledgement_is_stored,
+        transcripts.test_an_acknowledgement_is_stored_before_what_it_deletes,
+    ),
+    Safeguard(
+        "unknown sessions are refused by their age",
+        believes_sessions_of_any_age,
+        transcripts.test_an_unknown_session_is_judged_by_its_age,
+    ),
+    Safeguard(
+        "a session is closed in the store before it is forgotten",
+        forgets_without_a_guard,
+        transcripts.test_a_session_half_forgotten_at_a_crash_is_refused,
+    ),
+    Safeguard(
+        "a session's calls are deleted before the session",
+        forgets_with_all_at_once,
+        transcripts.test_a_session_half_forgotten_at_a_crash_is_refused,
+    ),
+    Safeguard(
+        "the horizon is stored",
+        keeps_the_horizon_for_itself,
+        transcripts.test_a_forgotten_session_is_refused_though_the_clock_goes_back,
+    ),
+    Safeguard(
+        "a session is not forgotten while its calls are deleted",
+        forgets_while_deleting,
+        transcripts.test_a_session_is_not_forgotten_while_its_calls_are_being_deleted,
+    ),
+    Safeguard(
+        "what failed to be stored does not count as stored",
+        takes_what_was_not_stored_for_stored,
+        transcripts.test_a_start_that_was_not_stored_is_not_executed_and_may_be_asked_again,
+    ),
+    Safeguard("bounds refuse", keeps_no_bound),
+)
+
+
+def histories_until_noticed(leave_out: Patch) -> int | None:
+    """How many histories it takes without the safeguard until one breaks; None if `HISTORIES_MAX` do not."""
+    count = 0
+
+    class Counted(CallHistory):
+        def __init__(self) -> None:
+            nonlocal count
+            count += 1
+            super().__init__()
+
+    settings = hypothesis.settings(
+        max_examples=HISTORIES_MAX,
+        stateful_step_count=STEPS_MAX,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+        print_blob=False,
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        leave_out(patch)
+        try:
+            run_state_machine_as_test(Counted, settings=settings)
+        except AssertionError:
+            return count - 1  # hypothesis runs the one that broke once more
+    return None
+
+
+def main() -> None:
+    for safeguard in SAFEGUARDS:
+        noticed = "by its transcript"
+        if safeguard.transcript is None:
+            noticed = f"after {histories_until_noticed(safeguard.leave_out)} histories"
+        print(f"{safeguard.sentence:60} {safeguard!s:50} {noticed}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""The memory of calls in histories by chance: no effect twice, and an answer once given is given again."""
+
+import hypothesis
+import pytest
+from hypothesis import HealthCheck
+from tests.fault.call_ablations import SAFEGUARDS, Safeguard, histories_until_noticed
+from tests.fault.call_history import CallHistory
+
+pytestmark = pytest.mark.fault
+
+
+class TestCallHistory(CallHistory.TestCase):  # type: ignore[misc, name-defined]  # made by hypothesis
+    settings = hypothesis.settings(
+        max_examples=150, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
+    )
+
+
+@pytest.mark.parametrize("safeguard", [each for each in SAFEGUARDS if each.transcript is None], ids=str)
+def test_a_safeguard_switched_off_breaks_a_history(safeguard: Safeguard) -> None:
+    assert histories_until_noticed(safeguard.leave_out), f"nothing shows that {safeguard.sentence}"
+
+
+@pytest.mark.parametrize("safeguard", [each for each in SAFEGUARDS if each.transcript is not None], ids=str)
+def test_a_safeguard_switched_off_breaks_its_transcript(safeguard: Safeguard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a history by chance hits too seldom."""
+    assert safeguard.transcript is not None
+    safeguard.transcript()
+    safeguard.leave_out(monkeypatch)
+    with pytest.raises(AssertionError):
+        safeguard.transcript()
