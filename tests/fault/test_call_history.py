@@ -3,16 +3,18 @@
 import hypothesis
 import pytest
 from hypothesis import HealthCheck
+from hypothesis.stateful import run_state_machine_as_test
 from tests.fault.call_ablations import SAFEGUARDS, Safeguard, histories_until_noticed
 from tests.fault.call_history import CallHistory
 
 pytestmark = pytest.mark.fault
 
 
-class TestCallHistory(CallHistory.TestCase):  # type: ignore[misc, name-defined]  # made by hypothesis
+def test_no_effect_happens_twice_and_an_answer_is_given_again() -> None:
     settings = hypothesis.settings(
         max_examples=150, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
     )
+    run_state_machine_as_test(CallHistory, settings=settings)
 
 
 @pytest.mark.parametrize("safeguard", [each for each in SAFEGUARDS if each.transcript is None], ids=str)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hutong.bus.durable.kafka import KafkaLog
     from hutong.bus.durable.options import DurableOptions
     from hutong.bus.durable.port import Stored
+    from hutong.bus.durable.table import CompactedTable
     from hutong.bus.options import DeliveryOptions
     from hutong.bus.promise import Promise
     from hutong.runtime.contexts import Context
@@ -37,6 +38,9 @@ class NodeLog:
         asked: "DurableOptions",
     ) -> "DurableConsumer":
         return self._kafka_log().consumer(desk, context, address, handler, buffered_max, asked)
+
+    def table(self, topic: str) -> "CompactedTable":
+        return self._kafka_log().table(topic)
 
     async def close(self) -> None:
         if self._log is not None:

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from hutong.bus.durable.addresses import topic_of
+from hutong.bus.durable.addresses import checked_topic, shown, topic_of
 from hutong.bus.durable.driver import DurableConsumer, Handler
 from hutong.bus.durable.failures import cause_of
 from hutong.bus.durable.options import ConsumerOptions, DurableOptions, checked
 from hutong.bus.durable.port import PublishFailed, Stored
 from hutong.bus.durable.publishing import Publisher
 from hutong.bus.durable.records import KEY_HEADER, OutgoingRecord, encode_body, encode_headers, encode_key
+from hutong.bus.durable.table import CompactedTable
 from hutong.bus.options import DeliveryOptions
 from hutong.bus.promise import Promise
 from hutong.foundation.clock import Clock, SystemClock
@@ -74,18 +75,16 @@ class KafkaLog:
         }
         self._settings = dict(settings or {})
         self._consumer_settings = dict(consumer_settings or {})
-        self.publisher = Publisher(
-            {
-                **self._shared,
-                "enable.idempotence": True,
-                "acks": "all",
-                "partitioner": "murmur2_random",  # as Java's clients: the same key, the same partition
-                "message.timeout.ms": publish_timeout_ms,
-                "message.max.bytes": DEAD_LETTER_BYTES_MAX,
-                **self._settings,
-            },
-            publish_in_flight_max,
-        )
+        self._publisher_settings = {
+            **self._shared,
+            "enable.idempotence": True,
+            "acks": "all",
+            "partitioner": "murmur2_random",  # as Java's clients: the same key, the same partition
+            "message.timeout.ms": publish_timeout_ms,
+            "message.max.bytes": DEAD_LETTER_BYTES_MAX,
+            **self._settings,
+        }
+        self.publisher = Publisher(self._publisher_settings, publish_in_flight_max)
         self._consumers: dict[DurableConsumer, None] = {}
         self._made_topics: set[str] = set()
         self._admin: AdminClient | None = None
@@ -123,6 +122,11 @@ class KafkaLog:
         if handler is not None:
             consumer.handler(handler)
         return consumer
+
+    def table(self, topic: str) -> CompactedTable:
+        """A table kept in a compacted topic, to be opened. Raises UsageError for what is no name of a topic."""
+        name = checked_topic(topic, f"The table {shown(topic)}")
+        return CompactedTable(name, {**self._shared, **self._settings}, self._publisher_settings)
 
     def forget(self, consumer: DurableConsumer) -> None:
         self._consumers.pop(consumer, None)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hutong.bus.desk import Desk
     from hutong.bus.durable.driver import DurableConsumer, Handler
     from hutong.bus.durable.options import DurableOptions
+    from hutong.bus.durable.table import CompactedTable
     from hutong.bus.options import DeliveryOptions
     from hutong.bus.promise import Promise
     from hutong.runtime.contexts import Context
@@ -65,6 +66,10 @@ class DurableLog(Protocol):
         asked: "DurableOptions",
     ) -> "DurableConsumer":
         """Join a group. Raises UsageError for options that cannot be."""
+        ...
+
+    def table(self, topic: str) -> "CompactedTable":
+        """A table kept in a compacted topic, to be opened. Raises UsageError for what is no name of a topic."""
         ...
 
     async def close(self) -> None:

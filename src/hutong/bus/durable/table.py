@@ -1,0 +1,257 @@
+"""A table kept in a compacted topic: the latest value of each key, read whole at a start, written by one owner.
+
+Strategy: one partition, so that the log is one order. Who opens a table reads it to its end, then claims it with a
+record of a higher epoch than he found. From then on nobody else should write, so the offsets of his writes follow one
+another without a gap; where there is one, he reads what lies in it before he counts his write as done. If that is a
+claim, another has taken over: every write fails from then on, also those that are in the log already, so whoever has
+been replaced never acts upon a write that his successor has not seen. What a replaced owner wrote after the claim is
+in the log all the same, and read at the next start: what the values say must bear that.
+
+Knows nothing of what the values mean. The client library is talked to on threads; its owner hears of all on its loop.
+"""
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+
+from hutong.bus.durable.failures import cause_of, publish_failed
+from hutong.bus.durable.port import PublishFailed, Stored
+from hutong.bus.durable.publishing import Publisher
+from hutong.bus.durable.records import OutgoingRecord
+from hutong.foundation.errors import CorruptData, HutongError, UsageError
+
+CLAIM_KEY: Final = b"\x00owner"
+VALUE_BYTES_MAX: Final = 960 << 10  # with key and batch header below Kafka's own default for max.message.bytes
+WRITES_IN_FLIGHT_MAX: Final = 20_000
+REQUEST_S_MAX: Final = 15.0
+LOAD_S_MAX: Final = 300.0  # without any record
+POLL_S: Final = 0.5
+READ_MAX: Final = 1_000
+CLOSE_S_MAX: Final = 10.0
+COMPACTED: Final = {
+    "cleanup.policy": "compact",
+    "retention.ms": "-1",
+    "segment.bytes": str(16 << 20),  # only closed segments are cleaned
+    "min.cleanable.dirty.ratio": "0.5",
+}
+
+Apply = Callable[[bytes, bytes | None], None]
+"""Called with key and value of each record, in the order of the log; None: deleted."""
+Settled = Callable[[HutongError | None], None]
+"""Told once what became of a write: None when it is durable (acks=all)."""
+
+_log = logging.getLogger("hutong.bus.durable")
+
+
+class TableLost(HutongError):
+    """Another owner has taken the table over, or it was closed: nothing more is written."""
+
+
+class CompactedTable:
+    """The table in the topic `topic`, for the owner on `loop`, where all its methods are called.
+
+    `settings` are the client library's. Values have at most VALUE_BYTES_MAX bytes, keys are not empty and do not begin
+    with a zero byte; what else is asked raises ValueError.
+    """
+
+    def __init__(self, topic: str, settings: Mapping[str, Any], publisher_settings: Mapping[str, Any]) -> None:
+        self.topic = topic
+        self.epoch = 0
+        self.failure: TableLost | None = None  # why nothing is written any more
+        self._settings = dict(settings)
+        self._publisher = Publisher({**publisher_settings, "linger.ms": 0}, WRITES_IN_FLIGHT_MAX)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_contested = False  # somebody else has claimed our epoch
+        self._next_offset = 0  # of the next write that is told of, if nobody else writes
+        self._told: deque[tuple[Settled, HutongError | None]] = deque()
+        self._is_telling = False
+        self._lock = threading.Lock()  # of what is told: reports come on a thread
+
+    async def open(self, apply: Apply) -> None:
+        """Read everything, then claim it. `apply` is called before this returns, on another thread.
+
+        Raises UsageError where the topic is none that a table can be kept in, PublishFailed where it cannot be written,
+        and CorruptData.
+        """
+        self._loop = asyncio.get_running_loop()
+        try:
+            await self._loop.run_in_executor(None, self._open, apply)
+        except KafkaException as error:
+            raise publish_failed(self.topic, error) from error
+
+    def put(self, key: bytes, value: bytes | None, settled: Settled) -> None:
+        """Write, or with None delete. `settled` is called on the loop, in the order of the writes.
+
+        Raises LimitExceeded where too much is under way, TableLost once the table is lost, and ValueError.
+        """
+        if self.failure is not None:
+            raise self.failure
+        if not key or key.startswith(b"\x00") or len(value or b"") > VALUE_BYTES_MAX:
+            raise ValueError(f"a key is not empty and begins with no zero byte; a value has up to {VALUE_BYTES_MAX} B")
+        self._publisher.publish(
+            OutgoingRecord(self.topic, key, value, []), lambda outcome: self._reported(outcome, settled)
+        )
+
+    async def close(self) -> None:
+        """Wait for what is under way, at most CLOSE_S_MAX; then nothing is written any more. A second call is fine."""
+        await asyncio.get_running_loop().run_in_executor(None, self._publisher.close, CLOSE_S_MAX)
+        if self.failure is None:
+            self.failure = TableLost(f"the table {self.topic} is closed")
+
+    # On other threads
+
+    def _open(self, apply: Apply) -> None:
+        self._make_topic()
+        end = self._read(0, None, apply)
+        while True:
+            self.epoch += 1
+            epoch, claimed = self.epoch, self._claim()
+            if claimed > end:  # somebody wrote between the look and the claim
+                self._read(end, claimed, apply)
+            end = self._next_offset = claimed + 1
+            if self.epoch == epoch and not self._is_contested:
+                return
+
+    def _make_topic(self) -> None:
+        admin = AdminClient(self._settings)
+        wanted = NewTopic(self.topic, num_partitions=1, replication_factor=-1, config=COMPACTED)
+        try:
+            admin.create_topics([wanted], request_timeout=REQUEST_S_MAX)[self.topic].result()
+        except KafkaException as error:
+            if cause_of(error).code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+            self._check_topic(admin)
+
+    def _check_topic(self, admin: AdminClient) -> None:
+        found = admin.list_topics(self.topic, timeout=REQUEST_S_MAX).topics[self.topic]
+        if len(found.partitions) != 1:
+            raise UsageError(f"The topic {self.topic} has {len(found.partitions)} partitions; a table needs one.")
+        resource = ConfigResource(ConfigResource.Type.TOPIC, self.topic)
+        config = admin.describe_configs([resource], request_timeout=REQUEST_S_MAX)[resource].result()
+        policy = config["cleanup.policy"].value
+        if policy != "compact":
+            raise UsageError(
+                f"The topic {self.topic} has cleanup.policy={policy}, by which it would forget; a table needs compact."
+            )
+
+    def _read(self, start: int, end: int | None, apply: Apply) -> int:
+        """Records from `start` up to `end`, by default all that are there now. Returns the offset behind them."""
+        settings = {
+            **self._settings,
+            "group.id": f"{self.topic}-table",  # never joined: the library wants a name
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+        }
+        place = TopicPartition(self.topic, 0, start or OFFSET_BEGINNING)
+        consumer = Consumer(settings)
+        try:
+            if end is None:
+                end = consumer.get_watermark_offsets(place, REQUEST_S_MAX)[1]
+            consumer.assign([place])
+            self._read_until(consumer, end, apply)
+        finally:
+            consumer.close()
+        return end
+
+    def _read_until(self, consumer: Consumer, end: int, apply: Apply) -> None:
+        """Compaction leaves gaps, also before `end`: there the position says how far it is."""
+        silent_s = 0.0
+        position = 0
+        while position < end:
+            first = consumer.poll(POLL_S)  # `consume` alone would wait for its time to end
+            messages = [] if first is None else [first, *consumer.consume(READ_MAX - 1, 0)]
+            silent_s = 0.0 if messages else silent_s + POLL_S
+            if silent_s > LOAD_S_MAX:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{self.topic} could not be read"))
+            for message in messages:
+                error = message.error()
+                offset = message.offset()
+                assert offset is not None
+                if error is None:
+                    if offset < end:
+                        self._apply(message.key() or b"", message.value(), apply)
+                    position = max(position, offset + 1)
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    position = max(position, offset)
+                elif not error.retriable() and error.code() != KafkaError._ALL_BROKERS_DOWN:
+                    raise KafkaException(error)
+
+    def _apply(self, key: bytes, value: bytes | None, apply: Apply) -> None:
+        if key != CLAIM_KEY:
+            apply(key, value)
+            return
+        try:
+            epoch = int(value or b"0")
+        except ValueError:
+            raise CorruptData(f"{self.topic} has a claim that is none") from None
+        self._is_contested = self._is_contested or epoch == self.epoch
+        self.epoch = max(self.epoch, epoch)
+
+    def _claim(self) -> int:
+        done = threading.Event()
+        outcomes: list[Stored | PublishFailed] = []
+
+        def claimed(outcome: Stored | PublishFailed) -> None:
+            outcomes.append(outcome)
+            done.set()
+
+        self._is_contested = False
+        self._publisher.publish(OutgoingRecord(self.topic, CLAIM_KEY, b"%d" % self.epoch, []), claimed)
+        done.wait()  # the client library reports every record, at the latest when its time is over
+        outcome = outcomes[0]
+        if isinstance(outcome, PublishFailed):
+            raise outcome
+        return outcome.offset
+
+    def _reported(self, outcome: Stored | PublishFailed, settled: Settled) -> None:
+        """On the thread of the reports, in the order of the log."""
+        failure: HutongError | None = self.failure
+        if failure is None and isinstance(outcome, PublishFailed):
+            failure = outcome
+        elif failure is None and isinstance(outcome, Stored):
+            if outcome.offset != self._next_offset:
+                failure = self._look_into_gap(self._next_offset, outcome.offset)
+            self._next_offset = max(self._next_offset, outcome.offset + 1)
+        self._tell(settled, failure)
+
+    def _look_into_gap(self, start: int, end: int) -> HutongError | None:
+        """What others wrote, or writes of ours that were given up and stored all the same."""
+        epoch = self.epoch
+        self._is_contested = False
+        try:
+            if start < end:
+                self._read(start, end, lambda _key, _value: None)
+        except (KafkaException, CorruptData) as error:
+            self.failure = TableLost(f"the table {self.topic}: others wrote to it, and it could not be read: {error}")
+        if self.epoch > epoch or self._is_contested:
+            self.failure = TableLost(f"the table {self.topic} has another owner, of epoch {self.epoch}")
+        if self.failure is not None:
+            _log.error("%s", self.failure)
+        return self.failure
+
+    def _tell(self, settled: Settled, failure: HutongError | None) -> None:
+        with self._lock:
+            self._told.append((settled, failure))
+            if self._is_telling:
+                return
+            self._is_telling = True
+        assert self._loop is not None
+        try:
+            self._loop.call_soon_threadsafe(self._tell_on_loop)
+        except RuntimeError:
+            if not self._loop.is_closed():
+                raise  # else nobody is left to be told
+
+    def _tell_on_loop(self) -> None:
+        with self._lock:
+            told, self._told = self._told, deque()
+            self._is_telling = False
+        for settled, failure in told:
+            settled(failure)
