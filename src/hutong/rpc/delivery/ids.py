@@ -4,22 +4,18 @@ Strategy: a session is a UUID of version 7 (RFC 9562: 48 bits of milliseconds si
 hexadecimal digits, so whoever remembers sessions can tell the age of one that he does not know. A request id is
 SESSION/SEQUENCE; the sequence numbers of one session rise.
 
-Knows no calls. Clock and chance arrive by constructor; `new_request_id` is the one place that takes the machine's.
+Knows no calls; `session_ids` makes sessions.
 """
 
 import re
-import secrets
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from hutong.foundation.clock import Clock, SystemClock
 from hutong.foundation.errors import ProtocolError
 
 SEQUENCE_MAX: Final = 2**53 - 1  # what every client language counts exactly
 _REQUEST_ID: Final = re.compile(r"([0-9a-f]{32})/(0|[1-9][0-9]{0,15})", re.ASCII)
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,15}", re.ASCII)
 _TIME_DIGITS: Final = 12
-_RANDOM_BITS: Final = 74
 
 
 class CallId(NamedTuple):
@@ -30,21 +26,6 @@ class CallId(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.session}/{self.sequence}"
-
-
-class SessionIds:
-    """Makes sessions. `chance(bits)` gives that many random bits."""
-
-    def __init__(self, clock: Clock, chance: Callable[[int], int]) -> None:
-        self._clock = clock
-        self._chance = chance
-
-    def make(self) -> str:
-        chance = self._chance(_RANDOM_BITS)
-        number = (self._clock.wall_ms() & (1 << 48) - 1) << 80
-        number |= 0x7 << 76 | chance >> 62 << 64  # version
-        number |= 0b10 << 62 | chance & (1 << 62) - 1  # variant
-        return f"{number:032x}"
 
 
 def session_ms(session: str) -> int:
@@ -67,8 +48,3 @@ def parse_acked_below(text: str | None) -> int:
     if _NUMBER.fullmatch(text) is None or (number := int(text)) > SEQUENCE_MAX:
         raise ProtocolError("acked-below is a sequence number")
     return number
-
-
-def new_request_id() -> str:
-    """An id for one call, which the application keeps, so that even its next process asks for the same effect."""
-    return str(CallId(SessionIds(SystemClock(), secrets.randbits).make(), 0))

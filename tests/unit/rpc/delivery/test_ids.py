@@ -11,12 +11,11 @@ from hutong.foundation.errors import ProtocolError
 from hutong.rpc.delivery.ids import (
     SEQUENCE_MAX,
     CallId,
-    SessionIds,
-    new_request_id,
     parse_acked_below,
     parse_request_id,
     session_ms,
 )
+from hutong.rpc.delivery.session_ids import SessionIds, new_request_id
 
 
 @given(st.integers(0, 2**48 - 1), st.integers(0, 2**74 - 1))
