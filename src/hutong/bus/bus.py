@@ -77,6 +77,7 @@ class EventBus:
         self._desks: dict[object, Desk] = {}  # by context, or by event loop, or None for plain threads
         self._numbers = Numbers()
         self._lock = threading.Lock()  # over registrations, chains and desks
+        self._close_hooks: list[Callable[[], Awaitable[object]]] = []
         self._closed: BusClosed | None = None
 
     def send(self, address: str, body: Any = None, options: DeliveryOptions = DEFAULT) -> None:
@@ -257,9 +258,15 @@ class EventBus:
         with self._lock:
             self._set_chains(self.outbound_chain, _shorter(self.inbound_chain, interceptor))
 
+    def add_close_hook(self, hook: Callable[[], Awaitable[object]]) -> None:
+        """Await `hook()` when the bus is closed, before anything of it ends: for what is built on it."""
+        self._close_hooks.append(hook)
+
     async def close(self) -> None:
         """Unregister every consumer and fail every reply that is awaited. A second call does nothing."""
         error = BusClosed("the event bus has been closed")
+        while self._close_hooks:
+            await self._close_hooks.pop()()
         if self._log is not None:
             await self._log.close()
         with self._lock:

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
         ServiceError,
         ServiceFault,
     )
+    from hutong.rpc.interceptors import Interceptor, Phase, authentication, authorization, interceptor
     from hutong.rpc.options import CallOptions, Delivery
+    from hutong.rpc.proxy import Service, with_options
+    from hutong.rpc.rpc import Rpc
 
 __all__ = [
     "AUTH_TOKEN",
@@ -37,23 +40,39 @@ __all__ = [
     "Delivery",
     "DispatchFailed",
     "IncomingCall",
+    "Interceptor",
     "NoService",
     "NotAuthenticated",
     "NotAuthorized",
     "OutcomeUnknown",
+    "Phase",
     "RequestExpired",
+    "Rpc",
+    "Service",
     "ServiceError",
     "ServiceFault",
+    "authentication",
+    "authorization",
     "closes",
     "current_call",
     "describe",
+    "interceptor",
     "service",
+    "with_options",
 ]
 _MODULES: Final = {
     "AUTH_TOKEN": "call",
     "CallOptions": "options",
     "Delivery": "options",
     "IncomingCall": "call",
+    "Interceptor": "interceptors",
+    "Phase": "interceptors",
+    "Rpc": "rpc",
+    "Service": "proxy",
+    "authentication": "interceptors",
+    "authorization": "interceptors",
+    "interceptor": "interceptors",
+    "with_options": "proxy",
     "closes": "description",
     "current_call": "call",
     "describe": "description",

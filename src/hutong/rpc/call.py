@@ -37,6 +37,7 @@ class IncomingCall(Struct, eq=False):
     peer: Any = None  # who calls, as the transport knows it: "bus", a connection's channel, gRPC's context
     owner: "Owner | None" = None  # what ends with the caller's connection: streams and references opened for it
     deadline_ms: int | None = None  # in monotonic milliseconds of this process, where the caller has told it
+    user: Any = None  # who calls, as an authentication interceptor has found out
     takes_streams: bool = False  # the transport reads a stream (or gets a reference's service) itself, as outcome.value
 
     @property

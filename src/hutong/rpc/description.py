@@ -24,6 +24,7 @@ from hutong.rpc.sayable import unsayable
 T = TypeVar("T")
 METHODS_MAX: Final = 1_000  # of one service
 PARAMETERS_MAX: Final = 255  # of one method
+IS_BASE: Final = "__hutong_is_base__"  # of a Protocol whose methods are no actions
 _DESCRIPTION: Final = "__hutong_service__"
 _CLOSES: Final = "__hutong_closes__"
 _STREAMS: Final = (AsyncIterator, AsyncIterable, AsyncGenerator)
@@ -153,7 +154,7 @@ def type_name(kind: Any) -> str:
 def _read(protocol: type, address: str, errors: Iterable[type[ServiceError]], version: str) -> ServiceDescription:
     methods: dict[str, MethodDescription] = {}
     for base in reversed(protocol.__mro__):
-        if base.__module__ == "typing" or base is object or vars(base).get("__hutong_is_base__"):
+        if base.__module__ == "typing" or base is object or vars(base).get(IS_BASE):
             continue
         for name, function in vars(base).items():
             if not name.startswith("_"):
@@ -190,6 +191,8 @@ def _method(protocol: type, name: str, function: object) -> MethodDescription:
     where = f"{protocol.__qualname__}.{name}"
     if not isinstance(function, types.FunctionType):
         raise UsageError(f"{where} is a {type(function).__name__}; a service has methods alone, declared by async def.")
+    if name == "with_options":
+        raise UsageError(f"{where} has a name that every proxy uses for itself: choose another one.")
     if typing.get_overloads(function):
         raise UsageError(f"{where} is overloaded; an action has one signature: give the other a name of its own.")
     hints = _hints(where, function)

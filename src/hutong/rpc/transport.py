@@ -65,7 +65,7 @@ class OutgoingCall(Struct, eq=False, gc=False):
 Ended = Callable[[Outcome | HutongError], None]
 """Told once what became of a call: what the service answered, its value converted to the site's `result_type`; or what
 kept the call from being answered, mostly a CallFailed."""
-Abandon = Callable[[], None]
+Abandon = Callable[[], object]
 """The caller has lost interest: nothing is told any more, and nothing waits. Harmless once it is over."""
 
 

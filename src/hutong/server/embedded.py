@@ -25,6 +25,7 @@ from hutong.server.bus_verticle import BusVerticle
 from hutong.server.node_log import NodeLog
 
 if TYPE_CHECKING:
+    from hutong.rpc.rpc import Rpc
     from hutong.server.bridge_settings import BridgeHooks
     from hutong.server.settings import Address
 
@@ -32,7 +33,7 @@ ANY_PORT: Final = "127.0.0.1:0"
 
 
 class Node:
-    """`async with Node() as node:` gives `node.bus` and `node.runtime` on the running event loop.
+    """`async with Node() as node:` gives `node.bus`, `node.rpc` and `node.runtime` on the running event loop.
 
     With `kafka="HOST:PORT"` (port 0: any free one) or a `data_dir` it is a broker too: Kafka clients connect to
     `node.kafka`, and durable addresses of the bus are topics there. Without a `data_dir` what the broker keeps goes
@@ -85,6 +86,7 @@ class Node:
         self._blocked_limits = blocked_limits
         self._clock = clock or SystemClock()
         self._parts = AsyncExitStack()
+        self._rpc: Rpc | None = None
         own = next((name for name in self._settings if name.startswith("runtime.")), None)
         if own is not None:
             raise UsageError(f"{own} is not for a node inside a program; Node() takes event_loops and the like itself.")
@@ -139,6 +141,15 @@ class Node:
         ready = await node.start()
         self.tcp_bridge = None if ready.tcp_bridge is None else str(ready.tcp_bridge)
         self.sockjs = None if ready.sockjs is None else str(ready.sockjs)
+
+    @property
+    def rpc(self) -> "Rpc":
+        """Services over the bus of this node: see docs/rpc.md."""
+        if self._rpc is None:
+            from hutong.rpc.rpc import Rpc
+
+            self._rpc = Rpc(self.bus, self.runtime)
+        return self._rpc
 
     async def _open_bridges(self) -> None:
         """Of a node without a broker, which otherwise opens them itself."""

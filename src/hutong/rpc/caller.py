@@ -1,0 +1,154 @@
+"""Callers: proxies, and calls by name, over one transport.
+
+Knows no transport and no services of its own: `Rpc` adds those.
+"""
+
+import asyncio
+import concurrent.futures
+from asyncio import get_running_loop
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, ParamSpec, TypeVar, cast, overload
+
+from hutong.foundation.errors import HutongError, UsageError
+from hutong.rpc.call import Outcome
+from hutong.rpc.delivery_port import MakeReliable
+from hutong.rpc.description import describe
+from hutong.rpc.errors import error_of
+from hutong.rpc.options import DEFAULT, RETRIES_DEFAULT, CallOptions, Delivery, GivenHeaders
+from hutong.rpc.proxy import Bound, Proxy, Target, ended
+from hutong.rpc.transport import CallSite, OutgoingCall, Transport
+
+T = TypeVar("T")
+P = ParamSpec("P")
+TIMEOUT_S: Final = 30.0
+
+
+class Caller:
+    """Calls services over one transport. `make_reliable` wraps it for deliveries that try again."""
+
+    def __init__(self, transport: Transport, *, make_reliable: MakeReliable | None = None) -> None:
+        self._transport = transport
+        self._make_reliable = make_reliable
+        self._loop = asyncio.get_running_loop()
+
+    def proxy(
+        self,
+        protocol: Callable[..., T],
+        *,
+        address: str | None = None,
+        timeout: float = TIMEOUT_S,
+        headers: GivenHeaders = None,
+        retries: int = RETRIES_DEFAULT,
+        delivery: Delivery = Delivery.AT_MOST_ONCE,
+    ) -> T:
+        """An object that calls the service at `address`, by default the one of the declaration.
+
+        `timeout` is in seconds, for a call as a whole. Nothing is looked up: that nobody is there, the first call says.
+        Raises UsageError for what is not a declared service, TypeError and ValueError for options that make no sense.
+
+        The parameter's type is the Protocol itself; it is written as a callable because type checkers refuse a
+        Protocol where a `type[T]` is asked for.
+        """
+        description = describe(protocol)
+        options = DEFAULT.changed(timeout=timeout, headers=headers, retries=retries, delivery=delivery)
+        return cast("T", Proxy(Target(self, description, address or description.address, options)))
+
+    def call(
+        self,
+        address: str,
+        action: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        result: Any = Any,
+        timeout: float = TIMEOUT_S,
+        headers: GivenHeaders = None,
+        retries: int = RETRIES_DEFAULT,
+        request_id: str | None = None,
+        delivery: Delivery = Delivery.AT_MOST_ONCE,
+    ) -> Awaitable[Any]:
+        """Call by name, without a Protocol. `result` is a type to convert the result to; without, it is as JSON has it.
+
+        Raises a CallFailed: a ServiceError with its code, since no classes are declared here.
+        """
+        options = DEFAULT.changed(
+            timeout=timeout, headers=headers, retries=retries, request_id=request_id, delivery=delivery
+        )
+        site = CallSite(address, action, None, options.headers, result)
+        return _ended(self.transport_for(options), OutgoingCall(site, arguments or {}), options.timeout_ms)
+
+    @overload
+    def go(self, method: str, action: str, arguments: Mapping[str, Any] | None = None, /) -> "asyncio.Future[Any]": ...
+    @overload
+    def go(
+        self, method: Callable[P, Awaitable[T]], /, *arguments: P.args, **named: P.kwargs
+    ) -> "asyncio.Future[T]": ...
+    def go(self, method: Any, /, *arguments: Any, **named: Any) -> "asyncio.Future[Any]":
+        """Begin a call now and get its future: `go(orders.place, "apple")`, or by name `go("orders", "place", {...})`.
+
+        For the event loop; a thread without one takes `go_from_thread`. Cancelling the future abandons the call. A
+        failure that nobody asks for is dropped.
+        """
+        future: asyncio.Future[Any] = get_running_loop().create_future()
+        call, timeout_ms, bound = self._prepared(method, arguments, named)
+        transport = self._transport if bound is None else bound.transport
+
+        def done(outcome: Outcome | HutongError) -> None:
+            if future.done():
+                return
+            try:
+                future.set_result(_result(outcome, bound))
+            except HutongError as error:
+                future.set_exception(error)
+                future.exception()  # a failure that nobody asks for is no news for asyncio's log
+
+        abandon = transport.begin(call, timeout_ms, done)
+        future.add_done_callback(lambda ended: abandon() if ended.cancelled() else None)
+        return future
+
+    @overload
+    def go_from_thread(
+        self, method: str, action: str, arguments: Mapping[str, Any] | None = None, /
+    ) -> concurrent.futures.Future[Any]: ...
+    @overload
+    def go_from_thread(
+        self, method: Callable[P, Awaitable[T]], /, *arguments: P.args, **named: P.kwargs
+    ) -> concurrent.futures.Future[T]: ...
+    def go_from_thread(self, method: Any, /, *arguments: Any, **named: Any) -> concurrent.futures.Future[Any]:
+        """As `go`, for threads that run no event loop: `.result()` blocks until the call has ended."""
+
+        async def call() -> Any:
+            return await self.go(method, *arguments, **named)
+
+        return asyncio.run_coroutine_threadsafe(call(), self._loop)
+
+    def transport_for(self, options: CallOptions) -> Transport:
+        """For proxies: what carries calls with these options."""
+        if options.delivery is Delivery.AT_MOST_ONCE and options.request_id is None:
+            return self._transport
+        if self._make_reliable is None:
+            raise UsageError(f"calls of delivery {options.delivery.value!r} are not possible over this transport.")
+        return self._make_reliable(self._transport, options)
+
+    def _prepared(
+        self, method: Any, arguments: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[OutgoingCall, int, Bound | None]:
+        if isinstance(method, str):
+            return OutgoingCall(CallSite(method, arguments[0]), dict(*arguments[1:])), DEFAULT.timeout_ms, None
+        bound = getattr(method, "__hutong_call__", None)
+        if not isinstance(bound, Bound):
+            raise UsageError(f"go() takes a method of a proxy, or an address and an action, not {method!r}.")
+        return OutgoingCall(bound.site, bound.make(*arguments, **named)), bound.timeout_ms, bound
+
+
+async def _ended(transport: Transport, call: OutgoingCall, timeout_ms: int) -> Any:
+    return _result(await ended(transport, call, timeout_ms), None)
+
+
+def _result(outcome: Outcome | HutongError, bound: Bound | None) -> Any:
+    if isinstance(outcome, HutongError):
+        raise outcome
+    if bound is not None:
+        return bound.result_of(outcome)
+    if outcome.failure is not None:
+        raise error_of(outcome.failure, {})
+    return outcome.value
