@@ -305,7 +305,7 @@ class Connection:
             self._state is _OPEN
             and channel.in_flight < limits.requests_in_flight_max
             and channel.unsent_bytes < limits.unsent_bytes_max
-            and not self._sending_is_paused
+            and (not self._sending_is_paused or self.peer.is_duplex)
             and not self._is_held
         )
 

@@ -26,6 +26,10 @@ class Peer:
     held up by answers still pending, nor by a peer that does not read: bounding them is the handler's. `close` ends the
     connection once what is ready was sent. The handler may set `sending_changed`: called with True when more is unsent
     than `unsent_bytes_max`, with False when most of it is gone.
+
+    A peer that does not read is not listened to either. Where both sides ask and answer, two that wait for each other
+    in this way would wait for ever: such a handler sets `is_duplex`, so that requests are begun all the same, and
+    bounds by itself, with HELD, what it answers meanwhile.
     """
 
     __slots__ = (
@@ -35,6 +39,7 @@ class Peer:
         "close",
         "express",
         "id",
+        "is_duplex",
         "owner",
         "port",
         "push",
@@ -49,6 +54,7 @@ class Peer:
         self.owner = Owner()
         self.certificate: Mapping[str, Any] | None = None
         self.express: Express | None = None
+        self.is_duplex = False
         self.release: Callable[[], None] = _nothing
         self.close: Callable[[], None] = _nothing
         self.push: Callable[[list[Buffer]], None] = _no_push

@@ -23,8 +23,10 @@ class ReactorLimits:
     handshake_ms_max: int = 10_000  # of TLS
     closing_ms_max: int = 5_000  # for the peer to read what was written before the close
     drain_ms_max: int = 5_000  # for requests in flight when the node stops
+    kernel_buffer_bytes: int | None = None  # of each socket and each way (SO_SNDBUF, SO_RCVBUF); None: the kernel's own
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            if getattr(self, field.name) < 1:
+            bound = getattr(self, field.name)
+            if bound is not None and bound < 1:
                 raise ValueError(f"{field.name} must be at least 1")

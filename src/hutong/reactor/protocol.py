@@ -7,6 +7,7 @@ Knows nothing of frames or requests.
 """
 
 import asyncio
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
@@ -110,6 +111,8 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         self._timer_at_ms = now_ms + limits.idle_ms_max
         self._timer = around.wheel.add(self._timer_at_ms, self._timer_fired)
         self._transport.set_write_buffer_limits(high=limits.unsent_bytes_max)
+        if limits.kernel_buffer_bytes is not None:
+            _bound_kernel(transport.get_extra_info("socket"), limits.kernel_buffer_bytes)
         around.handler.connection_opened(peer)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -251,3 +254,8 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         if due_at_ms is not None:
             self._remind(due_at_ms)
         self._settle(now_ms)
+
+
+def _bound_kernel(connection: socket.socket, buffer_bytes: int) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer_bytes)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)

@@ -427,6 +427,17 @@ async def test_a_peer_that_never_reads_cannot_hold_up_the_close() -> None:
 
 
 @on_both_loops
+async def test_what_the_kernel_holds_of_a_connection_can_be_bounded() -> None:
+    async with serving(ReactorLimits(kernel_buffer_bytes=64 * 1024, unsent_bytes_max=MEBIBYTE)) as server:
+        reader, writer = await server.connect()
+        writer.write(framed(b"m", b"m"))
+        frames = [await reader.readexactly(4 + MEBIBYTE) for _ in range(2)]
+        assert frames == [framed(bytes(MEBIBYTE))] * 2
+    plain = ReactorLimits()
+    assert plain.kernel_buffer_bytes is None, "the kernel knows best"
+
+
+@on_both_loops
 async def test_an_address_in_use_is_an_error() -> None:
     async with serving() as server:
         with pytest.raises(OSError, match="in use"):

@@ -168,6 +168,22 @@ def test_a_peer_that_does_not_read_is_not_read_from() -> None:
     assert harness.wants_to_read()
 
 
+def test_a_duplex_peer_is_listened_to_although_it_does_not_read() -> None:
+    harness = Harness()
+    harness.peer.is_duplex = True
+    harness.engine.pause_sending()
+    assert harness.receive(b"1") == b"1"
+    assert harness.wants_to_read()
+    harness.is_holding = True
+    assert harness.receive(b"h2") == b""
+    assert not harness.wants_to_read(), "how much is answered meanwhile is the handler's to bound"
+    harness.is_holding = False
+    harness.peer.release()
+    harness.engine.resume_work()
+    assert harness.sent() == b"h2"
+    assert harness.wants_to_read()
+
+
 def test_a_held_request_is_given_again_once_the_peer_is_released() -> None:
     harness = Harness()
     harness.is_holding = True
