@@ -105,8 +105,8 @@ def run_pagerank(
         ranks = pagerank.page_rank(pagerank.links_of(records).map(count), iterations)
         with job_group(context, "pagerank") as group, watched(context, show):
             rows = pagerank.ranking(ranks)
+        write_csv(output / RANKS, pagerank.Rank._fields, rows)
         stages = stages_text(stages_of(context, group, shuffles(ranks)))
-    write_csv(output / RANKS, pagerank.Rank._fields, rows)
     write_text(output / LINEAGE, lineage_text(ranks))
     write_text(output / STAGES, stages)
     files = tuple(output / name for name in (RANKS, LINEAGE, STAGES))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.rdd import RDD
 
 TIMEOUT_S = 60
+ATTEMPTS_MAX = 3  # Spark's server drops a connection after 30 s, and the first answer of a busy driver may take longer
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -99,8 +100,14 @@ def stages_text(stages: Iterable[Stage]) -> str:
 def _get(context: "SparkContext", path: str) -> Any:
     url = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}{path}"
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # the driver is never behind a proxy
-    with opener.open(url, timeout=TIMEOUT_S) as response:
-        return json.load(response)
+    for attempt in range(1, ATTEMPTS_MAX + 1):
+        try:
+            with opener.open(url, timeout=TIMEOUT_S) as response:
+                return json.load(response)
+        except ConnectionError:
+            if attempt == ATTEMPTS_MAX:
+                raise
+    raise AssertionError("the last attempt returns or raises")
 
 
 def _stage(entry: Mapping[str, Any]) -> Stage:

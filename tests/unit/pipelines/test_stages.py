@@ -1,11 +1,14 @@
 """Stages as text, from what Spark's REST API says of a small PageRank."""
 
+import socket
+import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from hutong.pipelines import stages as module
-from hutong.pipelines.stages import stages_of, stages_text
+from hutong.pipelines.stages import ATTEMPTS_MAX, _get, stages_of, stages_text
 
 
 def entry(
@@ -56,3 +59,26 @@ def test_stages_are_drawn_one_a_line() -> None:
 
 def test_without_a_lineage_nothing_is_said_of_the_order() -> None:
     assert "◀" not in stages_text(stages_of(None, "g"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("drops", [0, ATTEMPTS_MAX - 1, ATTEMPTS_MAX])
+def test_a_dropped_connection_does_not_end_a_job(drops: int) -> None:
+    def serve() -> None:
+        for number in range(min(drops + 1, ATTEMPTS_MAX)):
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65_536)
+                if number == drops:
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n[1, 2, 3]")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(10)
+        server = threading.Thread(target=serve)
+        server.start()
+        context: Any = SimpleNamespace(uiWebUrl=f"http://127.0.0.1:{listener.getsockname()[1]}", applicationId="app")
+        if drops < ATTEMPTS_MAX:
+            assert _get(context, "/jobs") == [1, 2, 3]
+        else:
+            with pytest.raises(ConnectionError):
+                _get(context, "/jobs")
+        server.join()
