@@ -25,6 +25,7 @@ from hutong.server.bus_verticle import BusVerticle
 from hutong.server.node_log import NodeLog
 
 if TYPE_CHECKING:
+    from hutong.rpc.grpc.opening import GrpcTls
     from hutong.rpc.rpc import Rpc
     from hutong.server.bridge_settings import BridgeHooks
     from hutong.server.settings import Address
@@ -38,6 +39,9 @@ class Node:
     With `kafka="HOST:PORT"` (port 0: any free one) or a `data_dir` it is a broker too: Kafka clients connect to
     `node.kafka`, and durable addresses of the bus are topics there. Without a `data_dir` what the broker keeps goes
     with the node.
+
+    With `grpc="HOST:PORT"` services bound to `node.rpc` are there for clients in any language (docs/grpc.md), with TLS
+    if `grpc_tls` says so; that needs the extra `grpc`.
 
     With `tcp_bridge="HOST:PORT"` or `sockjs="HOST:PORT"` clients outside join the bus there: they may send to addresses
     that match one of the regular expressions `permit_in`, and listen at those of `permit_out`. Bridges ask
@@ -55,6 +59,7 @@ class Node:
     kafka: str | None  # HOST:PORT for `bootstrap.servers`, where there is a broker
     tcp_bridge: str | None  # HOST:PORT while there is such a bridge
     sockjs: str | None
+    grpc: str | None
 
     def __init__(
         self,
@@ -63,6 +68,8 @@ class Node:
         kafka: str | None = None,
         tcp_bridge: str | None = None,
         sockjs: str | None = None,
+        grpc: str | None = None,
+        grpc_tls: "GrpcTls | None" = None,
         permit_in: Sequence[str] = (),
         permit_out: Sequence[str] = (),
         settings: Mapping[str, str] | None = None,
@@ -81,6 +88,7 @@ class Node:
         permits = {"bridge.permit_in": tuple(permit_in), "bridge.permit_out": tuple(permit_out)}
         self._settings |= {name: patterns for name, patterns in permits.items() if patterns}
         self._bridge_hooks = bridge_hooks
+        self._grpc, self._grpc_tls = grpc, grpc_tls
         self._event_loops = event_loops
         self._worker_threads = worker_threads
         self._blocked_limits = blocked_limits
@@ -105,7 +113,7 @@ class Node:
                 blocked_limits=self._blocked_limits,
             )
             self.runtime = await parts.enter_async_context(runtime)
-            self.kafka = self.tcp_bridge = self.sockjs = None
+            self.kafka = self.tcp_bridge = self.sockjs = self.grpc = None
             if self._has_broker:
                 await self._start_broker(parts)
             else:
@@ -113,6 +121,8 @@ class Node:
                 await runtime.deploy(lambda: BusVerticle(self.bus), DeploymentOptions(name="bus", loop=0))
                 if self._settings:
                     await self._open_bridges()
+            if self._grpc is not None:
+                await self._open_grpc(self._grpc)
             self._parts = parts.pop_all()
         return self
 
@@ -166,6 +176,13 @@ class Node:
             sockjs = SockJSBridgeVerticle(settings, self.bus, self._clock, hooks=self._bridge_hooks)
             await self.runtime.deploy(lambda: sockjs, DeploymentOptions(name="sockjs-bridge", loop=0))
             self.sockjs = str(sockjs.listens_at)
+
+    async def _open_grpc(self, listen: str) -> None:
+        from hutong.server.grpc_verticle import GrpcVerticle
+
+        verticle = GrpcVerticle(self.rpc, listen, self._grpc_tls)
+        await self.runtime.deploy(lambda: verticle, DeploymentOptions(name="grpc", loop=0))
+        self.grpc = verticle.door.address
 
     def _make_bus(self, kafka: "Address") -> EventBus:
         self.kafka = str(kafka)

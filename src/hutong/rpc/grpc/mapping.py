@@ -67,7 +67,7 @@ def _parts(
     catalogue: Catalogue, service: ServiceDescription, method: MethodDescription
 ) -> tuple[list[Part], list[Part]]:
     """The fields of arguments and result, with whatever types they name."""
-    where = f"{service.name}.{method.name}"
+    where = f"{service.name.rpartition('.')[2]}.{method.name}"
     if method.kind is Kind.REFERENCE:
         raise UsageError(
             f"{where} returns another service, which gRPC has no word for: leave it to callers on the bus or over TCP, "

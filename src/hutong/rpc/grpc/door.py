@@ -1,0 +1,262 @@
+"""The gRPC door: services that are bound here, for stock clients in any language.
+
+Strategy: grpc.aio does the transport on the loop that the door was opened on. A call's path says service and method;
+whoever answers at the service's address is given the call, in its own context, and the door's task parks until the
+outcome is there. What was never bound is unknown (UNIMPLEMENTED); what is not bound any more is UNAVAILABLE.
+
+A caller that goes away, or whose deadline passes, ends the task and the park; the implementation of a unary method goes
+on, as it does for callers on the bus. Knows no implementation and no types.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol, TypeVar
+
+import grpc
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import LimitExceeded, OwnerGone, UsageError
+from hutong.foundation.numbered_lot import NumberedLot
+from hutong.foundation.parking import NEVER
+from hutong.foundation.timers import TimerWheel
+from hutong.rpc.call import Done, IncomingCall, Outcome
+from hutong.rpc.description import Kind, ServiceDescription
+from hutong.rpc.errors import DispatchFailed
+from hutong.rpc.grpc.incoming import AwaitedOutcome, GrpcCall
+from hutong.rpc.grpc.limits import GrpcLimits
+from hutong.rpc.grpc.metadata import headers_of, metadata_of
+from hutong.rpc.grpc.offers import Bound, Offer, Offers
+from hutong.rpc.grpc.pulling import END, Pulling, Streaming
+from hutong.rpc.grpc.reflection import PATHS, reflection_handler
+from hutong.rpc.grpc.statuses import Ending, ending_of, shortened
+
+A = TypeVar("A")
+EXIT_UNAVAILABLE: Final = 69
+_NOT_TAKEN: Final = "an item of the stream was not taken in time"
+
+
+class Answering(Streaming, Protocol):
+    """Whoever executes calls: a dispatcher. To a call that `takes_streams` it answers with an async iterator."""
+
+    def submit(self, call: IncomingCall, done: Done) -> None:
+        """Execute it soon, and tell `done` on whatever thread. Raises LimitExceeded."""
+
+
+class Round(Protocol):
+    """Those that answer at one address."""
+
+    @property
+    def is_empty(self) -> bool: ...
+
+    def take(self) -> Answering:
+        """Whose turn it is."""
+
+
+class Refusal(Exception):
+    """A call ends without a result: with a status."""
+
+    def __init__(self, ending: Ending) -> None:
+        super().__init__(ending.message)
+        self.ending = ending
+
+
+class GrpcDoor(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no types
+    """Made on the loop that it is to run on; `listen` once, then `close`.
+
+    `find(address)` gives who answers there; `bound()` what is offered without having been added. `credentials` are
+    gRPC's (`grpc.ssl_server_credentials`); without, the door speaks plainly. `address` is HOST:PORT once it listens.
+    """
+
+    address: str
+
+    def __init__(
+        self,
+        find: Callable[[str], Round | None],
+        bound: Bound = tuple,
+        *,
+        clock: Clock,
+        wheel: TimerWheel,
+        limits: GrpcLimits | None = None,
+        credentials: Any = None,
+    ) -> None:
+        self.limits = limits or GrpcLimits()
+        self.offers = Offers(bound)
+        self._find = find
+        self._clock = clock
+        self._credentials = credentials
+        self._loop = asyncio.get_running_loop()
+        self.waits: NumberedLot[Outcome] = NumberedLot(
+            "grpc_calls_max", wheel, clock, self.limits.calls_max, self._post
+        )
+        self._line = self.waits.line(NEVER)  # gRPC itself ends a call whose deadline passes
+        self._handlers: dict[str, Any] = {}
+        self._server: Any = None
+
+    def add(self, service: ServiceDescription, *, address: str | None = None, package: str | None = None) -> str:
+        """Offer a service by its name over gRPC, which is returned: `package` and the Protocol's name.
+
+        Raises UsageError where its signatures have no equal there.
+        """
+        return self.offers.add(service, address, package)
+
+    async def listen(self, host: str, port: int) -> tuple[str, int]:
+        """Accept clients; returns host and port, which is the one bound for port 0. Raises UsageError."""
+        limits = self.limits
+        self._server = server = grpc.aio.server(
+            handlers=[self],
+            options=[
+                ("grpc.max_receive_message_length", limits.message_bytes_max),
+                ("grpc.max_send_message_length", limits.message_bytes_max),
+                ("grpc.max_concurrent_streams", limits.streams_per_connection_max),
+                ("grpc.max_connection_idle_ms", limits.connection_idle_ms),
+                ("grpc.keepalive_time_ms", limits.keepalive_ms),
+                ("grpc.so_reuseport", 0),  # else two programs listen at one port, and neither is told
+            ],
+            maximum_concurrent_rpcs=limits.calls_max,
+        )
+        where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        try:
+            if self._credentials is None:
+                bound = server.add_insecure_port(where)
+            else:
+                bound = server.add_secure_port(where, self._credentials)
+        except RuntimeError:
+            raise UsageError(
+                f"Cannot listen on {where} for gRPC; is the port in use? Choose another one.", EXIT_UNAVAILABLE
+            ) from None
+        await server.start()
+        self.address = f"{where.rpartition(':')[0]}:{bound}"
+        return host, int(bound)
+
+    async def close(self) -> None:
+        """Take no more calls; those under way have `close_grace_ms` to end. A second call does nothing."""
+        server, self._server = self._server, None
+        if server is not None:
+            await server.stop(self.limits.close_grace_ms / 1_000)
+        self.waits.close(OwnerGone("the gRPC door has been closed"))
+
+    def _post(self, work: Callable[[], None]) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(work)
+
+    def service(self, handler_call_details: Any) -> Any:
+        """For gRPC: who handles a path. None is UNIMPLEMENTED."""
+        path = handler_call_details.method
+        handler = self._handlers.get(path)
+        if handler is not None:
+            return handler
+        if path in PATHS:
+            return reflection_handler(self.offers)
+        offer = self.offers.find(path)
+        if offer is None:
+            return None
+        self._handlers[path] = handler = self._handler_of(offer)
+        return handler
+
+    def _handler_of(self, offer: Offer) -> Any:
+        """Requests and responses pass as bytes: what is wrong with them is told in our words."""
+
+        async def unary(request: bytes, context: Any) -> bytes | None:
+            return await _answered(context, self._unary(offer, request, context))
+
+        async def stream(request: bytes, context: Any) -> None:
+            await _answered(context, self._stream(offer, request, context))
+
+        if offer.conversion.mapping.method.kind is Kind.STREAM:
+            return grpc.unary_stream_rpc_method_handler(stream)
+        return grpc.unary_unary_rpc_method_handler(unary)
+
+    async def _unary(self, offer: Offer, request: bytes, context: Any) -> bytes:
+        outcome = await self._outcome(offer, request, context, self._answering(offer))
+        response = self._response(offer, outcome)
+        if outcome.headers:
+            context.set_trailing_metadata(metadata_of(outcome.headers))
+        return response
+
+    async def _stream(self, offer: Offer, request: bytes, context: Any) -> None:
+        """Write the items as the caller takes them: the next one is asked for when the last has left."""
+        answering = self._answering(offer)
+        opened = await self._outcome(offer, request, context, answering)
+        pulling = Pulling(opened.value, answering, offer.conversion.mapping.method.name)
+        try:
+            while (item := await self._parked(pulling.ask)) is not END:
+                if item.failure is not None:
+                    raise Refusal(ending_of(item.failure, offer.service))
+                response = self._response(offer, item)
+                async with asyncio.timeout(self.limits.item_taken_ms / 1_000):
+                    await context.write(response)
+        except TimeoutError:
+            raise Refusal(Ending(grpc.StatusCode.DEADLINE_EXCEEDED, _NOT_TAKEN)) from None
+        finally:
+            pulling.close()
+
+    def _answering(self, offer: Offer) -> Answering:
+        """Who is called. Raises Refusal."""
+        found = self._find(offer.address)
+        if found is None or found.is_empty:
+            raise Refusal(Ending(grpc.StatusCode.UNAVAILABLE, f"nobody is bound at {offer.address!r} now"))
+        return found.take()
+
+    async def _outcome(self, offer: Offer, request: bytes, context: Any, answering: Answering) -> Outcome:
+        """Of a call that was executed without failure. Raises Refusal."""
+        call = self._call_of(offer, request, context)
+        outcome = await self._parked(lambda told: answering.submit(call, told))
+        if outcome.failure is not None:
+            raise Refusal(ending_of(outcome.failure, offer.service, is_callers=call.has_bad_arguments))
+        return outcome
+
+    async def _parked(self, begin: Callable[[Done], None]) -> Outcome:
+        """Park until what `begin` has begun is told. Raises Refusal."""
+        wait = AwaitedOutcome(self._loop)
+        try:
+            self._line.park(wait)
+        except LimitExceeded as error:
+            raise Refusal(_exhausted(error)) from None
+        try:
+            begin(wait.told)
+            return await wait.future
+        except LimitExceeded as error:
+            raise Refusal(_exhausted(error)) from None
+        except OwnerGone as error:
+            raise Refusal(Ending(grpc.StatusCode.UNAVAILABLE, str(error))) from None
+        finally:
+            wait.abandon()
+
+    def _response(self, offer: Offer, outcome: Outcome) -> bytes:
+        """Raises Refusal, DispatchFailed."""
+        response = offer.conversion.response(outcome.value, is_encoded=outcome.is_encoded)
+        if len(response) > self.limits.message_bytes_max:
+            raise Refusal(_exhausted(LimitExceeded("message_bytes_max", self.limits.message_bytes_max)))
+        return response
+
+    def _call_of(self, offer: Offer, request: bytes, context: Any) -> GrpcCall:
+        remaining_seconds = context.time_remaining()
+        deadline_ms = None
+        if remaining_seconds is not None:
+            deadline_ms = self._clock.monotonic_ms() + max(0, int(remaining_seconds * 1_000))
+        return GrpcCall(
+            address=offer.address,
+            action=offer.conversion.mapping.method.name,
+            header_pairs=headers_of(context.invocation_metadata() or ()),
+            peer=context,
+            deadline_ms=deadline_ms,
+            takes_streams=True,
+            request=request,
+            conversion=offer.conversion,
+        )
+
+
+async def _answered(context: Any, answer: Awaitable[A]) -> A | None:
+    """What the call answers; what keeps it from that ends it with a status."""
+    try:
+        return await answer
+    except Refusal as refusal:
+        ending = refusal.ending
+    except DispatchFailed as error:  # a result that does not fit
+        ending = Ending(grpc.StatusCode.INTERNAL, shortened(error.message))
+    await context.abort(ending.status, ending.message, ending.trailers)  # which raises
+    return None
+
+
+def _exhausted(error: LimitExceeded) -> Ending:
+    return Ending(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))

@@ -1,0 +1,28 @@
+"""Bounds of a gRPC door.
+
+Knows nothing of servers.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+MEBIBYTE: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class GrpcLimits:
+    """What is refused with RESOURCE_EXHAUSTED beyond, and how long is waited. Raises ValueError for wrong ones."""
+
+    message_bytes_max: int = 16 * MEBIBYTE  # of a request and of a response; stock clients take 4 MiB unless told
+    calls_max: int = 10_000  # under way at a time, streams included
+    streams_per_connection_max: int = 1_000  # calls of one connection; more wait there
+    connection_idle_ms: int = 10 * 60_000  # a connection without calls for so long is closed
+    keepalive_ms: int = 60_000  # a peer silent for so long is asked whether it is there
+    item_taken_ms: int = 5 * 60_000  # how long a caller may leave an item of a stream untaken
+    close_grace_ms: int = 5_000  # how long calls under way may take to end once the door is closed
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if type(value) is not int or value < (0 if name == "close_grace_ms" else 1):
+                raise ValueError(f"{name} of a gRPC door is a whole number of at least 1, not {value!r}")

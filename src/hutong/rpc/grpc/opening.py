@@ -1,0 +1,83 @@
+"""Opening a door for the services of an `Rpc`: the address, the certificates, and the sentence where gRPC is absent.
+
+Knows nothing of calls.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from hutong.foundation.errors import UsageError
+from hutong.reactor.tls import server_context
+from hutong.rpc.grpc.limits import GrpcLimits
+
+if TYPE_CHECKING:
+    from hutong.rpc.description import ServiceDescription
+    from hutong.rpc.grpc.door import GrpcDoor
+    from hutong.rpc.rpc import Rpc
+
+EXIT_UNAVAILABLE: Final = 69
+PORT_MAX: Final = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class GrpcTls:
+    """Files in PEM. The key may be in the certificate's; with `client_ca`, clients must show certificates of theirs."""
+
+    certificate: Path | str
+    key: Path | str | None = None
+    client_ca: Path | str | None = None
+
+
+async def open_door(
+    rpc: "Rpc", listen: str = "127.0.0.1:50051", *, tls: GrpcTls | None = None, limits: GrpcLimits | None = None
+) -> "GrpcDoor":
+    """A door that listens, for all services that are or will be bound; `door.address` is HOST:PORT, `close` ends it.
+
+    Call it on the loop of `rpc`. Raises UsageError where gRPC is not installed, and for an address or a file that
+    cannot be used.
+    """
+    door = made_door(rpc, tls=tls, limits=limits)
+    await door.listen(*host_and_port(listen))
+    return door
+
+
+def made_door(rpc: "Rpc", *, tls: GrpcTls | None = None, limits: GrpcLimits | None = None) -> "GrpcDoor":
+    """The same, not listening yet: `add` to it first what is to have a package of its own."""
+    try:
+        from hutong.rpc.grpc.door import GrpcDoor
+    except ImportError as error:
+        raise UsageError(
+            f"A gRPC door needs {error.name or 'packages'}, which is not installed: pip install 'hutong[grpc]'.",
+            EXIT_UNAVAILABLE,
+        ) from None
+
+    def bound() -> "Iterator[tuple[str, ServiceDescription]]":
+        return iter([(binding.address, binding.description) for binding in rpc.registry.bindings])
+
+    runtime = rpc.runtime
+    credentials = None if tls is None else _credentials(tls)
+    return GrpcDoor(rpc.find, bound, clock=runtime.clock, wheel=runtime.wheel, limits=limits, credentials=credentials)
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    """HOST:PORT, an IPv6 host in brackets. Raises UsageError."""
+    host, colon, port = text.rpartition(":")
+    if not (colon and host and port.isascii() and port.isdigit()) or int(port) > PORT_MAX:
+        raise UsageError(f"{text!r} is no address for gRPC; write HOST:PORT.")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _credentials(tls: GrpcTls) -> Any:
+    """gRPC's own. The files are tried with Python's first, since gRPC tells of wrong ones only at a handshake."""
+    import grpc
+
+    certificate, key = Path(tls.certificate), Path(tls.key or tls.certificate)
+    client_ca = None if tls.client_ca is None else Path(tls.client_ca)
+    server_context(certificate, key, client_ca)
+    return grpc.ssl_server_credentials(
+        [(key.read_bytes(), certificate.read_bytes())],
+        root_certificates=None if client_ca is None else client_ca.read_bytes(),
+        require_client_auth=client_ca is not None,
+    )

@@ -1,0 +1,30 @@
+"""The gRPC door as a part of a node: deployed after the bus, undeployed before it.
+
+Decides nothing.
+"""
+
+from typing import TYPE_CHECKING
+
+from hutong.rpc.grpc.opening import GrpcTls, open_door
+from hutong.runtime.verticles import Verticle
+
+if TYPE_CHECKING:
+    from hutong.rpc.grpc.door import GrpcDoor
+    from hutong.rpc.rpc import Rpc
+
+
+class GrpcVerticle(Verticle):
+    """Listens at `listen`. Its start raises UsageError for an address or a file that cannot be used."""
+
+    door: "GrpcDoor"
+
+    def __init__(self, rpc: "Rpc", listen: str, tls: GrpcTls | None = None) -> None:
+        self._rpc = rpc
+        self._listen = listen
+        self._tls = tls
+
+    async def start(self) -> None:
+        self.door = await open_door(self._rpc, self._listen, tls=self._tls)
+
+    async def stop(self) -> None:
+        await self.door.close()

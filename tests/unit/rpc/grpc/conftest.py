@@ -1,0 +1,66 @@
+"""A door for the services of an `Rpc`, and a client that speaks to it without generated code."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("grpc")
+
+import grpc
+
+from hutong.foundation.clock import SystemClock
+from hutong.rpc import Rpc
+from hutong.rpc.description import ServiceDescription
+from hutong.rpc.grpc import GrpcLimits, open_door
+from hutong.rpc.grpc.conversion import ServiceConversion
+from hutong.rpc.grpc.descriptors import message_class
+from hutong.rpc.grpc.door import GrpcDoor
+from hutong.rpc.grpc.shapes import builtins_of
+
+LIMITS = GrpcLimits(message_bytes_max=100_000, calls_max=50, item_taken_ms=60_000, close_grace_ms=0)
+CLOCK = SystemClock()
+
+
+class Client:
+    """Calls by the methods' names, with arguments by theirs."""
+
+    def __init__(self, channel: Any, service: ServiceDescription, package: str | None = None) -> None:
+        self.channel = channel
+        self._conversion = ServiceConversion(service, package)
+
+    def call(self, method: str, /, *, request: bytes | None = None, **arguments: Any) -> Any:
+        """The call, not awaited: options go to `options`, all else is an argument."""
+        path = f"/{self._conversion.schema.full_name}/{method}"
+        conversion = self._conversion.methods[path]
+        options = arguments.pop("options", {})
+        if request is None:
+            request = conversion.mapping.request.write(builtins_of(arguments)).SerializeToString()
+        response = message_class(self._conversion.pool, self._conversion.schema, conversion.mapping.response.type.name)
+        make = (
+            self.channel.unary_stream if conversion.mapping.method.kind.value == "stream" else self.channel.unary_unary
+        )
+        return make(path, response_deserializer=response.FromString)(request, **options)
+
+    async def status(self, method: str, /, **arguments: Any) -> tuple[str, str, dict[str, Any]]:
+        """Of a call that fails: code, message and trailers."""
+        try:
+            await self.call(method, **arguments)
+        except grpc.aio.AioRpcError as error:
+            return error.code().name, error.details() or "", dict(error.trailing_metadata() or ())
+        raise AssertionError(f"{method} did not fail")
+
+
+@pytest.fixture
+async def door(rpc: Rpc) -> AsyncIterator[GrpcDoor]:
+    door = await open_door(rpc, "127.0.0.1:0", limits=LIMITS)
+    yield door
+    await door.close()
+    assert not len(door.waits)
+    door.waits.check_invariants()
+
+
+@pytest.fixture
+async def channel(door: GrpcDoor) -> AsyncIterator[Any]:
+    async with grpc.aio.insecure_channel(door.address) as channel:
+        yield channel

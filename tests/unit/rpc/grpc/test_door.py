@@ -1,0 +1,338 @@
+"""The gRPC door: what a call becomes, and every status that a failed one has."""
+
+import asyncio
+import logging
+import sys
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+pytest.importorskip("grpc")
+
+import grpc
+import trustme
+from tests.unit.rpc.grpc.conftest import CLOCK, LIMITS, Client
+
+import hutong
+from hutong.foundation.errors import UsageError
+from hutong.rpc import NotAuthorized, Rpc, ServiceError, authentication, authorization, current_call, service
+from hutong.rpc.description import describe
+from hutong.rpc.errors import OutcomeUnknown, RequestExpired, failure_of
+from hutong.rpc.grpc import open_door
+from hutong.rpc.grpc.door import GrpcDoor
+from hutong.rpc.grpc.opening import GrpcTls, made_door
+from hutong.rpc.grpc.statuses import ending_of
+
+
+class OutOfStock(ServiceError):
+    code = 17
+
+
+class NoSuchItem(ServiceError):
+    code = 18
+    grpc_status = "NOT_FOUND"
+
+
+@service("shop.desk", errors=[OutOfStock, NoSuchItem])
+class Desk(Protocol):
+    async def add(self, a: int, b: int = 1) -> int: ...
+    async def fail(self, how: str) -> None: ...
+    async def wait(self) -> None: ...
+    async def headers(self) -> dict[str, str]: ...
+    async def repeat(self, text: str, times: int) -> str: ...
+
+
+class Implementation:
+    def __init__(self) -> None:
+        self.began = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.ended = asyncio.Event()
+        self.deadline_ms: int | None = None
+
+    async def add(self, a: int, b: int = 1) -> int:
+        return a + b
+
+    async def fail(self, how: str) -> None:
+        raise {
+            "stock": OutOfStock("none left", debug_info={"item": "tea"}),
+            "item": NoSuchItem("no tea"),
+            "own": ServiceError("other", code=99),
+            "long": ServiceError("x" * 10_000, code=99, debug_info={"much": "y" * 10_000}),
+            "fault": ZeroDivisionError("secret"),
+            "forbidden": NotAuthorized("not you"),
+        }[how]
+
+    async def wait(self) -> None:
+        self.deadline_ms = current_call().deadline_ms
+        self.began.set()
+        await self.go_on.wait()
+        self.ended.set()
+
+    async def headers(self) -> dict[str, str]:
+        return dict(current_call().headers.items())
+
+    async def repeat(self, text: str, times: int) -> str:
+        return text * times
+
+
+@pytest.fixture
+async def desk(rpc: Rpc) -> Implementation:
+    desk = Implementation()
+    await rpc.bind(Desk, desk)
+    return desk
+
+
+@pytest.fixture
+def client(channel: Any, desk: Implementation) -> Client:
+    return Client(channel, describe(Desk))
+
+
+async def test_a_call_is_answered(client: Client) -> None:
+    assert (await client.call("Add", a=2, b=3)).result == 5
+    assert (await client.call("Add", a=2)).result == 3
+
+
+@pytest.mark.parametrize(
+    ("how", "status", "message", "trailers"),
+    [
+        (
+            "stock",
+            "FAILED_PRECONDITION",
+            "none left",
+            {"hutong-code": "17", "hutong-error": "OutOfStock", "hutong-debug-info-bin": b'{"item":"tea"}'},
+        ),
+        ("item", "NOT_FOUND", "no tea", {"hutong-code": "18", "hutong-error": "NoSuchItem"}),
+        ("own", "FAILED_PRECONDITION", "other", {"hutong-code": "99"}),
+        ("forbidden", "PERMISSION_DENIED", "not you", {"hutong-code": "403"}),
+    ],
+)
+async def test_a_failure_has_a_status_and_its_code(
+    client: Client, how: str, status: str, message: str, trailers: dict[str, Any]
+) -> None:
+    assert await client.status("Fail", how=how) == (status, message, trailers)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(OutcomeUnknown("who knows"), "ABORTED"), (RequestExpired("too old"), "FAILED_PRECONDITION")]
+)
+def test_what_a_memory_says_has_a_status(error: OutcomeUnknown | RequestExpired, status: str) -> None:
+    ending = ending_of(failure_of(error), describe(Desk))
+    assert (ending.status.name, ending.message) == (status, error.message)
+
+
+async def test_a_fault_tells_strangers_nothing(client: Client, failures: list[BaseException]) -> None:
+    status, message, trailers = await client.status("Fail", how="fault")
+    assert (status, trailers) == ("UNKNOWN", {"hutong-code": "-1"})
+    assert "secret" not in message
+    assert [type(failure) for failure in failures] == [ZeroDivisionError]
+
+
+async def test_what_is_too_long_for_trailers_is_shortened(client: Client) -> None:
+    status, message, trailers = await client.status("Fail", how="long")
+    assert (status, trailers) == ("FAILED_PRECONDITION", {"hutong-code": "99"})
+    assert message == "x" * 1_023 + "…"
+
+
+async def test_wrong_arguments(client: Client) -> None:
+    status, message, _ = await client.status("Add", request=b"\xff")
+    assert (status, message) == ("INVALID_ARGUMENT", "the request is no message of this type")
+
+
+async def test_an_unknown_method_and_an_unknown_service(client: Client) -> None:
+    for path in ("/shop.desk.Desk/Subtract", "/shop.desk.Other/Add", "/", "no path"):
+        with pytest.raises(grpc.aio.AioRpcError) as failed:
+            await client.channel.unary_unary(path)(b"")
+        assert failed.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+async def test_a_service_that_is_not_bound_any_more(client: Client, rpc: Rpc) -> None:
+    await client.call("Add", a=1)
+    await next(iter(rpc.registry.bindings)).unbind()
+    status, message, _ = await client.status("Add", a=1)
+    assert (status, message) == ("UNAVAILABLE", "nobody is bound at 'shop.desk' now")
+
+
+async def test_a_deadline_ends_the_call_and_is_known_to_the_service(
+    client: Client, desk: Implementation, door: GrpcDoor
+) -> None:
+    before_ms = CLOCK.monotonic_ms()
+    status, _, _ = await client.status("Wait", options={"timeout": 0.2})
+    assert status == "DEADLINE_EXCEEDED"
+    assert desk.deadline_ms is not None
+    assert 0 <= desk.deadline_ms - before_ms <= 60_000
+    await none_waits(door)
+    assert not desk.ended.is_set()
+    desk.go_on.set()
+    await desk.ended.wait()  # its effect is not taken back half way
+
+
+async def test_a_caller_that_cancels(client: Client, desk: Implementation, door: GrpcDoor) -> None:
+    call = client.call("Wait")
+    await desk.began.wait()
+    assert desk.deadline_ms is None
+    assert len(door.waits) == 1
+    call.cancel()
+    await none_waits(door)
+    assert door.waits.abandoned_total == 1
+    desk.go_on.set()
+    await desk.ended.wait()
+
+
+async def none_waits(door: GrpcDoor) -> None:
+    """Returns once no call is parked: the network has no event for that."""
+    while len(door.waits):  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+
+
+async def test_metadata_are_headers(client: Client) -> None:
+    metadata = [("request-id", "a/1"), ("authorization", "Bearer t0ken"), ("trace-bin", b"\x00")]
+    answer = await client.call("Headers", options={"metadata": metadata})
+    assert dict(answer.result) == {"request-id": "a/1", "authorization": "Bearer t0ken", "auth-token": "t0ken"}
+
+
+async def test_messages_that_are_too_large(client: Client) -> None:
+    status, _, _ = await client.status("Repeat", text="x" * LIMITS.message_bytes_max, times=1)
+    assert status == "RESOURCE_EXHAUSTED"
+    status, message, _ = await client.status("Repeat", text="x" * 1_000, times=1_000)
+    assert (status, message) == ("RESOURCE_EXHAUSTED", "message_bytes_max is 100000 and would be exceeded")
+    assert len((await client.call("Repeat", text="x" * 1_000, times=90)).result) == 90_000
+
+
+async def test_a_result_that_does_not_fit(channel: Any, rpc: Rpc) -> None:
+    class Wrong:
+        async def number(self) -> int:
+            return "many"  # type: ignore[return-value]
+
+    await rpc.bind(Counter, Wrong())
+    status, message, _ = await Client(channel, describe(Counter)).status("Number")
+    assert status == "INTERNAL"
+    assert message.startswith("the result of number cannot be sent: ")
+
+
+@service("counter")
+class Counter(Protocol):
+    async def number(self) -> int: ...
+
+
+async def test_interceptors_see_who_calls(channel: Any, rpc: Rpc, desk: Implementation) -> None:
+    who = authentication(lambda token: token if token in ("anna", "bo") else None)
+    may = authorization(lambda call: call.user == "anna")
+    await rpc.bind(Desk, desk, address="guarded.desk", interceptors=[who, may])
+    guarded = Client(channel, describe(Desk), package="guarded.desk")
+    assert (await guarded.status("Add", a=1))[0] == "UNAUTHENTICATED"
+    assert (await guarded.status("Add", a=1, options={"metadata": [("auth-token", "eve")]}))[0] == "UNAUTHENTICATED"
+    assert (await guarded.status("Add", a=1, options={"metadata": [("auth-token", "bo")]}))[0] == "PERMISSION_DENIED"
+    assert (await guarded.call("Add", a=1, options={"metadata": [("auth-token", "anna")]})).result == 2
+
+
+async def test_more_calls_than_the_door_takes(client: Client, desk: Implementation, door: GrpcDoor) -> None:
+    calls = [client.call("Wait") for _ in range(LIMITS.calls_max + 5)]
+    ended = asyncio.gather(*calls, return_exceptions=True)
+    await desk.began.wait()
+    while sum(call.done() for call in calls) < 5:  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+    desk.go_on.set()
+    refused = [error.code().name for error in await ended if isinstance(error, grpc.aio.AioRpcError)]
+    assert refused == ["RESOURCE_EXHAUSTED"] * 5
+
+
+async def test_a_service_without_mapping_is_left_out_and_told_of(
+    channel: Any, rpc: Rpc, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    @service("unsayable")
+    class Unsayable(Protocol):
+        async def call(self) -> Any: ...
+
+    class Says:
+        async def call(self) -> Any: ...
+
+    with caplog.at_level(logging.WARNING):
+        await rpc.bind(Unsayable, Says())
+        with pytest.raises(grpc.aio.AioRpcError) as failed:
+            await channel.unary_unary("/unsayable.Unsayable/Call")(b"")
+    assert failed.value.code() is grpc.StatusCode.UNIMPLEMENTED
+    assert "the service at unsayable is not offered over gRPC: Unsayable.call: the result is Any" in caplog.text
+    assert (await client.call("Add", a=2)).result == 3
+
+
+async def test_a_package_of_ones_own(rpc: Rpc, desk: Implementation) -> None:
+    door = made_door(rpc, limits=LIMITS)
+    assert door.add(describe(Desk), package="shop.v1") == "shop.v1.Desk"
+    with pytest.raises(UsageError, match=r"Two services would be called shop\.v1\.Desk"):
+        door.add(describe(Desk), package="shop.v1")
+    await door.listen("127.0.0.1", 0)
+    async with grpc.aio.insecure_channel(door.address) as channel:
+        assert (await Client(channel, describe(Desk), package="shop.v1").call("Add", a=2)).result == 3
+    await door.close()
+
+
+async def test_a_status_that_is_none_is_refused(rpc: Rpc) -> None:
+    class Odd(ServiceError):
+        code = 5
+        grpc_status = "MISSING"
+
+    @service("odd", errors=[Odd])
+    class Odder(Protocol):
+        async def call(self) -> None: ...
+
+    with pytest.raises(UsageError, match=r"Odd.grpc_status is 'MISSING'"):
+        made_door(rpc).add(describe(Odder))
+
+
+@pytest.mark.parametrize("listen", ["nowhere", "host:port", "host:70000", ":1"])
+async def test_an_address_that_is_none(rpc: Rpc, listen: str) -> None:
+    with pytest.raises(UsageError, match="is no address for gRPC; write HOST:PORT"):
+        await open_door(rpc, listen)
+
+
+async def test_an_address_in_use(rpc: Rpc, door: GrpcDoor) -> None:
+    with pytest.raises(UsageError, match=f"Cannot listen on {door.address} for gRPC"):
+        await open_door(rpc, door.address)
+
+
+async def test_without_the_extra_a_sentence_says_what_to_do(rpc: Rpc, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "hutong.rpc.grpc.door", None)
+    with pytest.raises(UsageError, match=r"pip install 'hutong\[grpc\]'"):
+        await open_door(rpc, "127.0.0.1:0")
+
+
+async def test_over_tls(rpc: Rpc, desk: Implementation, tmp_path: Path) -> None:
+    authority = trustme.CA()
+    authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "server.pem"))
+    tls = GrpcTls(tmp_path / "server.pem")
+    door = await open_door(rpc, "localhost:0", tls=tls, limits=LIMITS)
+    credentials = grpc.ssl_channel_credentials(authority.cert_pem.bytes())
+    async with grpc.aio.secure_channel(door.address, credentials) as channel:
+        assert (await Client(channel, describe(Desk)).call("Add", a=2)).result == 3
+    await door.close()
+
+
+async def test_a_certificate_that_cannot_be_used(rpc: Rpc, tmp_path: Path) -> None:
+    (tmp_path / "server.pem").write_text("nothing")
+    with pytest.raises(UsageError, match="Cannot use the TLS certificate"):
+        made_door(rpc, tls=GrpcTls(tmp_path / "server.pem"))
+
+
+async def test_a_door_that_closes_ends_what_is_under_way(rpc: Rpc, desk: Implementation) -> None:
+    door = await open_door(rpc, "127.0.0.1:0", limits=LIMITS)
+    async with grpc.aio.insecure_channel(door.address) as channel:
+        call = Client(channel, describe(Desk)).call("Wait")
+        await desk.began.wait()
+        await door.close()
+        await door.close()
+        with pytest.raises(grpc.aio.AioRpcError) as failed:
+            await call
+        assert failed.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert not len(door.waits)
+    desk.go_on.set()
+
+
+async def test_a_node_with_a_door() -> None:
+    async with hutong.Node(grpc="127.0.0.1:0") as node:
+        await node.rpc.bind(Desk, Implementation())
+        assert node.grpc is not None
+        async with grpc.aio.insecure_channel(node.grpc) as channel:
+            assert (await Client(channel, describe(Desk)).call("Add", a=2)).result == 3
+    async with hutong.Node() as plain:
+        assert plain.grpc is None
