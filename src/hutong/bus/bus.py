@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from hutong.bus.durable.driver import DurableConsumer
     from hutong.bus.durable.driver import Handler as DurableHandler
     from hutong.bus.durable.options import DurableOptions
+    from hutong.bus.durable.table import CompactedTable
 
 CONSUMERS_MAX: Final = 1_000_000
 """Registrations on one bus."""
@@ -372,6 +373,13 @@ class EventBus:
     def _check_open(self) -> None:
         if self._closed is not None:
             raise BusClosed(str(self._closed))
+
+    def table(self, topic: str) -> "CompactedTable":
+        """A table in a compacted topic of the bus's log, to be opened by its one owner.
+
+        Raises UsageError where the bus has no log, or for what is no name of a topic.
+        """
+        return self._log_of(f"the table {topic}").table(topic)
 
     def _log_of(self, address: str) -> DurableLog:
         if self._log is None:

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from hutong.rpc.call import AUTH_TOKEN, IncomingCall, current_call
+    from hutong.rpc.delivery.deduplication import Deduplication
+    from hutong.rpc.delivery.retry import Pace
+    from hutong.rpc.delivery.session_ids import new_request_id
     from hutong.rpc.description import closes, describe, service
     from hutong.rpc.errors import (
         BadArguments,
@@ -19,8 +22,10 @@ if TYPE_CHECKING:
         NoService,
         NotAuthenticated,
         NotAuthorized,
+        NotExecuted,
         OutcomeUnknown,
         RequestExpired,
+        ResultNotKept,
         ServiceError,
         ServiceFault,
     )
@@ -37,6 +42,7 @@ __all__ = [
     "CallOptions",
     "CallTimeout",
     "ConnectionLost",
+    "Deduplication",
     "Delivery",
     "DispatchFailed",
     "IncomingCall",
@@ -44,9 +50,12 @@ __all__ = [
     "NoService",
     "NotAuthenticated",
     "NotAuthorized",
+    "NotExecuted",
     "OutcomeUnknown",
+    "Pace",
     "Phase",
     "RequestExpired",
+    "ResultNotKept",
     "Rpc",
     "Service",
     "ServiceError",
@@ -57,16 +66,20 @@ __all__ = [
     "current_call",
     "describe",
     "interceptor",
+    "new_request_id",
     "service",
     "with_options",
 ]
 _MODULES: Final = {
     "AUTH_TOKEN": "call",
     "CallOptions": "options",
+    "Deduplication": "delivery.deduplication",
     "Delivery": "options",
     "IncomingCall": "call",
     "Interceptor": "interceptors",
+    "Pace": "delivery.retry",
     "Phase": "interceptors",
+    "new_request_id": "delivery.session_ids",
     "Rpc": "rpc",
     "Service": "proxy",
     "authentication": "interceptors",

@@ -15,6 +15,8 @@ REQUEST_ID: Final = "request-id"
 """Header of a call: which request it is, however often it is sent."""
 ACKED_BELOW: Final = "acked-below"
 """Header of a call: the sequence below which all answers of its session have been received."""
+NEEDS_MEMORY: Final = "needs-memory"
+"""Header of a call: a service that remembers nothing must refuse it, rather than execute it more than once."""
 
 Execute = Callable[[Done], None]
 

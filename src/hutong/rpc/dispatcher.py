@@ -21,6 +21,7 @@ from msgspec import Struct
 from hutong.foundation.clock import Clock
 from hutong.rpc.call import CURRENT_CALL, Done, IncomingCall, Outcome
 from hutong.rpc.conversion import sayable
+from hutong.rpc.delivery_port import NEEDS_MEMORY
 from hutong.rpc.description import Kind, MethodDescription, ServiceDescription
 from hutong.rpc.errors import (
     DISPATCH_CODE,
@@ -112,10 +113,8 @@ class Dispatcher:
         CURRENT_CALL.reset(token)
         if served.chain:
             self._stepper.run(_pass(served.chain, call), execution.variables, execution.passed)
-        elif self._memory is None:
-            execution.execute(execution.finish)
         else:
-            self._memory.begin(call, execution.execute, execution.finish)
+            execution.begin()
 
     def close(self) -> None:
         """Refuse what comes from now on."""
@@ -176,10 +175,19 @@ class Execution(Struct, eq=False):
             if failure.code == FAULT_CODE and not isinstance(error, ServiceError):
                 failure = Failure(DISPATCH_CODE, failure.message, failure.debug_info)
             self.finish(Outcome(failure=failure))
-        elif self.dispatcher._memory is None:
-            self.execute(self.finish)
         else:
-            self.dispatcher._memory.begin(self.call, self.execute, self.finish)
+            self.begin()
+
+    def begin(self) -> None:
+        """Execute it, unless it is remembered."""
+        memory, call = self.dispatcher._memory, self.call
+        if memory is not None:
+            memory.begin(call, self.execute, self.finish)
+        elif call.header_pairs and NEEDS_MEMORY in call.headers:
+            text = f"the service at {call.address!r} remembers no calls; bind it with deduplicate=Deduplication()"
+            self.finish(Outcome(failure=Failure(DISPATCH_CODE, text)))
+        else:
+            self.execute(self.finish)
 
     def execute(self, then: Done) -> None:
         """Decode the arguments and run the implementation."""

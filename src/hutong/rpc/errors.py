@@ -9,6 +9,8 @@
         │   └── NotAuthorized    403: an interceptor knows, and says no
         ├── OutcomeUnknown       the effect may or may not have happened; it will not happen (again) by this call
         ├── RequestExpired       refused, and never executed: the request id is older than what the service remembers
+        ├── ResultNotKept        the effect happened, once, by an earlier attempt; its result was too large to be kept
+        ├── NotExecuted          nothing happened: the service could not remember the call; it may be tried again
         ├── CallTimeout          nobody answered in time; the effect may or may not have happened
         ├── NoService            nobody is bound at the address; nothing happened
         ├── ConnectionLost       the connection ended before the answer; the effect may or may not have happened
@@ -29,6 +31,8 @@ from hutong.foundation.errors import HutongError
 FAULT_CODE: Final = -1
 OUTCOME_UNKNOWN_CODE: Final = -2
 REQUEST_EXPIRED_CODE: Final = -3
+RESULT_NOT_KEPT_CODE: Final = -4
+NOT_EXECUTED_CODE: Final = -5
 NOT_AUTHENTICATED_CODE: Final = 401
 NOT_AUTHORIZED_CODE: Final = 403
 DISPATCH_CODE: Final = 500
@@ -123,6 +127,21 @@ class RequestExpired(CallFailed):
     code: ClassVar[int] = REQUEST_EXPIRED_CODE
 
 
+class ResultNotKept(CallFailed):
+    """The effect happened, once, and its result was not one that the service could keep: it is gone."""
+
+    code: ClassVar[int] = RESULT_NOT_KEPT_CODE
+
+
+class NotExecuted(CallFailed):
+    """Nothing happened, since the service could not remember it: its memory is full or cannot be stored.
+
+    The same request may be tried again.
+    """
+
+    code: ClassVar[int] = NOT_EXECUTED_CODE
+
+
 class CallTimeout(CallFailed):
     """Nobody answered in time. The effect may or may not have happened."""
 
@@ -142,22 +161,23 @@ class BadReply(CallFailed):
 _BUILT_IN: Final[dict[int, type[ServiceError]]] = {
     error.code: error for error in (ServiceFault, DispatchFailed, NotAuthenticated, NotAuthorized)
 }
+_OF_DELIVERY: Final[dict[int, type[CallFailed]]] = {
+    error.code: error for error in (OutcomeUnknown, RequestExpired, ResultNotKept, NotExecuted)
+}
 
 
 def failure_of(error: Exception) -> Failure:
     """How what an implementation or an interceptor raised travels."""
     if isinstance(error, ServiceError):
         return Failure(error.code, error.message, error.debug_info)
-    if isinstance(error, OutcomeUnknown | RequestExpired):
+    if isinstance(error, OutcomeUnknown | RequestExpired | ResultNotKept | NotExecuted):
         return Failure(error.code, error.message)
     return Failure(FAULT_CODE, str(error) or type(error).__name__)
 
 
 def error_of(failure: Failure, declared: Mapping[int, type[ServiceError]]) -> CallFailed:
     """What the caller raises: the declared class of the code, else one of ours, else a plain ServiceError."""
-    if failure.code == OUTCOME_UNKNOWN_CODE:
-        return OutcomeUnknown(failure.message)
-    if failure.code == REQUEST_EXPIRED_CODE:
-        return RequestExpired(failure.message)
+    if failure.code in _OF_DELIVERY:
+        return _OF_DELIVERY[failure.code](failure.message)
     kind = declared.get(failure.code) or _BUILT_IN.get(failure.code) or ServiceError
     return kind.from_failure(failure)

@@ -19,6 +19,8 @@ from hutong.rpc.bus_door import BusDoor, ServiceFailure, ServiceFailureCodec
 from hutong.rpc.bus_transport import BusTransport
 from hutong.rpc.call import IncomingCall
 from hutong.rpc.caller import Caller
+from hutong.rpc.delivery.deduplication import Deduplication
+from hutong.rpc.delivery.retry import Reliability
 from hutong.rpc.delivery_port import MakeReliable, Memory
 from hutong.rpc.description import ServiceDescription, describe
 from hutong.rpc.dispatcher import Dispatcher
@@ -39,7 +41,7 @@ class Rpc(Caller):
     """
 
     def __init__(self, bus: EventBus, runtime: Runtime, *, make_reliable: MakeReliable | None = None) -> None:
-        super().__init__(BusTransport(bus), make_reliable=make_reliable)
+        super().__init__(BusTransport(bus), make_reliable=make_reliable or Reliability(runtime.clock, runtime.wheel))
         self.bus = bus
         self.runtime = runtime
         self.registry = Registry()
@@ -55,6 +57,7 @@ class Rpc(Caller):
         address: str | None = None,
         context: Context | None = None,
         interceptors: Sequence[AnyInterceptor] = (),
+        deduplicate: Deduplication | None = None,
         memory: Memory | None = None,
         debug_info: bool = False,
         instances: int = 1,
@@ -63,7 +66,9 @@ class Rpc(Caller):
 
         They run in `context`, by default the caller's, else one of their own. With `instances` above 1 there are that
         many contexts, and calls go to each in turn; `context` then says of what kind. Several bindings of one address
-        are called in turn as well. `debug_info` tells callers of the cause of a fault.
+        are called in turn as well. `debug_info` tells callers of the cause of a fault. With `deduplicate` the service
+        remembers its calls in a topic of the bus's log, so that none with a request id is executed twice; `memory` is
+        for one of your own making.
 
         Raises UsageError for an implementation that lacks a method or has another signature, or that is not async in a
         context where it must not block.
@@ -72,12 +77,14 @@ class Rpc(Caller):
         given = context or current_context()
         contexts = self._contexts(description, given, instances)
         chain = chain_of(interceptors, description.methods)
-        if memory is not None:
-            await memory.open()
+        if deduplicate is not None:
+            memory = deduplicate.memory(self.bus, self.runtime, address or description.address)
         dispatchers = [
             self._dispatcher(description, implementation, one, chain, memory, has_debug_info=debug_info)
             for one in contexts
         ]
+        if memory is not None:
+            await memory.open()
         binding = Binding(
             address or description.address,
             description,

@@ -296,7 +296,7 @@ class Memory:
         call.state, call.at_ms, call.outcome = _State.FINISHING, event.now_ms, event.outcome
         size = len(event.outcome)
         settings = self.settings
-        if size <= settings.outcome_bytes_max and self.kept_bytes + size <= settings.kept_bytes_max:
+        if event.is_kept and size <= settings.outcome_bytes_max and self.kept_bytes + size <= settings.kept_bytes_max:
             call.kept = event.outcome
             self.kept_bytes += size
             record = CallRecord(Known.FINISHED, event.now_ms, event.outcome)

@@ -140,9 +140,12 @@ class NotStored:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
+    """`is_kept` False: the outcome is for those who wait now, and cannot be kept."""
+
     call: CallId
     outcome: bytes
     now_ms: int
+    is_kept: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,75 @@
+"""Outcomes as the memory of calls keeps them, and what its refusals say to callers.
+
+Strategy: MessagePack of what JSON can say, so that an outcome comes back the same over every transport. A stream or a
+reference lives in the process that made it, so an outcome that has one cannot be kept; nor can what cannot be said.
+
+Knows no store.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from hutong.foundation.errors import CorruptData
+from hutong.rpc.call import Outcome
+from hutong.rpc.conversion import sayable
+from hutong.rpc.delivery.messages import Reason, Refusal
+from hutong.rpc.errors import (
+    NOT_EXECUTED_CODE,
+    OUTCOME_UNKNOWN_CODE,
+    REQUEST_EXPIRED_CODE,
+    RESULT_NOT_KEPT_CODE,
+    Failure,
+)
+
+
+class _Kept(msgspec.Struct, array_like=True):
+    value: Any
+    failure: Failure | None
+
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_DECODER: Final = msgspec.msgpack.Decoder(_Kept)
+_CODES: Final = {
+    Reason.FULL: NOT_EXECUTED_CODE,
+    Reason.NOT_STORED: NOT_EXECUTED_CODE,
+    Reason.EXPIRED: REQUEST_EXPIRED_CODE,
+    Reason.FROM_THE_FUTURE: REQUEST_EXPIRED_CODE,
+    Reason.NOT_KEPT: RESULT_NOT_KEPT_CODE,
+    Reason.UNKNOWN: OUTCOME_UNKNOWN_CODE,
+}
+_TEXTS: Final = {
+    Reason.NOT_STORED: "the service could not store that the call begins, so it was not executed",
+    Reason.EXPIRED: "the request is older than what the service remembers, so it was not executed",
+    Reason.FROM_THE_FUTURE: "the caller's clock is too far ahead of the service's, so the call was not executed",
+    Reason.NOT_KEPT: "the call was executed, once; its result was not one that could be kept",
+    Reason.UNKNOWN: "the call was begun, once, and the service ended before it had an outcome",
+}
+
+
+def encode_outcome(outcome: Outcome) -> bytes | None:
+    """None: it cannot be kept."""
+    if outcome.headers:
+        return None
+    try:
+        return _ENCODER.encode(_Kept(sayable(outcome.value), outcome.failure))
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def decode_outcome(kept: bytes) -> Outcome:
+    """Raises CorruptData."""
+    try:
+        found = _DECODER.decode(kept)
+    except msgspec.DecodeError as error:
+        raise CorruptData(f"an outcome that was kept cannot be read: {error}") from None
+    return Outcome(found.value, found.failure, is_encoded=True)
+
+
+def refused(refusal: Refusal) -> Outcome:
+    """What the caller is told."""
+    if refusal.reason is Reason.FULL:
+        text = f"the service remembers too much ({refusal.limit} is {refusal.maximum}), so the call was not executed"
+    else:
+        text = _TEXTS[refusal.reason]
+    return Outcome(failure=Failure(_CODES[refusal.reason], text))

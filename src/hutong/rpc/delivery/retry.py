@@ -1,0 +1,280 @@
+"""Callers that try again: one call, several attempts with one request id, within the call's time.
+
+Strategy: an attempt that fails without an answer (nobody there, connection lost, the service could not remember it) is
+followed by another after a pause; one that is silent for a while is followed by another too, and listened to all the
+same, since its answer may only be late. Pauses grow exponentially and are shortened by chance, so that callers who
+failed together do not come back together. The first answer ends the call. What is never tried again: whatever the
+service itself answered, its failures as much as its results.
+
+Knows no wire: it wraps a transport and is one. All its work is done on the loop that it was made on; callers on other
+loops are called back on theirs.
+"""
+
+import asyncio
+import random
+import secrets
+from asyncio import _get_running_loop
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import Expired, HutongError, LimitExceeded, UsageError
+from hutong.foundation.parking import Parked, ParkingLot
+from hutong.foundation.timers import TimerWheel
+from hutong.rpc.call import Outcome
+from hutong.rpc.delivery.caller_session import CallerSession
+from hutong.rpc.delivery.ids import CallId, parse_request_id
+from hutong.rpc.delivery.session_ids import SessionIds
+from hutong.rpc.delivery_port import ACKED_BELOW, NEEDS_MEMORY, REQUEST_ID
+from hutong.rpc.errors import (
+    NOT_EXECUTED_CODE,
+    CallTimeout,
+    ConnectionLost,
+    NoService,
+    NotExecuted,
+)
+from hutong.rpc.options import CallOptions, Delivery
+from hutong.rpc.transport import Abandon, Ended, OutgoingCall, Transport
+
+SESSIONS_MAX: Final = 10_000  # services that one caller has sessions with; idle ones make room
+PAUSES_MAX: Final = 1_000_000  # calls that wait for their next attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How soon a call is tried again. The n-th pause is the first times `factor` to the power n-1, at most
+    `pause_ms_max`, less a random share of up to `jitter` (0 to 1).
+
+    `first_pause_ms` follows an attempt that failed, `first_patience_ms` is for one that is silent. Raises UsageError
+    for values that make no sense.
+    """
+
+    first_pause_ms: int = 50
+    first_patience_ms: int = 1_000
+    pause_ms_max: int = 5_000
+    factor: float = 2.0
+    jitter: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.first_pause_ms <= self.pause_ms_max or not 1 <= self.first_patience_ms <= self.pause_ms_max:
+            raise UsageError("Pace: first_pause_ms and first_patience_ms are from 1 to pause_ms_max.")
+        if not 1 <= self.factor <= 100 or not 0 <= self.jitter <= 1:
+            raise UsageError("Pace: factor is from 1 to 100 and jitter from 0 to 1.")
+
+    def pause_ms(self, attempts: int, chance: float, *, is_silent: bool) -> int:
+        """After so many attempts (1 or more); `chance` is from 0 up to 1."""
+        first = self.first_patience_ms if is_silent else self.first_pause_ms
+        grown = min(first * self.factor ** min(attempts - 1, 64), self.pause_ms_max)
+        return max(1, round(grown * (1 - self.jitter * chance)))
+
+
+class Reliability:
+    """Makes transports that try again, for the deliveries that do (a `MakeReliable`). One for each transport.
+
+    Made on the loop of `wheel`. `chance` shortens pauses, `random_bits` makes names of sessions.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        wheel: TimerWheel,
+        *,
+        pace: Pace | None = None,
+        chance: Callable[[], float] | None = None,
+        random_bits: Callable[[int], int] = secrets.randbits,
+    ) -> None:
+        self.clock = clock
+        self.pace = pace or Pace()
+        self.chance = chance or random.Random().random
+        self.lot: ParkingLot[None] = ParkingLot("rpc_pauses", wheel, PAUSES_MAX)
+        self.loop = asyncio.get_running_loop()
+        self.attempts_total = 0
+        self.calls_total = 0
+        self._make_session = SessionIds(clock, random_bits).make
+        self._sessions: dict[str, CallerSession] = {}
+
+    def __call__(self, transport: Transport, options: CallOptions) -> "ReliableTransport":
+        """Raises UsageError for a request id that is none."""
+        return ReliableTransport(self, transport, options)
+
+    def session(self, address: str) -> CallerSession:
+        session = self._sessions.get(address)
+        if session is None:
+            if len(self._sessions) >= SESSIONS_MAX:
+                self._sessions = {name: each for name, each in self._sessions.items() if not each.is_idle}
+            if len(self._sessions) >= SESSIONS_MAX:
+                raise LimitExceeded("sessions_max", SESSIONS_MAX)
+            session = self._sessions[address] = CallerSession(self._make_session)
+        return session
+
+
+class ReliableTransport:
+    """Calls with one set of options."""
+
+    def __init__(self, reliability: Reliability, transport: Transport, options: CallOptions) -> None:
+        self._reliability = reliability
+        self._transport = transport
+        self._retries = 0 if options.delivery is Delivery.AT_MOST_ONCE else options.retries
+        self._needs_memory = options.delivery is Delivery.DEDUPLICATED
+        self._own_id: CallId | None = None
+        if options.request_id is not None:
+            try:
+                self._own_id = parse_request_id(options.request_id)
+            except HutongError as error:
+                raise UsageError(f"request_id: {error}; make one with hutong.rpc.new_request_id().") from None
+
+    def begin(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
+        """Raises TypeError or ValueError for arguments that cannot be encoded."""
+        reliability = self._reliability
+        loop = _get_running_loop()
+        if loop is None or loop is reliability.loop:
+            return self._begin(call, timeout_ms, done)
+        attempts: list[Abandon] = []
+
+        def begin() -> None:
+            try:
+                attempts.append(self._begin(call, timeout_ms, lambda ended: _call_soon(loop, done, ended)))
+            except HutongError as error:
+                _call_soon(loop, done, error)
+            except (TypeError, ValueError) as error:
+                _call_soon(loop, done, UsageError(str(error)))
+
+        def abandon() -> None:
+            reliability.loop.call_soon_threadsafe(lambda: [each() for each in attempts])
+
+        reliability.loop.call_soon_threadsafe(begin)
+        return abandon
+
+    def _begin(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
+        attempts = _Attempts(self._reliability, self._transport, call, timeout_ms, done)
+        attempts.begin(self._retries, self._own_id, needs_memory=self._needs_memory)
+        return attempts.abandon
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, done: Ended, outcome: Outcome | HutongError) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(done, outcome)
+
+
+class _Attempts:
+    """One call."""
+
+    __slots__ = (
+        "_abandons",
+        "_acknowledges",
+        "_call",
+        "_deadline_ms",
+        "_done",
+        "_doubt",
+        "_headers",
+        "_id",
+        "_open",
+        "_pause",
+        "_reliability",
+        "_retries_left",
+        "_session",
+        "_transport",
+        "_tried",
+    )
+
+    def __init__(
+        self, reliability: Reliability, transport: Transport, call: OutgoingCall, timeout_ms: int, done: Ended
+    ) -> None:
+        self._reliability = reliability
+        self._transport = transport
+        self._call = call
+        self._deadline_ms = reliability.clock.monotonic_ms() + timeout_ms
+        self._done: Ended | None = done
+        self._abandons: dict[int, Abandon] = {}  # attempts that are still listened to
+        self._pause: Parked[None] | None = None
+        self._tried = 0
+        self._doubt: HutongError | None = None  # of an earlier attempt: it may have had its effect
+
+    def begin(self, retries: int, own_id: CallId | None, *, needs_memory: bool) -> None:
+        reliability = self._reliability
+        reliability.calls_total += 1
+        self._retries_left = retries
+        self._session = None if own_id else reliability.session(self._call.address)
+        now_ms = reliability.clock.monotonic_ms()
+        self._id = own_id or self._session.begin(now_ms)  # type: ignore[union-attr]  # one of both
+        self._headers = (*self._call.headers, (REQUEST_ID, str(self._id)))
+        if needs_memory:
+            self._headers = (*self._headers, (NEEDS_MEMORY, "true"))
+        try:
+            self._try()
+        except BaseException:
+            self._settle()
+            raise
+
+    def abandon(self) -> None:
+        if self._done is not None:
+            self._settle()
+
+    def _try(self) -> None:
+        """One attempt more."""
+        self._tried += 1
+        self._reliability.attempts_total += 1
+        number, now_ms = self._tried, self._reliability.clock.monotonic_ms()
+        headers = self._headers
+        if self._session is not None and (below := self._session.acked_below(self._id)):
+            headers = (*headers, (ACKED_BELOW, str(below)))
+        attempt = OutgoingCall(self._call.site, self._call.arguments, headers)
+        left_ms = max(1, self._deadline_ms - now_ms)
+        self._abandons[number] = self._transport.begin(attempt, left_ms, partial(self._ended, number))
+        if self._retries_left:
+            self._wait(is_silent=True)
+
+    def _wait(self, *, is_silent: bool) -> None:
+        """Park the next attempt, unless the time of the call is over before."""
+        reliability = self._reliability
+        if self._pause is not None:
+            self._pause.abandon()
+        pause_ms = reliability.pace.pause_ms(self._tried, reliability.chance(), is_silent=is_silent)
+        next_ms = reliability.clock.monotonic_ms() + pause_ms
+        self._pause = reliability.lot.park(self, self._continue, deadline_ms=min(next_ms, self._deadline_ms))
+
+    def _continue(self, why: HutongError | None) -> None:
+        self._pause = None
+        if not isinstance(why, Expired):
+            self._finish(why or CallTimeout())
+        elif self._reliability.clock.monotonic_ms() < self._deadline_ms:
+            self._retries_left -= 1
+            self._try()
+        elif not self._abandons:
+            self._finish(self._doubt or CallTimeout(f"{self._call.address}: no attempt was answered in time"))
+
+    def _ended(self, number: int, outcome: Outcome | HutongError) -> None:
+        if self._done is None:
+            return
+        self._abandons.pop(number, None)
+        if isinstance(outcome, Outcome) and (outcome.failure is None or outcome.failure.code != NOT_EXECUTED_CODE):
+            self._finish(outcome)
+            return
+        if isinstance(outcome, CallTimeout | ConnectionLost):
+            self._doubt = outcome
+        elif not isinstance(outcome, Outcome | NoService | NotExecuted):
+            self._finish(outcome)  # trying again changes nothing
+            return
+        if self._retries_left:
+            self._wait(is_silent=False)
+        elif not self._abandons:
+            self._finish(self._doubt or outcome)  # an earlier attempt may have had its effect: that is what counts
+
+    def _finish(self, outcome: Outcome | HutongError) -> None:
+        done = self._done
+        self._settle()
+        if done is not None:
+            done(outcome)
+
+    def _settle(self) -> None:
+        self._done = None
+        if self._pause is not None:
+            self._pause.abandon()
+            self._pause = None
+        abandons, self._abandons = self._abandons, {}
+        for abandon in abandons.values():
+            abandon()
+        if self._session is not None:
+            self._session.end(self._id)
