@@ -1,8 +1,7 @@
 """Accepts connections within the limits, and ends them all when the node stops.
 
 Strategy: a connection over a limit is accepted and closed at once, so that the peer learns it and the kernel's queue
-stays short for others (as Kafka does per address). When unfinished frames hold too much memory together, the largest
-goes: whoever holds most is either the attacker or the one whose loss helps most.
+stays short for others (as Kafka does per address). What is open lies in `open_connections`.
 
 Knows nothing of frames or requests. One acceptor serves one handler on one loop.
 """
@@ -14,17 +13,14 @@ from collections.abc import Callable
 from itertools import count
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import Expired
-from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.door import Door
-from hutong.reactor.figures import CloseReason, ReactorFigures
+from hutong.reactor.figures import ReactorFigures
 from hutong.reactor.framing import Framing
 from hutong.reactor.handler import Handler, Peer
 from hutong.reactor.limits import ReactorLimits
+from hutong.reactor.open_connections import OpenConnections
 from hutong.reactor.protocol import SCRATCH_BYTES, ConnectionProtocol, Surroundings, Turns
-
-DRAIN_WAITERS_MAX = 16
 
 
 class Acceptor:
@@ -45,17 +41,14 @@ class Acceptor:
         self.limits = limits or ReactorLimits()
         self.figures = ReactorFigures()
         self._loop = loop
-        self._clock = clock
         self._servers: list[asyncio.Server] = []
         self._peer_ids = count(1)
-        self._connections: set[ConnectionProtocol] = set()
+        self._open = OpenConnections(clock, wheel)
         self._connections_per_ip: dict[str, int] = {}
-        self._drained: ParkingLot[None] = ParkingLot("drain_waiters_max", wheel, DRAIN_WAITERS_MAX)
-        self._is_draining = False
         self._door = door
         self._around = Surroundings(
             loop,
-            handler if door is None else door.before(handler, self.cut),
+            handler if door is None else door.before(handler, self._open.cut),
             framing,
             clock,
             wheel,
@@ -65,7 +58,7 @@ class Acceptor:
             memoryview(bytearray(SCRATCH_BYTES)),
             self._admit,
             self._left,
-            self._shed,
+            self._open.shed,
         )
 
     async def listen(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> tuple[str, int]:
@@ -109,32 +102,18 @@ class Acceptor:
 
         `grace_ms` is `drain_ms_max` by default. On return every connection has been closed and the handler told.
         """
-        self._is_draining = True
         for server in self._servers:
             server.close()
-        for connection in list(self._connections):
-            connection.drain()
-        deadline_ms = self._clock.monotonic_ms() + (self.limits.drain_ms_max if grace_ms is None else grace_ms)
-        try:
-            if self._connections:
-                await self._drained.wait("drained", deadline_ms=deadline_ms)
-        except Expired:
-            for connection in list(self._connections):
-                connection.abort(CloseReason.DRAINED)
-            if self._connections:
-                await self._drained.wait("drained")
+        await self._open.drain(self.limits.drain_ms_max if grace_ms is None else grace_ms)
 
     def cut(self, is_chosen: Callable[[Peer], bool]) -> int:
         """End the connections of the peers for which this holds, now and with what is unsent; returns how many."""
-        chosen = [connection for connection in self._connections if is_chosen(connection.peer)]
-        for connection in chosen:
-            connection.abort(CloseReason.CUT)
-        return len(chosen)
+        return self._open.cut(is_chosen)
 
     def _admit(self, connection: ConnectionProtocol) -> int | None:
         figures, limits, per_ip = self.figures, self.limits, self._connections_per_ip
         is_shut = self._door is not None and not self._door.admits(connection.address)
-        if is_shut or self._is_draining or figures.connections_open >= limits.connections_max:
+        if is_shut or self._open.is_draining or figures.connections_open >= limits.connections_max:
             figures.connections_refused_total += 1
             return None
         open_from_there = per_ip.get(connection.address, 0)
@@ -144,20 +123,14 @@ class Acceptor:
         per_ip[connection.address] = open_from_there + 1
         figures.connections_open += 1
         figures.connections_accepted_total += 1
-        self._connections.add(connection)
+        self._open.add(connection)
         return next(self._peer_ids)
 
     def _left(self, connection: ConnectionProtocol) -> None:
-        self._connections.discard(connection)
         self.figures.connections_open -= 1
         remaining = self._connections_per_ip[connection.address] - 1
         if remaining:
             self._connections_per_ip[connection.address] = remaining
         else:
             del self._connections_per_ip[connection.address]
-        if self._is_draining and not self._connections:
-            self._drained.resume_all("drained", None)
-
-    def _shed(self) -> None:
-        largest = max(self._connections, key=lambda connection: connection.bytes_held)
-        largest.abort(CloseReason.MEMORY)
+        self._open.discard(connection)

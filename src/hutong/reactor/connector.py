@@ -1,0 +1,155 @@
+"""Opens connections that are then served as an acceptor's are: same engine, peer, handler, limits and figures.
+
+Strategy: which side dialled makes no difference once a connection stands, so all that is here is the way there: one
+deadline over look-up, connect and TLS handshake together, and no connection that nobody knows of, whoever gives up.
+
+Knows nothing of frames, and does not connect again: who wants that asks again.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import Expired, LimitExceeded, OwnerGone
+from hutong.foundation.timers import TimerWheel
+from hutong.reactor.figures import CloseReason, ReactorFigures
+from hutong.reactor.framing import Framing
+from hutong.reactor.handler import Handler, Peer
+from hutong.reactor.limits import ReactorLimits
+from hutong.reactor.open_connections import OpenConnections
+from hutong.reactor.protocol import SCRATCH_BYTES, ConnectionProtocol, Surroundings, Turns
+
+CONNECT_MS_MAX = 3_000
+
+
+class Connector:
+    """Any number of connections to anywhere, on one loop, for one handler. The wheel must be driven."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        handler: Handler,
+        framing: Callable[[int], Framing],
+        *,
+        clock: Clock,
+        wheel: TimerWheel,
+        limits: ReactorLimits | None = None,
+    ) -> None:
+        """`framing` makes the framing of one connection from its frame limit in bytes.
+
+        Of the limits, those on accepting mean nothing here, and `connections_max` counts the attempts as well.
+        """
+        self.limits = limits or ReactorLimits()
+        self.figures = ReactorFigures()
+        self._loop = loop
+        self._clock = clock
+        self._wheel = wheel
+        self._peer_ids = count(1)
+        self._open = OpenConnections(clock, wheel)
+        self._attempts: dict[ConnectionProtocol, asyncio.Task[None]] = {}
+        self._around = Surroundings(
+            loop,
+            handler,
+            framing,
+            clock,
+            wheel,
+            self.limits,
+            self.figures,
+            Turns(loop),
+            memoryview(bytearray(SCRATCH_BYTES)),
+            self._admit,
+            self._left,
+            self._open.shed,
+        )
+
+    async def connect(
+        self, host: str, port: int, *, tls: ssl.SSLContext | None = None, timeout_ms: int = CONNECT_MS_MAX
+    ) -> Peer:
+        """Open one connection; the handler hears of it (`connection_opened`) before this returns its peer.
+
+        Raises OSError where nobody listens or TLS fails (`ssl.SSLError` is one), Expired after `timeout_ms`,
+        LimitExceeded for one connection too many, and OwnerGone once the connector is closed.
+        """
+        if self._open.is_draining:
+            raise OwnerGone("the connector is closed")
+        if self.figures.connections_open + len(self._attempts) >= self.limits.connections_max:
+            raise LimitExceeded("connections_max", self.limits.connections_max)
+        protocol = ConnectionProtocol(self._around)
+        attempt = self._attempts[protocol] = self._loop.create_task(self._dial(protocol, host, port, tls))
+        attempt.add_done_callback(partial(self._attempt_ended, protocol))
+        timer = self._wheel.add(self._clock.monotonic_ms() + timeout_ms, partial(self._give_up, protocol))
+        try:
+            await asyncio.wait((attempt,))
+        except asyncio.CancelledError:
+            attempt.add_done_callback(lambda _: self._abort(protocol))
+            self._give_up(protocol)
+            raise
+        finally:
+            timer.cancel()
+        if self._open.is_draining:
+            raise OwnerGone("the connector is closed")
+        if attempt.cancelled():
+            raise Expired(f"no connection to {host}:{port} within {timeout_ms} ms")
+        attempt.result()
+        if protocol not in self._open:
+            raise ConnectionResetError(f"{host}:{port} closed the connection at once")
+        return protocol.peer
+
+    def cut(self, is_chosen: Callable[[Peer], bool]) -> int:
+        """End the connections of the peers for which this holds, now and with what is unsent; returns how many."""
+        return self._open.cut(is_chosen)
+
+    async def close(self, grace_ms: int | None = None) -> None:
+        """Open and read no more, let requests in flight be answered, close; after the grace what is left is cut off.
+
+        `grace_ms` is `drain_ms_max` by default. On return every connection has been closed and the handler told.
+        """
+        attempts = list(self._attempts.values())
+        for protocol in list(self._attempts):
+            self._give_up(protocol)
+        await self._open.drain(self.limits.drain_ms_max if grace_ms is None else grace_ms)
+        if attempts:
+            await asyncio.wait(attempts)
+
+    async def _dial(self, protocol: ConnectionProtocol, host: str, port: int, tls: ssl.SSLContext | None) -> None:
+        # Each is refused by the loop where there is no TLS.
+        handshake_s = self.limits.handshake_ms_max / 1000 if tls is not None else None
+        closing_s = self.limits.closing_ms_max / 1000 if tls is not None else None
+        await self._loop.create_connection(
+            lambda: protocol,
+            host,
+            port,
+            ssl=tls,
+            ssl_handshake_timeout=handshake_s,
+            ssl_shutdown_timeout=closing_s,
+        )
+
+    def _admit(self, connection: ConnectionProtocol) -> int | None:
+        if self._open.is_draining or connection not in self._attempts:
+            self.figures.connections_refused_total += 1
+            return None
+        self.figures.connections_open += 1
+        self.figures.connections_accepted_total += 1
+        self._open.add(connection)
+        return next(self._peer_ids)
+
+    def _left(self, connection: ConnectionProtocol) -> None:
+        self.figures.connections_open -= 1
+        self._open.discard(connection)
+
+    def _give_up(self, protocol: ConnectionProtocol) -> None:
+        """Stop the attempt, unless its connection stands: uvloop would then forget it without `connection_lost`."""
+        if protocol not in self._open and (attempt := self._attempts.pop(protocol, None)) is not None:
+            attempt.cancel()
+
+    def _attempt_ended(self, protocol: ConnectionProtocol, attempt: "asyncio.Task[None]") -> None:
+        self._attempts.pop(protocol, None)
+        if not attempt.cancelled():
+            attempt.exception()  # whoever still waits is told; asyncio wants it to be looked at
+
+    def _abort(self, protocol: ConnectionProtocol) -> None:
+        if protocol in self._open:
+            protocol.abort(CloseReason.CUT)
