@@ -81,6 +81,11 @@ class EventBus:
         self._close_hooks: list[Callable[[], Awaitable[object]]] = []
         self._closed: BusClosed | None = None
 
+    @property
+    def runtime(self) -> Runtime:
+        """The one that its consumers' contexts are of."""
+        return self._runtime
+
     def send(self, address: str, body: Any = None, options: DeliveryOptions = DEFAULT) -> None:
         """Give the message to one consumer of the address: to each in turn. To nobody, if there is none."""
         around = self._rounds.get(address)

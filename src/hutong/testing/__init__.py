@@ -1,7 +1,7 @@
 """Testing: the same broker as a test double, for users; stand-ins for the machine, for our own tests.
 
-    for users               EmbeddedNode, Topic, Record, Group, Member, Standing, WaitFailed, Fault: the names below;
-                            `hutong.testing.plugin` brings them to pytest
+    for users               EmbeddedNode, Topic, Record, Group, Member, Standing, WaitFailed, Fault, Services: the names
+                            below; `hutong.testing.plugin` brings them to pytest
     for this project alone  disk (a simulated one that crashes), faulty_disk, faults, and every other module here
 
 Names are brought in when they are asked for, since a plugin is imported by every run of pytest, whether it needs a
@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hutong.testing.embedded import EmbeddedNode
+    from hutong.testing.services import Services
     from hutong.testing.switches import Fault
     from hutong.testing.values import Group, Member, Record, Standing, Topic, WaitFailed
 
-__all__ = ["EmbeddedNode", "Fault", "Group", "Member", "Record", "Standing", "Topic", "WaitFailed"]
+__all__ = ["EmbeddedNode", "Fault", "Group", "Member", "Record", "Services", "Standing", "Topic", "WaitFailed"]
 
-_HOMES = {"EmbeddedNode": "embedded", "Fault": "switches"}
+_HOMES = {"EmbeddedNode": "embedded", "Fault": "switches", "Services": "services"}
 
 
 def __getattr__(name: str) -> Any:

@@ -37,6 +37,7 @@ from hutong.testing.values import Group, Headers, Record, Standing, Text, Topic,
 
 if TYPE_CHECKING:
     from hutong.bus.bus import EventBus
+    from hutong.testing.services import Services
 
 T = TypeVar("T")
 TIMEOUT_S: Final = 5.0
@@ -75,6 +76,7 @@ class EmbeddedNode:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._network: NetworkFaults | None = None
         self._buses: BusHouse | None = None
+        self._services: Services | None = None
         self._life: Life | None = None
         self.faults = FaultSwitches(self._on_network, self._plan)
         self.aio = AsyncHelpers(self)
@@ -100,6 +102,16 @@ class EmbeddedNode:
         open bridges it is the one of their clients, and ends with them.
         """
         return self.run(self._present_bus())
+
+    @property
+    def rpc(self) -> "Services":
+        """Services on `bus`, bound and called by the test; new whenever the bus is."""
+        from hutong.testing.services import Services  # most nodes are asked for Kafka alone
+
+        bus = self.bus
+        if self._services is None or self._services.bus is not bus:
+            self._services = Services(self, bus)
+        return self._services
 
     @property
     def tcp_bridge(self) -> str | None:

@@ -3,6 +3,7 @@
     hutong_node        the node: its address, helpers that wait, switches that break it (`hutong.testing.EmbeddedNode`)
     kafka_bootstrap    its HOST:PORT, for `bootstrap.servers`
     hutong_bus         an event bus of the test's own on that node, for any thread and any event loop
+    hutong_rpc         services on that bus, bound and called by the test (`hutong.testing.Services`)
     hutong_shared_node the node of the whole session, for session and module fixtures of your own
 
 Strategy: this file is imported by every run of pytest, so it says what there is and imports a broker only inside of a
@@ -19,6 +20,7 @@ from hutong.testing import wishes
 if TYPE_CHECKING:
     from hutong.bus.bus import EventBus
     from hutong.testing.embedded import EmbeddedNode
+    from hutong.testing.services import Services
     from hutong.testing.sharing import SharedNodes
 
 _default_key = pytest.StashKey[wishes.NodeWish]()
@@ -88,3 +90,11 @@ def hutong_bus(hutong_node: "EmbeddedNode") -> "Iterator[EventBus]":
     """An event bus without consumers, closed with the test. Handlers run on the node's thread."""
     yield hutong_node.bus
     hutong_node.run(hutong_node.close_bus())
+
+
+@pytest.fixture
+def hutong_rpc(hutong_node: "EmbeddedNode", hutong_bus: "EventBus") -> "Iterator[Services]":
+    """Services on the test's bus: none is bound yet, and none is left bound."""
+    services = hutong_node.rpc
+    yield services
+    services.close()
