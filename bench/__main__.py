@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from bench import backlog, bus, e2e, java_tools, latency, partitions, recovery, soak, stalls, startup, throughput
+from bench import backlog, bus, e2e, java_tools, latency, partitions, recovery, rpc, soak, stalls, startup, throughput
 from bench.compare import Measurement, Results, print_tables, run
 from bench.targets import (
     DEFAULT_KAFKA_SCRIPT,
@@ -31,10 +31,11 @@ PROGRAMS = {
     "bus": bus.main,
     "partitions": partitions.main,
     "recovery": recovery.main,
+    "rpc": rpc.main,
     "soak": soak.main,
     "stalls": stalls.main,
 }
-"""Programs with words of their own: `bus` measures the event bus beside others, the rest are about Hutong alone."""
+"""Programs with words of their own: `bus` and `rpc` measure those beside others, the rest are about Hutong alone."""
 
 
 def arguments(words: Sequence[str] | None) -> argparse.Namespace:

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
         NoService,
         NotAuthenticated,
         NotAuthorized,
+        NotConnected,
         NotExecuted,
         OutcomeUnknown,
+        Overloaded,
         RequestExpired,
         ResultNotKept,
         ServiceError,
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from hutong.rpc.interceptors import Interceptor, Phase, authentication, authorization, interceptor
     from hutong.rpc.options import CallOptions, Delivery
     from hutong.rpc.proxy import Service, with_options
+    from hutong.rpc.remote.client import Client, caller_of, connect
+    from hutong.rpc.remote.incoming import CallLimits
     from hutong.rpc.rpc import Rpc
 
 __all__ = [
@@ -39,8 +43,10 @@ __all__ = [
     "BadArguments",
     "BadReply",
     "CallFailed",
+    "CallLimits",
     "CallOptions",
     "CallTimeout",
+    "Client",
     "ConnectionLost",
     "Deduplication",
     "Delivery",
@@ -50,8 +56,10 @@ __all__ = [
     "NoService",
     "NotAuthenticated",
     "NotAuthorized",
+    "NotConnected",
     "NotExecuted",
     "OutcomeUnknown",
+    "Overloaded",
     "Pace",
     "Phase",
     "RequestExpired",
@@ -62,7 +70,9 @@ __all__ = [
     "ServiceFault",
     "authentication",
     "authorization",
+    "caller_of",
     "closes",
+    "connect",
     "current_call",
     "describe",
     "interceptor",
@@ -72,7 +82,9 @@ __all__ = [
 ]
 _MODULES: Final = {
     "AUTH_TOKEN": "call",
+    "CallLimits": "remote.incoming",
     "CallOptions": "options",
+    "Client": "remote.client",
     "Deduplication": "delivery.deduplication",
     "Delivery": "options",
     "IncomingCall": "call",
@@ -86,7 +98,9 @@ _MODULES: Final = {
     "authorization": "interceptors",
     "interceptor": "interceptors",
     "with_options": "proxy",
+    "caller_of": "remote.client",
     "closes": "description",
+    "connect": "remote.client",
     "current_call": "call",
     "describe": "description",
     "service": "description",

@@ -13,6 +13,8 @@
         ├── NotExecuted          nothing happened: the service could not remember the call; it may be tried again
         ├── CallTimeout          nobody answered in time; the effect may or may not have happened
         ├── NoService            nobody is bound at the address; nothing happened
+        │   └── NotConnected     there is no connection to be had; nothing happened
+        ├── Overloaded           refused by a bound that is named, of this side or the other; nothing happened
         ├── ConnectionLost       the connection ended before the answer; the effect may or may not have happened
         └── BadReply             an answer came that is not what the signature promises
 
@@ -148,6 +150,14 @@ class CallTimeout(CallFailed):
 
 class NoService(CallFailed):
     """Nobody is bound at the address. Nothing happened."""
+
+
+class NotConnected(NoService):
+    """There is no connection to where the service is. Nothing happened."""
+
+
+class Overloaded(CallFailed):
+    """A bound refused the call, before it was begun: the message names it. Nothing happened."""
 
 
 class ConnectionLost(CallFailed):

@@ -25,7 +25,11 @@ from hutong.server.bus_verticle import BusVerticle
 from hutong.server.node_log import NodeLog
 
 if TYPE_CHECKING:
+    import ssl
+
     from hutong.rpc.grpc.opening import GrpcTls
+    from hutong.rpc.remote.incoming import CallLimits
+    from hutong.rpc.remote.listener import RpcListener
     from hutong.rpc.rpc import Rpc
     from hutong.server.bridge_settings import BridgeHooks
     from hutong.server.settings import Address
@@ -47,6 +51,9 @@ class Node:
     that match one of the regular expressions `permit_in`, and listen at those of `permit_out`. Bridges ask
     `bridge_hooks`.
 
+    With `rpc="HOST:PORT"` what is bound in `node.rpc` is called over connections there too (`hutong.rpc.connect`):
+    encrypted ones, with `rpc_tls`; `rpc_limits` bound the calls under way. `node.rpc_address` is where.
+
     `settings` are those of `hutong config`, as {"log.retention_ms": "60000"}. `event_loops` and `worker_threads` are
     those of `node.runtime`; `blocked_limits` say when a thread counts as blocked.
 
@@ -60,6 +67,8 @@ class Node:
     tcp_bridge: str | None  # HOST:PORT while there is such a bridge
     sockjs: str | None
     grpc: str | None
+    rpc_address: str | None  # HOST:PORT for `hutong.rpc.connect`
+    rpc_listener: "RpcListener | None"  # what listens there
 
     def __init__(
         self,
@@ -70,6 +79,9 @@ class Node:
         sockjs: str | None = None,
         grpc: str | None = None,
         grpc_tls: "GrpcTls | None" = None,
+        rpc: str | None = None,
+        rpc_tls: "ssl.SSLContext | None" = None,
+        rpc_limits: "CallLimits | None" = None,
         permit_in: Sequence[str] = (),
         permit_out: Sequence[str] = (),
         settings: Mapping[str, str] | None = None,
@@ -95,6 +107,7 @@ class Node:
         self._clock = clock or SystemClock()
         self._parts = AsyncExitStack()
         self._rpc: Rpc | None = None
+        self._rpc_listens = None if rpc is None else (rpc, rpc_tls, rpc_limits)
         own = next((name for name in self._settings if name.startswith("runtime.")), None)
         if own is not None:
             raise UsageError(f"{own} is not for a node inside a program; Node() takes event_loops and the like itself.")
@@ -113,7 +126,7 @@ class Node:
                 blocked_limits=self._blocked_limits,
             )
             self.runtime = await parts.enter_async_context(runtime)
-            self.kafka = self.tcp_bridge = self.sockjs = self.grpc = None
+            self.kafka = self.tcp_bridge = self.sockjs = self.grpc = self.rpc_address = self.rpc_listener = None
             if self._has_broker:
                 await self._start_broker(parts)
             else:
@@ -123,6 +136,8 @@ class Node:
                     await self._open_bridges()
             if self._grpc is not None:
                 await self._open_grpc(self._grpc)
+            if self._rpc_listens is not None:
+                await self._listen_for_calls(*self._rpc_listens)
             self._parts = parts.pop_all()
         return self
 
@@ -160,6 +175,18 @@ class Node:
 
             self._rpc = Rpc(self.bus, self.runtime)
         return self._rpc
+
+    async def _listen_for_calls(self, text: str, tls: "ssl.SSLContext | None", limits: "CallLimits | None") -> None:
+        from hutong.server.config import parse_address
+        from hutong.server.rpc_verticle import RpcVerticle
+
+        try:
+            address = parse_address(text)
+        except ValueError as error:
+            raise UsageError(f"rpc {error}.") from None
+        verticle = RpcVerticle(self.rpc, address, self._clock, tls, limits)
+        await self.runtime.deploy(lambda: verticle, DeploymentOptions(name="rpc", loop=0))
+        self.rpc_address, self.rpc_listener = str(verticle.listens_at), verticle.listener
 
     async def _open_bridges(self) -> None:
         """Of a node without a broker, which otherwise opens them itself."""

@@ -3,7 +3,7 @@
 A call is a command with code CALL; its ext fields are `s` (address), `a` (action), `t` (milliseconds the caller waits)
 and the caller's headers, each name with `h.` before it; its body is a msgpack map of arguments. A success has code
 SUCCESS, headers as ext fields and the result as msgpack. A failure has code FAILURE, the ext fields `c` (its code) and
-`k` (its kind), its message as the remark, and debug info, if there is any, as a msgpack map.
+`k` (whose it is), its message as the remark, and debug info, if there is any, as a msgpack map.
 
 Strategy: the fields of one method called through one proxy never change, so the sender keeps them encoded and the
 receiver knows them again by their bytes (`Heads`). What does change with every call (`PER_CALL`) is appended, and a
@@ -14,19 +14,26 @@ Knows nothing of connections, nor of who is called.
 
 import struct
 from collections.abc import Iterable
+from enum import StrEnum
 from itertools import islice
 from typing import Any, Final
 
 import msgspec
 
 from hutong.foundation.errors import ProtocolError
+from hutong.rpc.errors import CODE_MAX, CODE_MIN, FAULT_CODE, Failure
+from hutong.wire.buffer import Buffer
 
 CALL: Final = 30_001
 SUCCESS: Final = 0
 FAILURE: Final = 30_002
 
+FRAME_BYTES_MAX: Final = 16 * 1024 * 1024  # as RocketMQ's
+BODY_BYTES_MAX: Final = FRAME_BYTES_MAX - 64 * 1024  # what is left in any case
 HEAD_BYTES_MAX: Final = 16 * 1024  # of the ext fields of one call or answer
 FIELDS_MAX: Final = 128
+REMARK_BYTES_MAX: Final = 16 * 1024  # of a failure's message; what is longer is cut off
+CODE_DIGITS_MAX: Final = 16
 HEADS_MAX: Final = 4_096  # remembered at a time
 REMEMBERED_BYTES_MAX: Final = 1_024  # a longer head is decoded each time
 TIMEOUT_MS_MAX: Final = 24 * 3_600_000
@@ -37,7 +44,7 @@ _KEY: Final = struct.Struct(">h")
 _VALUE: Final = struct.Struct(">i")
 
 Pairs = tuple[tuple[str, str], ...]
-_encoder: Final = msgspec.msgpack.Encoder()
+encode: Final = msgspec.msgpack.Encoder().encode
 _debug_info: Final = msgspec.msgpack.Decoder(dict[str, Any])
 
 
@@ -51,14 +58,13 @@ class CallHead(msgspec.Struct, frozen=True, gc=False):
     is_constant: bool = True  # whether other calls may have the same bytes
 
 
-class Failure(msgspec.Struct, frozen=True):
-    """Why a call failed."""
+class Kind(StrEnum):
+    """Whose failure it is: the service's, or that of the node before any service was asked."""
 
-    kind: str
-    code: int
-    message: str
-    debug_info: dict[str, Any] | None = None
-    headers: Pairs = ()
+    SERVICE = "service"
+    NO_SERVICE = "no-service"  # nobody is bound at the address
+    OVERLOADED = "overloaded"  # as many calls are under way as may be
+    EXPIRED = "expired"  # the caller's time was over before the call was begun
 
 
 class Heads:
@@ -117,26 +123,39 @@ def decode_call(block: bytes) -> CallHead:
     return CallHead(address, action, None if timeout is None else _timeout_ms(timeout), _headers(pairs), is_constant)
 
 
-def encode_failure(failure: Failure) -> tuple[bytes, bytes, bytes]:
+def encode_failure(failure: Failure, kind: Kind = Kind.SERVICE) -> tuple[bytes, bytes, bytes]:
     """The ext fields, remark and body of a failure. Debug info that cannot be encoded is left out."""
-    fields = encode_pairs((("c", str(failure.code)), ("k", failure.kind)))
+    fields = encode_pairs((("c", str(failure.code)), ("k", kind)))
     try:
-        body = b"" if failure.debug_info is None else _encoder.encode(failure.debug_info)
-    except (TypeError, ValueError, OverflowError, RecursionError):
+        body = b"" if failure.debug_info is None else encode_body(failure.debug_info)
+    except ValueError:
         body = b""
-    return fields + encode_headers(failure.headers), failure.message.encode(errors="replace"), body
+    remark = failure.message.encode(errors="replace")[:REMARK_BYTES_MAX].decode(errors="ignore")
+    return fields, remark.encode(), body
 
 
-def decode_failure(block: bytes, remark: str | None, body: Any) -> Failure:
-    """A failure. Raises ProtocolError."""
-    pairs = decode_pairs(block)
-    fields = dict(pairs)
+def decode_failure(block: bytes, remark: str | None, body: Buffer) -> tuple[Kind, Failure]:
+    """A failure, and whose it is. Raises ProtocolError."""
+    fields = dict(decode_pairs(block))
     try:
-        code = int(fields.get("c", "-1"))
+        code = int(fields.get("c", str(FAULT_CODE))[:CODE_DIGITS_MAX])
+        if not CODE_MIN <= code <= CODE_MAX:
+            raise ProtocolError(f"a failure code of more than 32 bits: {code}")
         debug_info = _debug_info.decode(body) if len(body) else None
+        return Kind(fields.get("k", "")), Failure(code, remark or "", debug_info)
     except (ValueError, RecursionError) as error:  # msgspec's own errors are ValueErrors
         raise ProtocolError(f"a failure that cannot be read: {error}") from None
-    return Failure(fields.get("k", ""), code, remark or "", debug_info, _headers(pairs))
+
+
+def encode_body(value: object) -> bytes:
+    """Arguments or a result as msgpack. Raises ValueError, which says why not."""
+    try:
+        body = encode(value)
+    except (TypeError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+        raise ValueError(str(error)) from None
+    if len(body) > BODY_BYTES_MAX:
+        raise ValueError(f"it takes {len(body)} bytes; {BODY_BYTES_MAX} are allowed")
+    return body
 
 
 def decode_headers(block: bytes) -> Pairs:

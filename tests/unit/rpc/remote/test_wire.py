@@ -8,11 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutong.foundation.errors import ProtocolError
+from hutong.rpc.errors import Failure
 from hutong.rpc.remote import wire
 
 TEXTS = st.text(max_size=40)
 PAIRS = st.lists(st.tuples(TEXTS, TEXTS), max_size=20).map(tuple)
 JSON = st.recursive(st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | TEXTS, st.lists, max_leaves=5)
+OF_A_SERVICE = wire.encode_pairs([("k", "service")])
 
 
 @given(PAIRS)
@@ -26,11 +28,11 @@ def test_a_call_is_read_as_it_was_written(address: str, action: str, timeout_ms:
     assert (head.address, head.action, head.timeout_ms, head.headers) == (address, action, timeout_ms, headers)
 
 
-@given(TEXTS, st.integers(-(2**31), 2**31), TEXTS, st.none() | st.dictionaries(TEXTS, JSON, max_size=4), PAIRS)
-def test_a_failure_is_read_as_it_was_written(kind: str, code: int, message: str, debug: Any, headers: Any) -> None:
-    failure = wire.Failure(kind, code, message, debug, headers)
-    block, remark, body = wire.encode_failure(failure)
-    assert wire.decode_failure(block, remark.decode(), body) == failure
+@given(st.sampled_from(wire.Kind), st.integers(-(2**31), 2**31 - 1), TEXTS, st.none() | st.dictionaries(TEXTS, JSON))
+def test_a_failure_is_read_as_it_was_written(kind: wire.Kind, code: int, message: str, debug_info: Any) -> None:
+    failure = Failure(code, message, debug_info)
+    block, remark, body = wire.encode_failure(failure, kind)
+    assert wire.decode_failure(block, remark.decode(), body) == (kind, failure)
 
 
 @given(st.binary(max_size=200), st.binary(max_size=50))
@@ -83,12 +85,33 @@ def test_a_head_that_lies_is_refused(block: bytes) -> None:
 def test_a_failure_with_a_body_that_is_no_map_is_refused() -> None:
     for body in (b"\x93\x01\x02", b"\xc1", b"\x91" * 100_000):
         with pytest.raises(ProtocolError):
-            wire.decode_failure(b"", "text", body)
+            wire.decode_failure(OF_A_SERVICE, "text", body)
+
+
+@pytest.mark.parametrize("code", ["", "x", "9" * 10_000, str(2**31)])
+def test_a_failure_with_a_code_that_is_none_is_refused(code: str) -> None:
+    with pytest.raises(ProtocolError):
+        wire.decode_failure(OF_A_SERVICE + wire.encode_pairs([("c", code)]), None, b"")
+    with pytest.raises(ProtocolError):
+        wire.decode_failure(wire.encode_pairs([("k", "nobody knows")]), None, b"")
 
 
 def test_debug_info_that_cannot_be_encoded_is_left_out() -> None:
-    block, remark, body = wire.encode_failure(wire.Failure("failed", 17, "out of stock", {"cause": object()}))
-    assert wire.decode_failure(block, remark.decode(), body) == wire.Failure("failed", 17, "out of stock")
+    block, remark, body = wire.encode_failure(Failure(17, "out of stock", {"cause": object()}))
+    assert wire.decode_failure(block, remark.decode(), body) == (wire.Kind.SERVICE, Failure(17, "out of stock"))
+
+
+def test_a_long_message_is_cut_between_characters() -> None:
+    _, remark, _ = wire.encode_failure(Failure(17, "\u20ac" * 10_000))
+    assert remark.decode() == "\u20ac" * (wire.REMARK_BYTES_MAX // 3)
+
+
+def test_a_value_that_cannot_be_encoded_says_why() -> None:
+    endless: list[object] = []
+    endless.append(endless)
+    for value in (object(), 2**64, endless, {"x": {1, object()}}):
+        with pytest.raises(ValueError):
+            wire.encode_body(value)
 
 
 def test_what_is_longer_than_allowed_is_not_sent() -> None:

@@ -1,0 +1,127 @@
+"""`hutong.rpc.connect`: services elsewhere, called without a node.
+
+Knows how a client is put together: one connection, its timers, and a caller over it.
+"""
+
+import asyncio
+import ssl
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from hutong.foundation.clock import Clock, SystemClock
+from hutong.foundation.errors import UsageError
+from hutong.foundation.timers import TimerWheel
+from hutong.rpc.call import IncomingCall
+from hutong.rpc.caller import Caller
+from hutong.rpc.remote.dialled import DialledTransport
+from hutong.rpc.remote.incoming import CallLimits, IncomingCalls, RemoteCall
+from hutong.rpc.remote.link import Channel, Links
+from hutong.rpc.remote.outgoing import ChannelTransport
+from hutong.runtime.timers import LoopTimers
+
+if TYPE_CHECKING:
+    from hutong.rpc.delivery_port import MakeReliable
+    from hutong.rpc.rpc import Rpc
+
+
+class Client(Caller):
+    """Calls services over one connection: `proxy`, `call`, `go`. Made by `connect`.
+
+    `async with` connects, and raises NotConnected where nobody listens; later, a call that finds the connection lost
+    connects again. Everything is for the event loop on which it was made.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        tls: ssl.SSLContext | None = None,
+        services: "Rpc | None" = None,
+        limits: CallLimits | None = None,
+        clock: Clock | None = None,
+        make_reliable: "MakeReliable | None" = None,
+    ) -> None:
+        loop, clock = asyncio.get_running_loop(), clock or SystemClock()
+        self.address = address
+        self._host, self._port = _host_and_port(address)
+        self._tls = tls
+        wheel = TimerWheel(clock.monotonic_ms())
+        self._timers = LoopTimers(loop, wheel, clock)
+        self.incoming = None if services is None else IncomingCalls(services, loop, clock, limits)
+        self.links = Links(loop, clock, wheel, self.incoming)
+        self.transport = DialledTransport(self._dial, loop, clock, wheel)
+        super().__init__(self.transport, make_reliable=make_reliable)
+
+    @property
+    def is_connected(self) -> bool:
+        return self.transport.channel is not None
+
+    @property
+    def calls_awaited(self) -> int:
+        """How many calls wait: for their answers, or for the connection."""
+        return len(self.links.lot) + len(self.transport.waiting)
+
+    async def connect(self) -> None:
+        """Make the connection now, if there is none. Raises NotConnected."""
+        await self.transport.connect()
+
+    async def close(self) -> None:
+        """Fail the calls under way and end the connection. A second call does nothing."""
+        await self.transport.close()
+        await self.links.close()
+        await asyncio.sleep(0)  # lots have their timers stopped on this loop
+        self._timers.close()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.connect()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<client of {self.address}{'' if self.is_connected else ', not connected'}>"
+
+    async def _dial(self) -> Channel:
+        return await self.links.connect(self._host, self._port, self._tls)
+
+
+def connect(
+    address: str,
+    *,
+    tls: ssl.SSLContext | None = None,
+    services: "Rpc | None" = None,
+    limits: CallLimits | None = None,
+    clock: Clock | None = None,
+) -> Client:
+    """A client of the node that listens at `address` ("HOST:PORT", an IPv6 host in brackets), as `Node(rpc=...)` does.
+
+    With `tls` the connection is encrypted and the node's certificate checked against the host, as the context says.
+    With `services`, an `Rpc`, the other side may call what is bound there; `limits` are for such calls. Raises
+    UsageError for an address that is none.
+    """
+    return Client(address, tls=tls, services=services, limits=limits, clock=clock)
+
+
+def caller_of(call: IncomingCall) -> Caller:
+    """Calls back: whoever made `call` (`current_call()`, mostly) over a connection, for as long as that lasts.
+
+    Calls fail with NoService where that side offers no services. Raises UsageError for a call that came otherwise. For
+    the loop of the connection, which is the node's first.
+    """
+    if not isinstance(call, RemoteCall):
+        raise UsageError("caller_of() is for calls that came over a connection; this one did not.")
+    return Caller(ChannelTransport(call.peer))
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65_536:
+        raise UsageError(f"{address!r} is no address; write HOST:PORT.")
+    return host.removeprefix("[").removesuffix("]"), int(port)

@@ -1,0 +1,143 @@
+"""Calls over a connection that is made when it is first needed, and again when a call comes after it was lost.
+
+Strategy: the calls of a moment without a connection wait for it together, each no longer than its own time. Nothing is
+sent twice: a call that was sent when its connection ended has failed, and whoever wants it tried again asks for that
+(`delivery`). While the connection stands, a call costs what it costs on any channel.
+
+Knows nothing of sockets: whoever makes it says how to connect.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import HutongError, LimitExceeded
+from hutong.foundation.parking import Parked, ParkingLot
+from hutong.foundation.timers import TimerWheel
+from hutong.rpc.errors import CallFailed, NotConnected
+from hutong.rpc.remote.link import Channel
+from hutong.rpc.remote.outgoing import Answer, Preparations, begin
+from hutong.rpc.transport import Abandon, Ended, OutgoingCall
+
+CALLS_WAITING_MAX: Final = 65_536
+"""Calls that wait for the connection at a time."""
+_CONNECTED: Final = "connected"  # what they wait for
+
+
+class DialledTransport:
+    """Carries calls over the connection that `dial` makes. On one loop."""
+
+    def __init__(
+        self, dial: Callable[[], Awaitable[Channel]], loop: asyncio.AbstractEventLoop, clock: Clock, wheel: TimerWheel
+    ) -> None:
+        """`dial` raises OSError or a HutongError where there is no connection to be had."""
+        self.waiting: ParkingLot[Channel] = ParkingLot("calls_waiting_max", wheel, CALLS_WAITING_MAX)
+        self._dial = dial
+        self._loop = loop
+        self._now_ms = clock.monotonic_ms
+        self._preparations = Preparations()
+        self._channel: Channel | None = None
+        self._dialling: asyncio.Task[None] | None = None
+        self._closed: HutongError | None = None
+
+    @property
+    def channel(self) -> Channel | None:
+        """The connection, while there is one."""
+        channel = self._channel
+        return None if channel is None or channel.owner.has_ended else channel
+
+    def begin(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
+        """See Transport. Raises ValueError for arguments or headers that cannot be sent, Overloaded."""
+        prepared, block, body = self._preparations.ready(call, timeout_ms)
+        answer = Answer(prepared, done)
+        channel = self._channel
+        if channel is None or channel.owner.has_ended:
+            held = _Held(answer, block, body, self._now_ms() + timeout_ms, self._now_ms)
+            held.parked = self._park(held)
+            return held.abandon
+        begin(channel, answer, block, body, timeout_ms)
+        return answer.abandon
+
+    async def connect(self) -> Channel:
+        """The connection, made if there is none. Raises CallFailed, LimitExceeded."""
+        if self._closed is not None:
+            raise self._closed
+        channel = self.channel
+        if channel is None:
+            self._ensure_dialling()
+            channel = await self.waiting.wait(_CONNECTED)
+        return channel
+
+    async def close(self) -> None:
+        """Fail what waits for the connection, now and from now on. The connection itself is its maker's to close."""
+        self._closed = self._closed or CallFailed("the client is closed")
+        self._channel = None
+        dialling = self._dialling
+        if dialling is not None:
+            dialling.cancel()
+            await asyncio.wait((dialling,))
+        self.waiting.close(self._closed)
+
+    def _park(self, held: "_Held") -> Parked[Channel] | None:
+        """Hold a call until there is a connection. None where it fails already: soon, and not in here."""
+        error: HutongError | None = self._closed
+        if error is None:
+            self._ensure_dialling()
+            try:
+                return self.waiting.park(_CONNECTED, held.proceed, deadline_ms=held.deadline_ms)
+            except LimitExceeded as full:
+                error = full
+        self._loop.call_soon(held.proceed, error)
+        return None
+
+    def _ensure_dialling(self) -> None:
+        if self._dialling is None:
+            self._dialling = self._loop.create_task(self._connect())
+
+    async def _connect(self) -> None:
+        try:
+            self._channel = await self._dial()
+        except (OSError, HutongError) as error:
+            self.waiting.fail_all(_CONNECTED, NotConnected(f"there is no connection: {error}"))
+        else:
+            self.waiting.resume_all(_CONNECTED, self._channel)
+        finally:
+            self._dialling = None
+
+
+class _Held:
+    """A call that waits for a connection. Abandoning it abandons whatever it waits for by then."""
+
+    __slots__ = ("_answer", "_block", "_body", "_is_abandoned", "_is_sent", "_now_ms", "deadline_ms", "parked")
+
+    def __init__(self, answer: Answer, block: bytes, body: bytes, deadline_ms: int, now_ms: Callable[[], int]) -> None:
+        self.deadline_ms = deadline_ms
+        self.parked: Parked[Channel] | None = None
+        self._answer = answer
+        self._block = block
+        self._body = body
+        self._now_ms = now_ms
+        self._is_sent = False
+        self._is_abandoned = False
+
+    def proceed(self, outcome: Channel | HutongError) -> None:
+        """There is a connection, or there will be none."""
+        if self._is_abandoned:
+            return
+        if isinstance(outcome, HutongError):
+            self._answer.answered(outcome)
+            return
+        self._is_sent = True
+        left_ms = max(1, self.deadline_ms - self._now_ms())
+        try:
+            begin(outcome, self._answer, self._block, self._body, left_ms)
+        except CallFailed as error:
+            self._answer.answered(error)
+
+    def abandon(self) -> None:
+        self._is_abandoned = True
+        if self._is_sent:
+            self._answer.abandon()
+        elif self.parked is not None:
+            self.parked.abandon()

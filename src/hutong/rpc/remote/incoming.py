@@ -1,0 +1,181 @@
+"""Calls that come in over a connection, handed to the services bound on this side.
+
+Strategy: a call is one object, which is the incoming call that interceptors see and, by its `finish`, what is told of
+the outcome; there is no task and no timer for it. Whatever cannot be handed on is answered at once with a failure that
+says whose it is. So many calls of one connection, and of all together, may be under way; one more is refused by name.
+A peer that does not read its answers is not read from (the reactor sees to that), so its answers are bounded as well.
+
+Knows nothing of services but how to find who dispatches their calls.
+"""
+
+from asyncio import AbstractEventLoop, _get_running_loop
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import LimitExceeded, ProtocolError
+from hutong.rpc.binding import Round
+from hutong.rpc.call import IncomingCall, Outcome
+from hutong.rpc.conversion import bad_arguments, result_from
+from hutong.rpc.errors import DISPATCH_CODE, BadReply, Failure
+from hutong.rpc.remote import wire
+from hutong.rpc.remote.link import UNSUPPORTED, Channel, Command
+
+A = TypeVar("A")
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """Bounds of calls under way. Raises ValueError for a bound below one."""
+
+    calls_per_connection_max: int = 1_024
+    calls_max: int = 16_384
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if getattr(self, field.name) < 1:
+                raise ValueError(f"{field.name} must be at least 1")
+
+
+class Services(Protocol):
+    """What is asked of an `Rpc`."""
+
+    def find(self, address: str) -> Round | None: ...
+
+
+class IncomingCalls:
+    """The processor of calls, on one loop, which is that of the services.
+
+    `calls` counts those under way; when it is zero, nothing is held for any caller.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        loop: AbstractEventLoop,
+        clock: Clock,
+        limits: CallLimits | None = None,
+    ) -> None:
+        self.limits = limits or CallLimits()
+        self.calls = 0
+        self.refused_total = 0
+        self._find = services.find
+        self._loop = loop
+        self._now_ms = clock.monotonic_ms
+        self._heads = wire.Heads()
+        self._decoders: dict[type, Callable[[Any], Any]] = {}  # by struct of arguments: as many as there are methods
+
+    def receive(self, command: Command, channel: Channel) -> None:
+        """Begin a call. It is answered by the channel, now or later."""
+        if command.code != wire.CALL:
+            channel.answer(command.opaque, UNSUPPORTED, b"", b"", b"only calls are taken here")
+            return
+        try:
+            head = self._heads.read(command.ext_block)
+        except ProtocolError as error:
+            self._refuse(command, channel, Failure(DISPATCH_CODE, str(error)))
+            return
+        around = self._find(head.address)
+        if around is None:
+            self._refuse(
+                command, channel, Failure(DISPATCH_CODE, f"nobody is bound at {head.address!r}"), wire.Kind.NO_SERVICE
+            )
+        elif channel.calls >= self.limits.calls_per_connection_max or self.calls >= self.limits.calls_max:
+            self._refuse_overload(command, channel)
+        else:
+            deadline_ms = None if head.timeout_ms is None else self._now_ms() + head.timeout_ms
+            call = RemoteCall(
+                head.address,
+                head.action,
+                head.headers,
+                channel,
+                channel.owner,
+                deadline_ms,
+                opaque=command.opaque,
+                body=command.body,
+                calls=self,
+            )
+            channel.calls += 1
+            self.calls += 1
+            try:
+                (around.only or around.take()).submit(call, call.finish)
+            except LimitExceeded as error:
+                call.finish(Outcome(failure=Failure(DISPATCH_CODE, str(error))))
+
+    def decoder(self, kind: type[A]) -> Callable[[Any], A]:
+        decode = self._decoders.get(kind)
+        if decode is None:
+            decode = self._decoders[kind] = msgspec.msgpack.Decoder(kind).decode
+        return decode
+
+    def decoded(self, call: "RemoteCall", value: Any) -> Any:
+        """A result that was kept as JSON has it, in its own type. Raises ValueError."""
+        around = self._find(call.address)
+        method = None if around is None else around.dispatchers[0].description.methods.get(call.action)
+        try:
+            return value if method is None else result_from(value, method.wire_type, call.action)
+        except BadReply as error:
+            raise ValueError(str(error)) from None
+
+    def finished(self, call: "RemoteCall", code: int, block: bytes, body: bytes, remark: bytes) -> None:
+        """The call is over: from any thread."""
+        if _get_running_loop() is self._loop:
+            self._answer(call, code, block, body, remark)
+        elif not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._answer, call, code, block, body, remark)
+
+    def _answer(self, call: "RemoteCall", code: int, block: bytes, body: bytes, remark: bytes) -> None:
+        self.calls -= 1
+        call.peer.calls -= 1
+        call.peer.answer(call.opaque, code, block, body, remark)
+
+    def _refuse_overload(self, command: Command, channel: Channel) -> None:
+        if channel.calls >= self.limits.calls_per_connection_max:
+            text = f"calls_per_connection_max is {self.limits.calls_per_connection_max}"
+        else:
+            text = f"calls_max is {self.limits.calls_max}"
+        self._refuse(command, channel, Failure(DISPATCH_CODE, f"{text}: so many are under way"), wire.Kind.OVERLOADED)
+
+    def _refuse(
+        self, command: Command, channel: Channel, failure: Failure, kind: wire.Kind = wire.Kind.SERVICE
+    ) -> None:
+        self.refused_total += 1
+        block, remark, body = wire.encode_failure(failure, kind)
+        channel.answer(command.opaque, wire.FAILURE, block, body, remark)
+
+
+class RemoteCall(IncomingCall):
+    """A call that came over a connection. `peer` is the connection's channel."""
+
+    opaque: int = 0
+    body: Any = b""
+    calls: Any = None
+
+    def arguments(self, kind: type[A]) -> A:
+        decode: Callable[[Any], A] = self.calls.decoder(kind)
+        try:
+            return decode(self.body)
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+            raise bad_arguments(self.action, error) from None
+
+    def raw_arguments(self) -> Any:
+        return self.arguments(dict)  # a map by name
+
+    def finish(self, outcome: Outcome) -> None:
+        """Tell the caller. In any thread."""
+        failure = outcome.failure
+        if failure is None:
+            try:
+                value = self.calls.decoded(self, outcome.value) if outcome.is_encoded else outcome.value
+                body = wire.encode_body(value)
+                block = wire.checked(wire.encode_headers(outcome.headers)) if outcome.headers else b""
+            except ValueError as error:
+                failure = Failure(DISPATCH_CODE, f"the result of {self.action!r} cannot be sent: {error}")
+            else:
+                self.calls.finished(self, wire.SUCCESS, block, body, b"")
+                return
+        block, remark, body = wire.encode_failure(failure)
+        self.calls.finished(self, wire.FAILURE, block, body, remark)

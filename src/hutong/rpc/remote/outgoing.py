@@ -1,0 +1,148 @@
+"""Calls that go out over a connection: from whichever side opened it.
+
+Strategy: what is the same for every call of one call site (its ext fields, the decoder of its result) is kept at the
+site, so that a call costs its arguments, one frame and one parked wait. The wait is the remoting's own, so the channel
+that gets the answer ends it, and so do the deadline and the end of the connection.
+
+Knows nothing of how a connection is made, nor of what is done when it is lost.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from hutong.foundation.errors import Expired, HutongError, LimitExceeded, ProtocolError
+from hutong.rpc.call import Outcome
+from hutong.rpc.errors import BadReply, CallFailed, CallTimeout, ConnectionLost, NoService, NotConnected, Overloaded
+from hutong.rpc.remote import wire
+from hutong.rpc.remote.link import Asked, Channel, Command
+from hutong.rpc.transport import Abandon, CallSite, Ended, OutgoingCall
+
+REMOTING_ERRORS: Final[dict[int, type[CallFailed]]] = {2: Overloaded, 3: NoService}
+"""What the remoting answers by itself, by its codes."""
+BY_NAME_MAX: Final = 1_024
+"""Combinations of address, action, options and result type that are kept of calls by name."""
+
+
+class Prepared:
+    """What every call of one site has in common, for one timeout. Raises ValueError for headers that are too long."""
+
+    __slots__ = ("block", "decode", "site", "timeout_ms")
+
+    def __init__(self, site: CallSite, timeout_ms: int) -> None:
+        self.block = wire.encode_call(site.address, site.action, timeout_ms, site.headers)
+        self.decode: Callable[[Any], Any] = msgspec.msgpack.Decoder(site.result_type).decode
+        self.site = site
+        self.timeout_ms = timeout_ms
+
+    def read(self, answer: Command | HutongError) -> Outcome | HutongError:
+        """What became of a call."""
+        if isinstance(answer, HutongError):
+            return self._failed(answer)
+        try:
+            if answer.code == wire.SUCCESS:
+                headers = wire.decode_headers(answer.ext_block) if answer.ext_block else ()
+                return Outcome(self.decode(answer.body), None, headers)
+            return self._refused(answer)
+        except (msgspec.MsgspecError, ProtocolError, RecursionError, UnicodeDecodeError) as error:
+            return BadReply(f"the answer of {self} is not what its signature promises: {error}")
+
+    def __str__(self) -> str:
+        return f"{self.site.address!r}.{self.site.action}"
+
+    def _failed(self, error: HutongError) -> HutongError:
+        if isinstance(error, CallFailed):
+            return error
+        if isinstance(error, Expired):
+            return CallTimeout(f"no answer of {self} came within {self.timeout_ms} ms")
+        if isinstance(error, LimitExceeded):
+            return Overloaded(f"{self} was not called: {error}")
+        return ConnectionLost(f"no answer of {self} will come: {error}")
+
+    def _refused(self, answer: Command) -> Outcome | HutongError:
+        if answer.code != wire.FAILURE:
+            kind = REMOTING_ERRORS.get(answer.code, CallFailed)
+            return kind(f"{self} was not called: {answer.remark or f'code {answer.code}'}")
+        whose, failure = wire.decode_failure(answer.ext_block, answer.remark, answer.body)
+        return Outcome(None, failure) if whose is wire.Kind.SERVICE else _NODES_OWN[whose](failure.message)
+
+
+_NODES_OWN: Final[dict[wire.Kind, type[CallFailed]]] = {
+    wire.Kind.NO_SERVICE: NoService,
+    wire.Kind.OVERLOADED: Overloaded,
+    wire.Kind.EXPIRED: CallTimeout,
+}
+
+
+class Answer(Asked):
+    """The answer to a call, awaited. `done` is told what became of the call, on the connection's loop."""
+
+    __slots__ = ("_done", "_prepared")
+
+    def __init__(self, prepared: Prepared, done: Ended) -> None:
+        self._prepared = prepared
+        self._done = done
+
+    def answered(self, outcome: Command | HutongError) -> None:
+        self._done(self._prepared.read(outcome))
+
+
+class Preparations:
+    """What calls are sent as. What is the same for calls by name is kept as well, for so many at a time."""
+
+    __slots__ = ("_by_name",)
+
+    def __init__(self) -> None:
+        self._by_name: dict[Any, Prepared] = {}
+
+    def ready(self, call: OutgoingCall, timeout_ms: int) -> tuple[Prepared, bytes, bytes]:
+        """What is kept at the call's site, the ext fields and the body. Raises ValueError for what cannot be sent."""
+        site = call.site
+        prepared: Prepared | None = site.cache
+        if prepared is None or prepared.timeout_ms != timeout_ms:
+            prepared = site.cache = self._prepare(site, timeout_ms)
+        block = prepared.block
+        if call.headers:
+            block = wire.checked(block + wire.encode_headers(call.headers))
+        return prepared, block, wire.encode_body(call.arguments)
+
+    def _prepare(self, site: CallSite, timeout_ms: int) -> Prepared:
+        if site.method is not None:
+            return Prepared(site, timeout_ms)
+        key = (site.address, site.action, site.headers, site.result_type, timeout_ms)
+        try:
+            prepared = self._by_name.get(key)
+        except TypeError:  # a result type that is not hashable
+            return Prepared(site, timeout_ms)
+        if prepared is None:
+            prepared = Prepared(site, timeout_ms)
+            if len(self._by_name) >= BY_NAME_MAX:
+                self._by_name.clear()
+            self._by_name[key] = prepared
+        return prepared
+
+
+class ChannelTransport:
+    """Carries calls over one channel, for as long as it lasts. On the channel's loop."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._preparations = Preparations()
+
+    def begin(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
+        """See Transport. Raises ValueError for arguments or headers that cannot be sent, NotConnected, Overloaded."""
+        prepared, block, body = self._preparations.ready(call, timeout_ms)
+        answer = Answer(prepared, done)
+        begin(self._channel, answer, block, body, timeout_ms)
+        return answer.abandon
+
+
+def begin(channel: Channel, answer: Answer, block: bytes, body: bytes, timeout_ms: int) -> None:
+    """Send a call. Raises NotConnected, Overloaded."""
+    if channel.owner.has_ended:
+        raise NotConnected("the connection has ended")
+    try:
+        channel.begin(wire.CALL, block, body, timeout_ms, answer)
+    except LimitExceeded as error:
+        raise Overloaded(str(error)) from None
