@@ -27,7 +27,7 @@ class Caller:
     """Calls services over one transport. `make_reliable` wraps it for deliveries that try again."""
 
     def __init__(self, transport: Transport, *, make_reliable: MakeReliable | None = None) -> None:
-        self._transport = transport
+        self.transport = transport
         self._make_reliable = make_reliable
         self._loop = asyncio.get_running_loop()
 
@@ -90,7 +90,7 @@ class Caller:
         """
         future: asyncio.Future[Any] = get_running_loop().create_future()
         call, timeout_ms, bound = self._prepared(method, arguments, named)
-        transport = self._transport if bound is None else bound.transport
+        transport = self.transport if bound is None else bound.transport
 
         def done(outcome: Outcome | HutongError) -> None:
             if future.done():
@@ -124,10 +124,10 @@ class Caller:
     def transport_for(self, options: CallOptions) -> Transport:
         """For proxies: what carries calls with these options."""
         if options.delivery is Delivery.AT_MOST_ONCE and options.request_id is None:
-            return self._transport
+            return self.transport
         if self._make_reliable is None:
             raise UsageError(f"calls of delivery {options.delivery.value!r} are not possible over this transport.")
-        return self._make_reliable(self._transport, options)
+        return self._make_reliable(self.transport, options)
 
     def _prepared(
         self, method: Any, arguments: tuple[Any, ...], named: dict[str, Any]

@@ -47,7 +47,9 @@ STACK_LINES_MAX: Final = 64  # of debug information
 class Temporaries(Protocol):
     """Where what a method returned besides values is bound."""
 
-    def publish(self, call: IncomingCall, method: MethodDescription, value: Any, variables: Variables) -> Outcome:
+    def publish(
+        self, call: IncomingCall, method: MethodDescription, value: Any, variables: Variables, context: Context
+    ) -> Outcome:
         """Bind a stream or a reference for the caller. Raises DispatchFailed for what is neither, LimitExceeded."""
 
 
@@ -64,7 +66,8 @@ class Served(Struct, eq=False):
 class Dispatcher:
     """Executes the calls of one binding. All but `submit` is called in its context.
 
-    `idle_handler`, if set, is called whenever no call is under way any more.
+    `idle_handler`, if set, is called whenever no call is under way any more; `closing_handler` when a method that
+    closes has been called.
     """
 
     def __init__(
@@ -84,7 +87,9 @@ class Dispatcher:
         self.is_open = True
         self.unknown_actions_total = 0
         self.in_flight = 0
+        self.last_used_us = 0  # when a call has ended
         self.idle_handler: Callable[[], None] | None = None
+        self.closing_handler: Callable[[], None] | None = None
         self.served: dict[str, Served] = {
             name: Served(method, *invocations[name], _chain(interceptors, name), MethodFigures())
             for name, method in description.methods.items()
@@ -142,7 +147,7 @@ class Dispatcher:
         """What the caller gets for a stream or a reference. Raises DispatchFailed, or LimitExceeded."""
         if self._temporaries is None:
             raise DispatchFailed(f"{method.name!r} returns a {method.kind.value}, which cannot be had here")
-        return self._temporaries.publish(call, method, value, variables)
+        return self._temporaries.publish(call, method, value, variables, self.context)
 
     def _dispatch_submitted(self, submitted: tuple[IncomingCall, Done]) -> None:
         self.dispatch(*submitted)
@@ -222,7 +227,8 @@ class Execution(Struct, eq=False):
     def finish(self, outcome: Outcome) -> None:
         """The outcome is there: count, and tell."""
         dispatcher, figures = self.dispatcher, self.served.figures
-        spent_us = dispatcher._now_us() - self.begun_us
+        now_us = dispatcher.last_used_us = dispatcher._now_us()
+        spent_us = now_us - self.begun_us
         figures.ended_total += 1
         figures.processing_us_total += spent_us
         if spent_us > figures.processing_us_max:
@@ -234,6 +240,8 @@ class Execution(Struct, eq=False):
         try:
             self.done(outcome)
         finally:
+            if dispatcher.closing_handler is not None and self.served.method.closes:
+                dispatcher.closing_handler()
             if not dispatcher.in_flight and dispatcher.idle_handler is not None:
                 dispatcher.idle_handler()
 

@@ -158,12 +158,12 @@ class Bound:
         if address is None:
             raise BadReply(f"the answer to {self.method.name!r} has no header {name!r}")
         target = self.target
-        options = target.options.changed()
+        options = target.options.changed(delivery=Delivery.AT_MOST_ONCE)
         if self.method.kind is Kind.REFERENCE:
             return Proxy(Target(target.caller, describe(self.method.result_type), address, options))
-        from hutong.rpc.stream_reader import StreamReader
+        from hutong.rpc.stream_reader import read_stream
 
-        return StreamReader(self.transport, address, self.method, options)
+        return read_stream(target.caller.transport, address, self.method, options, self.errors)
 
 
 def _method(bound: Bound) -> Callable[..., Any]:
@@ -194,10 +194,10 @@ def _stream_method(bound: Bound) -> Callable[..., Any]:
     open_stream = _awaited_method(bound)
 
     def call(*arguments: Any, **named: Any) -> Any:
-        from hutong.rpc.stream_reader import LazyStream
+        from hutong.rpc.stream_reader import read_lazily
 
         bound.make(*arguments, **named)  # what is wrong is said here, not at the first item
-        return LazyStream(lambda: open_stream(*arguments, **named))
+        return read_lazily(lambda: open_stream(*arguments, **named))
 
     return call
 

@@ -10,10 +10,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from hutong.bus.bus import EventBus
 from hutong.foundation.errors import UsageError
+from hutong.foundation.parking import ParkingLot
+from hutong.foundation.timers import TimerWheel
 from hutong.rpc.binding import Binding, Registry, Round
 from hutong.rpc.bus_door import BusDoor, ServiceFailure, ServiceFailureCodec
 from hutong.rpc.bus_transport import BusTransport
@@ -23,11 +25,22 @@ from hutong.rpc.delivery.deduplication import Deduplication
 from hutong.rpc.delivery.retry import Reliability
 from hutong.rpc.delivery_port import MakeReliable, Memory
 from hutong.rpc.description import ServiceDescription, describe
+from hutong.rpc.discovery import (
+    DISCOVERY_ADDRESS,
+    Discovery,
+    RegistryDiscovery,
+    ServiceEntry,
+    all_statistics,
+    entries_of,
+)
 from hutong.rpc.dispatcher import Dispatcher
+from hutong.rpc.figures import ServiceStatistics
 from hutong.rpc.implementation import invocations
 from hutong.rpc.interceptors import Interceptor, chain_of
+from hutong.rpc.temporaries import IDLE_MS_DEFAULT, TEMPORARIES_MAX, BindingTemporaries, Surroundings
 from hutong.runtime.contexts import Context, ContextKind, current_context
 from hutong.runtime.runtime import Runtime
+from hutong.runtime.timers import LoopTimers
 
 CLOSE_GRACE_S: Final = 10.0
 INSTANCES_MAX: Final = 1_024  # of one binding
@@ -35,16 +48,39 @@ INSTANCES_MAX: Final = 1_024  # of one binding
 AnyInterceptor = Interceptor | Callable[[IncomingCall], object]
 
 
+class Terms(NamedTuple):
+    """On what terms a service is bound."""
+
+    chain: tuple[Interceptor, ...] = ()
+    memory: Memory | None = None
+    has_debug_info: bool = False
+
+
 class Rpc(Caller):
     """Made on the event loop of the bus; `node.rpc` is a node's own. Everything but `go_from_thread` is for that loop,
     or for handlers in contexts of the same runtime that call proxies.
+
+    References and streams are closed when they have been idle for `idle_ms`.
     """
 
-    def __init__(self, bus: EventBus, runtime: Runtime, *, make_reliable: MakeReliable | None = None) -> None:
+    def __init__(
+        self,
+        bus: EventBus,
+        runtime: Runtime,
+        *,
+        make_reliable: MakeReliable | None = None,
+        idle_ms: int = IDLE_MS_DEFAULT,
+    ) -> None:
         super().__init__(BusTransport(bus), make_reliable=make_reliable or Reliability(runtime.clock, runtime.wheel))
         self.bus = bus
         self.runtime = runtime
         self.registry = Registry()
+        self._is_found = False
+        self._discovery: Binding | None = None
+        self._wheel = TimerWheel(runtime.clock.monotonic_ms())
+        self._timers = LoopTimers(self._loop, self._wheel, runtime.clock)
+        lot: ParkingLot[None] = ParkingLot("temporaries_max", self._wheel, TEMPORARIES_MAX)
+        self.temporaries = Surroundings(bus, self.registry, runtime.clock, lot, idle_ms)
         bus.add_close_hook(self.close)
         with suppress(ValueError):  # another one of the same bus was first
             bus.register_codec(ServiceFailureCodec(), default_for=ServiceFailure)
@@ -74,28 +110,23 @@ class Rpc(Caller):
         context where it must not block.
         """
         description = describe(protocol)
+        place = address or description.address
+        chain = chain_of(interceptors, description.methods)
         given = context or current_context()
         contexts = self._contexts(description, given, instances)
-        chain = chain_of(interceptors, description.methods)
         if deduplicate is not None:
-            memory = deduplicate.memory(self.bus, self.runtime, address or description.address)
-        dispatchers = [
-            self._dispatcher(description, implementation, one, chain, memory, has_debug_info=debug_info)
-            for one in contexts
-        ]
-        if memory is not None:
-            await memory.open()
-        binding = Binding(
-            address or description.address,
-            description,
-            dispatchers,
-            self.registry,
-            owns_contexts=given is None or instances > 1,
-            memory=memory,
-        )
-        for dispatcher in dispatchers:
-            self._open_bus_door(binding, dispatcher)
-        return binding
+            memory = deduplicate.memory(self.bus, self.runtime, place)
+        terms = Terms(chain, memory, debug_info)
+        await self._be_found()
+        return await self._bind(description, implementation, place, contexts, terms, owns=given not in contexts)
+
+    def services(self) -> list[ServiceEntry]:
+        """What is bound here, by address. Others ask the service `hutong.rpc` (`hutong.rpc.discovery.Discovery`)."""
+        return entries_of(self.registry)
+
+    def statistics(self) -> list[ServiceStatistics]:
+        """How often each method was called, with what success, in what time."""
+        return all_statistics(self.registry)
 
     def find(self, address: str) -> Round | None:
         """For doors: who answers at the address. On the loop of this `Rpc`."""
@@ -103,9 +134,11 @@ class Rpc(Caller):
 
     async def close(self, grace: float = CLOSE_GRACE_S) -> None:
         """Unbind everything, and wait for calls under way for `grace` seconds at most. A second call does nothing."""
-        bindings = list(self.registry.bindings)
+        bindings = [*self.registry.bindings, *([self._discovery] if self._discovery is not None else [])]
         if bindings:
             await asyncio.gather(*[binding.unbind(grace) for binding in bindings])
+        await asyncio.sleep(0)  # what they had opened is closed on this loop
+        self._timers.close()
 
     async def __aenter__(self) -> "Rpc":
         return self
@@ -114,6 +147,39 @@ class Rpc(Caller):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.close()
+
+    async def _bind(
+        self,
+        description: ServiceDescription,
+        implementation: object,
+        address: str,
+        contexts: list[Context],
+        terms: Terms,
+        *,
+        owns: bool,
+    ) -> Binding:
+        temporaries = BindingTemporaries(self.temporaries, has_debug_info=terms.has_debug_info)
+        dispatchers = [self._dispatcher(description, implementation, one, terms, temporaries) for one in contexts]
+        if terms.memory is not None:
+            await terms.memory.open()
+        binding = Binding(address, description, dispatchers, self.registry, owns_contexts=owns, memory=terms.memory)
+        binding.on_unbind(temporaries.close)
+        for dispatcher in dispatchers:
+            door = BusDoor(address, dispatcher)
+            consumer = self.bus.consumer(address, door.receive, context=dispatcher.context)
+            binding.on_unbind(consumer.unregister)
+        return binding
+
+    async def _be_found(self) -> None:
+        """Bind the discovery service, with the first service that there is to discover."""
+        if not self._is_found:
+            self._is_found = True
+            discovery = RegistryDiscovery(self.registry)
+            contexts = [self.runtime.context(name=DISCOVERY_ADDRESS, loop=0)]
+            self._discovery = await self._bind(
+                describe(Discovery), discovery, DISCOVERY_ADDRESS, contexts, Terms(), owns=True
+            )
+            del self.registry.bindings[self._discovery]  # it is found, but not one of those that it tells of
 
     def _contexts(self, description: ServiceDescription, given: Context | None, instances: int) -> list[Context]:
         if type(instances) is not int or not 1 <= instances <= INSTANCES_MAX:
@@ -133,24 +199,17 @@ class Rpc(Caller):
         description: ServiceDescription,
         implementation: object,
         context: Context,
-        chain: tuple[Interceptor, ...],
-        memory: Memory | None,
-        *,
-        has_debug_info: bool,
+        terms: Terms,
+        temporaries: BindingTemporaries,
     ) -> Dispatcher:
         may_block = context.kind is not ContextKind.EVENT_LOOP
-        calls = invocations(description, implementation, may_block=may_block)
         return Dispatcher(
             description,
-            calls,
+            invocations(description, implementation, may_block=may_block),
             context,
             self.runtime.clock,
-            interceptors=chain,
-            memory=memory,
-            has_debug_info=has_debug_info,
+            interceptors=terms.chain,
+            memory=terms.memory,
+            has_debug_info=terms.has_debug_info,
+            temporaries=temporaries,
         )
-
-    def _open_bus_door(self, binding: Binding, dispatcher: Dispatcher) -> None:
-        door = BusDoor(binding.address, dispatcher)
-        consumer = self.bus.consumer(binding.address, door.receive, context=dispatcher.context)
-        binding.on_unbind(consumer.unregister)

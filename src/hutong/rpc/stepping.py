@@ -153,3 +153,8 @@ def _rest(
                 waits_for = variables.run(coroutine.send, None)
     except StopIteration as stop:
         return stop.value
+
+
+async def awaited_in(variables: Variables, awaitable: Any) -> Any:
+    """Await it, with every step of it in `variables`."""
+    return await _rest(awaitable.__await__(), _BEGIN, variables, None)

@@ -48,12 +48,12 @@ class Shop(Protocol):
     def count(self, upto: int) -> AsyncIterator[int]: ...
 
 
-async def until(is_so: Callable[[], object]) -> None:
-    """Let the loop turn until it is so."""
+async def until(is_so: Callable[[], object], *, pause: float = 0) -> None:
+    """Let the loop turn until it is so; with a `pause` in seconds between where a timer is waited for."""
     for _ in range(10_000):
         if is_so():
             return
-        await asyncio.sleep(0)
+        await asyncio.sleep(pause)
     raise AssertionError("it never was")
 
 

@@ -22,7 +22,6 @@ from hutong.rpc import (
     service,
     with_options,
 )
-from hutong.rpc.binding import Binding
 from hutong.runtime.runtime import Runtime
 
 ADDRESS = "someaddress"
@@ -73,21 +72,19 @@ class Bridged:
     def __init__(self, bridged: BridgedBus) -> None:
         self.bridged = bridged
         self.port = bridged.port
-        self._bindings: list[Binding] = bridged.thread.run(self._bind())
+        self._rpc: Rpc = bridged.thread.run(self._bind())
 
-    async def _bind(self) -> list[Binding]:
+    async def _bind(self) -> Rpc:
         rpc = Rpc(self.bridged.bus, self.bridged.runtime)
-        return [
-            await rpc.bind(Scenes, Played(), debug_info=True),
-            await rpc.bind(Scenes, Played(), address="local.scenes"),
-        ]
+        await rpc.bind(Scenes, Played(), debug_info=True)
+        await rpc.bind(Scenes, Played(), address="local.scenes")
+        return rpc
 
     def close(self) -> None:
         self.bridged.thread.run(self._unbind())
 
     async def _unbind(self) -> None:
-        for binding in self._bindings:
-            await binding.unbind(grace=0)
+        await self._rpc.close(grace=0)
 
 
 @pytest.fixture(scope="module")
