@@ -31,6 +31,8 @@ class Client(Caller):
     connects again. Everything is for the event loop on which it was made.
     """
 
+    transport: DialledTransport
+
     def __init__(
         self,
         address: str,
