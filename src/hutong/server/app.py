@@ -103,7 +103,7 @@ class Node:
     def bus(self) -> "EventBus":
         """The event bus of this process: of a node with bridges that has started, or one that was told how to make it.
 
-        Its durable addresses are topics of this node.
+        Its durable addresses are topics of this node, unless `bus.log` says where else.
         """
         assert self._bus is not None, "a node without bridges starts without a bus"
         return self._bus
@@ -140,9 +140,10 @@ class Node:
 
     def _bus_with_log(self, kafka: Address) -> "EventBus":
         from hutong.bus.bus import EventBus
-        from hutong.server.node_log import NodeLog
+        from hutong.server.node_log import NodeLog, bootstrap_of
 
-        return EventBus(self.runtime, log=NodeLog(str(kafka)))
+        log = self._settings.bus.log
+        return EventBus(self.runtime, log=NodeLog(bootstrap_of(log) if log else str(kafka)))
 
     async def _open_tcp_bridge(self) -> Address | None:
         if self._settings.tcp_bridge.listen is None:

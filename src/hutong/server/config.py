@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hutong.foundation.errors import UsageError
+from hutong.server.node_log import bootstrap_of
 from hutong.server.settings import Address, Setting, Settings, all_settings
 
 __all__ = ["Address", "Effective", "Settings", "load", "parse_address"]
@@ -205,6 +206,8 @@ def _check_together(settings: Settings) -> None:
         raise UsageError("log.max_message_bytes is greater than log.segment_bytes.", EXIT_CONFIG)
     if log.cache_region_bytes > log.cache_bytes:
         raise UsageError("log.cache_region_bytes is greater than log.cache_bytes.", EXIT_CONFIG)
+    if settings.bus.log:
+        bootstrap_of(settings.bus.log, EXIT_CONFIG)
     bridge = settings.bridge
     for name, file in (("tls_key", bridge.tls_key), ("tls_client_ca", bridge.tls_client_ca)):
         if file is not None and bridge.tls_certificate is None:

@@ -22,7 +22,7 @@ from hutong.runtime.pools import WORKER_THREADS
 from hutong.runtime.runtime import Runtime
 from hutong.runtime.verticles import DeploymentOptions
 from hutong.server.bus_verticle import BusVerticle
-from hutong.server.node_log import NodeLog
+from hutong.server.node_log import NodeLog, bootstrap_of
 
 if TYPE_CHECKING:
     import ssl
@@ -42,7 +42,8 @@ class Node:
 
     With `kafka="HOST:PORT"` (port 0: any free one) or a `data_dir` it is a broker too: Kafka clients connect to
     `node.kafka`, and durable addresses of the bus are topics there. Without a `data_dir` what the broker keeps goes
-    with the node.
+    with the node. With `log="kafka://HOST:PORT[,HOST:PORT...]"` they are topics of that cluster, be it of hutongs or of
+    any Kafka, and so is what services remember of their calls.
 
     With `grpc="HOST:PORT"` services bound to `node.rpc` are there for clients in any language (docs/grpc.md), with TLS
     if `grpc_tls` says so; that needs the extra `grpc`.
@@ -75,6 +76,7 @@ class Node:
         data_dir: Path | str | None = None,
         *,
         kafka: str | None = None,
+        log: str | None = None,
         tcp_bridge: str | None = None,
         sockjs: str | None = None,
         grpc: str | None = None,
@@ -95,7 +97,7 @@ class Node:
         self._has_broker = data_dir is not None or kafka is not None
         self._kafka = kafka or ANY_PORT
         self._settings: dict[str, str | tuple[str, ...]] = {**(settings or {})}
-        placed = {"tcp_bridge.listen": tcp_bridge, "sockjs.listen": sockjs}
+        placed = {"bus.log": log, "tcp_bridge.listen": tcp_bridge, "sockjs.listen": sockjs}
         self._settings |= {name: address for name, address in placed.items() if address is not None}
         permits = {"bridge.permit_in": tuple(permit_in), "bridge.permit_out": tuple(permit_out)}
         self._settings |= {name: patterns for name, patterns in permits.items() if patterns}
@@ -111,7 +113,8 @@ class Node:
         own = next((name for name in self._settings if name.startswith("runtime.")), None)
         if own is not None:
             raise UsageError(f"{own} is not for a node inside a program; Node() takes event_loops and the like itself.")
-        if self._settings and not self._has_broker and not {"tcp_bridge.listen", "sockjs.listen"} & set(self._settings):
+        usable = {"bus.log", "tcp_bridge.listen", "sockjs.listen"}
+        if self._settings and not self._has_broker and not usable & set(self._settings):
             raise UsageError(
                 "A node without a broker or a bridge has no settings; give it data_dir, kafka, tcp_bridge or sockjs, "
                 "or leave them out."
@@ -130,7 +133,7 @@ class Node:
             if self._has_broker:
                 await self._start_broker(parts)
             else:
-                self.bus = EventBus(runtime)
+                self.bus = EventBus(runtime, log=self._log())
                 await runtime.deploy(lambda: BusVerticle(self.bus), DeploymentOptions(name="bus", loop=0))
                 if self._settings:
                     await self._open_bridges()
@@ -213,5 +216,10 @@ class Node:
 
     def _make_bus(self, kafka: "Address") -> EventBus:
         self.kafka = str(kafka)
-        self.bus = EventBus(self.runtime, log=NodeLog(self.kafka))
+        self.bus = EventBus(self.runtime, log=self._log() or NodeLog(self.kafka))
         return self.bus
+
+    def _log(self) -> NodeLog | None:
+        """Elsewhere, if the durable addresses are to be there."""
+        log = self._settings.get("bus.log")
+        return NodeLog(bootstrap_of(str(log))) if log else None

@@ -1,10 +1,13 @@
-"""The node's own broker as the log in which durable addresses of its bus are kept.
+"""The log in which durable addresses of a node's bus are kept: its own broker, or any other that speaks Kafka's wire.
 
-Strategy: over the wire like any other client, so that an address is the same topic to everybody. Knows no room of the
-broker.
+Strategy: over the wire like any other client, also to its own broker, so that an address is the same topic to
+everybody. Knows no room of the broker.
 """
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
+
+from hutong.foundation.errors import UsageError
 
 if TYPE_CHECKING:
     from hutong.bus.desk import Desk
@@ -16,6 +19,17 @@ if TYPE_CHECKING:
     from hutong.bus.options import DeliveryOptions
     from hutong.bus.promise import Promise
     from hutong.runtime.contexts import Context
+
+_PLACE: Final = r"(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
+_URL: Final = re.compile(rf"kafka://({_PLACE}(?:,{_PLACE})*)/?", re.ASCII)
+
+
+def bootstrap_of(log: str, exit_code: int = 64) -> str:
+    """The bootstrap servers in `kafka://HOST:PORT[,HOST:PORT...]`. Raises UsageError for anything else."""
+    found = _URL.fullmatch(log)
+    if found is None:
+        raise UsageError(f"The log of the bus is {log[:200]!r}; write kafka://HOST:PORT[,HOST:PORT...].", exit_code)
+    return found[1]
 
 
 class NodeLog:

@@ -261,6 +261,15 @@ class OffsetSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class BusSettings:
+    """The event bus of a node with bridges, or inside a program."""
+
+    log: str = setting(
+        "", "kafka://HOST:PORT[,HOST:PORT...] where its durable addresses and tables are kept; empty: in this node."
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class TcpBridgeSettings:
     """The listener for clients of Vert.x's TCP event-bus bridge."""
 
@@ -370,6 +379,7 @@ class Settings:
     fetch: FetchSettings = FetchSettings()
     group: GroupSettings = GroupSettings()
     offsets: OffsetSettings = OffsetSettings()
+    bus: BusSettings = BusSettings()
     tcp_bridge: TcpBridgeSettings = TcpBridgeSettings()
     sockjs: SockjsSettings = SockjsSettings()
     bridge: BridgeSettings = BridgeSettings()

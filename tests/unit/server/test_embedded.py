@@ -184,3 +184,33 @@ async def test_what_cannot_be_is_told_in_a_sentence(tmp_path: Path) -> None:
 def test_the_package_has_nothing_else() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'Knot'"):
         hutong.Knot  # noqa: B018
+
+
+async def test_a_node_without_a_broker_may_have_its_log_elsewhere() -> None:
+    async with hutong.Node(log="kafka://127.0.0.1:1,[::1]:2") as node:
+        assert node.kafka is None
+        table = node.bus.table("calls")
+        assert table.topic == "calls"
+        with pytest.raises(UsageError, match="name of a topic"):
+            node.bus.table("a/b")
+
+
+@pytest.mark.parametrize("log", ["127.0.0.1:9092", "kafka://", "kafka://host", "kafka://h:1,", "http://h:1"])
+async def test_a_log_that_is_none_is_refused(log: str) -> None:
+    with pytest.raises(UsageError, match="kafka://HOST:PORT"):
+        async with hutong.Node(log=log):
+            pass
+    with pytest.raises(UsageError, match="kafka://HOST:PORT"):
+        config.load(environment={"HUTONG_BUS_LOG": log})
+
+
+async def test_a_broker_may_have_the_log_of_its_bus_elsewhere() -> None:
+    async with (
+        hutong.Node(kafka="127.0.0.1:0") as there,
+        hutong.Node(kafka="127.0.0.1:0", log=f"kafka://{there.kafka}") as node,
+    ):
+        assert await node.bus.publish("topic:orders", "hello")
+        assert node.kafka is not None
+        consumer = Consumer({"bootstrap.servers": node.kafka, "group.id": "g"})
+        assert "orders" not in (await asyncio.to_thread(consumer.list_topics, timeout=10)).topics
+        consumer.close()

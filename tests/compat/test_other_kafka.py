@@ -1,0 +1,114 @@
+"""A node whose log is Apache Kafka: durable addresses with dead letters, and services that remember their calls.
+
+HUTONG_TEST_KAFKA_PEER names the script that starts it (`SCRIPT start --port N`, prints `ready HOST:PORT`). The first
+start on a machine fetches Kafka.
+"""
+
+import asyncio
+import os
+import pathlib
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from typing import Protocol
+
+import pytest
+from bench.processes import ReadyProcess
+from bench.targets import DEFAULT_KAFKA_SCRIPT, free_port
+from tests.support.confluent import read_partition
+
+import hutong
+from hutong.bus.durable import Retry
+from hutong.bus.durable.message import DurableMessage
+from hutong.rpc import Deduplication, Delivery, OutcomeUnknown, new_request_id, service
+
+SCRIPT = os.environ.get("HUTONG_TEST_KAFKA_PEER") or str(DEFAULT_KAFKA_SCRIPT)
+FETCH_S_MAX = 240.0
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if not os.access(SCRIPT, os.X_OK):
+        pytest.skip("no Kafka peer: name its script in HUTONG_TEST_KAFKA_PEER")
+    if not shutil.which("java") or not shutil.which("mvn"):
+        pytest.skip("java and mvn are not installed")
+    log: pathlib.Path = tmp_path_factory.mktemp("kafka") / "log"
+    process = ReadyProcess([SCRIPT, "start", "--port", str(free_port())], log_path=str(log))
+    with process.start(FETCH_S_MAX):
+        yield process.fields["0"]
+
+
+@pytest.fixture
+async def node(kafka: str) -> AsyncIterator[hutong.Node]:
+    async with hutong.Node(log=f"kafka://{kafka}") as node:
+        yield node
+
+
+async def test_durable_addresses_are_topics_of_kafka(node: hutong.Node, kafka: str) -> None:
+    seen: asyncio.Queue[object] = asyncio.Queue()
+
+    def handle(message: DurableMessage) -> None:
+        if message.body == "bad":
+            raise ValueError("this one does not work")
+        seen.put_nowait(message.body)
+
+    dead: asyncio.Queue[object] = asyncio.Queue()
+    for body in ("one", "bad", "two"):
+        stored = await node.bus.publish("topic:orders", body)
+        assert stored is not None
+        assert stored.topic == "orders"
+    node.bus.consumer("topic:orders", handle, group="billing", retry=Retry(attempts=2, first_delay_ms=10))
+    assert [await asyncio.wait_for(seen.get(), 60) for _ in range(2)] == ["one", "two"]
+    node.bus.consumer("topic:orders.billing.dead", lambda message: dead.put_nowait(message.body), group="undertaker")
+    assert await asyncio.wait_for(dead.get(), 60) == "bad"
+    (letter,) = await asyncio.to_thread(read_partition, kafka, "orders.billing.dead")
+    headers = dict(letter.headers() or ())
+    assert headers["hutong-dead-error-type"] == b"ValueError"
+
+
+@service("shop")
+class Shop(Protocol):
+    async def place(self, item: str) -> int: ...
+    async def slow(self) -> str: ...
+
+
+class Placed:
+    def __init__(self) -> None:
+        self.items: list[str] = []
+        self.entered = asyncio.Event()
+        self.gate = asyncio.Event()
+
+    async def place(self, item: str) -> int:
+        self.items.append(item)
+        return len(self.items)
+
+    async def slow(self) -> str:
+        self.items.append("slow")
+        self.entered.set()
+        await self.gate.wait()
+        return "done"
+
+
+REMEMBERED = Deduplication(topic="shop-calls")
+
+
+async def test_a_service_remembers_its_calls_in_kafka(kafka: str) -> None:
+    placed, request, unfinished = Placed(), new_request_id(), new_request_id()
+    async with hutong.Node(log=f"kafka://{kafka}") as first:
+        await first.rpc.bind(Shop, placed, deduplicate=REMEMBERED)
+        shop = first.rpc.proxy(Shop, delivery=Delivery.DEDUPLICATED)
+        assert await hutong.rpc.with_options(shop, request_id=request).place("apple") == 1
+        assert await hutong.rpc.with_options(shop, request_id=request).place("apple") == 1
+        begun = first.rpc.go(hutong.rpc.with_options(shop, request_id=unfinished).slow)
+        await placed.entered.wait()
+        async with hutong.Node(log=f"kafka://{kafka}") as second:  # the first one has not ended, but is replaced
+            await second.rpc.bind(Shop, placed, deduplicate=REMEMBERED)
+            again = second.rpc.proxy(Shop, delivery=Delivery.DEDUPLICATED)
+            assert await hutong.rpc.with_options(again, request_id=request).place("apple") == 1
+            with pytest.raises(OutcomeUnknown):
+                await hutong.rpc.with_options(again, request_id=unfinished).slow()
+            placed.gate.set()
+            with pytest.raises(OutcomeUnknown):
+                await begun
+            assert await again.place("pear") == 3
+    assert placed.items == ["apple", "slow", "pear"]
