@@ -34,6 +34,7 @@ from hutong.rpc.errors import (
     ConnectionLost,
     NoService,
     NotExecuted,
+    Overloaded,
 )
 from hutong.rpc.options import CallOptions, Delivery
 from hutong.rpc.transport import Abandon, Ended, OutgoingCall, Transport
@@ -254,7 +255,7 @@ class _Attempts:
             return
         if isinstance(outcome, CallTimeout | ConnectionLost):
             self._doubt = outcome
-        elif not isinstance(outcome, Outcome | NoService | NotExecuted):
+        elif not isinstance(outcome, Outcome | NoService | NotExecuted | Overloaded):
             self._finish(outcome)  # trying again changes nothing
             return
         if self._retries_left:

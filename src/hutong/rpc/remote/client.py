@@ -13,6 +13,7 @@ from hutong.foundation.errors import UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.rpc.call import IncomingCall
 from hutong.rpc.caller import Caller
+from hutong.rpc.delivery.retry import Reliability
 from hutong.rpc.remote.dialled import DialledTransport
 from hutong.rpc.remote.incoming import CallLimits, IncomingCalls, RemoteCall
 from hutong.rpc.remote.link import Channel, Links
@@ -52,7 +53,7 @@ class Client(Caller):
         self.incoming = None if services is None else IncomingCalls(services, loop, clock, limits)
         self.links = Links(loop, clock, wheel, self.incoming)
         self.transport = DialledTransport(self._dial, loop, clock, wheel)
-        super().__init__(self.transport, make_reliable=make_reliable)
+        super().__init__(self.transport, make_reliable=make_reliable or Reliability(clock, wheel))
 
     @property
     def is_connected(self) -> bool:

@@ -48,7 +48,7 @@ class DialledTransport:
         return None if channel is None or channel.owner.has_ended else channel
 
     def begin(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
-        """See Transport. Raises ValueError for arguments or headers that cannot be sent, Overloaded."""
+        """See Transport. Raises ValueError for arguments or headers that cannot be sent."""
         prepared, block, body = self._preparations.ready(call, timeout_ms)
         answer = Answer(prepared, done)
         channel = self._channel
@@ -130,10 +130,7 @@ class _Held:
             return
         self._is_sent = True
         left_ms = max(1, self.deadline_ms - self._now_ms())
-        try:
-            begin(outcome, self._answer, self._block, self._body, left_ms)
-        except CallFailed as error:
-            self._answer.answered(error)
+        begin(outcome, self._answer, self._block, self._body, left_ms)
 
     def abandon(self) -> None:
         self._is_abandoned = True

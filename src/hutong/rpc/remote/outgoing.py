@@ -7,6 +7,7 @@ that gets the answer ends it, and so do the deadline and the end of the connecti
 Knows nothing of how a connection is made, nor of what is done when it is lost.
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -22,18 +23,23 @@ from hutong.rpc.transport import Abandon, CallSite, Ended, OutgoingCall
 REMOTING_ERRORS: Final[dict[int, type[CallFailed]]] = {2: Overloaded, 3: NoService}
 """What the remoting answers by itself, by its codes."""
 BY_NAME_MAX: Final = 1_024
-"""Combinations of address, action, options and result type that are kept of calls by name."""
+"""Combinations of address, action, headers and result type that are kept of calls by name."""
 
 
 class Prepared:
-    """What every call of one site has in common, for one timeout. Raises ValueError for headers that are too long."""
+    """What the calls of one site have in common; `block` is for the timeout of the last one."""
 
     __slots__ = ("block", "decode", "site", "timeout_ms")
 
-    def __init__(self, site: CallSite, timeout_ms: int) -> None:
-        self.block = wire.encode_call(site.address, site.action, timeout_ms, site.headers)
+    def __init__(self, site: CallSite) -> None:
+        self.block = b""
         self.decode: Callable[[Any], Any] = msgspec.msgpack.Decoder(site.result_type).decode
         self.site = site
+        self.timeout_ms = -1
+
+    def set_timeout(self, timeout_ms: int) -> None:
+        """Raises ValueError for headers that are too long."""
+        self.block = wire.encode_call(self.site.address, self.site.action, timeout_ms, self.site.headers)
         self.timeout_ms = timeout_ms
 
     def read(self, answer: Command | HutongError) -> Outcome | HutongError:
@@ -55,7 +61,7 @@ class Prepared:
         if isinstance(error, CallFailed):
             return error
         if isinstance(error, Expired):
-            return CallTimeout(f"no answer of {self} came within {self.timeout_ms} ms")
+            return CallTimeout(f"no answer of {self} came in time")
         if isinstance(error, LimitExceeded):
             return Overloaded(f"{self} was not called: {error}")
         return ConnectionLost(f"no answer of {self} will come: {error}")
@@ -98,25 +104,26 @@ class Preparations:
 
     def ready(self, call: OutgoingCall, timeout_ms: int) -> tuple[Prepared, bytes, bytes]:
         """What is kept at the call's site, the ext fields and the body. Raises ValueError for what cannot be sent."""
-        site = call.site
-        prepared: Prepared | None = site.cache
-        if prepared is None or prepared.timeout_ms != timeout_ms:
-            prepared = site.cache = self._prepare(site, timeout_ms)
+        prepared: Prepared | None = call.site.cache
+        if prepared is None:
+            prepared = call.site.cache = self._prepare(call.site)
+        if prepared.timeout_ms != timeout_ms:
+            prepared.set_timeout(timeout_ms)
         block = prepared.block
         if call.headers:
             block = wire.checked(block + wire.encode_headers(call.headers))
         return prepared, block, wire.encode_body(call.arguments)
 
-    def _prepare(self, site: CallSite, timeout_ms: int) -> Prepared:
+    def _prepare(self, site: CallSite) -> Prepared:
         if site.method is not None:
-            return Prepared(site, timeout_ms)
-        key = (site.address, site.action, site.headers, site.result_type, timeout_ms)
+            return Prepared(site)
+        key = (site.address, site.action, site.headers, site.result_type)
         try:
             prepared = self._by_name.get(key)
         except TypeError:  # a result type that is not hashable
-            return Prepared(site, timeout_ms)
+            return Prepared(site)
         if prepared is None:
-            prepared = Prepared(site, timeout_ms)
+            prepared = Prepared(site)
             if len(self._by_name) >= BY_NAME_MAX:
                 self._by_name.clear()
             self._by_name[key] = prepared
@@ -131,7 +138,7 @@ class ChannelTransport:
         self._preparations = Preparations()
 
     def begin(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
-        """See Transport. Raises ValueError for arguments or headers that cannot be sent, NotConnected, Overloaded."""
+        """See Transport. Raises ValueError for arguments or headers that cannot be sent."""
         prepared, block, body = self._preparations.ready(call, timeout_ms)
         answer = Answer(prepared, done)
         begin(self._channel, answer, block, body, timeout_ms)
@@ -139,10 +146,15 @@ class ChannelTransport:
 
 
 def begin(channel: Channel, answer: Answer, block: bytes, body: bytes, timeout_ms: int) -> None:
-    """Send a call. Raises NotConnected, Overloaded."""
+    """Send a call. Where it cannot be sent, the answer is told soon."""
+    error: CallFailed
     if channel.owner.has_ended:
-        raise NotConnected("the connection has ended")
-    try:
-        channel.begin(wire.CALL, block, body, timeout_ms, answer)
-    except LimitExceeded as error:
-        raise Overloaded(str(error)) from None
+        error = NotConnected("the connection has ended")
+    else:
+        try:
+            channel.begin(wire.CALL, block, body, timeout_ms, answer)
+        except LimitExceeded as full:
+            error = Overloaded(str(full))
+        else:
+            return
+    asyncio.get_running_loop().call_soon(answer.answered, error)
