@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from hutong.cli import bus, configuration, consume, group, inspection, pipeline, produce, rpc, serve, topic
+from hutong.cli import bench, bus, configuration, consume, group, inspection, pipeline, produce, rpc, serve, topic
 from hutong.cli.demo import command
 from hutong.foundation.errors import UsageError
 
@@ -43,6 +43,7 @@ app.add_typer(group.app, name="group")
 app.add_typer(bus.app, name="bus")
 app.add_typer(rpc.app, name="rpc")
 app.add_typer(pipeline.app, name="pipeline")
+app.add_typer(bench.app, name="bench")
 app.command("demo")(command.demo)
 app.command("config")(configuration.config)
 app.command("dump")(inspection.dump)
