@@ -1,0 +1,310 @@
+"""Commands: the one kind of frame of RocketMQ's remoting, with its header in JSON or in RocketMQ's binary form.
+
+    u32 length of all that follows, then
+    u8 form of the header (0 JSON, 1 binary), u24 length of the header, header, body
+
+    binary header: i16 code, u8 language, i16 version, i32 opaque, i32 flag, i32 length and remark,
+    i32 length and the ext fields, each: i16 length and key, i32 length and value; text is UTF-8
+
+Strategy: a binary header without a remark, which is what nearly every frame has, is read by one `unpack_from` and
+written by one `pack`. Ext fields are a run of bytes (`ext_block`) until somebody asks for them, so that a sender can
+keep a block that never changes and a receiver can know one again. Every length is looked at before it is used, and must
+fit exactly: whoever lies about one is told by ProtocolError, the only error that leaves a decoder.
+
+Java's remoting (4.9.8, 5.3.3) is what this follows. Known of others: ali-ons writes numbers and booleans as values of
+ext fields, Go and ali-ons set no oneway flag, and all take an answer in JSON. Knows nothing of what a code means.
+"""
+
+import struct
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from hutong.foundation.errors import ProtocolError
+from hutong.wire.buffer import Buffer
+
+JSON: Final = 0
+BINARY: Final = 1
+
+FRAME_BYTES_MAX: Final = 16_777_216  # what Java's decoder takes, without the u32 before it
+HEADER_BYTES_MAX: Final = 1 << 20  # Java's is 16 MiB; nobody's header holds more than a message's properties
+EXT_FIELDS_MAX: Final = 1_024
+
+IS_RESPONSE: Final = 1  # bits of `flag`
+IS_ONEWAY: Final = 2
+
+LANGUAGES: Final = (
+    "JAVA", "CPP", "DOTNET", "PYTHON", "DELPHI", "ERLANG", "RUBY",
+    "OTHER", "HTTP", "GO", "PHP", "OMS", "RUST", "NODE_JS",
+)  # fmt: skip
+"""Names in JSON, by their numbers in binary."""
+PYTHON: Final = 3
+OTHER: Final = 7
+VERSION: Final = 500  # of the protocol we claim: from here on name servers answer in JSON that others can read
+
+_FIXED: Final = struct.Struct(">IhBhiiii")  # the header's mark, then a binary header without a remark
+_FRAME: Final = struct.Struct(">IIhBhiiii")  # the same behind the length of the frame
+_BEFORE_REMARK: Final = struct.Struct(">IIhBhiii")
+_MARK: Final = struct.Struct(">I")
+_KEY: Final = struct.Struct(">h")
+_LENGTH: Final = struct.Struct(">i")
+_FIXED_BYTES: Final = 21  # a binary header with neither remark nor ext fields
+_BINARY_MARK: Final = BINARY << 24
+_INT_MIN: Final = -(1 << 31)
+_INT_MAX: Final = (1 << 31) - 1
+_SHORT_MIN: Final = -(1 << 15)
+_SHORT_MAX: Final = (1 << 15) - 1
+_pack_frame: Final = _FRAME.pack
+
+
+class Command(msgspec.Struct, gc=False):
+    """A request, an answer to the request with the same `opaque`, or a request that wants none (oneway).
+
+    `body` is a view of the frame where that is large. Of the ext fields a received binary command has the `ext_block`,
+    any other may have the `fields` instead; `ext()` gives them in either case. `serialization` is the form of the
+    header it came in, which is also what its answer should have.
+    """
+
+    code: int
+    opaque: int = 0
+    flag: int = 0
+    ext_block: bytes | None = None
+    body: Buffer = b""
+    remark: str | None = None
+    fields: dict[str, str] | None = None
+    language: int = PYTHON
+    version: int = VERSION
+    serialization: int = BINARY
+
+    @property
+    def is_response(self) -> bool:
+        return self.flag & IS_RESPONSE != 0
+
+    @property
+    def is_oneway(self) -> bool:
+        return self.flag & IS_ONEWAY != 0
+
+    def ext(self) -> dict[str, str]:
+        """The ext fields, decoded once. Raises ProtocolError."""
+        if self.fields is None:
+            self.fields = decode_ext(self.ext_block) if self.ext_block else {}
+        return self.fields
+
+
+class _JsonHeader(msgspec.Struct, gc=False):
+    code: int
+    language: str | int = OTHER
+    version: int = 0
+    opaque: int = 0
+    flag: int = 0
+    remark: str | None = None
+    extFields: dict[str, str | int | float | bool | None] | None = None  # as it is written
+
+
+_json_decoder: Final = msgspec.json.Decoder(_JsonHeader)
+_json_encoder: Final = msgspec.json.Encoder()
+
+
+def decode(frame: Buffer) -> Command:
+    """The command in a frame without its u32 length. Raises ProtocolError."""
+    size = len(frame)
+    if size < 4:
+        raise ProtocolError(f"a frame of {size} bytes has no header")
+    (mark,) = _MARK.unpack_from(frame)
+    end = 4 + (mark & 0xFFFFFF)
+    if end > size or end - 4 > HEADER_BYTES_MAX:
+        raise ProtocolError(f"a header of {end - 4} bytes in a frame of {size}; {HEADER_BYTES_MAX} are allowed")
+    if mark >> 24 == JSON:
+        return _decode_json(frame, end)
+    if mark >> 24 != BINARY:
+        raise ProtocolError(f"a header in form {mark >> 24}; there are 0 (JSON) and 1 (binary)")
+    if end < 4 + _FIXED_BYTES:
+        raise ProtocolError(f"a binary header of {end - 4} bytes; it has {_FIXED_BYTES} at least")
+    _, code, language, version, opaque, flag, remark_size, ext_size = _FIXED.unpack_from(frame)
+    remark = None
+    begin = 4 + _FIXED_BYTES
+    if remark_size:
+        begin += remark_size
+        if remark_size < 0 or begin > end:
+            raise ProtocolError(f"a remark of {remark_size} bytes in a header of {end - 4}")
+        remark = _text(frame[begin - remark_size - 4 : begin - 4])
+        (ext_size,) = _LENGTH.unpack_from(frame, begin - 4)
+    if begin + ext_size != end:
+        raise ProtocolError(f"ext fields of {ext_size} bytes where there are {end - begin}")
+    ext_block = bytes(frame[begin:end]) if ext_size else None
+    return Command(code, opaque, flag, ext_block, frame[end:], remark, None, language, version)
+
+
+def encode(command: Command, *, serialization: int | None = None) -> list[Buffer]:
+    """The whole frame, with its u32 length, in the form asked for or else the command's own.
+
+    A code that is no 16-bit number always goes as JSON, which has room for it: the binary form would change it. Raises
+    ValueError for what does not fit the format.
+    """
+    form = command.serialization if serialization is None else serialization
+    if form == JSON or not _SHORT_MIN <= command.code <= _SHORT_MAX:
+        head = _encode_json(command)
+    else:
+        head = _encode_binary(command)
+    length = len(head) - 4 + len(command.body)
+    if length > FRAME_BYTES_MAX:
+        raise ValueError(f"a frame of {length} bytes; {FRAME_BYTES_MAX} are allowed")
+    _MARK.pack_into(head, 0, length)
+    return [bytes(head), command.body] if command.body else [bytes(head)]
+
+
+def encode_binary(
+    code: int, opaque: int, flag: int, ext_block: bytes = b"", body: Buffer = b"", remark: bytes = b""
+) -> bytes:
+    """A whole binary frame by the shortest way: for a caller that keeps to the bounds of the format by itself."""
+    if remark:
+        return _with_remark(code, opaque, flag, ext_block, body, remark)
+    ext_size = len(ext_block)
+    length = 25 + ext_size + len(body)
+    head = _pack_frame(length, _BINARY_MARK + 21 + ext_size, code, PYTHON, VERSION, opaque, flag, 0, ext_size)
+    return b"".join((head, ext_block, body))
+
+
+def encode_ext(fields: Mapping[str, str]) -> bytes:
+    """The block of these ext fields, in their order. Raises ValueError where there are too many, or one is too long."""
+    if len(fields) > EXT_FIELDS_MAX:
+        raise ValueError(f"{len(fields)} ext fields; {EXT_FIELDS_MAX} are allowed")
+    parts: list[bytes] = []
+    for name, value in fields.items():
+        key, data = name.encode(), value.encode()
+        if not 0 < len(key) <= _SHORT_MAX:
+            raise ValueError(f"the name of an ext field has {len(key)} bytes; 1 to {_SHORT_MAX} are allowed")
+        parts += (_KEY.pack(len(key)), key, _LENGTH.pack(len(data)), data)
+    block = b"".join(parts)
+    if len(block) > HEADER_BYTES_MAX - _FIXED_BYTES:
+        raise ValueError(f"ext fields of {len(block)} bytes; a header has {HEADER_BYTES_MAX} at most")
+    return block
+
+
+def decode_ext(block: Buffer) -> dict[str, str]:
+    """The ext fields in a block; of a name that comes twice, the last. Raises ProtocolError."""
+    fields: dict[str, str] = {}
+    at, end, count = 0, len(block), 0
+    try:
+        while at < end:
+            (size,) = _KEY.unpack_from(block, at)
+            key_end = at + 2 + size
+            (value_size,) = _LENGTH.unpack_from(block, key_end)
+            value_end = key_end + 4 + value_size
+            count += 1
+            if size <= 0 or value_size < 0 or value_end > end or count > EXT_FIELDS_MAX:
+                raise ProtocolError("the lengths of the ext fields do not fit their block, or they are too many")
+            fields[_text(block[at + 2 : key_end])] = _text(block[key_end + 4 : value_end])
+            at = value_end
+    except struct.error:
+        raise ProtocolError("the ext fields end in the middle of one") from None
+    return fields
+
+
+def _encode_binary(command: Command) -> bytearray:
+    remark = (command.remark or "").encode()
+    ext_block = encode_ext(command.fields) if command.fields is not None else command.ext_block or b""
+    header_size = _FIXED_BYTES + len(remark) + len(ext_block)
+    if header_size > HEADER_BYTES_MAX:
+        raise ValueError(f"a header of {header_size} bytes; {HEADER_BYTES_MAX} are allowed")
+    try:
+        head = bytearray(
+            _BEFORE_REMARK.pack(
+                0,
+                _BINARY_MARK + header_size,
+                command.code,
+                command.language,
+                command.version,
+                command.opaque,
+                command.flag,
+                len(remark),
+            )
+        )
+    except struct.error as error:
+        raise ValueError(f"the command does not fit its header: {error}") from None
+    head += remark
+    head += _LENGTH.pack(len(ext_block))
+    head += ext_block
+    return head
+
+
+def _encode_json(command: Command) -> bytearray:
+    language = command.language
+    header: dict[str, Any] = {
+        "code": command.code,
+        "extFields": command.ext(),  # never null: Java reads answers' fields without asking
+        "flag": command.flag,
+        "language": LANGUAGES[language] if 0 <= language < len(LANGUAGES) else LANGUAGES[OTHER],
+        "opaque": command.opaque,
+        "serializeTypeCurrentRPC": "JSON",
+        "version": command.version,
+    }
+    if command.remark is not None:
+        header["remark"] = command.remark
+    data = _json_encoder.encode(header)
+    if len(data) > HEADER_BYTES_MAX:
+        raise ValueError(f"a header of {len(data)} bytes; {HEADER_BYTES_MAX} are allowed")
+    return bytearray(_MARK.pack(0) + _MARK.pack(len(data)) + data)
+
+
+def _with_remark(code: int, opaque: int, flag: int, ext_block: bytes, body: Buffer, remark: bytes) -> bytes:
+    header_size = _FIXED_BYTES + len(remark) + len(ext_block)
+    head = _BEFORE_REMARK.pack(
+        4 + header_size + len(body),
+        _BINARY_MARK + header_size,
+        code,
+        PYTHON,
+        VERSION,
+        opaque,
+        flag,
+        len(remark),
+    )
+    return b"".join((head, remark, _LENGTH.pack(len(ext_block)), ext_block, body))
+
+
+def _decode_json(frame: Buffer, end: int) -> Command:
+    try:
+        header = _json_decoder.decode(frame[4:end])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ProtocolError(f"the header is no JSON of a command: {error}") from None
+    numbers = (header.code, header.opaque, header.flag)
+    if not all(_INT_MIN <= number <= _INT_MAX for number in numbers) or not _SHORT_MIN <= header.version <= _SHORT_MAX:
+        raise ProtocolError("a number of the header does not fit its type")
+    fields = {name: _as_text(value) for name, value in (header.extFields or {}).items() if value is not None}
+    if len(fields) > EXT_FIELDS_MAX:
+        raise ProtocolError(f"{len(fields)} ext fields; {EXT_FIELDS_MAX} are allowed")
+    language = _language(header.language)
+    return Command(
+        header.code,
+        header.opaque,
+        header.flag,
+        None,
+        frame[end:],
+        header.remark,
+        fields,
+        language,
+        header.version,
+        JSON,
+    )
+
+
+def _language(named: str | int) -> int:
+    if isinstance(named, int):
+        return named if 0 <= named < len(LANGUAGES) else OTHER
+    return LANGUAGES.index(named) if named in LANGUAGES else OTHER
+
+
+def _as_text(value: str | int | float | bool) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _text(data: Buffer) -> str:
+    try:
+        return str(data, "utf-8")
+    except UnicodeDecodeError:
+        raise ProtocolError("text that is not UTF-8") from None
