@@ -1,4 +1,4 @@
-"""`hutong rpc`: services of one's own code, as a `.proto` for others.
+"""`hutong rpc`: services of one's own code, running, or as a `.proto` for others.
 
 Strategy: the Protocol is imported and described as a program that binds it does, so what is printed is what a door
 offers.
@@ -13,13 +13,15 @@ from typing import Annotated, Final
 
 import typer
 
+from hutong.cli import rpc_serve
 from hutong.cli.loading import load
 from hutong.foundation.errors import UsageError
 
 EXIT_DATA, EXIT_NO_INPUT = 65, 66
 PROTO_BYTES_MAX: Final = 16 * 1024 * 1024
 
-app = typer.Typer(name="rpc", help="Services: their .proto for gRPC.", no_args_is_help=True)
+app = typer.Typer(name="rpc", help="Services: run one's own, and print their .proto for gRPC.", no_args_is_help=True)
+app.command("serve")(rpc_serve.serve)
 
 
 @app.command()
