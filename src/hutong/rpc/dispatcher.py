@@ -14,6 +14,7 @@ from contextvars import Context as Variables
 from contextvars import copy_context
 from functools import partial
 from inspect import isawaitable
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import Struct
@@ -156,9 +157,9 @@ class Dispatcher:
         if not self.is_open:
             text = f"the service at {call.address!r} has been unbound"
         elif not call.action:
-            text = f"a call of {call.address!r} needs the header 'action'"
+            text = "action not specified"  # the words of Vert.x
         else:
-            text = f"{self.description.name} has no action {call.action!r}"
+            text = f"Invalid action: {call.action}"
         self.unknown_actions_total += 1
         return Outcome(failure=Failure(DISPATCH_CODE, text))
 
@@ -203,7 +204,7 @@ class Execution(Struct, eq=False):
         except Exception as error:  # noqa: BLE001  # a supervisor: implementations are other people's code
             self._end(then, None, error)
             return
-        if asyncio.iscoroutine(result):
+        if type(result) is CoroutineType:
             self.dispatcher._stepper.run(result, self.variables, partial(self._end, then))
         elif isawaitable(result):
             self.dispatcher._stepper.run(_awaited(result), self.variables, partial(self._end, then))

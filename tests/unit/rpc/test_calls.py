@@ -81,7 +81,7 @@ async def test_a_fault_is_told_with_its_cause_where_that_is_wanted(rpc: Rpc, fai
         ("add", {"a": 1, "b": None}, "add: the argument 'b' is wrong: Expected int, got null"),
         ("add", {"a": 1, "c": 1}, "add: there is no parameter 'c'"),
         ("buy", {"line": {"item": 1}}, "buy: the argument 'line' is wrong: Expected str, got int (at line.item)"),
-        ("ad", {}, "Shop has no action 'ad'"),
+        ("ad", {}, "Invalid action: ad"),
     ],
 )
 async def test_wrong_arguments_and_actions(
