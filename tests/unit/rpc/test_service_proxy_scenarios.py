@@ -19,16 +19,27 @@ from hutong.rpc import (
     Rpc,
     ServiceError,
     ServiceFault,
+    closes,
     service,
     with_options,
 )
 from hutong.runtime.runtime import Runtime
 
 ADDRESS = "someaddress"
+IDLE_MS = 30
 
 
 class MyServiceError(ServiceError):
     code = 25
+
+
+@service("connection")
+class Connection(Protocol):
+    """What Vert.x calls TestConnection."""
+
+    async def insert(self, name: str) -> str: ...
+    @closes
+    async def close(self) -> str: ...
 
 
 @service(ADDRESS, errors=[MyServiceError])
@@ -37,6 +48,24 @@ class Scenes(Protocol):
 
     async def failing_call(self, value: str) -> str: ...
     async def long_delivery(self) -> None: ...
+    async def create_connection(self, name: str) -> Connection: ...
+
+
+class Opened:
+    """A connection. `ended` is set when it has been closed, by its caller or for being idle."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.ended = asyncio.Event()
+
+    async def insert(self, name: str) -> str:
+        return f"{name} into {self.name}"
+
+    async def close(self) -> str:
+        return f"{self.name} is closed"
+
+    async def aclose(self) -> None:
+        self.ended.set()
 
 
 class Played:
@@ -44,6 +73,7 @@ class Played:
 
     def __init__(self) -> None:
         self.released = asyncio.Event()
+        self.connections: list[Opened] = []
 
     async def failing_call(self, value: str) -> str:
         if value == "Fail subclass":
@@ -56,6 +86,10 @@ class Played:
 
     async def long_delivery(self) -> None:
         await self.released.wait()
+
+    async def create_connection(self, name: str) -> Opened:
+        self.connections.append(Opened(name))
+        return self.connections[-1]
 
 
 @pytest.fixture
@@ -72,24 +106,26 @@ class Bridged:
     def __init__(self, bridged: BridgedBus) -> None:
         self.bridged = bridged
         self.port = bridged.port
-        self._rpc: Rpc = bridged.thread.run(self._bind())
+        self.played = Played()  # at "impatient"
+        self._rpcs: list[Rpc] = bridged.thread.run(self._bind())
 
-    async def _bind(self) -> Rpc:
-        rpc = Rpc(self.bridged.bus, self.bridged.runtime)
+    async def _bind(self) -> list[Rpc]:
+        bus, runtime = self.bridged.bus, self.bridged.runtime
+        rpc, impatient = Rpc(bus, runtime), Rpc(bus, runtime, idle_ms=IDLE_MS)
         await rpc.bind(Scenes, Played(), debug_info=True)
         await rpc.bind(Scenes, Played(), address="local.scenes")
-        return rpc
+        await impatient.bind(Scenes, self.played, address="impatient")
+        return [rpc, impatient]
 
     def close(self) -> None:
-        self.bridged.thread.run(self._unbind())
-
-    async def _unbind(self) -> None:
-        await self._rpc.close(grace=0)
+        for rpc in self._rpcs:
+            self.bridged.thread.run(rpc.close(grace=0))
 
 
 @pytest.fixture(scope="module")
 def behind() -> Iterator[Bridged]:
-    with bridged_bus({"bridge.permit_in": (ADDRESS, "nobody")}) as running:
+    uuids = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # where connections are
+    with bridged_bus({"bridge.permit_in": (ADDRESS, "nobody", "impatient", uuids)}) as running:
         behind = Bridged(running)
         try:
             yield behind
@@ -173,6 +209,38 @@ class TestInvalidAction:
     def test_arguments_that_do_not_fit(self, behind: Bridged, body: Any) -> None:
         answer = told(behind, "failing_call", body)
         assert (answer["failureCode"], answer["failureType"]) == (500, "RECIPIENT_FAILURE")
+
+
+class TestConnectionTimeout:
+    async def test_one_that_is_closed(self, scenes: Scenes) -> None:
+        connection = await scenes.create_connection("foo")
+        assert await connection.insert("x") == "x into foo"
+        assert await connection.close() == "foo is closed"
+        with pytest.raises(NoService) as caught:
+            await connection.insert("x")
+        assert not isinstance(caught.value, ServiceError)
+
+    async def test_one_that_is_idle(self, bus: EventBus, runtime: Runtime) -> None:
+        played = Played()
+        async with Rpc(bus, runtime, idle_ms=IDLE_MS) as rpc:
+            await rpc.bind(Scenes, played)
+            connection = await rpc.proxy(Scenes).create_connection("foo")
+            await played.connections[0].ended.wait()
+            with pytest.raises(NoService):
+                await connection.insert("x")
+
+    def test_a_client_of_the_bridge(self, behind: Bridged) -> None:
+        opened = told(behind, "create_connection", {"name": "foo"})
+        address = opened["headers"]["proxyaddr"]
+        assert told(behind, "insert", {"name": "x"}, address)["body"] == "x into foo"
+        assert told(behind, "close", {}, address)["body"] == "foo is closed"
+        assert told(behind, "insert", {"name": "x"}, address)["failureType"] == "NO_HANDLERS"
+
+    def test_a_client_of_the_bridge_that_is_idle(self, behind: Bridged) -> None:
+        opened = told(behind, "create_connection", {"name": "foo"}, "impatient")
+        behind.bridged.thread.run(behind.played.connections[0].ended.wait())
+        answer = told(behind, "insert", {"name": "x"}, opened["headers"]["proxyaddr"])
+        assert (answer["failureCode"], answer["failureType"]) == (-1, "NO_HANDLERS")
 
 
 class TestTimeoutIsNoServiceException:
