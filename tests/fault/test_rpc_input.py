@@ -18,6 +18,7 @@ import hutong
 from hutong.rpc import (
     BadReply,
     CallFailed,
+    CallLimits,
     CallTimeout,
     Client,
     ConnectionLost,
@@ -335,6 +336,48 @@ async def test_a_peer_that_stops_reading_holds_up_nobody_else(scene: Scene) -> N
         assert listener.incoming.calls <= listener.incoming.limits.calls_per_connection_max
 
 
+async def test_more_both_ways_than_the_kernel_keeps(scene: Scene) -> None:
+    """Neither side waits for the other to read first."""
+    body = bytes(MEBIBYTE)
+    answers = await asyncio.gather(*[scene.client.proxy(Victim).echo(body) for _ in range(64)])
+    assert {len(answer) for answer in answers} == {MEBIBYTE}
+
+
+async def test_a_server_that_asks_and_reads_no_answers_is_left(scene: Scene) -> None:
+    """A client reads in any case, so it must not answer in any case."""
+    asked = rpc_peer.call(1, "victim", "echo", {"data": bytes(MEBIBYTE)})
+    left = asyncio.Event()
+
+    async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        try:
+            for _ in range(10_000):
+                writer.write(asked)
+                await writer.drain()
+        except ConnectionError:
+            left.set()
+        writer.transport.abort()
+
+    async with await asyncio.start_server(ask, "127.0.0.1", 0) as server:
+        client = connect(address_of(server), services=scene.node.rpc, limits=CallLimits(calls_per_connection_max=16))
+        await client.connect()
+        async with asyncio.timeout(20):
+            await left.wait()
+        await until(lambda: not client.is_connected)
+        await client.close()
+
+
+async def test_calls_with_headers_in_json(scene: Scene) -> None:
+    head = msgspec.json.encode({"code": CALL, "opaque": 5, "extFields": {"s": "victim", "a": "add", "t": 30_000}})
+    body = msgspec.msgpack.encode({"a": 1, "b": 2})
+    async with RawPeer(scene.address) as peer:
+        peer.send(struct.pack(">II", 4 + len(head) + len(body), len(head)) + head + body)
+        length, head_bytes = struct.unpack(">II", await peer.reader.readexactly(8))
+        answer = await peer.reader.readexactly(length - 4)
+        assert msgspec.json.decode(answer[:head_bytes])["opaque"] == 5
+        assert answer[head_bytes:] == b"\x03"
+
+
 async def test_a_connection_cut_in_the_middle_of_calls(scene: Scene) -> None:
     async with RawPeer(scene.address) as peer:
         for number in range(50):
@@ -388,7 +431,7 @@ async def test_answers_that_nobody_awaits_and_answers_that_lie(scene: Scene) -> 
         await reader.read()
         writer.close()
 
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server, connected(server) as client:
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server, connect(address_of(server)) as client:
         liar = client.proxy(Victim)
         for expected in (BadReply, BadReply, BadReply, BadReply, BadReply, CallFailed):
             with pytest.raises(expected):
@@ -397,8 +440,8 @@ async def test_answers_that_nobody_awaits_and_answers_that_lie(scene: Scene) -> 
         assert client.calls_awaited == 0
 
 
-def connected(server: asyncio.Server) -> Client:
-    return connect(f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
+def address_of(server: asyncio.Server) -> str:
+    return f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
 async def test_any_bytes_harm_nobody(scene: Scene) -> None:

@@ -97,7 +97,7 @@ class Connection:
         self._sending_is_paused = False
         self._is_held = False  # the handler said "not now", and has not released the peer since
         peer.release = self._release
-        peer.push = self._push
+        peer.push = peer.send = self._push
         peer.close = self._close_for_handler
         self._active_at_ms = now_ms
         self._frame_begun_at_ms: int | None = None  # None between frames, and while we are the ones who do not read
@@ -148,6 +148,11 @@ class Connection:
         self._figures.bytes_received_total += count
         self._received(self._direct.received(count), now_ms)
 
+    def push(self, buffers: list[Buffer]) -> None:
+        """What the driver was given to send by `Peer.send`; it asks for `data_to_send` next."""
+        if self._state is not _CLOSED:
+            self._channel.push(buffers)
+
     def resume_work(self) -> None:
         """Begin requests of the backlog, as many as may be."""
         backlog = self._backlog
@@ -190,7 +195,8 @@ class Connection:
         """The driver's last call: the socket is gone."""
         self.close(CloseReason.PEER)
         self._wake = self.peer.release = self.peer.close = _nobody
-        self.peer.push, self.peer.sending_changed = _push_to_nobody, _tell_nobody
+        self.peer.push = self.peer.send = _push_to_nobody
+        self.peer.sending_changed = _tell_nobody
         self._handler.connection_closed(self.peer)
 
     # What the driver asks.

@@ -23,9 +23,10 @@ class Peer:
 
     The functions may be called at any time and more than once, and do nothing once the connection is gone. `release`
     lets a peer go on whose request was answered with HELD. `push` sends buffers that answer no request; they are not
-    held up by answers still pending, nor by a peer that does not read: bounding them is the handler's. `close` ends the
-    connection once what is ready was sent. The handler may set `sending_changed`: called with True when more is unsent
-    than `unsent_bytes_max`, with False when most of it is gone.
+    held up by answers still pending, nor by a peer that does not read: bounding them is the handler's. `send` is the
+    same for who says nothing else in this turn of the loop: it does not wait for others to go together. `close` ends
+    the connection once what is ready was sent. The handler may set `sending_changed`: called with True when more is
+    unsent than `unsent_bytes_max`, with False when most of it is gone.
 
     A peer that does not read is not listened to either. Where both sides ask and answer, two that wait for each other
     in this way would wait for ever: such a handler sets `is_duplex`, so that requests are begun all the same, and
@@ -44,6 +45,7 @@ class Peer:
         "port",
         "push",
         "release",
+        "send",
         "sending_changed",
     )
 
@@ -58,6 +60,7 @@ class Peer:
         self.release: Callable[[], None] = _nothing
         self.close: Callable[[], None] = _nothing
         self.push: Callable[[list[Buffer]], None] = _no_push
+        self.send: Callable[[list[Buffer]], None] = _no_push
         self.sending_changed: Callable[[bool], None] = _no_change
         self._framing = framing
 

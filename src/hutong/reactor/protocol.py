@@ -107,6 +107,7 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         peer.certificate = transport.get_extra_info("peercert")
         now_ms = around.clock.monotonic_ms()
         self._engine = Connection(peer, framing, around.handler, limits, around.figures, now_ms, self._wake)
+        peer.send = self._send_now
         self._is_closing = False
         self._timer_at_ms = now_ms + limits.idle_ms_max
         self._timer = around.wheel.add(self._timer_at_ms, self._timer_fired)
@@ -192,6 +193,11 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         self.abort(CloseReason.FAULT)
 
     # Steps of the above.
+
+    def _send_now(self, buffers: list[Buffer]) -> None:
+        if not self._is_closing:
+            self._engine.push(buffers)
+            self._settle(self._around.clock.monotonic_ms())
 
     def _wake(self) -> None:
         if not self._is_marked:

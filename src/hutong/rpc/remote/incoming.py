@@ -22,7 +22,8 @@ from hutong.rpc.call import IncomingCall, Outcome
 from hutong.rpc.conversion import bad_arguments, result_from
 from hutong.rpc.errors import DISPATCH_CODE, BadReply, Failure
 from hutong.rpc.remote import wire
-from hutong.rpc.remote.link import UNSUPPORTED, Channel, Command
+from hutong.rpc.remote.link import UNSUPPORTED, Channel
+from hutong.wire.rocketmq.command import Command
 
 A = TypeVar("A")
 
@@ -74,7 +75,7 @@ class IncomingCalls:
             channel.answer(command.opaque, UNSUPPORTED, b"", b"", b"only calls are taken here")
             return
         try:
-            head = self._heads.read(command.ext_block)
+            head = self._heads.read(command.ext_block or b"")
         except ProtocolError as error:
             self._refuse(command, channel, Failure(DISPATCH_CODE, str(error)))
             return
@@ -83,7 +84,11 @@ class IncomingCalls:
             self._refuse(
                 command, channel, Failure(DISPATCH_CODE, f"nobody is bound at {head.address!r}"), wire.Kind.NO_SERVICE
             )
-        elif channel.calls >= self.limits.calls_per_connection_max or self.calls >= self.limits.calls_max:
+        elif (
+            channel.calls >= self.limits.calls_per_connection_max
+            or self.calls >= self.limits.calls_max
+            or channel.is_stuffed
+        ):
             self._refuse_overload(command, channel)
         else:
             deadline_ms = None if head.timeout_ms is None else self._now_ms() + head.timeout_ms
@@ -128,16 +133,24 @@ class IncomingCalls:
             self._loop.call_soon_threadsafe(self._answer, call, code, block, body, remark)
 
     def _answer(self, call: "RemoteCall", code: int, block: bytes, body: bytes, remark: bytes) -> None:
+        channel: Channel = call.peer
         self.calls -= 1
-        call.peer.calls -= 1
-        call.peer.answer(call.opaque, code, block, body, remark)
+        channel.calls -= 1
+        channel.answer(call.opaque, code, block, body, remark, at_once=not channel.calls)
 
     def _refuse_overload(self, command: Command, channel: Channel) -> None:
-        if channel.calls >= self.limits.calls_per_connection_max:
-            text = f"calls_per_connection_max is {self.limits.calls_per_connection_max}"
+        limits = self.limits
+        if channel.is_stuffed:
+            text = "answers are not read"
+            channel.refused_while_stuffed += 1
+            if channel.refused_while_stuffed > limits.calls_per_connection_max:
+                channel.cut()
+                return
+        elif channel.calls >= limits.calls_per_connection_max:
+            text = f"calls_per_connection_max is {limits.calls_per_connection_max}, and so many are under way"
         else:
-            text = f"calls_max is {self.limits.calls_max}"
-        self._refuse(command, channel, Failure(DISPATCH_CODE, f"{text}: so many are under way"), wire.Kind.OVERLOADED)
+            text = f"calls_max is {limits.calls_max}, and so many are under way"
+        self._refuse(command, channel, Failure(DISPATCH_CODE, text), wire.Kind.OVERLOADED)
 
     def _refuse(
         self, command: Command, channel: Channel, failure: Failure, kind: wire.Kind = wire.Kind.SERVICE

@@ -1,20 +1,20 @@
 """Command frames over connections, as calls need them: either side asks, either side answers, in any order.
 
 Strategy: what is asked is parked under the opaque of its frame and of its connection; the answer, the deadline and the
-end of the connection end it, whichever is first. A frame is one buffer, and what a turn of the loop says leaves as one.
+end of the connection end it, whichever is first. A frame is one buffer, and what a turn of the loop says leaves as one;
+but who says nothing else in this turn is not made to wait for its end.
 
-Knows the binary header of RocketMQ's frames, and nothing of what they mean.
+Knows nothing of what commands mean.
 """
 
 import asyncio
 import itertools
 import ssl
-import struct
 from collections.abc import Callable
 from typing import Final, Protocol
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import HutongError, OwnerGone, ProtocolError
+from hutong.foundation.errors import HutongError, OwnerGone
 from hutong.foundation.numbered_lot import Line, NumberedLot, Wait
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.acceptor import Acceptor
@@ -23,77 +23,20 @@ from hutong.reactor.framing import length_prefixed
 from hutong.reactor.handler import Peer
 from hutong.reactor.limits import ReactorLimits
 from hutong.wire.buffer import Buffer
+from hutong.wire.rocketmq.command import (
+    BINARY,
+    FRAME_BYTES_MAX,
+    IS_RESPONSE,
+    Command,
+    decode,
+    encode,
+    encode_binary,
+    encode_ext,
+)
 
-FRAME_BYTES_MAX: Final = 16 * 1024 * 1024  # as RocketMQ's
 CALLS_AWAITED_MAX: Final = 1_000_000
-UNSUPPORTED: Final = 3
+UNSUPPORTED: Final = 3  # what RocketMQ's remoting answers to a code that nobody processes
 OPAQUE_MAX: Final = 0x7FFFFFFF
-IS_ANSWER: Final = 1
-IS_ONEWAY: Final = 2
-_PYTHON: Final = 3  # among RocketMQ's languages
-_VERSION: Final = 1
-_BINARY: Final = 1 << 24
-_FIXED_BYTES: Final = 21
-_SHORT: Final = struct.Struct(">IIhBhiiii")  # lengths and all of a header without a remark
-_LONG: Final = struct.Struct(">IIhBhiii")
-_INT: Final = struct.Struct(">i")
-_read_header: Final = struct.Struct(">IhBhiii").unpack_from
-
-
-class Command:
-    """One frame. `ext_block` are its ext fields, not decoded."""
-
-    __slots__ = ("body", "code", "ext_block", "flag", "opaque", "remark")
-
-    def __init__(self, code: int, opaque: int, flag: int, remark: str | None, ext_block: bytes, body: Buffer) -> None:
-        self.code = code
-        self.opaque = opaque
-        self.flag = flag
-        self.remark = remark
-        self.ext_block = ext_block
-        self.body = body
-
-
-def encode(code: int, opaque: int, flag: int, ext_block: bytes, body: bytes, remark: bytes = b"") -> bytes:
-    """A frame, its length included."""
-    ext_bytes = len(ext_block)
-    if not remark:
-        header_bytes = _FIXED_BYTES + ext_bytes
-        return (
-            _SHORT.pack(
-                4 + header_bytes + len(body),
-                _BINARY | header_bytes,
-                code,
-                _PYTHON,
-                _VERSION,
-                opaque,
-                flag,
-                0,
-                ext_bytes,
-            )
-            + ext_block
-            + body
-        )
-    header_bytes = _FIXED_BYTES + len(remark) + ext_bytes
-    first = _LONG.pack(
-        4 + header_bytes + len(body), _BINARY | header_bytes, code, _PYTHON, _VERSION, opaque, flag, len(remark)
-    )
-    return b"".join((first, remark, _INT.pack(ext_bytes), ext_block, body))
-
-
-def decode(frame: Buffer) -> Command:
-    """What was framed. Raises ProtocolError."""
-    try:
-        lengths, code, _, _, opaque, flag, remark_bytes = _read_header(frame)
-        at = _FIXED_BYTES + remark_bytes
-        (ext_bytes,) = _INT.unpack_from(frame, at)
-        body_at = at + 4 + ext_bytes
-        if lengths != _BINARY | body_at - 4 or remark_bytes < 0 or ext_bytes < 0 or body_at > len(frame):
-            raise ProtocolError("the lengths of a frame's header contradict each other")
-        remark = bytes(frame[_FIXED_BYTES:at]).decode() if remark_bytes else None
-    except (struct.error, UnicodeDecodeError) as error:
-        raise ProtocolError(f"a frame that cannot be read: {error}") from None
-    return Command(code, opaque, flag, remark, bytes(frame[at + 4 : body_at]), frame[body_at:])
 
 
 class Asked(Wait[Command]):
@@ -118,33 +61,64 @@ class Asked(Wait[Command]):
 
 
 class Channel:
-    """One connection. `calls` are those of the other side under way."""
+    """One connection. `calls` are those of the other side under way, `is_stuffed` is whether it reads too slowly."""
 
-    __slots__ = ("_line", "_lot", "_opaques", "calls", "owner", "peer", "push", "waiting")
+    __slots__ = (
+        "_cut",
+        "_form",
+        "_line",
+        "_lot",
+        "_opaques",
+        "_timeout_ms",
+        "calls",
+        "is_stuffed",
+        "owner",
+        "peer",
+        "refused_while_stuffed",
+        "waiting",
+    )
 
-    def __init__(self, peer: Peer, lot: NumberedLot[Command]) -> None:
+    def __init__(self, peer: Peer, lot: NumberedLot[Command], cut: Callable[[Callable[[Peer], bool]], int]) -> None:
+        self._cut = cut
         self.calls = 0
+        self.is_stuffed = False
+        self.refused_while_stuffed = 0
         self.owner = peer.owner
         self.peer = peer
         self.waiting: dict[int, Asked] = {}
         self._lot = lot
+        self._timeout_ms = 1  # of the last call: it is mostly that of the next
         self._line: Line[Command] = lot.line(1)
         self._opaques = itertools.count(1)
+        self._form = BINARY  # of headers, as the other side writes them
+        peer.sending_changed = self._sending_changed
 
     def begin(self, code: int, ext_block: bytes, body: bytes, timeout_ms: int, asked: Asked) -> None:
         """Ask. Whatever comes of it ends `asked`. Raises LimitExceeded where too many answers are awaited."""
-        line = self._line
-        if line.timeout_ms != timeout_ms:
-            line = self._line = self._lot.line(timeout_ms)
-        asked.opaque = opaque = next(self._opaques) & OPAQUE_MAX
-        asked.waiting = self.waiting
-        line.park(asked)
-        self.waiting[opaque] = asked
-        self.peer.push([encode(code, opaque, 0, ext_block, body)])
+        if timeout_ms != self._timeout_ms:
+            self._line, self._timeout_ms = self._lot.line(timeout_ms), timeout_ms
+        waiting = asked.waiting = self.waiting
+        opaque = next(self._opaques) & OPAQUE_MAX
+        while opaque in waiting:  # since two thousand million calls ago
+            opaque = next(self._opaques) & OPAQUE_MAX
+        asked.opaque = opaque
+        self._line.park(asked)
+        frame = encode_binary(code, opaque, 0, ext_block, body)
+        # Who asks while nothing else is awaited waits for this answer alone, so its frame need not wait for others.
+        (self.peer.push if waiting else self.peer.send)([frame])
+        waiting[opaque] = asked
 
-    def answer(self, opaque: int, code: int, ext_block: bytes, body: bytes, remark: bytes = b"") -> None:
-        """Nothing happens once the connection has ended."""
-        self.peer.push([encode(code, opaque, IS_ANSWER, ext_block, body, remark)])
+    def answer(
+        self, opaque: int, code: int, ext_block: bytes, body: bytes, remark: bytes = b"", *, at_once: bool = False
+    ) -> None:
+        """With what else is said in this turn, or at once. Nothing happens once the connection has ended."""
+        frames: list[Buffer]
+        if self._form == BINARY:
+            frames = [encode_binary(code, opaque, IS_RESPONSE, ext_block, body, remark)]
+        else:
+            text = remark.decode() or None
+            frames = encode(Command(code, opaque, IS_RESPONSE, ext_block, body, text, serialization=self._form))
+        (self.peer.send if at_once else self.peer.push)(frames)
 
     def received(self, answer: Command) -> None:
         """What was asked is answered. Dropped if it is not awaited (any more)."""
@@ -152,10 +126,25 @@ class Channel:
         if asked is not None:
             asked.resume(answer)
 
+    def asked(self, command: Command) -> None:
+        """The other side asks."""
+        if command.serialization != self._form:
+            self._form = command.serialization
+        if command.ext_block is None and command.fields:
+            command.ext_block = encode_ext(command.fields)
+
+    def cut(self) -> None:
+        """End the connection at once: there is no use in waiting for what was said to be read."""
+        self._cut(lambda peer: peer is self.peer)
+
     def end(self) -> None:
         """The connection has ended."""
         for asked in list(self.waiting.values()):
             asked.fail(OwnerGone("the connection has ended"))
+
+    def _sending_changed(self, is_paused: bool) -> None:
+        self.is_stuffed = is_paused
+        self.refused_while_stuffed = 0
 
 
 class Receiver(Protocol):
@@ -165,7 +154,12 @@ class Receiver(Protocol):
 
 
 class Links:
-    """Connections made and accepted, on one loop. `receiver` takes what is asked over any of them."""
+    """Connections made and accepted, on one loop. `receiver` takes what is asked over any of them.
+
+    Whoever has accepted a connection does not read while its answers are not read. Whoever has made it reads in any
+    case: if neither did, two that have more to say than the kernel keeps would wait for each other for ever. What is
+    asked of a side that reads in any case is refused while its answers are not read, and too often means the end.
+    """
 
     def __init__(
         self,
@@ -180,7 +174,7 @@ class Links:
         self.lot: NumberedLot[Command] = NumberedLot(
             "calls_awaited_max", wheel, clock, CALLS_AWAITED_MAX, lambda work: _soon(loop, work)
         )
-        self.connector = Connector(loop, self, framing, clock=clock, wheel=wheel, limits=limits)
+        self.connector = Connector(loop, _Making(self), framing, clock=clock, wheel=wheel, limits=limits)
         self.acceptor = Acceptor(loop, self, framing, clock=clock, wheel=wheel, limits=limits)
         self._receiver = receiver
         self._channels: dict[Peer, Channel] = {}
@@ -198,20 +192,38 @@ class Links:
     # For the reactor.
 
     def connection_opened(self, peer: Peer) -> None:
-        self._channels[peer] = Channel(peer, self.lot)
+        self._channels[peer] = Channel(peer, self.lot, self.acceptor.cut)
+
+    def connection_made(self, peer: Peer) -> None:
+        self._channels[peer] = Channel(peer, self.lot, self.connector.cut)
 
     def request_received(self, frame: Buffer, peer: Peer) -> None:
         command = decode(frame)
         channel = self._channels[peer]
-        if command.flag & IS_ANSWER:
+        if command.flag & IS_RESPONSE:
             channel.received(command)
-        elif self._receiver is not None:
+            return
+        channel.asked(command)
+        if self._receiver is not None:
             self._receiver.receive(command, channel)
         else:
             channel.answer(command.opaque, UNSUPPORTED, b"", b"", b"no services are offered here")
 
     def connection_closed(self, peer: Peer) -> None:
         self._channels.pop(peer).end()
+
+
+class _Making:
+    """The handler of connections that this side has made."""
+
+    def __init__(self, links: Links) -> None:
+        self.connection_closed = links.connection_closed
+        self.request_received = links.request_received
+        self._links = links
+
+    def connection_opened(self, peer: Peer) -> None:
+        peer.is_duplex = True
+        self._links.connection_made(peer)
 
 
 def _soon(loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> None:

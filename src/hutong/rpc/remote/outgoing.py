@@ -17,8 +17,9 @@ from hutong.foundation.errors import Expired, HutongError, LimitExceeded, Protoc
 from hutong.rpc.call import Outcome
 from hutong.rpc.errors import BadReply, CallFailed, CallTimeout, ConnectionLost, NoService, NotConnected, Overloaded
 from hutong.rpc.remote import wire
-from hutong.rpc.remote.link import Asked, Channel, Command
+from hutong.rpc.remote.link import Asked, Channel
 from hutong.rpc.transport import Abandon, CallSite, Ended, OutgoingCall
+from hutong.wire.rocketmq.command import Command
 
 REMOTING_ERRORS: Final[dict[int, type[CallFailed]]] = {2: Overloaded, 3: NoService}
 """What the remoting answers by itself, by its codes."""
@@ -70,7 +71,7 @@ class Prepared:
         if answer.code != wire.FAILURE:
             kind = REMOTING_ERRORS.get(answer.code, CallFailed)
             return kind(f"{self} was not called: {answer.remark or f'code {answer.code}'}")
-        whose, failure = wire.decode_failure(answer.ext_block, answer.remark, answer.body)
+        whose, failure = wire.decode_failure(answer.ext_block or b"", answer.remark, answer.body)
         return Outcome(None, failure) if whose is wire.Kind.SERVICE else _NODES_OWN[whose](failure.message)
 
 

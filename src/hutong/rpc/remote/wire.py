@@ -23,12 +23,12 @@ import msgspec
 from hutong.foundation.errors import ProtocolError
 from hutong.rpc.errors import CODE_MAX, CODE_MIN, FAULT_CODE, Failure
 from hutong.wire.buffer import Buffer
+from hutong.wire.rocketmq.command import FRAME_BYTES_MAX
 
 CALL: Final = 30_001
 SUCCESS: Final = 0
 FAILURE: Final = 30_002
 
-FRAME_BYTES_MAX: Final = 16 * 1024 * 1024  # as RocketMQ's
 BODY_BYTES_MAX: Final = FRAME_BYTES_MAX - 64 * 1024  # what is left in any case
 HEAD_BYTES_MAX: Final = 16 * 1024  # of the ext fields of one call or answer
 FIELDS_MAX: Final = 128

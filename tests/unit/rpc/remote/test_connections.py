@@ -116,6 +116,23 @@ async def test_a_service_is_told_of_the_calls_headers_and_connection(client: Cli
     assert await shop.header("token") == ["abc", "def"]
 
 
+async def test_references_and_streams_are_read_over_the_connection(client: Client, store: Store) -> None:
+    shop = client.proxy(Shop)
+    cursor = await shop.open(3)
+    assert await cursor.fetch(2) == [3, 4]
+    assert await cursor.finish() == 5
+    assert [number async for number in shop.count(100)] == list(range(100))
+
+
+async def test_what_was_opened_for_a_connection_ends_with_it(node: hutong.Node, store: Store) -> None:
+    async with connect(address_of(node)) as client:
+        shop = client.proxy(Shop)
+        numbers = aiter(shop.count(1_000_000))
+        assert await anext(numbers) == 0
+        await shop.open(1)
+    await until(lambda: store.ended == ["count"] and store.cursors[0].is_closed)
+
+
 async def test_a_call_that_takes_too_long_is_given_up_and_its_answer_dropped(client: Client, store: Store) -> None:
     shop = client.proxy(Shop, timeout=0.05)
     with pytest.raises(CallTimeout, match="in time"):
