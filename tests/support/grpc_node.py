@@ -18,9 +18,9 @@ COMMAND: Final = [sys.executable, "-m", "hutong", "rpc"]
 ROOT: Final = pathlib.Path(__file__).resolve().parents[2]
 
 
-def serving(folder: pathlib.Path) -> ReadyProcess:
-    """To be used in `with`; `fields["grpc"]` is HOST:PORT."""
-    command = [*COMMAND, "serve", f"{SERVICES}:bind", "--grpc", "127.0.0.1:0"]
+def serving(folder: pathlib.Path, door: str = "grpc") -> ReadyProcess:
+    """To be used in `with`; `fields` has HOST:PORT of the door, "grpc" or "listen" (whose field is `rpc`)."""
+    command = [*COMMAND, "serve", f"{SERVICES}:bind", f"--{door}", "127.0.0.1:0"]
     return ReadyProcess(command, log_path=str(folder / "services.log"), environment={"PYTHONPATH": python_path()})
 
 

@@ -92,7 +92,7 @@ def request(
     given = _body(body, is_text=is_text)
     with BridgeClient(bridge, _tls(tls, tls_ca, tls_certificate)) as client:
         try:
-            reply = client.request(address, given, _headers(headers), timeout_ms)
+            reply = client.request(address, given, headers_of(headers), timeout_ms)
         except Refusal as refusal:
             raise client.refused(refusal, address) from None
     _print(reply, as_json=as_json)
@@ -130,7 +130,7 @@ def listen(
 def _tell(kind: str, address: str, body: Any, headers: list[str] | None, bridge: str, tls: Any) -> None:
     with BridgeClient(bridge, tls) as client:
         try:
-            client.tell(kind, address, body, _headers(headers))
+            client.tell(kind, address, body, headers_of(headers))
         except Refusal as refusal:
             raise client.refused(refusal, address) from None
 
@@ -150,7 +150,8 @@ def _body(text: str | None, *, is_text: bool) -> Any:
         return text
 
 
-def _headers(assignments: list[str] | None) -> dict[str, str]:
+def headers_of(assignments: list[str] | None) -> dict[str, str]:
+    """Of --header. Raises UsageError."""
     pairs = [assignment.partition("=") for assignment in assignments or ()]
     for name, equals, value in pairs:
         if not name or not equals:

@@ -13,15 +13,21 @@ from typing import Annotated, Final
 
 import typer
 
-from hutong.cli import rpc_serve
+from hutong.cli import rpc_calls, rpc_serve
 from hutong.cli.loading import load
 from hutong.foundation.errors import UsageError
 
 EXIT_DATA, EXIT_NO_INPUT = 65, 66
 PROTO_BYTES_MAX: Final = 16 * 1024 * 1024
 
-app = typer.Typer(name="rpc", help="Services: run one's own, and print their .proto for gRPC.", no_args_is_help=True)
+app = typer.Typer(
+    name="rpc", help="Services: run one's own, call those of a node, print their .proto for gRPC.", no_args_is_help=True
+)
 app.command("serve")(rpc_serve.serve)
+app.command("list")(rpc_calls.list_services)
+app.command("describe")(rpc_calls.describe)
+app.command("call")(rpc_calls.call)
+app.command("stats")(rpc_calls.stats)
 
 
 @app.command()

@@ -19,6 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from hutong.cli.loading import load
+from hutong.cli.rpc_calls import DEFAULT_NODE
 from hutong.cli.serve import LOG_FORMAT, ready_line
 from hutong.foundation.errors import UsageError
 
@@ -27,7 +28,11 @@ def serve(
     function: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION", show_default=False)],
     listen: Annotated[
         str | None,
-        typer.Option("--listen", metavar="HOST:PORT", help="Where other processes call (hutong.rpc.connect)."),
+        typer.Option(
+            "--listen",
+            metavar="HOST:PORT",
+            help="Where other processes call (hutong.rpc.connect); 127.0.0.1:7100 if there is no --grpc.",
+        ),
     ] = None,
     grpc: Annotated[
         str | None, typer.Option("--grpc", metavar="HOST:PORT", help="Where clients of any language call by gRPC.")
@@ -51,7 +56,7 @@ def serve(
             f"{function} is no function of one argument; write one that binds services to the Rpc it gets."
         )
     if listen is None and grpc is None:
-        raise UsageError("Nobody could call: add --listen HOST:PORT, --grpc HOST:PORT or both.")
+        listen = DEFAULT_NODE
     if grpc_certificate is not None and grpc is None:
         raise UsageError("--grpc-certificate is for --grpc HOST:PORT, which is not there.")
     if log_level.upper() not in logging.getLevelNamesMapping():

@@ -22,8 +22,9 @@ __all__ = ["Address", "Effective", "Settings", "load", "parse_address"]
 EXIT_CONFIG = 78
 EXIT_NO_INPUT = 66
 CONFIG_FILE_VARIABLE = "HUTONG_CONFIG"
-# Not settings of a node: where the file is, where the other commands find a broker or bridge, and what our tests read.
-OTHER_VARIABLES = ("HUTONG_CONFIG", "HUTONG_BOOTSTRAP", "HUTONG_BRIDGE")
+# Not settings of a node: where the file is, where the other commands find a broker, bridge or services, and what our
+# tests read.
+OTHER_VARIABLES = ("HUTONG_CONFIG", "HUTONG_BOOTSTRAP", "HUTONG_BRIDGE", "HUTONG_RPC")
 TEST_VARIABLE_PREFIX = "HUTONG_TEST_"
 CONFIG_FILE_BYTES_MAX = 1024 * 1024
 WORDS_FOR_TRUE = ("true", "yes", "on", "1")

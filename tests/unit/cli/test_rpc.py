@@ -35,7 +35,6 @@ def test_the_proto_is_printed_and_can_be_checked(tmp_path: Path, capsys: pytest.
         (f"rpc proto {SHOP}:Item", 64, "Item is no service: decorate its Protocol with @service"),
         (f"rpc proto {SHOP}:EveryKind --check /nowhere/kinds.proto", 66, "No such file or directory"),
         ("rpc proto ..:Orders", 66, "The module .. cannot be imported"),
-        (f"rpc serve {SERVICES}:bind", 64, "Nobody could call: add --listen HOST:PORT, --grpc HOST:PORT or both."),
         (f"rpc serve {SERVICES}:nothing --grpc 127.0.0.1:0", 66, f"The module {SERVICES} has no nothing"),
         (f"rpc serve {SERVICES}:Shop --grpc 127.0.0.1:0", 64, "Shop is no function of one argument"),
         (f"rpc serve {SERVICES}:bind --grpc nowhere", 64, "'nowhere' is no address for gRPC"),

@@ -19,8 +19,10 @@ from hutong.rpc.errors import (
     FAULT_CODE,
     NOT_AUTHENTICATED_CODE,
     NOT_AUTHORIZED_CODE,
+    NOT_EXECUTED_CODE,
     OUTCOME_UNKNOWN_CODE,
     REQUEST_EXPIRED_CODE,
+    RESULT_NOT_KEPT_CODE,
     Failure,
 )
 
@@ -38,6 +40,8 @@ _STATUSES: Final = {
     FAULT_CODE: grpc.StatusCode.UNKNOWN,  # as gRPC itself tells of exceptions
     OUTCOME_UNKNOWN_CODE: grpc.StatusCode.ABORTED,  # not to be sent again as it is: look, then begin anew
     REQUEST_EXPIRED_CODE: grpc.StatusCode.FAILED_PRECONDITION,
+    RESULT_NOT_KEPT_CODE: grpc.StatusCode.DATA_LOSS,  # the effect happened, and its result is gone
+    NOT_EXECUTED_CODE: grpc.StatusCode.UNAVAILABLE,  # nothing happened: it may be sent again
     NOT_AUTHENTICATED_CODE: grpc.StatusCode.UNAUTHENTICATED,
     NOT_AUTHORIZED_CODE: grpc.StatusCode.PERMISSION_DENIED,
     DISPATCH_CODE: grpc.StatusCode.INTERNAL,  # what is wrong with arguments is told before

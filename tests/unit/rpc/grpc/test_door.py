@@ -18,7 +18,7 @@ import hutong
 from hutong.foundation.errors import UsageError
 from hutong.rpc import NotAuthorized, Rpc, ServiceError, authentication, authorization, current_call, service
 from hutong.rpc.description import describe
-from hutong.rpc.errors import OutcomeUnknown, RequestExpired, failure_of
+from hutong.rpc.errors import CallFailed, NotExecuted, OutcomeUnknown, RequestExpired, ResultNotKept, failure_of
 from hutong.rpc.grpc import open_door
 from hutong.rpc.grpc.door import GrpcDoor
 from hutong.rpc.grpc.opening import GrpcTls, made_door
@@ -114,9 +114,15 @@ async def test_a_failure_has_a_status_and_its_code(
 
 
 @pytest.mark.parametrize(
-    ("error", "status"), [(OutcomeUnknown("who knows"), "ABORTED"), (RequestExpired("too old"), "FAILED_PRECONDITION")]
+    ("error", "status"),
+    [
+        (OutcomeUnknown("who knows"), "ABORTED"),
+        (RequestExpired("too old"), "FAILED_PRECONDITION"),
+        (ResultNotKept("too large"), "DATA_LOSS"),
+        (NotExecuted("not remembered"), "UNAVAILABLE"),
+    ],
 )
-def test_what_a_memory_says_has_a_status(error: OutcomeUnknown | RequestExpired, status: str) -> None:
+def test_what_a_memory_says_has_a_status(error: CallFailed, status: str) -> None:
     ending = ending_of(failure_of(error), describe(Desk))
     assert (ending.status.name, ending.message) == (status, error.message)
 
