@@ -31,6 +31,8 @@ from hutong.foundation.timers import TICK_MS, Timer, TimerWheel
 V = TypeVar("V")
 BLOCK_MAX: Final = 4096  # numbers that a generation holds ready
 NUMBER_BITS: Final = 32  # a number is its generation's, shifted, plus one that counts within the generation
+SHORT_BITS: Final = 20  # the same where a number has 31 bits
+SHORT_GENERATIONS: Final = (1 << 31 - SHORT_BITS) - 1
 EXPIRED_PER_TURN_MAX: Final = 500  # of one line; the loop turns before the next
 LOOKED_AT_MAX: Final = 10_000  # waits of a closing generation that are asked whether they are abandoned
 LATE_MS_MAX: Final = 4 * TICK_MS
@@ -97,25 +99,58 @@ class _Generation(Generic[V]):
         self.number = number
         self.waiting: dict[int, Wait[V]] = {}
         self.numbers = _NO_NUMBERS
-        self.next_number = number << NUMBER_BITS
+        self.next_number = number << lot.numbers.bits
         self.closes_ms = closes_ms
         self.due_ms = 0
         self.is_closed = False
 
 
 class Numbers:
-    """Where numbers come from, and who waits under them. Lots may share one: then a number belongs to one of all."""
+    """Where numbers come from, and who waits under them. Lots may share one: then a number belongs to one of all.
 
-    __slots__ = ("_generations", "_next_generation")
+    `bits` of a number count within its generation.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_generations", "_next_generation", "bits")
+
+    def __init__(self, bits: int = NUMBER_BITS) -> None:
+        self.bits = bits
         self._next_generation = itertools.count(1)
         self._generations: dict[int, _Generation[Any]] = {}
 
     def find(self, number: int) -> Wait[Any] | None:
         """Who waits under `number`, or None."""
-        generation = self._generations.get(number >> NUMBER_BITS)
+        generation = self._generations.get(number >> self.bits)
         return None if generation is None else generation.waiting.get(number)
+
+    def take(self, number: int) -> Wait[Any] | None:
+        """Take out who waits under `number`, for the caller to `end`; None if nobody does (any more)."""
+        generation = self._generations.get(number >> self.bits)
+        return None if generation is None else generation.waiting.pop(number, None)
+
+    def _new_generation(self) -> int:
+        return next(self._next_generation)
+
+
+class ShortNumbers(Numbers):
+    """Numbers of 31 bits, for a protocol that has no room for more. Of one lot alone.
+
+    The numbers of a generation that has ended come again when all others have had their turn, 2,046 generations later:
+    minutes for a timeout of seconds, at any rate. Whoever answers later than that may answer another question.
+    """
+
+    __slots__ = ("_last",)
+
+    def __init__(self) -> None:
+        super().__init__(SHORT_BITS)
+        self._last = 0
+
+    def _new_generation(self) -> int:
+        for _ in range(SHORT_GENERATIONS):
+            self._last = self._last % SHORT_GENERATIONS + 1
+            if self._last not in self._generations:
+                return self._last
+        raise LimitExceeded("short_generations", SHORT_GENERATIONS)
 
 
 class Line(Generic[V]):
@@ -236,7 +271,7 @@ class NumberedLot(Generic[V]):
             assert dues_ms == sorted(dues_ms)
             assert not generations or line.timeout_ms == NEVER or line._timer is not None
         assert all(
-            number >> NUMBER_BITS == generation.number and wait._generation is generation
+            number >> self.numbers.bits == generation.number and wait._generation is generation
             for generation in self._living()
             for number, wait in generation.waiting.items()
         )
@@ -290,13 +325,13 @@ class NumberedLot(Generic[V]):
             room += self._take_back(line)
         if room < 1:
             raise LimitExceeded(self.name, self._capacity)
-        if generation.next_number + BLOCK_MAX > generation.number + 1 << NUMBER_BITS:
+        if generation.next_number + BLOCK_MAX > generation.number + 1 << self.numbers.bits:
             self._shut(line, _FOREVER_MS if line.timeout_ms == NEVER else self._clock.monotonic_ms() + line.timeout_ms)
             generation = line._open
         opened = generation is self._idle
         if opened:
             closes_ms = 0 if line.timeout_ms == NEVER else self._clock.monotonic_ms() + _span_ms(line.timeout_ms)
-            generation = _Generation(self, next(self.numbers._next_generation), closes_ms)
+            generation = _Generation(self, self.numbers._new_generation(), closes_ms)
             self.numbers._generations[generation.number] = generation
         first, size = generation.next_number, min(room, BLOCK_MAX)
         generation.next_number += size

@@ -21,6 +21,7 @@ from hutong.reactor.handler import Handler, Peer
 from hutong.reactor.limits import ReactorLimits
 from hutong.reactor.open_connections import OpenConnections
 from hutong.reactor.protocol import SCRATCH_BYTES, ConnectionProtocol, Surroundings, Turns
+from hutong.reactor.sniffing import SniffingListener
 
 
 class Acceptor:
@@ -41,7 +42,7 @@ class Acceptor:
         self.limits = limits or ReactorLimits()
         self.figures = ReactorFigures()
         self._loop = loop
-        self._servers: list[asyncio.Server] = []
+        self._servers: list[asyncio.Server | SniffingListener] = []
         self._peer_ids = count(1)
         self._open = OpenConnections(clock, wheel)
         self._connections_per_ip: dict[str, int] = {}
@@ -61,11 +62,14 @@ class Acceptor:
             self._open.shed,
         )
 
-    async def listen(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> tuple[str, int]:
+    async def listen(
+        self, host: str, port: int, tls: ssl.SSLContext | None = None, *, is_tls_optional: bool = False
+    ) -> tuple[str, int]:
         """Accept connections on every address of `host`; port 0 takes any free one, the same for all of them.
 
         With `tls` a connection begins once its handshake is done, and one whose handshake takes longer than
-        `handshake_ms_max` is closed. Returns the first address and the port. Raises OSError where it cannot be bound.
+        `handshake_ms_max` is closed. Where it `is_tls_optional`, the first byte of each connection says whether it is
+        TLS (see `sniffing`). Returns the first address and the port. Raises OSError where it cannot be bound.
         """
         handshake_s = self.limits.handshake_ms_max / 1000 if tls is not None else None
         closing_s = self.limits.closing_ms_max / 1000 if tls is not None else None
@@ -85,6 +89,9 @@ class Acceptor:
                 listener.close()
                 raise
             bound.append(listener.getsockname()[:2])
+            if tls is not None and is_tls_optional:
+                self._servers.append(self._sniffing(listener, tls))
+                continue
             self._servers.append(
                 await self._loop.create_server(
                     lambda: ConnectionProtocol(self._around),
@@ -109,6 +116,14 @@ class Acceptor:
     def cut(self, is_chosen: Callable[[Peer], bool]) -> int:
         """End the connections of the peers for which this holds, now and with what is unsent; returns how many."""
         return self._open.cut(is_chosen)
+
+    def _sniffing(self, listener: socket.socket, tls: ssl.SSLContext) -> SniffingListener:
+        around = self._around
+        sniffing = SniffingListener(
+            self._loop, listener, lambda: ConnectionProtocol(around), tls, around.clock, around.wheel, self.limits
+        )
+        sniffing.start()
+        return sniffing
 
     def _admit(self, connection: ConnectionProtocol) -> int | None:
         figures, limits, per_ip = self.figures, self.limits, self._connections_per_ip

@@ -45,6 +45,11 @@ def _push_to_nobody(buffers: list[Buffer]) -> None:
     """Where buffers go then."""
 
 
+def _nothing_unsent() -> int:
+    """What is unsent then."""
+    return 0
+
+
 def _tell_nobody(is_paused: bool) -> None:
     """Who hears of pauses then: what listened is let go of."""
 
@@ -183,7 +188,7 @@ class Connection:
         if self._state is _CLOSED:
             return
         self._state = _CLOSED
-        self.close_reason = reason
+        self.close_reason = self.peer.close_reason = reason
         self._figures.closed_total[reason] += 1
         self._figures.receiving_bytes -= self.bytes_held
         self.bytes_held = 0
@@ -197,9 +202,15 @@ class Connection:
         self._wake = self.peer.release = self.peer.close = _nobody
         self.peer.push = self.peer.send = _push_to_nobody
         self.peer.sending_changed = _tell_nobody
+        self.peer.unsent_bytes = _nothing_unsent
         self._handler.connection_closed(self.peer)
 
     # What the driver asks.
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Of answers and pushes that the driver has not taken."""
+        return self._channel.unsent_bytes
 
     @property
     def is_closed(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from hutong.foundation.parking import Owner
 from hutong.reactor.channel import Pending, Response
+from hutong.reactor.figures import CloseReason
 from hutong.reactor.framing import Framing
 from hutong.wire.buffer import Buffer
 
@@ -26,7 +27,8 @@ class Peer:
     held up by answers still pending, nor by a peer that does not read: bounding them is the handler's. `send` is the
     same for who says nothing else in this turn of the loop: it does not wait for others to go together. `close` ends
     the connection once what is ready was sent. The handler may set `sending_changed`: called with True when more is
-    unsent than `unsent_bytes_max`, with False when most of it is gone.
+    unsent than `unsent_bytes_max`, with False when most of it is gone. `unsent_bytes` is how much that is;
+    `close_reason` why the connection ended, once it did.
 
     A peer that does not read is not listened to either. Where both sides ask and answer, two that wait for each other
     in this way would wait for ever: such a handler sets `is_duplex`, so that requests are begun all the same, and
@@ -38,6 +40,7 @@ class Peer:
         "address",
         "certificate",
         "close",
+        "close_reason",
         "express",
         "id",
         "is_duplex",
@@ -47,6 +50,7 @@ class Peer:
         "release",
         "send",
         "sending_changed",
+        "unsent_bytes",
     )
 
     def __init__(self, peer_id: int, address: str, port: int, framing: Framing) -> None:
@@ -55,6 +59,8 @@ class Peer:
         self.port = port
         self.owner = Owner()
         self.certificate: Mapping[str, Any] | None = None
+        self.close_reason: CloseReason | None = None
+        self.unsent_bytes: Callable[[], int] = _none
         self.express: Express | None = None
         self.is_duplex = False
         self.release: Callable[[], None] = _nothing
@@ -84,6 +90,11 @@ class Peer:
 
 def _nothing() -> None:
     """What a release does while no connection listens."""
+
+
+def _none() -> int:
+    """What is unsent where there is no connection."""
+    return 0
 
 
 def _no_push(buffers: list[Buffer]) -> None:

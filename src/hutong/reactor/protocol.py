@@ -114,6 +114,7 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         self._transport.set_write_buffer_limits(high=limits.unsent_bytes_max)
         if limits.kernel_buffer_bytes is not None:
             _bound_kernel(transport.get_extra_info("socket"), limits.kernel_buffer_bytes)
+        peer.unsent_bytes = self._unsent_bytes
         around.handler.connection_opened(peer)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -198,6 +199,9 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         if not self._is_closing:
             self._engine.push(buffers)
             self._settle(self._around.clock.monotonic_ms())
+
+    def _unsent_bytes(self) -> int:
+        return self._engine.unsent_bytes + self._transport.get_write_buffer_size()
 
     def _wake(self) -> None:
         if not self._is_marked:

@@ -1,0 +1,294 @@
+"""A channel: one connection, over which either side asks and either side answers, in any order.
+
+Strategy: what this side asks is parked in a numbered lot of the channel's own, under a number of 31 bits that is the
+frame's opaque. So one dictionary entry is all that an invocation costs besides its frame, the end of the connection is
+the end of its lot, and a peer can only answer what it was asked. Frames are pushed; those of one turn of the loop
+leave in one write.
+
+Bounds, since a peer may not read: at most `invocations_max` answers are awaited; beyond `unsent_bytes_max` nothing more
+is asked; beyond `unsent_answer_bytes_max` of answers, or `unanswered_max` answers owed, the peer's requests are held
+unread until it reads, or until it has been idle for too long and goes. Until then its answers are taken even while it
+does not read, so that two sides which both ask and are slow to read do not wait for each other for ever.
+
+The shortest way to ask, for a protocol on top: a `Wait` of one's own and `begin`. On the loop's thread only, all of it.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from hutong.foundation.errors import Expired, HutongError, LimitExceeded
+from hutong.foundation.numbered_lot import Line, NumberedLot, ShortNumbers, Wait
+from hutong.reactor.handler import Peer
+from hutong.remoting.answers import frame_of
+from hutong.remoting.errors import AbortProcess, RemotingSendFailed, RemotingTimeout, TooManyRequests
+from hutong.wire.buffer import Buffer
+from hutong.wire.rocketmq.command import IS_ONEWAY, IS_RESPONSE, Command, encode, encode_binary
+
+if TYPE_CHECKING:
+    from hutong.remoting.endpoint import Endpoint
+
+INVOKE_MS: Final = 3_000
+LARGE_BYTES: Final = 4 * 1024  # of a frame: from here on it is asked how much is unsent already
+Then = Callable[[Command | HutongError], object]
+
+
+class Channel:
+    """Made by an endpoint for each of its connections. `attributes` are for whoever wants to remember something.
+
+    `owner` ends with the connection, and with it what is parked under it. `unanswered` counts the requests of the peer
+    that will be answered later.
+    """
+
+    __slots__ = (
+        "_answering_is_held",
+        "_endpoint",
+        "_is_congested",
+        "_line",
+        "_line_ms",
+        "_lot",
+        "_push",
+        "_unsent_oneway",
+        "address",
+        "attributes",
+        "is_slowed",
+        "owner",
+        "peer",
+        "take",
+        "unanswered",
+    )
+
+    def __init__(self, peer: Peer, address: str, endpoint: "Endpoint") -> None:
+        self.peer = peer
+        self.owner = peer.owner
+        self.address = address
+        self.attributes: dict[str, Any] = {}
+        self.unanswered = 0
+        self.is_slowed = False  # whether `must_hold` has to be asked before a request is begun
+        self._endpoint = endpoint
+        self._is_congested = False
+        self._answering_is_held = False
+        self._unsent_oneway = 0
+        numbers = ShortNumbers()
+        self._lot: NumberedLot[Command] = NumberedLot(
+            "invocations_max",
+            endpoint.wheel,
+            endpoint.clock,
+            endpoint.limits.invocations_max,
+            endpoint.post,
+            numbers,
+        )
+        self.take: Callable[[int], Wait[Command] | None] = numbers.take  # who awaits the answer with this opaque
+        self._line_ms = INVOKE_MS
+        self._line: Line[Command] = self._lot.line(INVOKE_MS)
+        self._push = peer.push
+        peer.is_duplex = True
+        peer.sending_changed = self._sending_changed
+
+    def __repr__(self) -> str:
+        return f"<channel {self.peer.id} to {self.address}>"
+
+    @property
+    def is_open(self) -> bool:
+        return not self.owner.has_ended
+
+    @property
+    def awaited(self) -> int:
+        """How many answers of the peer are awaited."""
+        return len(self._lot)
+
+    # Asking.
+
+    def begin(self, code: int, ext_block: bytes, body: Buffer, timeout_ms: int, wait: Wait[Command]) -> int:
+        """Ask by the shortest way: park `wait`, send a binary frame; returns its opaque.
+
+        `wait.end` is called once, with the answer, with Expired `timeout_ms` later (by at most an eighth and 40 ms), or
+        with RemotingSendFailed at the end of the connection, which may be before this returns. `wait.abandon()` forgets
+        it. Raises TooManyRequests. Hooks do not see it.
+        """
+        if timeout_ms != self._line_ms:
+            self._line_ms, self._line = timeout_ms, self._lot.line(timeout_ms)
+        try:
+            self._line.park(wait)
+        except LimitExceeded as error:
+            raise TooManyRequests(error.limit, error.maximum) from None
+        opaque = wait._number
+        frame = encode_binary(code, opaque, 0, ext_block, body)
+        if self._is_congested or len(frame) > LARGE_BYTES:
+            self._check_room(len(frame), wait)
+        self._push([frame])
+        return opaque
+
+    def invoke(self, command: Command, timeout_ms: int = INVOKE_MS) -> "asyncio.Future[Command]":
+        """Ask, and await the answer. The command is given its opaque.
+
+        The future raises RemotingTimeout or RemotingSendFailed; cancelling it forgets the answer. Raises at once:
+        TooManyRequests, AbortProcess (of a hook), ValueError for a command that does not fit the format.
+        """
+        answered = _Answered(self._endpoint.loop.create_future(), self, command)
+        self._ask(command, timeout_ms, answered)
+        return answered.future
+
+    def invoke_then(self, command: Command, timeout_ms: int, then: Then) -> None:
+        """As `invoke`, but `then` is called with the answer or with the error, in a turn of its own."""
+        self._ask(command, timeout_ms, _Told(then, self, command))
+
+    def oneway(self, command: Command) -> None:
+        """Ask for no answer. Raises TooManyRequests, AbortProcess, ValueError; a connection that ended drops it."""
+        self._endpoint.hooks_before(self, command)
+        command.flag |= IS_ONEWAY
+        frame = encode(command)
+        if self._is_congested or sum(map(len, frame)) > LARGE_BYTES:
+            self._check_oneway(sum(map(len, frame)))
+        self._push(frame)
+
+    # Answering.
+
+    def answer(self, opaque: int, code: int, ext_block: bytes = b"", body: Buffer = b"", remark: bytes = b"") -> None:
+        """Answer by the shortest way; nothing happens once the peer has gone.
+
+        For a processor that returned None and keeps its requests within bounds by itself; one that returned LATER says
+        `forget` as well. Hooks do not see it, and it is binary whatever the request was.
+        """
+        self._push([encode_binary(code, opaque, IS_RESPONSE, ext_block, body, remark)])
+
+    def reply(self, request: Command, answer: Command) -> None:
+        """Answer a request for which LATER was returned, in its form; hooks see it."""
+        if not request.is_oneway:
+            self._endpoint.hooks_after(self, request, answer)
+            self._push(frame_of(answer, request))
+        self.forget()
+
+    def forget(self) -> None:
+        """A request for which LATER was returned will not be answered after all."""
+        self.unanswered -= 1
+        if self.is_slowed:
+            self._look_again()
+
+    def owe(self) -> None:
+        """For the endpoint: one more request is answered later."""
+        self.unanswered += 1
+        if self.unanswered >= self._endpoint.limits.unanswered_max:
+            self.is_slowed = True
+
+    def must_hold(self) -> bool:
+        """For the endpoint, where `is_slowed`: whether the peer's request cannot be begun now."""
+        limits = self._endpoint.limits
+        self._answering_is_held = self.unanswered >= limits.unanswered_max or (
+            self._is_congested and self.peer.unsent_bytes() >= limits.unsent_answer_bytes_max
+        )
+        return self._answering_is_held
+
+    def close(self) -> None:
+        """End the connection once what is ready was sent."""
+        self.peer.close()
+
+    def ended(self) -> None:
+        """For the endpoint: the connection is gone, and with it what was asked over it."""
+        self._lot.close(RemotingSendFailed(f"the connection to {self.address} ended before the answer came"))
+
+    # Steps of the above.
+
+    def _ask(self, command: Command, timeout_ms: int, wait: "_Asked") -> None:
+        self._endpoint.hooks_before(self, command)
+        try:
+            self._lot.line(timeout_ms).park(wait)
+        except LimitExceeded as error:
+            raise TooManyRequests(error.limit, error.maximum) from None
+        command.opaque = wait._number
+        try:
+            frame = encode(command)
+        except ValueError:
+            wait.abandon()
+            raise
+        if self._is_congested or sum(map(len, frame)) > LARGE_BYTES:
+            self._check_room(sum(map(len, frame)), wait)
+        self._push(frame)
+
+    def _check_room(self, size: int, wait: Wait[Command]) -> None:
+        """A frame may be asked on its own whatever its size, but not behind too much that the peer does not read."""
+        unsent_bytes, unsent_bytes_max = self.peer.unsent_bytes(), self._endpoint.limits.unsent_bytes_max
+        if unsent_bytes and unsent_bytes + size > unsent_bytes_max:
+            wait.abandon()
+            raise TooManyRequests("unsent_bytes_max", unsent_bytes_max)
+
+    def _check_oneway(self, size: int) -> None:
+        limits, unsent_bytes = self._endpoint.limits, self.peer.unsent_bytes()
+        if unsent_bytes and unsent_bytes + size > limits.unsent_bytes_max:
+            raise TooManyRequests("unsent_bytes_max", limits.unsent_bytes_max)
+        if self._is_congested:
+            if self._unsent_oneway >= limits.unsent_oneway_max:
+                raise TooManyRequests("unsent_oneway_max", limits.unsent_oneway_max)
+            self._unsent_oneway += 1
+
+    def _sending_changed(self, is_paused: bool) -> None:
+        self._is_congested = is_paused
+        if is_paused:
+            self.is_slowed = True
+        else:
+            self._unsent_oneway = 0
+            self._look_again()
+
+    def _look_again(self) -> None:
+        """The peer reads again, or is owed less: at half of the bound it may ask on."""
+        if self._is_congested or 2 * self.unanswered > self._endpoint.limits.unanswered_max:
+            return
+        self.is_slowed = False
+        if self._answering_is_held:
+            self._answering_is_held = False
+            self.peer.release()
+
+
+class _Asked(Wait[Command]):
+    """An invocation by the general way: hooks see its answer."""
+
+    __slots__ = ("_channel", "_command")
+
+    def __init__(self, channel: Channel, command: Command) -> None:
+        self._channel = channel
+        self._command = command
+
+    def end(self, outcome: Command | HutongError) -> None:
+        channel = self._channel
+        if isinstance(outcome, Command):
+            try:
+                channel._endpoint.hooks_after(channel, self._command, outcome)
+            except AbortProcess as error:
+                outcome = error
+        elif isinstance(outcome, Expired):
+            outcome = RemotingTimeout(f"no answer of {channel.address} in time to code {self._command.code}")
+        self.told(outcome)
+
+    def told(self, outcome: Command | HutongError) -> None:
+        raise NotImplementedError
+
+
+class _Answered(_Asked):
+    __slots__ = ("future",)
+
+    def __init__(self, future: "asyncio.Future[Command]", channel: Channel, command: Command) -> None:
+        super().__init__(channel, command)
+        self.future = future
+
+    @property
+    def is_abandoned(self) -> bool:
+        return self.future.cancelled()
+
+    def told(self, outcome: Command | HutongError) -> None:
+        if self.future.done():
+            return  # cancelled: nobody is left to be told
+        if isinstance(outcome, HutongError):
+            self.future.set_exception(outcome)
+        else:
+            self.future.set_result(outcome)
+
+
+class _Told(_Asked):
+    __slots__ = ("_then",)
+
+    def __init__(self, then: Then, channel: Channel, command: Command) -> None:
+        super().__init__(channel, command)
+        self._then = then
+
+    def told(self, outcome: Command | HutongError) -> None:
+        self._channel._endpoint.loop.call_soon(self._then, outcome)

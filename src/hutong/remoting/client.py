@@ -1,0 +1,196 @@
+"""A remoting client: one connection for each address, made when it is first needed and made again when it was lost.
+
+    client = RemotingClient(loop, clock=clock, wheel=wheel)
+    answer = await client.invoke("127.0.0.1:9876", Command(105, fields={"topic": "orders"}), 3_000)
+    answer = client.invoke_sync(address, command)             # from any other thread
+    client.invoke_then(address, command, 3_000, then)         # then(answer or error), on the loop
+    await client.oneway(address, command)
+    channel = await client.connect(address)                   # for channel.invoke, channel.begin, as often as one likes
+
+Strategy: whoever needs an address while its connection is on the way waits for it together with the others, each no
+longer than its own timeout, which covers connecting and answering. After a failed attempt everybody fails at once
+until the back-off has passed. Nothing is ever sent twice.
+
+Everything but `invoke_sync` is on the loop's thread. See `endpoint` for what clients and servers share; `hooks`,
+`events` and processors work here as they do at a server.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import Expired, HutongError, LimitExceeded
+from hutong.foundation.parking import ParkingLot
+from hutong.foundation.timers import TimerWheel
+from hutong.reactor.connector import Connector
+from hutong.reactor.figures import ReactorFigures
+from hutong.reactor.framing import length_prefixed
+from hutong.reactor.handler import Peer
+from hutong.remoting.channel import INVOKE_MS, Channel, Then
+from hutong.remoting.dialling.machine import BackOff
+from hutong.remoting.endpoint import Endpoint
+from hutong.remoting.errors import RemotingConnectFailed, RemotingError, RemotingTimeout, TooManyRequests
+from hutong.remoting.limits import CLIENT_LIMITS, RemotingLimits
+from hutong.wire.rocketmq.command import Command
+
+
+class RemotingClient(Endpoint):
+    """`tls` for all of its connections. `chance` gives numbers from 0 to 1, for back-off."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        clock: Clock,
+        wheel: TimerWheel,
+        limits: RemotingLimits = CLIENT_LIMITS,
+        tls: ssl.SSLContext | None = None,
+        chance: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        super().__init__(loop, clock=clock, wheel=wheel, limits=limits)
+        self._connector = Connector(loop, self, length_prefixed(), clock=clock, wheel=wheel, limits=limits.reactor)
+        self._tls = tls
+        self._chance = chance
+        self._by_address: dict[str, Channel] = {}
+        self._back_offs: dict[str, BackOff] = {}
+        self._waiting: ParkingLot[Channel] = ParkingLot("invocations_max", wheel, limits.invocations_max)
+        self._dialling: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def reactor_figures(self) -> ReactorFigures:
+        """Of its connections."""
+        return self._connector.figures
+
+    @property
+    def awaited(self) -> int:
+        """How many answers, and connections to ask over, are awaited."""
+        return super().awaited + len(self._waiting)
+
+    async def connect(self, address: str, timeout_ms: int | None = None) -> Channel:
+        """The channel to `address` (HOST:PORT): the one that stands, or a new one.
+
+        Raises RemotingConnectFailed, RemotingTimeout after `timeout_ms` (`connect_ms_max` by default), TooManyRequests.
+        """
+        channel = self._by_address.get(address)
+        if channel is not None and channel.is_open:
+            return channel
+        if address not in self._dialling:
+            self._dial(address)
+        timeout_ms = self.limits.connect_ms_max if timeout_ms is None else timeout_ms
+        try:
+            return await self._waiting.wait(address, deadline_ms=self.clock.monotonic_ms() + timeout_ms)
+        except LimitExceeded as error:
+            raise TooManyRequests(error.limit, error.maximum) from None
+        except Expired:
+            raise RemotingTimeout(f"no connection to {address} within {timeout_ms} ms") from None
+
+    def invoke(self, address: str, command: Command, timeout_ms: int = INVOKE_MS) -> Awaitable[Command]:
+        """Ask, and await the answer, `timeout_ms` at most with what it takes to connect.
+
+        Raises any RemotingError, and ValueError for what does not fit the format or is no address. An answer with
+        another code than 0 is an answer.
+        """
+        channel = self._by_address.get(address)
+        if channel is not None and channel.is_open:
+            return channel.invoke(command, timeout_ms)
+        return self._connect_and_invoke(address, command, timeout_ms)
+
+    def invoke_sync(self, address: str, command: Command, timeout_ms: int = INVOKE_MS) -> Command:
+        """The same for another thread than the loop's, which it blocks. Raises RuntimeError on the loop's own."""
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if running is self.loop:
+            raise RuntimeError("invoke_sync would block the loop that has to bring the answer: await invoke instead")
+        invocation = self._connect_and_invoke(address, command, timeout_ms)
+        return asyncio.run_coroutine_threadsafe(invocation, self.loop).result()
+
+    def invoke_then(self, address: str, command: Command, timeout_ms: int, then: Then) -> None:
+        """Ask, and have `then` called with the answer or with the error, in a turn of its own."""
+        channel = self._by_address.get(address)
+        if channel is not None and channel.is_open:
+            channel.invoke_then(command, timeout_ms, then)
+            return
+        self._start(self._tell(address, command, timeout_ms, then))
+
+    async def oneway(self, address: str, command: Command, timeout_ms: int | None = None) -> None:
+        """Ask for no answer. Returns when it is on its way; `timeout_ms` is for connecting. Raises RemotingError."""
+        (await self.connect(address, timeout_ms)).oneway(command)
+
+    async def close(self, grace_ms: int | None = None) -> None:
+        """Send what is ready and close every connection. What is awaited fails, now and from now on."""
+        self._waiting.close(RemotingConnectFailed("the client is closed"))
+        await self._connector.close(grace_ms)
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def connection_closed(self, peer: Peer) -> None:
+        channel = self._channels[peer.id]
+        if self._by_address.get(channel.address) is channel:
+            del self._by_address[channel.address]
+        super().connection_closed(peer)
+
+    def _dial(self, address: str) -> None:
+        host, port = _split(address)
+        pause_ms = self._back_off(address).pause_ms(self.clock.monotonic_ms())
+        if pause_ms:
+            raise RemotingConnectFailed(f"{address} could not be reached; it is tried again in {pause_ms} ms")
+        self._dialling.add(address)
+        self._start(self._reach(address, host, port))
+
+    async def _reach(self, address: str, host: str, port: int) -> None:
+        limits = self.limits
+        error: HutongError
+        try:
+            peer = await self._connector.connect(host, port, tls=self._tls, timeout_ms=limits.connect_ms_max)
+        except (OSError, HutongError) as reason:
+            self._back_off(address).failed(self.clock.monotonic_ms(), self._chance())
+            error = RemotingConnectFailed(f"no connection to {address}: {reason}")
+            error.__cause__ = reason
+            self._dialling.discard(address)
+            self._waiting.fail_all(address, error)
+            return
+        self._back_off(address).succeeded()
+        channel = self._channels[peer.id]
+        channel.address = address
+        self._by_address[address] = channel
+        self._dialling.discard(address)
+        self._waiting.resume_all(address, channel)
+
+    def _start(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = self.loop.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _back_off(self, address: str) -> BackOff:
+        back_off = self._back_offs.get(address)
+        if back_off is None:
+            if len(self._back_offs) >= self.limits.addresses_max:
+                del self._back_offs[next(iter(self._back_offs))]
+            back_off = self._back_offs[address] = BackOff(self.limits.back_off_ms, self.limits.back_off_ms_max)
+        return back_off
+
+    async def _connect_and_invoke(self, address: str, command: Command, timeout_ms: int) -> Command:
+        begun_ms = self.clock.monotonic_ms()
+        channel = await self.connect(address, min(timeout_ms, self.limits.connect_ms_max))
+        left_ms = timeout_ms - (self.clock.monotonic_ms() - begun_ms)
+        return await channel.invoke(command, max(1, left_ms))
+
+    async def _tell(self, address: str, command: Command, timeout_ms: int, then: Then) -> None:
+        outcome: Command | HutongError
+        try:
+            outcome = await self._connect_and_invoke(address, command, timeout_ms)
+        except RemotingError as error:
+            outcome = error
+        self.loop.call_soon(then, outcome)
+
+
+def _split(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise ValueError(f"{address!r} is no address such as 127.0.0.1:9876")
+    return host.strip("[]"), int(port)

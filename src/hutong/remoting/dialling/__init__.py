@@ -1,0 +1,1 @@
+"""When a client may try an address again."""

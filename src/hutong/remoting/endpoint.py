@@ -1,0 +1,220 @@
+"""What a server and a client have in common: a handler of the reactor that tells answers from requests.
+
+Strategy: `request_received` is the hot path, and short for what is common: an answer ends its wait, a request without
+hooks goes to its inline processor and a frame comes back. Everything else takes the longer way behind it.
+
+How it is used: `register(code, process)`, then `RemotingServer.listen` or `RemotingClient.invoke`. Both sides have
+processors and both can ask: a processor is given the channel the request came by, and asks back with
+`channel.invoke(command)`, `channel.oneway(command)` or `channel.begin(...)`.
+
+Knows no sockets: an acceptor or a connector brings frames.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import ProtocolError
+from hutong.foundation.timers import TimerWheel
+from hutong.reactor.channel import HELD, Response
+from hutong.reactor.figures import CloseReason
+from hutong.reactor.handler import Peer
+from hutong.remoting.answers import LATER, SYSTEM_BUSY, SYSTEM_ERROR, Answer, frame_of, refusal
+from hutong.remoting.channel import Channel
+from hutong.remoting.errors import AbortProcess
+from hutong.remoting.events import ChannelEventKind, ChannelEvents, Listener
+from hutong.remoting.figures import RemotingFigures
+from hutong.remoting.hooks import Hook
+from hutong.remoting.limits import RemotingLimits
+from hutong.remoting.processors import Process, ProcessorTable, Registration
+from hutong.remoting.work.driver import Executor
+from hutong.wire.buffer import Buffer
+from hutong.wire.rocketmq.command import IS_ONEWAY, IS_RESPONSE, Command, decode
+
+_EVENT_OF: Final = {
+    CloseReason.IDLE: ChannelEventKind.IDLE,
+    CloseReason.PROTOCOL_ERROR: ChannelEventKind.EXCEPTION,
+    CloseReason.FAULT: ChannelEventKind.EXCEPTION,
+}
+
+
+class Endpoint:
+    """One side, on one loop. The wheel must be driven."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, *, clock: Clock, wheel: TimerWheel, limits: RemotingLimits
+    ) -> None:
+        self.loop = loop
+        self.clock = clock
+        self.wheel = wheel
+        self.limits = limits
+        self.figures = RemotingFigures()
+        self.events = ChannelEvents(loop, limits.events_max)
+        self._channels: dict[int, Channel] = {}
+        self._table = ProcessorTable()
+        self._by_code = self._table.by_code
+        self._hooks: list[Hook] = []
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        """Those that stand."""
+        return tuple(self._channels.values())
+
+    @property
+    def awaited(self) -> int:
+        """How many answers are awaited, over all channels."""
+        return sum([channel.awaited for channel in self._channels.values()])
+
+    def register(
+        self,
+        code: int | None,
+        process: Process,
+        executor: Executor | None = None,
+        *,
+        rejects: Callable[[], bool] | None = None,
+    ) -> None:
+        """Have `process` do requests with this code, or (None) with those that no other does. See `processors`."""
+        registration = Registration(process, executor, rejects)
+        if code is None:
+            self._table.default = registration
+        else:
+            self._table.register(code, registration)
+
+    def add_hook(self, hook: Hook) -> None:
+        """See `hooks`."""
+        self._hooks.append(hook)
+
+    def add_listener(self, listener: Listener) -> None:
+        """Have channel events told to `listener`, from now on."""
+        self.events.listeners.append(listener)
+
+    # For the reactor.
+
+    def connection_opened(self, peer: Peer) -> None:
+        channel = self._channels[peer.id] = Channel(peer, self._address_of(peer), self)
+        self.events.tell(ChannelEventKind.CONNECT, channel)
+
+    def request_received(self, frame: Buffer, peer: Peer) -> Response:
+        command = decode(frame)
+        channel = self._channels[peer.id]
+        flag = command.flag
+        if flag & IS_RESPONSE:
+            wait = channel.take(command.opaque)
+            if wait is None:
+                self.figures.unasked_total += 1  # too late, or never asked
+            else:
+                wait.end(command)
+            return None
+        if channel.is_slowed and channel.must_hold():
+            return HELD
+        registration = self._by_code.get(command.code) or self._table.default
+        if not registration.is_plain or self._hooks:
+            return self._process_carefully(registration, command, channel)
+        try:
+            answer = registration.process(command, channel)
+        except ProtocolError:
+            raise
+        except Exception as error:  # noqa: BLE001  # the supervisor of processors: the request is answered for
+            answer = self._failed(command, error)
+        if answer.__class__ is list and not flag & IS_ONEWAY:
+            return answer  # a whole frame
+        return self._finished(command, channel, answer)
+
+    def connection_closed(self, peer: Peer) -> None:
+        channel = self._channels.pop(peer.id)
+        channel.ended()
+        if peer.close_reason in _EVENT_OF:
+            self.events.tell(_EVENT_OF[peer.close_reason], channel)
+        self.events.tell(ChannelEventKind.CLOSE, channel)
+
+    # For channels.
+
+    def post(self, work: Callable[[], None]) -> None:
+        """In another turn of the loop."""
+        self.loop.call_soon(work)
+
+    def hooks_before(self, channel: Channel, request: Command) -> None:
+        for hook in self._hooks:
+            hook.before(channel.address, request)
+
+    def hooks_after(self, channel: Channel, request: Command, answer: Command) -> None:
+        for hook in self._hooks:
+            hook.after(channel.address, request, answer)
+
+    # Steps of the above.
+
+    def _address_of(self, peer: Peer) -> str:
+        return f"{peer.address}:{peer.port}"
+
+    def _process_carefully(self, registration: Registration, command: Command, channel: Channel) -> Response:
+        try:
+            self.hooks_before(channel, command)
+        except AbortProcess as error:
+            return self._finished(command, channel, refusal(error.code, str(error)))
+        if registration.rejects is not None and registration.rejects():
+            self.figures.rejected_total += 1
+            text = "[REJECTREQUEST]system busy, start flow control for a while"
+            return self._finished(command, channel, refusal(SYSTEM_BUSY, text))
+        if registration.executor is not None:
+            return self._execute(registration, registration.executor, command, channel)
+        answer: Answer | Awaitable[Answer]
+        try:
+            answer = registration.process(command, channel)
+        except ProtocolError:
+            raise
+        except Exception as error:  # noqa: BLE001  # the supervisor of processors: the request is answered for
+            answer = self._failed(command, error)
+        return self._finished(command, channel, answer)
+
+    def _execute(self, registration: Registration, executor: Executor, command: Command, channel: Channel) -> Response:
+        channel.owe()
+        is_taken = executor.submit(
+            lambda: registration.process(command, channel), lambda result: self._executed(command, channel, result)
+        )
+        if is_taken:
+            return None
+        channel.forget()
+        self.figures.overloads_total += 1
+        text = f"[OVERLOAD]system busy, start flow control for a while: {executor.name} has no room"
+        return self._finished(command, channel, refusal(SYSTEM_BUSY, text))
+
+    def _executed(self, command: Command, channel: Channel, result: object) -> None:
+        """What came of a request that an executor took; on the loop's thread."""
+        channel.forget()
+        if isinstance(result, ProtocolError):
+            channel.close()
+            return
+        if isinstance(result, BaseException):
+            result = self._failed(command, result)
+        response = self._finished(command, channel, result)
+        if isinstance(response, list):
+            channel.peer.push(response)
+
+    def _finished(self, command: Command, channel: Channel, answer: object) -> Response:
+        """The frame of an answer that is given now, or None."""
+        if answer is LATER:
+            channel.owe()
+            return None
+        if answer is None:
+            return None
+        if isinstance(answer, Command):
+            if command.is_oneway:
+                return None
+            self.hooks_after(channel, command, answer)
+            return frame_of(answer, command)
+        if isinstance(answer, list):
+            return None if command.is_oneway else answer
+        if inspect.iscoroutine(answer):
+            answer.close()
+        return self._finished(
+            command, channel, self._failed(command, TypeError(f"a processor returned {type(answer).__name__}"))
+        )
+
+    def _failed(self, command: Command, error: BaseException) -> Command:
+        self.figures.failures_total += 1
+        self.loop.call_exception_handler(
+            {"message": f"the processor of code {command.code} failed", "exception": error}
+        )
+        return refusal(SYSTEM_ERROR, f"{type(error).__name__}: {error}")

@@ -1,0 +1,13 @@
+"""What remoting counts beside the reactor's figures: plain integers."""
+
+
+class RemotingFigures:
+    """Totals since the start."""
+
+    __slots__ = ("failures_total", "overloads_total", "rejected_total", "unasked_total")
+
+    def __init__(self) -> None:
+        self.failures_total = 0  # processors that raised
+        self.overloads_total = 0  # requests that found no room in their executor's queue
+        self.rejected_total = 0  # requests that a processor's `rejects` refused
+        self.unasked_total = 0  # answers that nobody awaited (any more)

@@ -1,0 +1,67 @@
+"""A remoting server: processors by code, and channels by which it asks its clients.
+
+    server = RemotingServer(loop, clock=clock, wheel=wheel)
+    server.register(10, process)                      # process(command, channel) -> Answer, inline
+    server.register(11, slow, Executor("pulls", ThreadOffload(loop, 4, "pulls"), clock=clock, wheel=wheel, workers=4))
+    host, port = await server.listen("0.0.0.0", 9876)
+
+TLS is RocketMQ's three modes: disabled, permissive (each connection's first byte says whether it is TLS), enforcing.
+Everything is on the loop's thread. See `endpoint` for what clients and servers share.
+"""
+
+import asyncio
+import ssl
+from enum import Enum
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.timers import TimerWheel
+from hutong.reactor.acceptor import Acceptor
+from hutong.reactor.figures import ReactorFigures
+from hutong.reactor.framing import length_prefixed
+from hutong.remoting.endpoint import Endpoint
+from hutong.remoting.limits import SERVER_LIMITS, RemotingLimits
+
+
+class TlsMode(Enum):
+    DISABLED = "disabled"
+    PERMISSIVE = "permissive"  # as each connection begins
+    ENFORCING = "enforcing"
+
+
+class RemotingServer(Endpoint):
+    """Listens on any number of addresses."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        clock: Clock,
+        wheel: TimerWheel,
+        limits: RemotingLimits = SERVER_LIMITS,
+    ) -> None:
+        super().__init__(loop, clock=clock, wheel=wheel, limits=limits)
+        self._acceptor = Acceptor(loop, self, length_prefixed(), clock=clock, wheel=wheel, limits=limits.reactor)
+
+    @property
+    def reactor_figures(self) -> ReactorFigures:
+        """Of its connections."""
+        return self._acceptor.figures
+
+    async def listen(
+        self, host: str, port: int, *, tls: ssl.SSLContext | None = None, mode: TlsMode | None = None
+    ) -> tuple[str, int]:
+        """Accept connections; port 0 takes a free one. Returns address and port.
+
+        `mode` is by default PERMISSIVE with a context and DISABLED without. Raises OSError where it cannot be bound,
+        ValueError for a mode that needs a context and has none.
+        """
+        mode = mode or (TlsMode.DISABLED if tls is None else TlsMode.PERMISSIVE)
+        if mode is TlsMode.DISABLED:
+            tls = None
+        elif tls is None:
+            raise ValueError(f"TLS is {mode.value}, but there is no context for it")
+        return await self._acceptor.listen(host, port, tls, is_tls_optional=mode is TlsMode.PERMISSIVE)
+
+    async def close(self, grace_ms: int | None = None) -> None:
+        """Accept and read no more, send what is ready, close. What was asked of clients fails."""
+        await self._acceptor.drain(grace_ms)

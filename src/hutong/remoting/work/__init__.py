@@ -1,0 +1,1 @@
+"""Where processors work that do not run inline."""
