@@ -99,6 +99,8 @@ class BlockedThreads:
             self._judge(f"a thread of {pool.name}", thread_id, watch, now_us, self.limits.worker_ms)
 
     def _look_at_loop(self, loop: EventLoop, watch: _Watch, now_us: int) -> None:
+        if loop.loop.is_closed():
+            return  # another thread may have its thread's number by now
         if watch.since_us is not None:
             self._judge(loop.name, loop.thread_id, watch, now_us, self.limits.loop_ms)
             return
@@ -106,7 +108,7 @@ class BlockedThreads:
             watch.told = False
             self._tell(f"{loop.name} turns again.")
         watch.since_us = now_us
-        with suppress(RuntimeError):  # it was closed
+        with suppress(RuntimeError):  # it was closed just now
             loop.loop.call_soon_threadsafe(self._alive, watch)
 
     @staticmethod

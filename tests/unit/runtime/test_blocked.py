@@ -1,10 +1,13 @@
 """The checker of blocked threads, on a clock that the test moves."""
 
 import asyncio
+import sys
 import threading
+import traceback
 from collections.abc import AsyncIterator
 
 import pytest
+from tests.support.waiting import until
 
 from hutong.foundation.clock import ManualClock, SystemClock
 from hutong.runtime.blocked import BlockedLimits, BlockedThreads
@@ -12,6 +15,9 @@ from hutong.runtime.contexts import Context, ContextKind
 from hutong.runtime.loops import ThreadedEventLoop
 from hutong.runtime.pools import WorkerPool
 from hutong.runtime.runtime import Runtime
+from hutong.runtime.stacks import doing
+
+PAUSE = threading.Event()  # never set
 
 
 class Bench:
@@ -23,11 +29,9 @@ class Bench:
         self.told: list[str] = []
         pools: list[WorkerPool] = [runtime._pool]
         self.checker = BlockedThreads(clock, runtime._others, lambda: pools, BlockedLimits(), self.told.append)
-        self._begun = threading.Event()
         self._release = threading.Event()
 
     def holds_up(self, _: object = None) -> None:
-        self._begun.set()
         self._release.wait(30)
 
     async def holds_up_in_a_coroutine(self, _: object = None) -> None:
@@ -39,7 +43,8 @@ class Bench:
         return self.runtime.context(kind, name=name)
 
     async def begun(self) -> None:
-        await asyncio.to_thread(self._begun.wait, 10)
+        """Look once the handler has begun, and stands where it is held up."""
+        await asyncio.to_thread(until, lambda: PAUSE.wait(0.001) or _somebody_stands_in("self._release.wait(30)"))
         self.checker.look()
 
     def passes(self, seconds: float) -> list[str]:
@@ -51,6 +56,11 @@ class Bench:
     async def release(self, context: Context) -> None:
         self._release.set()
         await context.call(lambda: None)
+
+
+def _somebody_stands_in(line: str) -> bool:
+    others = [frame for thread, frame in sys._current_frames().items() if thread != threading.get_ident()]
+    return any(line in text for frame in others for text in traceback.format_stack(frame))
 
 
 @pytest.fixture
@@ -97,11 +107,16 @@ async def test_a_handler_without_lines_of_its_own_is_named(bench: Bench) -> None
     lock.acquire()
 
     def in_one_turn(_: None) -> None:
-        bench._begun.set()
         context.run(lock.acquire, True)
 
     context.run(in_one_turn, None)
-    await bench.begun()
+    thread = bench.runtime._others[0].thread_id
+
+    def is_held() -> bool:
+        return "lock.acquire" in (doing(sys._current_frames()[thread]) or "")
+
+    await asyncio.to_thread(until, lambda: PAUSE.wait(0.001) or is_held())
+    bench.checker.look()
     told = bench.passes(2)
     lock.release()
     assert told == ["loop-1 has been blocked for 2.0 s by lock.acquire of <event loop context orders>."]
@@ -147,6 +162,8 @@ async def test_many_short_handlers_of_a_worker_are_no_long_one(bench: Bench) -> 
         context.run(lambda _: bench.clock.advance(1_000), None)
     context.run(bench.holds_up, None)
     await bench.begun()
+    at_work = bench.runtime._pool.begun_us  # a thread that has handed on its turn may not have come home yet
+    await asyncio.to_thread(until, lambda: PAUSE.wait(0.001) or len(at_work) == 1)
     assert bench.passes(59) == []
     await bench.release(context)
 
@@ -156,6 +173,7 @@ async def test_the_checker_looks_by_itself_and_ends() -> None:
         context.run(release.wait, 10)
         assert await asyncio.to_thread(told.acquire, timeout=10)
 
+    before = set(threading.enumerate())
     told, release, clock = threading.Semaphore(0), threading.Event(), SystemClock()
     async with Runtime(clock, event_loops=2, blocked_limits=None) as runtime:
         runtime.context()
@@ -166,13 +184,15 @@ async def test_the_checker_looks_by_itself_and_ends() -> None:
         await turns()
         checker.stop()
         release.set()
-    assert not any(thread.name == "hutong-blocked-checker" for thread in threading.enumerate())
+    checkers = [thread for thread in threading.enumerate() if thread.name == "hutong-blocked-checker"]
+    assert before.issuperset(checkers)
 
 
 async def test_a_loop_that_was_closed_is_left_alone() -> None:
     clock = ManualClock()
     loop, told = ThreadedEventLoop("gone", clock), list[str]()
     await loop.end()
+    loop.thread_id = threading.get_ident()  # as another thread may have it by now
     checker = BlockedThreads(clock, [loop], list, BlockedLimits(), told.append)
     checker.look()
     clock.advance(10_000)
