@@ -12,7 +12,9 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, NamedTuple
 
-from hutong.bus.bus import EventBus
+from hutong.bus.bus import ADDRESS_CHARACTERS_MAX, EventBus
+from hutong.bus.durable.addresses import is_durable
+from hutong.bus.message import REPLY_PREFIX
 from hutong.foundation.errors import UsageError
 from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
@@ -110,7 +112,7 @@ class Rpc(Caller):
         context where it must not block.
         """
         description = describe(protocol)
-        place = address or description.address
+        place = _checked(address or description.address)
         chain = chain_of(interceptors, description.methods)
         given = context or current_context()
         contexts = self._contexts(description, given, instances)
@@ -213,3 +215,11 @@ class Rpc(Caller):
             has_debug_info=terms.has_debug_info,
             temporaries=temporaries,
         )
+
+
+def _checked(address: str) -> str:
+    if not isinstance(address, str) or len(address) > ADDRESS_CHARACTERS_MAX:
+        raise UsageError(f"the address of a service is text of at most {ADDRESS_CHARACTERS_MAX} characters.")
+    if is_durable(address) or address.startswith(REPLY_PREFIX):
+        raise UsageError(f"{address!r} is no address for a service: durable addresses and the bus's own answer nobody.")
+    return address

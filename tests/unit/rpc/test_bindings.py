@@ -207,6 +207,13 @@ async def test_a_binding_ends_with_its_context(rpc: Rpc, runtime: Runtime) -> No
     await binding.unbind()
 
 
+@pytest.mark.parametrize("address", ["topic:orders", "__hutong.reply.7", "x" * 1_025])
+async def test_addresses_where_no_service_can_be(rpc: Rpc, address: str) -> None:
+    with pytest.raises(UsageError, match="address"):
+        await rpc.bind(Where, Here(), address=address)
+    assert rpc.services() == []
+
+
 async def test_binding_again_after_unbinding(rpc: Rpc) -> None:
     for _ in range(3):
         async with await rpc.bind(Where, Here("again")):
@@ -286,6 +293,27 @@ async def test_a_message_without_a_reply_is_executed(rpc: Rpc, bus: EventBus) ->
     bus.send("shop", {"name": "a"}, DeliveryOptions(headers=Headers({"action": "wait"})))
     await until(lambda: store.begun)
     store.gates["a"].set()
+
+
+async def test_services_on_another_event_loop(failures: list[BaseException]) -> None:
+    async with hutong.Node(event_loops=2) as node:
+        here, store = Here(), Store()
+        there = node.runtime.context(loop=1)
+        await node.rpc.bind(Where, here, context=there)
+        await node.rpc.bind(Shop, store, context=there)
+        where, shop = node.rpc.proxy(Where), node.rpc.proxy(Shop)
+        assert len({await where.who() for _ in range(3)}) == 1
+        assert here.threads
+        assert here.threads.isdisjoint({threading.get_ident()})
+        assert await asyncio.gather(*[where.paint(f"c{n}", True) for n in range(20)]) == [
+            ["none", f"c{n}"] for n in range(20)
+        ]
+        assert [number async for number in shop.count(300)] == list(range(300))
+        cursor = await shop.open(3)
+        assert await cursor.fetch(2) == [3, 4]
+        assert await cursor.finish() == 5
+        elsewhere = node.runtime.context(loop=1)
+        assert await elsewhere.call(lambda: where.in_time(False)) == "in time"
 
 
 async def test_a_node_has_services() -> None:

@@ -1,0 +1,123 @@
+"""Values, failures and errors on their way: what is said comes back as it was."""
+
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from tests.unit.rpc.test_description import Colour, Line, Parts, Place
+
+from hutong.foundation.errors import ProtocolError
+from hutong.rpc import BadReply, DispatchFailed, OutcomeUnknown, RequestExpired, ServiceError, ServiceFault
+from hutong.rpc.bus_door import ServiceFailure, ServiceFailureCodec
+from hutong.rpc.conversion import arguments_from, result_from, result_sayable, sayable
+from hutong.rpc.errors import Failure, error_of
+
+
+class Everything(msgspec.Struct):
+    text: str
+    number: int
+    real: float
+    data: bytes
+    when: datetime
+    span: timedelta
+    price: Decimal
+    number_of: UUID
+    colour: Colour
+    line: Line
+    place: Place
+    parts: Parts
+    by_number: dict[int, list[str]]
+    maybe: bool | None
+
+
+JSON = some.recursive(
+    some.none()
+    | some.booleans()
+    | some.integers(-(2**63), 2**64 - 1)
+    | some.floats(allow_nan=False, allow_infinity=False)
+    | some.text(),
+    lambda inner: some.lists(inner, max_size=3) | some.dictionaries(some.text(), inner, max_size=3),
+    max_leaves=8,
+)
+EVERYTHING = some.builds(
+    Everything,
+    real=some.floats(allow_nan=False, allow_infinity=False),
+    when=some.datetimes(timezones=some.just(UTC)),
+    span=some.timedeltas(timedelta(days=-1_000), timedelta(days=1_000)),
+    price=some.decimals(allow_nan=False, allow_infinity=False),
+    line=some.builds(Line, then=some.none()),
+    parts=some.fixed_dictionaries({"size": some.integers()}),
+)
+
+
+@settings(deadline=None)
+@given(EVERYTHING)
+def test_a_struct_comes_back(value: Everything) -> None:
+    said = sayable(value)
+    msgspec.json.encode(said)  # JSON has words for it
+    assert arguments_from(said, "act", Everything) == value
+    assert result_from(said, Everything, "act") == value
+
+
+@settings(deadline=None)
+@given(JSON)
+def test_what_json_can_say_stays_as_it_is(value: Any) -> None:
+    assert sayable(value) == value
+    assert result_from(value, Any, "act") == value
+
+
+def test_what_contains_itself_is_refused() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    for wrong in (endless, object(), {"x": {1j}}, lambda: None):
+        with pytest.raises(DispatchFailed, match="the result of 'act' cannot be sent"):
+            result_sayable("act", wrong)
+
+
+def test_a_result_of_another_type() -> None:
+    with pytest.raises(BadReply, match="the answer to 'act'"):
+        result_from([], None, "act")
+    with pytest.raises(BadReply, match="the answer to 'act'"):
+        result_from(1.5, int, "act")
+    assert result_from(2, float, "act") == 2.0
+
+
+@settings(deadline=None)
+@given(some.integers(-(2**31), 2**31 - 1), some.text(), some.none() | some.dictionaries(some.text(), JSON, max_size=3))
+def test_a_failure_comes_back_from_its_codec(code: int, text: str, info: dict[str, Any] | None) -> None:
+    codec = ServiceFailureCodec()
+    try:
+        data = codec.encode(ServiceFailure(code, text, info))
+    except UnicodeEncodeError:  # half of a surrogate pair is no text
+        return
+    back = codec.decode(data)
+    assert (back.failure_code, back.message, back.debug_info) == (code, text, info)
+
+
+@settings(deadline=None)
+@given(some.binary(max_size=64))
+def test_bytes_that_are_no_failure(data: bytes) -> None:
+    with suppress(ProtocolError):
+        ServiceFailureCodec().decode(data)
+
+
+def test_codes_become_classes() -> None:
+    class Odd(ServiceError):
+        code = 17
+
+        def __init__(self, item: str, count: int) -> None:
+            super().__init__(f"{count} of {item}")
+
+    assert type(error_of(Failure(17, "no"), {17: Odd})) is Odd
+    assert error_of(Failure(17, "no"), {17: Odd}).message == "no"
+    for code, kind in ((17, ServiceError), (-1, ServiceFault), (500, DispatchFailed), (-2, OutcomeUnknown)):
+        assert type(error_of(Failure(code), {})) is kind
+    assert isinstance(error_of(Failure(-3), {}), RequestExpired)
+    with pytest.raises(ValueError, match="32 bits"):
+        ServiceError("far", code=1 << 31)
