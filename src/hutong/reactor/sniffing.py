@@ -52,6 +52,9 @@ class SniffingListener:
         self._loop.add_reader(self._listener, self._accept)
 
     def close(self) -> None:
+        """A second call does nothing."""
+        if self._listener.fileno() < 0:
+            return
         self._loop.remove_reader(self._listener)
         self._listener.close()
         for connection in list(self._silent):

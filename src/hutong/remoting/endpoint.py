@@ -95,6 +95,7 @@ class Endpoint:
     def connection_opened(self, peer: Peer) -> None:
         channel = self._channels[peer.id] = Channel(peer, self._address_of(peer), self)
         self.events.tell(ChannelEventKind.CONNECT, channel)
+        self.events.tell(ChannelEventKind.ACTIVE, channel)
 
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
         command = decode(frame)

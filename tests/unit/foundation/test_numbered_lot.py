@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded, Refused
-from hutong.foundation.numbered_lot import BLOCK_MAX, EXPIRED_PER_TURN_MAX, LATE_MS_MAX, NumberedLot, Wait
+from hutong.foundation.numbered_lot import (
+    BLOCK_MAX,
+    EXPIRED_PER_TURN_MAX,
+    LATE_MS_MAX,
+    SHORT_BITS,
+    SHORT_GENERATIONS,
+    NumberedLot,
+    ShortNumbers,
+    Wait,
+)
 from hutong.foundation.parking import NEVER
 from hutong.foundation.timers import TimerWheel
 
@@ -275,3 +284,49 @@ def test_a_numbered_lot_is_a_bounded_set_of_waits_with_deadlines(script: list[tu
         assert scene.lot.parked_total == len(waits)
         scene.check()
         scene.wheel.check_invariants()
+
+
+class Short(Scene):
+    """The same with numbers of 31 bits."""
+
+    def __init__(self, capacity: int = 100) -> None:
+        super().__init__(capacity)
+        self.lot = NumberedLot("replies", self.wheel, self.clock, capacity, self.posted.append, ShortNumbers())
+
+
+def test_short_numbers_have_31_bits_and_find_their_waits() -> None:
+    scene = Short()
+    for _ in range(3 * SHORT_GENERATIONS):
+        wait = scene.park(1000)
+        assert 0 < wait._number < 1 << 31
+        taken = scene.lot.numbers.take(wait._number)
+        assert taken is wait
+        taken.end("answer")
+        assert scene.lot.numbers.take(wait._number) is None
+        scene.pass_time(100)
+    scene.check()
+    assert scene.lot.resumed_total == 3 * SHORT_GENERATIONS
+
+
+def test_short_numbers_pass_over_those_that_are_taken() -> None:
+    scene = Short()
+    forever = scene.park(NEVER)
+    first = forever._number >> SHORT_BITS
+    for _ in range(SHORT_GENERATIONS + 5):
+        wait = scene.park(1000)
+        assert wait._number >> SHORT_BITS != first
+        wait.resume("answer")
+        scene.pass_time(100)
+    assert scene.lot.numbers.take(forever._number) is forever
+    forever.end("at last")
+    scene.check()
+
+
+def test_short_numbers_can_all_be_taken() -> None:
+    numbers = ShortNumbers()
+    scene = Scene()
+    scene.lot = NumberedLot("replies", scene.wheel, scene.clock, 100, scene.posted.append, numbers)
+    for number in range(1, SHORT_GENERATIONS + 1):
+        numbers._generations[number] = scene.lot._idle
+    with pytest.raises(LimitExceeded, match="short_generations"):
+        scene.park()

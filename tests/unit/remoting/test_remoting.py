@@ -106,6 +106,10 @@ class Pair:
     async def invoke(self, code: int, body: bytes = b"", **more: Any) -> Command:
         return await self.client.invoke(self.address, Command(code, body=body, **more))
 
+    def ask(self, code: int, body: bytes = b"") -> "asyncio.Future[Command]":
+        """The same over the connection that stands: sent when this returns."""
+        return self.client.channels[0].invoke(Command(code, body=body))
+
     async def end(self, side: RemotingClient | RemotingServer) -> None:
         ending = asyncio.ensure_future(side.close(0))
         await asyncio.sleep(0)
