@@ -89,7 +89,6 @@ class GrpcDoor(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no typ
             "grpc_calls_max", wheel, clock, self.limits.calls_max, self._post
         )
         self._line = self.waits.line(NEVER)  # gRPC itself ends a call whose deadline passes
-        self._handlers: dict[str, Any] = {}
         self._server: Any = None
 
     def add(self, service: ServiceDescription, *, address: str | None = None, package: str | None = None) -> str:
@@ -142,16 +141,14 @@ class GrpcDoor(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no typ
     def service(self, handler_call_details: Any) -> Any:
         """For gRPC: who handles a path. None is UNIMPLEMENTED."""
         path = handler_call_details.method
-        handler = self._handlers.get(path)
-        if handler is not None:
-            return handler
         if path in PATHS:
             return reflection_handler(self.offers)
         offer = self.offers.find(path)
         if offer is None:
             return None
-        self._handlers[path] = handler = self._handler_of(offer)
-        return handler
+        if offer.handler is None:
+            offer.handler = self._handler_of(offer)
+        return offer.handler
 
     def _handler_of(self, offer: Offer) -> Any:
         """Requests and responses pass as bytes: what is wrong with them is told in our words."""

@@ -1,9 +1,9 @@
 """What a door offers: which methods there are, by the paths under which gRPC calls them.
 
-Strategy: a service is mapped when somebody first asks for something that is not known yet, so that nothing has to be
-told when a service is bound. One that has no mapping is told of in the log, once, and left out. What has been offered
-stays known after its service is unbound: its callers learn that nobody answers, instead of that there never was such a
-method.
+Strategy: a service is mapped when somebody first asks for it, so that nothing has to be told when a service is bound,
+and many that are bound cost nothing. One that has no mapping is told of in the log, once, and left out. What has been
+offered stays known after its service is unbound, until there are too many: its callers learn that nobody answers,
+instead of that there never was such a method.
 
 Knows no server and no calls.
 """
@@ -19,21 +19,22 @@ from hutong.rpc.grpc.conversion import MethodConversion, ServiceConversion
 from hutong.rpc.grpc.names import package_of
 from hutong.rpc.grpc.statuses import status_of
 
-OFFERS_MAX: Final = 10_000
-"""Services of one door. Each has a pool of descriptors and classes of its own."""
+OFFERS_MAX: Final = 2_000
+"""Services of one door. Each has a pool of descriptors and classes of its own, made in one or two milliseconds."""
 _log = logging.getLogger("hutong.rpc.grpc")
 
 Bound = Callable[[], Iterable[tuple[str, ServiceDescription]]]
 """The services that are bound now, with their addresses."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Offer:
-    """One method at one address."""
+    """One method at one address. `handler` is the door's, once there is one."""
 
     address: str
     service: ServiceDescription
     conversion: MethodConversion
+    handler: Any = None
 
 
 class Offers:
@@ -52,6 +53,8 @@ class Offers:
         """
         address = address or service.address
         if len(self._services) >= OFFERS_MAX:
+            self._forget_unbound()
+        if len(self._services) >= OFFERS_MAX:
             raise LimitExceeded("grpc_offers_max", OFFERS_MAX)
         for error in service.errors.values():
             status_of(error)
@@ -69,7 +72,7 @@ class Offers:
         """The method of a path (`/package.Service/Method`)."""
         found = self._methods.get(path)
         if found is None:
-            self._look()
+            self._look(path.removeprefix("/").rpartition("/")[0])
             found = self._methods.get(path)
         return found
 
@@ -84,12 +87,33 @@ class Offers:
         self._look()
         return iter([service.pool for service in self._services.values()])
 
-    def _look(self) -> None:
-        """Offer what has been bound since the last time."""
+    def _look(self, name: str | None = None) -> None:
+        """Offer what has been bound since the last time: the service of that name, or all."""
         for address, service in list(self._bound()):
-            if (address, service.protocol) not in self._known:
-                self._known[address, service.protocol] = None
-                try:
-                    self.add(service, address)
-                except (UsageError, LimitExceeded) as error:
-                    _log.warning("the service at %s is not offered over gRPC: %s", address, error)
+            key = (address, service.protocol)
+            if key in self._known or (name is not None and _name_of(address, service) != name):
+                continue
+            try:
+                self.add(service, address)
+            except (UsageError, LimitExceeded) as error:
+                self._known[key] = None
+                _log.warning("the service at %s is not offered over gRPC: %s", address, error)
+
+    def _forget_unbound(self) -> None:
+        """Make room: those that are not bound now are unknown again."""
+        bound = {(address, service.protocol) for address, service in self._bound()}
+        gone = {
+            path: offer for path, offer in self._methods.items() if (offer.address, offer.service.protocol) not in bound
+        }
+        for path in gone:
+            del self._methods[path]
+            self._services.pop(path.removeprefix("/").rpartition("/")[0], None)
+        self._known = {key: None for key in self._known if key in bound}
+
+
+def _name_of(address: str, service: ServiceDescription) -> str | None:
+    """The full name that the service would have, without looking at its methods. None if it can have none."""
+    try:
+        return f"{package_of(address)}.{service.name.rpartition('.')[2]}"
+    except UsageError:
+        return None

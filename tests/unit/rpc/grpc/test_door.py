@@ -3,6 +3,9 @@
 import asyncio
 import logging
 import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,12 +14,14 @@ import pytest
 pytest.importorskip("grpc")
 
 import grpc
+import msgspec
 import trustme
 from tests.unit.rpc.grpc.conftest import CLOCK, LIMITS, Client
 
 import hutong
 from hutong.foundation.errors import UsageError
 from hutong.rpc import NotAuthorized, Rpc, ServiceError, authentication, authorization, current_call, service
+from hutong.rpc.call import Done, IncomingCall, Outcome
 from hutong.rpc.description import describe
 from hutong.rpc.errors import CallFailed, NotExecuted, OutcomeUnknown, RequestExpired, ResultNotKept, failure_of
 from hutong.rpc.grpc import open_door
@@ -342,3 +347,50 @@ async def test_a_node_with_a_door() -> None:
             assert (await Client(channel, describe(Desk)).call("Add", a=2)).result == 3
     async with hutong.Node() as plain:
         assert plain.grpc is None
+
+
+class Remembering:
+    """A memory of outcomes, kept as JSON."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    def begin(self, call: IncomingCall, execute: Callable[[Done], None], done: Done) -> None:
+        number = call.headers.get("request-id") or ""
+        kept = self.kept.get(number)
+        if kept is not None:
+            done(Outcome(msgspec.json.decode(kept), is_encoded=True))
+            return
+
+        def then(outcome: Outcome) -> None:
+            self.kept[number] = msgspec.json.encode(outcome.value)
+            done(outcome)
+
+        execute(then)
+
+
+async def test_a_request_that_is_sent_twice_is_executed_once(channel: Any, rpc: Rpc) -> None:
+    @service("till")
+    class Till(Protocol):
+        async def pay(self, amount: Decimal) -> list[tuple[datetime, Decimal]]: ...
+
+    class Counting:
+        def __init__(self) -> None:
+            self.paid: list[tuple[datetime, Decimal]] = []
+
+        async def pay(self, amount: Decimal) -> list[tuple[datetime, Decimal]]:
+            self.paid.append((datetime(2026, 1, 1, len(self.paid), tzinfo=UTC), amount))
+            return self.paid
+
+    till = Counting()
+    await rpc.bind(Till, till, memory=Remembering())
+    client = Client(channel, describe(Till))
+    metadata = [("request-id", "a/1")]
+    first, second = [await client.call("Pay", amount=Decimal("1.50"), options={"metadata": metadata}) for _ in "ab"]
+    assert first == second
+    assert (len(till.paid), first.result[0].item_2) == (1, "1.50")
+    assert len((await client.call("Pay", amount=Decimal(1), options={"metadata": [("request-id", "a/2")]})).result) == 2
