@@ -37,6 +37,12 @@ from hutong.wire.rocketmq.command import (
 CALLS_AWAITED_MAX: Final = 1_000_000
 UNSUPPORTED: Final = 3  # what RocketMQ's remoting answers to a code that nobody processes
 OPAQUE_MAX: Final = 0x7FFFFFFF
+FRAMES_TOGETHER: Final = 24
+"""Sent at once when so many are ready, before the end of the turn.
+
+Chosen by running it: with 64 calls unanswered two processes do 110k a second; all that a turn has to say in one write
+makes them wait for each other and does 60k, and 8 frames a write 91k.
+"""
 
 
 class Asked(Wait[Command]):
@@ -64,11 +70,13 @@ class Channel:
     """One connection. `calls` are those of the other side under way, `is_stuffed` is whether it reads too slowly."""
 
     __slots__ = (
+        "_asks_alone",
         "_cut",
         "_form",
         "_line",
         "_lot",
         "_opaques",
+        "_said",
         "_timeout_ms",
         "calls",
         "is_stuffed",
@@ -90,6 +98,8 @@ class Channel:
         self._timeout_ms = 1  # of the last call: it is mostly that of the next
         self._line: Line[Command] = lot.line(1)
         self._opaques = itertools.count(1)
+        self._asks_alone = False  # the call before was awaited alone
+        self._said = 0  # frames since the last parcel
         self._form = BINARY  # of headers, as the other side writes them
         peer.sending_changed = self._sending_changed
 
@@ -104,8 +114,14 @@ class Channel:
         asked.opaque = opaque
         self._line.park(asked)
         frame = encode_binary(code, opaque, 0, ext_block, body)
-        # Who asks while nothing else is awaited waits for this answer alone, so its frame need not wait for others.
-        (self.peer.push if waiting else self.peer.send)([frame])
+        if waiting:
+            self._asks_alone = False
+            self._say([frame])
+        elif self._asks_alone:  # one call at a time: nothing will come that could go together with it
+            self.peer.send([frame])
+        else:
+            self._asks_alone = True
+            self._say([frame])
         waiting[opaque] = asked
 
     def answer(
@@ -118,13 +134,16 @@ class Channel:
         else:
             text = remark.decode() or None
             frames = encode(Command(code, opaque, IS_RESPONSE, ext_block, body, text, serialization=self._form))
-        (self.peer.send if at_once else self.peer.push)(frames)
+        if at_once:
+            self.peer.send(frames)
+        else:
+            self._say(frames)
 
     def received(self, answer: Command) -> None:
         """What was asked is answered. Dropped if it is not awaited (any more)."""
         asked = self.waiting.pop(answer.opaque, None)
-        if asked is not None:
-            asked.resume(answer)
+        if asked is not None and asked._generation.waiting.pop(asked._number, None) is not None:  # `resume`, in short
+            asked.answered(answer)
 
     def asked(self, command: Command) -> None:
         """The other side asks."""
@@ -141,6 +160,15 @@ class Channel:
         """The connection has ended."""
         for asked in list(self.waiting.values()):
             asked.fail(OwnerGone("the connection has ended"))
+
+    def _say(self, frames: list[Buffer]) -> None:
+        """Together with what else is said in this turn, in parcels: the other side works while this one goes on."""
+        self._said += 1
+        if self._said >= FRAMES_TOGETHER:
+            self._said = 0
+            self.peer.send(frames)
+        else:
+            self.peer.push(frames)
 
     def _sending_changed(self, is_paused: bool) -> None:
         self.is_stuffed = is_paused
