@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     from hutong.remoting.endpoint import Endpoint
 
 INVOKE_MS: Final = 3_000
+FRAMES_TOGETHER: Final = 24
+"""By `begin` and `answer`: sent at once when so many are ready, before the end of the turn of the loop.
+
+Chosen by running it: with 64 calls unanswered two processes do 110k a second; all that a turn has to say in one write
+makes them wait for each other and does 60k, and 8 frames a write 91k.
+"""
 LARGE_BYTES: Final = 4 * 1024  # of a frame: from here on it is asked how much is unsent already
 Then = Callable[[Command | HutongError], object]
 
@@ -42,12 +48,15 @@ class Channel:
 
     __slots__ = (
         "_answering_is_held",
+        "_asks_alone",
         "_endpoint",
         "_is_congested",
         "_line",
         "_line_ms",
         "_lot",
         "_push",
+        "_said",
+        "_send",
         "_unsent_oneway",
         "address",
         "attributes",
@@ -82,6 +91,9 @@ class Channel:
         self._line_ms = INVOKE_MS
         self._line: Line[Command] = self._lot.line(INVOKE_MS)
         self._push = peer.push
+        self._send = peer.send
+        self._said = 0  # frames since the last parcel
+        self._asks_alone = False  # the last answer asked for was the only one awaited
         peer.is_duplex = True
         peer.sending_changed = self._sending_changed
 
@@ -116,7 +128,14 @@ class Channel:
         frame = encode_binary(code, opaque, 0, ext_block, body)
         if self._is_congested or len(frame) > LARGE_BYTES:
             self._check_room(len(frame), wait)
-        self._push([frame])
+        if len(wait._generation.waiting) > 1:
+            self._asks_alone = False
+            self._say([frame])
+        elif self._asks_alone:  # one at a time: nothing will come that could go together with it
+            self._send([frame])
+        else:
+            self._asks_alone = True
+            self._say([frame])
         return opaque
 
     def invoke(self, command: Command, timeout_ms: int = INVOKE_MS) -> "asyncio.Future[Command]":
@@ -144,13 +163,26 @@ class Channel:
 
     # Answering.
 
-    def answer(self, opaque: int, code: int, ext_block: bytes = b"", body: Buffer = b"", remark: bytes = b"") -> None:
-        """Answer by the shortest way; nothing happens once the peer has gone.
+    def answer(
+        self,
+        opaque: int,
+        code: int,
+        ext_block: bytes = b"",
+        body: Buffer = b"",
+        remark: bytes = b"",
+        *,
+        at_once: bool = False,
+    ) -> None:
+        """Answer by the shortest way; nothing happens once the peer has gone. `at_once`: nothing more is to be said.
 
         For a processor that returned None and keeps its requests within bounds by itself; one that returned LATER says
         `forget` as well. Hooks do not see it, and it is binary whatever the request was.
         """
-        self._push([encode_binary(code, opaque, IS_RESPONSE, ext_block, body, remark)])
+        frame = encode_binary(code, opaque, IS_RESPONSE, ext_block, body, remark)
+        if at_once:
+            self._send([frame])
+        else:
+            self._say([frame])
 
     def reply(self, request: Command, answer: Command) -> None:
         """Answer a request for which LATER was returned, in its form; hooks see it."""
@@ -188,6 +220,15 @@ class Channel:
         self._lot.close(RemotingSendFailed(f"the connection to {self.address} ended before the answer came"))
 
     # Steps of the above.
+
+    def _say(self, frame: list[Buffer]) -> None:
+        """In parcels: the other side works while this one goes on."""
+        self._said += 1
+        if self._said >= FRAMES_TOGETHER:
+            self._said = 0
+            self._send(frame)
+        else:
+            self._push(frame)
 
     def _ask(self, command: Command, timeout_ms: int, wait: "_Asked") -> None:
         self._endpoint.hooks_before(self, command)

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Self
 from hutong.foundation.clock import Clock, SystemClock
 from hutong.foundation.errors import UsageError
 from hutong.foundation.timers import TimerWheel
+from hutong.remoting.channel import Channel
+from hutong.remoting.client import RemotingClient
 from hutong.rpc.call import IncomingCall
 from hutong.rpc.caller import Caller
 from hutong.rpc.delivery.retry import Reliability
+from hutong.rpc.remote.connections import CONNECTION_LIMITS
 from hutong.rpc.remote.dialled import DialledTransport
 from hutong.rpc.remote.incoming import CallLimits, IncomingCalls, RemoteCall
-from hutong.rpc.remote.link import Channel, Links
 from hutong.rpc.remote.outgoing import ChannelTransport
+from hutong.rpc.remote.wire import CALL
 from hutong.runtime.timers import LoopTimers
 
 if TYPE_CHECKING:
@@ -45,13 +48,13 @@ class Client(Caller):
         make_reliable: "MakeReliable | None" = None,
     ) -> None:
         loop, clock = asyncio.get_running_loop(), clock or SystemClock()
-        self.address = address
-        self._host, self._port = _host_and_port(address)
-        self._tls = tls
+        self.address = _checked(address)
         wheel = TimerWheel(clock.monotonic_ms())
         self._timers = LoopTimers(loop, wheel, clock)
         self.incoming = None if services is None else IncomingCalls(services, loop, clock, limits)
-        self.links = Links(loop, clock, wheel, self.incoming)
+        self.remoting = RemotingClient(loop, clock=clock, wheel=wheel, limits=CONNECTION_LIMITS, tls=tls)
+        if self.incoming is not None:
+            self.remoting.register(CALL, self.incoming.receive)
         self.transport = DialledTransport(self._dial, loop, clock, wheel)
         super().__init__(self.transport, make_reliable=make_reliable or Reliability(clock, wheel))
 
@@ -62,7 +65,7 @@ class Client(Caller):
     @property
     def calls_awaited(self) -> int:
         """How many calls wait: for their answers, or for the connection."""
-        return len(self.links.lot) + len(self.transport.waiting)
+        return self.remoting.awaited + len(self.transport.waiting)
 
     async def connect(self) -> None:
         """Make the connection now, if there is none. Raises NotConnected."""
@@ -71,7 +74,7 @@ class Client(Caller):
     async def close(self) -> None:
         """Fail the calls under way and end the connection. A second call does nothing."""
         await self.transport.close()
-        await self.links.close()
+        await self.remoting.close(0)
         await asyncio.sleep(0)  # lots have their timers stopped on this loop
         self._timers.close()
 
@@ -92,7 +95,7 @@ class Client(Caller):
         return f"<client of {self.address}{'' if self.is_connected else ', not connected'}>"
 
     async def _dial(self) -> Channel:
-        return await self.links.connect(self._host, self._port, self._tls)
+        return await self.remoting.connect(self.address)
 
 
 def connect(
@@ -123,8 +126,8 @@ def caller_of(call: IncomingCall) -> Caller:
     return Caller(ChannelTransport(call.peer))
 
 
-def _host_and_port(address: str) -> tuple[str, int]:
+def _checked(address: str) -> str:
     host, colon, port = address.rpartition(":")
     if not colon or not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65_536:
         raise UsageError(f"{address!r} is no address; write HOST:PORT.")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    return address

@@ -15,8 +15,8 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded
 from hutong.foundation.parking import Parked, ParkingLot
 from hutong.foundation.timers import TimerWheel
+from hutong.remoting.channel import Channel
 from hutong.rpc.errors import CallFailed, NotConnected
-from hutong.rpc.remote.link import Channel
 from hutong.rpc.remote.outgoing import Answer, Preparations, begin
 from hutong.rpc.transport import Abandon, Ended, OutgoingCall
 
@@ -126,7 +126,7 @@ class _Held:
         if self._is_abandoned:
             return
         if isinstance(outcome, HutongError):
-            self._answer.answered(outcome)
+            self._answer.end(outcome)
             return
         self._is_sent = True
         left_ms = max(1, self.deadline_ms - self._now_ms())

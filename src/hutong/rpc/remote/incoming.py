@@ -3,7 +3,7 @@
 Strategy: a call is one object, which is the incoming call that interceptors see and, by its `finish`, what is told of
 the outcome; there is no task and no timer for it. Whatever cannot be handed on is answered at once with a failure that
 says whose it is. So many calls of one connection, and of all together, may be under way; one more is refused by name.
-A peer that does not read its answers is not read from (the reactor sees to that), so its answers are bounded as well.
+From a peer that does not read its answers no more is taken (the remoting sees to that), so those are bounded as well.
 
 Knows nothing of services but how to find who dispatches their calls.
 """
@@ -11,21 +11,24 @@ Knows nothing of services but how to find who dispatches their calls.
 from asyncio import AbstractEventLoop, _get_running_loop
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import LimitExceeded, ProtocolError
+from hutong.remoting.answers import frame_of
+from hutong.remoting.channel import Channel
 from hutong.rpc.binding import Round
 from hutong.rpc.call import IncomingCall, Outcome
 from hutong.rpc.conversion import bad_arguments, result_from
 from hutong.rpc.errors import DISPATCH_CODE, BadReply, Failure
 from hutong.rpc.remote import wire
-from hutong.rpc.remote.link import UNSUPPORTED, Channel
-from hutong.wire.rocketmq.command import Command
+from hutong.wire.rocketmq.command import BINARY, Command, encode_ext
 
 A = TypeVar("A")
+LANE: Final = "rpc.lane"
+"""Attribute of a channel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,16 @@ class Services(Protocol):
     """What is asked of an `Rpc`."""
 
     def find(self, address: str) -> Round | None: ...
+
+
+class Lane:
+    """The calls of one connection: `calls` are under way."""
+
+    __slots__ = ("calls", "channel")
+
+    def __init__(self, channel: Channel) -> None:
+        self.calls = 0
+        self.channel = channel
 
 
 class IncomingCalls:
@@ -69,46 +82,39 @@ class IncomingCalls:
         self._heads = wire.Heads()
         self._decoders: dict[type, Callable[[Any], Any]] = {}  # by struct of arguments: as many as there are methods
 
-    def receive(self, command: Command, channel: Channel) -> None:
-        """Begin a call. It is answered by the channel, now or later."""
-        if command.code != wire.CALL:
-            channel.answer(command.opaque, UNSUPPORTED, b"", b"", b"only calls are taken here")
-            return
+    def receive(self, command: Command, channel: Channel) -> Command | None:
+        """Begin a call, or say why not. For the remoting: the processor of CALL."""
+        block = command.ext_block
         try:
-            head = self._heads.read(command.ext_block or b"")
-        except ProtocolError as error:
-            self._refuse(command, channel, Failure(DISPATCH_CODE, str(error)))
-            return
+            head = self._heads.read(encode_ext(command.ext()) if block is None else block)
+        except (ProtocolError, ValueError) as error:
+            return self._refusal(str(error))
         around = self._find(head.address)
         if around is None:
-            self._refuse(
-                command, channel, Failure(DISPATCH_CODE, f"nobody is bound at {head.address!r}"), wire.Kind.NO_SERVICE
-            )
-        elif (
-            channel.calls >= self.limits.calls_per_connection_max
-            or self.calls >= self.limits.calls_max
-            or channel.is_stuffed
-        ):
-            self._refuse_overload(command, channel)
-        else:
-            deadline_ms = None if head.timeout_ms is None else self._now_ms() + head.timeout_ms
-            call = RemoteCall(
-                head.address,
-                head.action,
-                head.headers,
-                channel,
-                channel.owner,
-                deadline_ms,
-                opaque=command.opaque,
-                body=command.body,
-                calls=self,
-            )
-            channel.calls += 1
-            self.calls += 1
-            try:
-                (around.only or around.take()).submit(call, call.finish)
-            except LimitExceeded as error:
-                call.finish(Outcome(failure=Failure(DISPATCH_CODE, str(error))))
+            return self._refusal(f"nobody is bound at {head.address!r}", wire.Kind.NO_SERVICE)
+        lane: Lane | None = channel.attributes.get(LANE)
+        if lane is None:
+            lane = channel.attributes[LANE] = Lane(channel)
+        if lane.calls >= self.limits.calls_per_connection_max or self.calls >= self.limits.calls_max:
+            return self._overload(lane)
+        call = RemoteCall(
+            head.address,
+            head.action,
+            head.headers,
+            channel,
+            channel.owner,
+            None if head.timeout_ms is None else self._now_ms() + head.timeout_ms,
+            command=command,
+            lane=lane,
+            calls=self,
+        )
+        lane.calls += 1
+        self.calls += 1
+        try:
+            (around.only or around.take()).submit(call, call.finish)
+        except LimitExceeded as error:
+            call.finish(Outcome(failure=Failure(DISPATCH_CODE, str(error))))
+        return None
 
     def decoder(self, kind: type[A]) -> Callable[[Any], A]:
         decode = self._decoders.get(kind)
@@ -133,44 +139,41 @@ class IncomingCalls:
             self._loop.call_soon_threadsafe(self._answer, call, code, block, body, remark)
 
     def _answer(self, call: "RemoteCall", code: int, block: bytes, body: bytes, remark: bytes) -> None:
-        channel: Channel = call.peer
+        lane: Lane = call.lane
+        command: Command = call.command
         self.calls -= 1
-        channel.calls -= 1
-        channel.answer(call.opaque, code, block, body, remark, at_once=not channel.calls)
-
-    def _refuse_overload(self, command: Command, channel: Channel) -> None:
-        limits = self.limits
-        if channel.is_stuffed:
-            text = "answers are not read"
-            channel.refused_while_stuffed += 1
-            if channel.refused_while_stuffed > limits.calls_per_connection_max:
-                channel.cut()
-                return
-        elif channel.calls >= limits.calls_per_connection_max:
-            text = f"calls_per_connection_max is {limits.calls_per_connection_max}, and so many are under way"
+        lane.calls -= 1
+        if command.serialization == BINARY:
+            lane.channel.answer(command.opaque, code, block, body, remark, at_once=not lane.calls)
         else:
-            text = f"calls_max is {limits.calls_max}, and so many are under way"
-        self._refuse(command, channel, Failure(DISPATCH_CODE, text), wire.Kind.OVERLOADED)
+            answer = Command(code, ext_block=block, body=body, remark=remark.decode() or None)
+            lane.channel.peer.push(frame_of(answer, command))
 
-    def _refuse(
-        self, command: Command, channel: Channel, failure: Failure, kind: wire.Kind = wire.Kind.SERVICE
-    ) -> None:
+    def _overload(self, lane: Lane) -> Command:
+        limits = self.limits
+        if lane.calls >= limits.calls_per_connection_max:
+            text = f"calls_per_connection_max is {limits.calls_per_connection_max}"
+        else:
+            text = f"calls_max is {limits.calls_max}"
+        return self._refusal(f"{text}, and so many are under way", wire.Kind.OVERLOADED)
+
+    def _refusal(self, text: str, kind: wire.Kind = wire.Kind.SERVICE) -> Command:
         self.refused_total += 1
-        block, remark, body = wire.encode_failure(failure, kind)
-        channel.answer(command.opaque, wire.FAILURE, block, body, remark)
+        block, remark, _ = wire.encode_failure(Failure(DISPATCH_CODE, text), kind)
+        return Command(wire.FAILURE, ext_block=block, remark=remark.decode())
 
 
 class RemoteCall(IncomingCall):
     """A call that came over a connection. `peer` is the connection's channel."""
 
-    opaque: int = 0
-    body: Any = b""
+    command: Any = None
+    lane: Any = None
     calls: Any = None
 
     def arguments(self, kind: type[A]) -> A:
         decode: Callable[[Any], A] = self.calls.decoder(kind)
         try:
-            return decode(self.body)
+            return decode(self.command.body)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
             raise bad_arguments(self.action, error) from None
 

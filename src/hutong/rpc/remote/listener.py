@@ -9,8 +9,10 @@ import ssl
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.figures import ReactorFigures
+from hutong.remoting.server import RemotingServer, TlsMode
+from hutong.rpc.remote.connections import CONNECTION_LIMITS
 from hutong.rpc.remote.incoming import CallLimits, IncomingCalls
-from hutong.rpc.remote.link import Links
+from hutong.rpc.remote.wire import CALL
 from hutong.rpc.rpc import Rpc
 
 
@@ -27,21 +29,19 @@ class RpcListener:
         limits: CallLimits | None = None,
     ) -> None:
         self.incoming = IncomingCalls(rpc, loop, clock, limits)
-        self.links = Links(loop, clock, wheel, self.incoming)
+        self.remoting = RemotingServer(loop, clock=clock, wheel=wheel, limits=CONNECTION_LIMITS)
+        self.remoting.register(CALL, self.incoming.receive)
 
     async def listen(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> tuple[str, int]:
         """Accept connections, encrypted ones with `tls`; returns the address and port. Raises OSError."""
-        return await self.links.acceptor.listen(host, port, tls)
+        mode = TlsMode.DISABLED if tls is None else TlsMode.ENFORCING
+        return await self.remoting.listen(host, port, tls=tls, mode=mode)
 
     async def close(self) -> None:
         """Accept and read no more, let calls under way be answered, within bounds; then end the connections."""
-        await self.links.close()
+        await self.remoting.close()
 
     @property
     def figures(self) -> ReactorFigures:
         """Of its connections."""
-        return self.links.acceptor.figures
-
-    def cut(self) -> int:
-        """End every connection at once, with what is unsent; returns how many."""
-        return self.links.acceptor.cut(lambda peer: True)
+        return self.remoting.reactor_figures

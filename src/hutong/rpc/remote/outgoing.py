@@ -14,14 +14,16 @@ from typing import Any, Final
 import msgspec
 
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded, ProtocolError
+from hutong.foundation.numbered_lot import Wait
+from hutong.remoting.answers import NOT_SUPPORTED, SYSTEM_BUSY
+from hutong.remoting.channel import Channel
 from hutong.rpc.call import Outcome
 from hutong.rpc.errors import BadReply, CallFailed, CallTimeout, ConnectionLost, NoService, NotConnected, Overloaded
 from hutong.rpc.remote import wire
-from hutong.rpc.remote.link import Asked, Channel
 from hutong.rpc.transport import Abandon, CallSite, Ended, OutgoingCall
 from hutong.wire.rocketmq.command import Command
 
-REMOTING_ERRORS: Final[dict[int, type[CallFailed]]] = {2: Overloaded, 3: NoService}
+REMOTING_ERRORS: Final[dict[int, type[CallFailed]]] = {SYSTEM_BUSY: Overloaded, NOT_SUPPORTED: NoService}
 """What the remoting answers by itself, by its codes."""
 BY_NAME_MAX: Final = 1_024
 """Combinations of address, action, headers and result type that are kept of calls by name."""
@@ -82,7 +84,7 @@ _NODES_OWN: Final[dict[wire.Kind, type[CallFailed]]] = {
 }
 
 
-class Answer(Asked):
+class Answer(Wait[Command]):
     """The answer to a call, awaited. `done` is told what became of the call, on the connection's loop."""
 
     __slots__ = ("_done", "_prepared")
@@ -91,7 +93,7 @@ class Answer(Asked):
         self._prepared = prepared
         self._done = done
 
-    def answered(self, outcome: Command | HutongError) -> None:
+    def end(self, outcome: Command | HutongError) -> None:
         self._done(self._prepared.read(outcome))
 
 
@@ -158,4 +160,4 @@ def begin(channel: Channel, answer: Answer, block: bytes, body: bytes, timeout_m
             error = Overloaded(str(full))
         else:
             return
-    asyncio.get_running_loop().call_soon(answer.answered, error)
+    asyncio.get_running_loop().call_soon(answer.end, error)
