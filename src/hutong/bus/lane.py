@@ -7,6 +7,7 @@ Knows no messages.
 """
 
 import asyncio
+from asyncio import _get_running_loop
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
@@ -28,7 +29,9 @@ class LoopLane:
         self._driven: set[asyncio.Task[object]] = set()  # a loop holds its tasks only weakly
 
     def run(self, handler: Callable[[T], object], argument: T) -> None:
-        if not self.loop.is_closed():  # else nobody is left to be told
+        if _get_running_loop() is self.loop:  # which need not be woken then: that is a system call
+            self.loop.call_soon(self._call, handler, argument)
+        elif not self.loop.is_closed():  # else nobody is left to be told
             self.loop.call_soon_threadsafe(self._call, handler, argument)
 
     def end(self) -> None:

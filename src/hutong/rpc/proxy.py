@@ -9,6 +9,7 @@ Knows no transport.
 import asyncio
 from asyncio import get_running_loop
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar, cast
 
 from hutong.foundation.errors import HutongError, UsageError
@@ -28,17 +29,17 @@ Settle = Callable[[Outcome], Any]
 async def ended(transport: Transport, call: OutgoingCall, timeout_ms: int) -> Outcome | HutongError:
     """Make a call, and wait for what becomes of it. Who is cancelled abandons it."""
     future: asyncio.Future[Outcome | HutongError] = get_running_loop().create_future()
-
-    def done(outcome: Outcome | HutongError) -> None:
-        if not future.done():
-            future.set_result(outcome)  # raised by who waits, where the stack is the caller's
-
-    abandon = transport.begin(call, timeout_ms, done)
+    abandon = transport.begin(call, timeout_ms, partial(_settle, future))
     try:
         return await future
     except asyncio.CancelledError:
         abandon()
         raise
+
+
+def _settle(future: "asyncio.Future[Outcome | HutongError]", outcome: Outcome | HutongError) -> None:
+    if not future.done():
+        future.set_result(outcome)  # raised by who waits, where the stack is the caller's
 
 
 class Target(NamedTuple):
@@ -176,11 +177,18 @@ def _method(bound: Bound) -> Callable[..., Any]:
 
 
 def _awaited_method(bound: Bound) -> Callable[..., Any]:
-    make, site, timeout_ms, transport = bound.make, bound.site, bound.timeout_ms, bound.transport
+    """The method itself: what `ended` does is done in place, for it is what every call costs."""
+    make, site, timeout_ms, begin = bound.make, bound.site, bound.timeout_ms, bound.transport.begin
     is_unary = bound.method.kind is Kind.UNARY
 
     async def call(*arguments: Any, **named: Any) -> Any:
-        outcome = await ended(transport, OutgoingCall(site, make(*arguments, **named)), timeout_ms)
+        future: asyncio.Future[Outcome | HutongError] = get_running_loop().create_future()
+        abandon = begin(OutgoingCall(site, make(*arguments, **named)), timeout_ms, partial(_settle, future))
+        try:
+            outcome = await future
+        except asyncio.CancelledError:
+            abandon()
+            raise
         if not isinstance(outcome, Outcome):
             raise outcome
         if is_unary and outcome.failure is None:
