@@ -6,6 +6,12 @@ parked; listening goes on (`Peer.is_duplex`), since two sides with full buffers 
 ever. What is owed meanwhile is bounded: above three quarters of OWED_BYTES_MAX nothing is asked, above all of it the
 neighbour is not listened to, until half of it is left.
 
+Who gets longer answers than its questions are (Li) asks AHEAD_MAX meetings ahead of them, and further only while the
+neighbour is silent: asking faster would but pile up what the other has to say. Towards the end it is less, so that both
+come to it together. Nobody waits for an answer: a neighbour who says nothing hears a block every SILENCE_MS. Who leaves
+last has the last word too, which it keeps until it has heard all or has heard nothing for FAREWELL_MS: there are
+neighbours who leave the moment they have heard all, with answers of their own still to be said.
+
 Two of these sides cannot both come to that. Take the one that asked last: it owed three quarters at most then, and what
 has come since are questions that were on their way already. Those are UNSENT_BYTES_MAX and a block on the other side at
 most and what two kernels hold between, and even their answers, half as long again, are less than the last quarter.
@@ -37,10 +43,14 @@ ASK_BYTES: Final = 64 * 1024  # of questions said in one turn of the loop, or ha
 BLOCK_BYTES: Final = 128 * 1024  # up to which answers are put together; those to one run stay together anyway
 UNSENT_BYTES_MAX: Final = 256 * 1024  # above which nothing is said
 KERNEL_BUFFER_BYTES: Final = 256 * 1024  # asked for; Linux doubles it, so two of them hold 1 MiB at most
+AHEAD_MAX: Final = 8192  # meetings
+AHEAD_AT_END: Final = 256
+SILENCE_MS: Final = 4
+FAREWELL_MS: Final = 250
 OWED_BYTES_MAX: Final = 12 * 1024 * 1024  # answers not said yet
 LEAVE_MS_MAX: Final = 5_000  # for the neighbour to hear our last lines and leave
 _WAITS_MAX: Final = 8
-_MOUTH, _DONE, _GONE = "mouth", "done", "gone"
+_MOUTH, _SILENCE, _DONE, _GONE = "mouth", "silence", "done", "gone"
 
 
 class Chunks:
@@ -95,6 +105,9 @@ class Conversation:
         self._peer: Peer | None = None
         self._is_paused = False
         self._is_deaf = False
+        self._keeps_step = side.part.is_answered.size > side.part.asks.size
+        self._is_patient = False  # whether the end of silence is waited for
+        self._is_silent = False  # the neighbour said nothing for so long that a block may be asked
         self._is_finished = False  # all is said and heard
         self._is_speaking = False  # whether `_speak` is called in the next turn, or parked
         self._owed: deque[bytearray] = deque()
@@ -194,14 +207,55 @@ class Conversation:
         said: list[Buffer] = []
         may_ask = 4 * self._owed_bytes <= 3 * self._owed_bytes_max
         ask_bytes = ASK_BYTES
-        if self._owed:
+        if self._owed and not self._is_last_word():
             answers = self._owed.popleft()
             self._owed_bytes -= len(answers)
             ask_bytes = max(ASK_BYTES, len(answers) // 2)
             said.append(answers)
         if may_ask and self._side.asked < self._side.meetings:
-            said.append(self._side.ask(ask_bytes))
+            ask_bytes = self._in_step(ask_bytes)
+            if ask_bytes:
+                said.append(self._side.ask(ask_bytes))
         return said
+
+    def _in_step(self, ask_bytes: int) -> int:
+        """So many bytes of questions, or as many as the answers that came allow."""
+        side = self._side
+        if not self._keeps_step or self._is_silent:
+            self._is_silent = False
+            return ask_bytes
+        ahead_max = max(AHEAD_AT_END, min(AHEAD_MAX, side.meetings - side.asked))
+        allowed = ahead_max - side.unanswered
+        if allowed > 0:
+            return min(ask_bytes, allowed * side.part.asks.size)
+        self._listen_for_silence(SILENCE_MS)
+        return 0
+
+    def _is_last_word(self) -> bool:
+        """Whether what is owed is all that is left to be said, and better kept a little."""
+        side = self._side
+        if self._leaves_first or self._is_silent or len(self._owed) > 1 or side.asked < side.meetings:
+            return False
+        if side.heard_total == side.expected_total or not side.has_heard_questions:
+            return False
+        self._listen_for_silence(FAREWELL_MS)
+        return True
+
+    def _listen_for_silence(self, silence_ms: int) -> None:
+        if self._is_patient:
+            return
+        assert self._peer is not None
+        heard_total = self._side.heard_total
+        self._is_patient = True
+
+        def over(outcome: HutongError | None) -> None:
+            self._is_patient = False
+            if isinstance(outcome, Expired):
+                self._is_silent = self._side.heard_total == heard_total
+                self._speak_soon()
+
+        deadline_ms = self._stage.clock.monotonic_ms() + silence_ms
+        self._lot.park(_SILENCE, over, deadline_ms=deadline_ms, owner=self._peer.owner)
 
     def _owe(self, answers: Buffer) -> None:
         owed = self._owed

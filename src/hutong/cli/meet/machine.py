@@ -29,21 +29,24 @@ L4: Final = "有空家里坐坐啊。"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a neighbour asks in each meeting, and what it answers to what it hears; None needs no answer."""
+    """What a neighbour asks in each meeting, what it is answered, and what it answers itself; None needs no answer."""
 
     name: str
     asks: Phrase
+    is_answered: Phrase
     answers: dict[Phrase, Phrase | None]
 
 
 ZHANG: Final = Part(
     "zhang",
     Phrase(Z0),
+    Phrase(L1),
     {Phrase(L1): None, Phrase(L2): Phrase(Z3), Phrase(L4): Phrase(Z5), Phrase(L2, L4): Phrase(Z3, Z5)},
 )
 LI: Final = Part(
     "li",
     Phrase(L2, L4),
+    Phrase(Z3, Z5),
     {Phrase(Z0): Phrase(L1), Phrase(Z3): None, Phrase(Z5): None, Phrase(Z3, Z5): None},
 )
 
@@ -80,6 +83,17 @@ class Side:
     def missing(self) -> dict[str, int]:
         """How many lines of each text were not heard yet."""
         return {text: self.meetings - due for text, due in self._due.items() if due < self.meetings}
+
+    @property
+    def unanswered(self) -> int:
+        """Meetings that were asked about and not wholly answered yet."""
+        return self.asked - min([self._due[text] for text in self.part.is_answered.texts])
+
+    @property
+    def has_heard_questions(self) -> bool:
+        """Whether the neighbour has asked all that it will, so that what is missing, if anything, are answers."""
+        answers = self.part.is_answered.texts
+        return all(due == self.meetings for text, due in self._due.items() if text not in answers)
 
     def ask(self, bytes_max: int) -> Buffer:
         """The next questions, as many as fit but at least one meeting's; empty once all is asked."""

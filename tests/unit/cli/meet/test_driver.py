@@ -9,6 +9,8 @@ import pytest
 import uvloop
 
 from hutong.cli.meet.driver import (
+    AHEAD_AT_END,
+    AHEAD_MAX,
     ASK_BYTES,
     BLOCK_BYTES,
     KERNEL_BUFFER_BYTES,
@@ -173,9 +175,9 @@ async def test_where_nobody_listens_there_is_no_conversation() -> None:
 class Listener:
     """A conversation whose peer is played by the test; what is pushed is kept."""
 
-    def __init__(self, side: Side, owed_bytes_max: int = OWED_BYTES_MAX) -> None:
+    def __init__(self, side: Side, *, owed_bytes_max: int = OWED_BYTES_MAX, leaves_first: bool = True) -> None:
         self.stage = Stage(limits_of())
-        self.conversation = Conversation(side, self.stage, leaves_first=True, owed_bytes_max=owed_bytes_max)
+        self.conversation = Conversation(side, self.stage, leaves_first=leaves_first, owed_bytes_max=owed_bytes_max)
         self.peer = Peer(1, "127.0.0.1", 5000, Chunks(1))
         self.peer.push = self._pushed
         self.peer.release = self._released
@@ -263,3 +265,52 @@ def test_what_two_sides_may_have_on_their_way_is_less_than_what_makes_one_deaf()
     block = max(2 * ASK_BYTES, int(SCRATCH_BYTES * longest_answer), BLOCK_BYTES) // 2
     on_the_way = UNSENT_BYTES_MAX + block + 2 * 2 * KERNEL_BUFFER_BYTES
     assert on_the_way * longest_answer < OWED_BYTES_MAX / 4
+
+
+async def test_who_is_answered_at_length_keeps_step_but_waits_for_nobody() -> None:
+    side = Side(LI, 100_000)
+    playing = Listener(side)
+    while (words := await playing.turns(1)) or not side.asked:
+        assert len(words) <= ASK_BYTES
+    assert side.asked == side.unanswered == AHEAD_MAX
+    playing.hear(said((Z3, Z5), range(100)))
+    assert len(await playing.turns(2)) == 100 * 58
+    asked = side.asked
+    while side.asked == asked:  # the clock is the machine's: after some milliseconds of silence it speaks up
+        await playing.turns(1)
+    assert side.asked == asked + ASK_BYTES // 58
+
+
+async def test_towards_the_end_both_keep_closer_together() -> None:
+    side = Side(LI, AHEAD_MAX + 1_000)
+    playing = Listener(side)
+    await playing.turns()
+    assert side.unanswered < AHEAD_MAX
+    while side.asked < side.meetings:
+        answered = side.asked - side.unanswered
+        playing.hear(said((Z3, Z5), range(answered, answered + 100)))
+        await playing.turns(2)
+    assert side.unanswered <= AHEAD_AT_END
+
+
+async def test_who_leaves_last_has_the_last_word() -> None:
+    playing = Listener(Side(ZHANG, 10), leaves_first=False)
+    assert await playing.turns() == said((Z0,), range(10))
+    playing.hear(said((L2, L4), range(9)))
+    assert await playing.turns() == said((Z3, Z5), range(9))
+    playing.hear(said((L2, L4), range(9, 10)))
+    assert await playing.turns() == b""
+    playing.hear(said((L1,), range(9)))
+    assert await playing.turns() == b""
+    playing.hear(said((L1,), range(9, 10)))
+    assert await playing.turns() == said((Z3, Z5), range(9, 10))
+
+
+async def test_the_last_word_is_said_into_silence_too() -> None:
+    side = Side(ZHANG, 1)
+    playing = Listener(side, leaves_first=False)
+    words = await playing.turns()
+    playing.hear(said((L2, L4), range(1)))
+    while not words.endswith(said((Z3, Z5), range(1))):
+        words += await playing.turns(1)
+    assert side.missing == {L1: 1}

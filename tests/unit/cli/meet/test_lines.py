@@ -3,7 +3,7 @@
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hutong.cli.meet.lines import LINE_BYTES_MAX, Line, decode_line, encode_line, line_end
@@ -16,6 +16,7 @@ def test_the_bytes_of_a_line_are_those_of_the_exercise() -> None:
     assert encode_line(0x01020304, "刚吃。") == bytes.fromhex("0000000d 01020304") + "刚吃。".encode()
 
 
+@settings(deadline=None)
 @given(st.integers(0, (1 << 32) - 1), TEXTS, st.binary(max_size=20), st.binary(max_size=20))
 def test_a_line_comes_back_from_anywhere(serial: int, text: str, before: bytes, after: bytes) -> None:
     line = encode_line(serial, text)
@@ -25,6 +26,7 @@ def test_a_line_comes_back_from_anywhere(serial: int, text: str, before: bytes, 
     assert decode_line(data, len(before), end) == Line(serial, text)
 
 
+@settings(deadline=None)
 @given(st.integers(0, (1 << 32) - 1), TEXTS)
 def test_of_a_part_of_a_line_only_its_length_is_said(serial: int, text: str) -> None:
     line = encode_line(serial, text)

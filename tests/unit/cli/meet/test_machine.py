@@ -4,7 +4,7 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hutong.cli.meet.lines import encode_line
@@ -37,6 +37,7 @@ def converse(zhang: Side, li: Side, random: Random) -> tuple[bytes, bytes]:
     return spoken[zhang], spoken[li]
 
 
+@settings(deadline=None)
 @given(st.integers(0, 60), st.randoms(use_true_random=False), st.booleans(), st.booleans())
 def test_every_line_of_every_meeting_is_said_and_heard(
     meetings: int, random: Random, zhang_alone: bool, li_alone: bool
@@ -104,6 +105,7 @@ def test_a_line_that_is_not_due_is_named_however_it_comes(name: str, line_by_lin
         assert not zhang.is_done
 
 
+@settings(deadline=None)
 @given(st.sampled_from([ZHANG, LI]), st.randoms(use_true_random=False), st.lists(st.integers(0, 3_000), max_size=6))
 def test_both_ways_answer_and_fail_alike(part: Part, random: Random, cuts: list[int]) -> None:
     """Lines that are mostly due, with one now and then that is not."""
