@@ -80,7 +80,6 @@ class Prepared:
 _NODES_OWN: Final[dict[wire.Kind, type[CallFailed]]] = {
     wire.Kind.NO_SERVICE: NoService,
     wire.Kind.OVERLOADED: Overloaded,
-    wire.Kind.EXPIRED: CallTimeout,
 }
 
 

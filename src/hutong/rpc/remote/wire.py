@@ -64,7 +64,6 @@ class Kind(StrEnum):
     SERVICE = "service"
     NO_SERVICE = "no-service"  # nobody is bound at the address
     OVERLOADED = "overloaded"  # as many calls are under way as may be
-    EXPIRED = "expired"  # the caller's time was over before the call was begun
 
 
 class Heads:
