@@ -101,6 +101,7 @@ class Binding:
         self._registry = registry
         self._owns_contexts = owns_contexts
         self._memory = memory
+        self._home = asyncio.get_running_loop()
         self._undo: list[Callable[[], object]] = []  # what makes it reachable, done once
         self._end: asyncio.Future[None] | None = None
         for dispatcher in self.dispatchers:
@@ -108,7 +109,7 @@ class Binding:
         registry.bindings[self] = None
         if not owns_contexts:
             for dispatcher in self.dispatchers:
-                dispatcher.context.add_close_hook(self._leave)
+                dispatcher.context.add_close_hook(self._context_closes)
 
     @property
     def is_bound(self) -> bool:
@@ -153,12 +154,24 @@ class Binding:
             if self._owns_contexts:
                 await dispatcher.context.close()
             else:
-                dispatcher.context.remove_close_hook(self._leave)
-        if self._memory is not None:
-            await self._memory.close()
+                dispatcher.context.remove_close_hook(self._context_closes)
+        await self._forget()
+
+    async def _context_closes(self) -> None:
+        """What still runs in it, the context cancels behind this."""
+        self._leave()
+        if asyncio.get_running_loop() is self._home:
+            await self._forget()
+        else:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._forget(), self._home))
+
+    async def _forget(self) -> None:
+        memory, self._memory = self._memory, None
+        if memory is not None:
+            await memory.close()
 
     def _leave(self) -> None:
-        """Be found no more. For a context that closes, too, which cancels what runs in it."""
+        """Be found no more."""
         while self._undo:
             self._undo.pop()()
         for dispatcher in self.dispatchers:

@@ -12,7 +12,19 @@ from tests.unit.rpc.scenes import Shop, Store, until
 import hutong
 from hutong.bus import DeliveryOptions, EventBus, Headers
 from hutong.foundation.errors import UsageError
-from hutong.rpc import CallFailed, DispatchFailed, NoService, OutcomeUnknown, Rpc, ServiceError, current_call, service
+from hutong.rpc import (
+    CallFailed,
+    DispatchFailed,
+    IncomingCall,
+    NoService,
+    OutcomeUnknown,
+    Rpc,
+    ServiceError,
+    current_call,
+    service,
+)
+from hutong.rpc.call import Done
+from hutong.rpc.delivery_port import Execute
 from hutong.rpc.discovery import Discovery, NoSuchService
 from hutong.runtime.contexts import ContextKind, current_context
 from hutong.runtime.runtime import Runtime
@@ -196,15 +208,36 @@ async def test_unbinding_with_a_grace_cancels_what_is_left(rpc: Rpc) -> None:
             await call
 
 
-async def test_a_binding_ends_with_its_context(rpc: Rpc, runtime: Runtime) -> None:
-    context = runtime.context(name="mine")
-    binding = await rpc.bind(Where, Here(), context=context)
+class Forgetful:
+    """A memory that notes what it is told."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    async def open(self) -> None:
+        self.calls.append("open")
+
+    def begin(self, call: IncomingCall, execute: Execute, done: Done) -> None:
+        self.calls.append(call.action)
+        execute(done)
+
+    async def close(self) -> None:
+        assert asyncio.get_running_loop() is not None
+        self.calls.append("close")
+
+
+@pytest.mark.parametrize("kind", [ContextKind.EVENT_LOOP, ContextKind.WORKER])
+async def test_a_binding_ends_with_its_context(rpc: Rpc, runtime: Runtime, kind: ContextKind) -> None:
+    context, memory = runtime.context(kind, name="mine"), Forgetful()
+    binding = await rpc.bind(Where, Here(), context=context, memory=memory)
     assert await rpc.proxy(Where).who()
     await context.close()
     with pytest.raises(NoService):
         await rpc.proxy(Where).who()
     assert rpc.services() == []
+    assert memory.calls == ["open", "who", "close"]
     await binding.unbind()
+    assert memory.calls == ["open", "who", "close"]
 
 
 @pytest.mark.parametrize("address", ["topic:orders", "__hutong.reply.7", "x" * 1_025])
