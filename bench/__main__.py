@@ -13,7 +13,21 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from bench import backlog, bus, e2e, java_tools, latency, partitions, recovery, rpc, soak, stalls, startup, throughput
+from bench import (
+    backlog,
+    bus,
+    e2e,
+    java_tools,
+    latency,
+    partitions,
+    recovery,
+    remoting,
+    rpc,
+    soak,
+    stalls,
+    startup,
+    throughput,
+)
 from bench.compare import Measurement, Results, print_tables, run
 from bench.targets import (
     DEFAULT_KAFKA_SCRIPT,
@@ -31,6 +45,7 @@ PROGRAMS = {
     "bus": bus.main,
     "partitions": partitions.main,
     "recovery": recovery.main,
+    "remoting": remoting.main,
     "rpc": rpc.main,
     "soak": soak.main,
     "stalls": stalls.main,

@@ -50,6 +50,7 @@ class Channel:
         "_answering_is_held",
         "_asks_alone",
         "_endpoint",
+        "_hooks",
         "_is_congested",
         "_line",
         "_line_ms",
@@ -75,6 +76,7 @@ class Channel:
         self.unanswered = 0
         self.is_slowed = False  # whether `must_hold` has to be asked before a request is begun
         self._endpoint = endpoint
+        self._hooks = endpoint.hooks
         self._is_congested = False
         self._answering_is_held = False
         self._unsent_oneway = 0
@@ -231,9 +233,12 @@ class Channel:
             self._push(frame)
 
     def _ask(self, command: Command, timeout_ms: int, wait: "_Asked") -> None:
-        self._endpoint.hooks_before(self, command)
+        if self._hooks:
+            self._endpoint.hooks_before(self, command)
+        if timeout_ms != self._line_ms:
+            self._line_ms, self._line = timeout_ms, self._lot.line(timeout_ms)
         try:
-            self._lot.line(timeout_ms).park(wait)
+            self._line.park(wait)
         except LimitExceeded as error:
             raise TooManyRequests(error.limit, error.maximum) from None
         command.opaque = wait._number
@@ -242,7 +247,7 @@ class Channel:
         except ValueError:
             wait.abandon()
             raise
-        if self._is_congested or sum(map(len, frame)) > LARGE_BYTES:
+        if self._is_congested or len(frame) > 1 or len(frame[0]) > LARGE_BYTES:
             self._check_room(sum(map(len, frame)), wait)
         self._push(frame)
 
@@ -291,7 +296,10 @@ class _Asked(Wait[Command]):
 
     def end(self, outcome: Command | HutongError) -> None:
         channel = self._channel
-        if isinstance(outcome, Command):
+        if outcome.__class__ is Command:
+            if not channel._hooks:
+                self.told(outcome)
+                return
             try:
                 channel._endpoint.hooks_after(channel, self._command, outcome)
             except AbortProcess as error:

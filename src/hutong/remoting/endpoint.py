@@ -55,7 +55,7 @@ class Endpoint:
         self._channels: dict[int, Channel] = {}
         self._table = ProcessorTable()
         self._by_code = self._table.by_code
-        self._hooks: list[Hook] = []
+        self.hooks: list[Hook] = []
 
     @property
     def channels(self) -> tuple[Channel, ...]:
@@ -84,7 +84,7 @@ class Endpoint:
 
     def add_hook(self, hook: Hook) -> None:
         """See `hooks`."""
-        self._hooks.append(hook)
+        self.hooks.append(hook)
 
     def add_listener(self, listener: Listener) -> None:
         """Have channel events told to `listener`, from now on."""
@@ -111,7 +111,7 @@ class Endpoint:
         if channel.is_slowed and channel.must_hold():
             return HELD
         registration = self._by_code.get(command.code) or self._table.default
-        if not registration.is_plain or self._hooks:
+        if not registration.is_plain or self.hooks:
             return self._process_carefully(registration, command, channel)
         try:
             answer = registration.process(command, channel)
@@ -137,11 +137,11 @@ class Endpoint:
         self.loop.call_soon(work)
 
     def hooks_before(self, channel: Channel, request: Command) -> None:
-        for hook in self._hooks:
+        for hook in self.hooks:
             hook.before(channel.address, request)
 
     def hooks_after(self, channel: Channel, request: Command, answer: Command) -> None:
-        for hook in self._hooks:
+        for hook in self.hooks:
             hook.after(channel.address, request, answer)
 
     # Steps of the above.

@@ -50,6 +50,7 @@ _MARK: Final = struct.Struct(">I")
 _KEY: Final = struct.Struct(">h")
 _LENGTH: Final = struct.Struct(">i")
 _FIXED_BYTES: Final = 21  # a binary header with neither remark nor ext fields
+_PLAIN_BYTES_MAX: Final = 64 * 1024  # of a frame for which no bound has to be looked at, and one copy is cheap
 _BINARY_MARK: Final = BINARY << 24
 _INT_MIN: Final = -(1 << 31)
 _INT_MAX: Final = (1 << 31) - 1
@@ -143,6 +144,16 @@ def encode(command: Command, *, serialization: int | None = None) -> list[Buffer
     ValueError for what does not fit the format.
     """
     form = command.serialization if serialization is None else serialization
+    if (
+        form == BINARY
+        and command.fields is None
+        and command.remark is None
+        and command.version == VERSION
+        and command.language == PYTHON
+    ):
+        plain = _encode_plain(command)
+        if plain is not None:
+            return plain
     if form == JSON or not _SHORT_MIN <= command.code <= _SHORT_MAX:
         head = _encode_json(command)
     else:
@@ -200,6 +211,17 @@ def decode_ext(block: Buffer) -> dict[str, str]:
     except struct.error:
         raise ProtocolError("the ext fields end in the middle of one") from None
     return fields
+
+
+def _encode_plain(command: Command) -> list[Buffer] | None:
+    """The frame of a command such as we make them ourselves; None where the careful way has to look at it."""
+    ext_block, body = command.ext_block or b"", command.body
+    if len(ext_block) + len(body) > _PLAIN_BYTES_MAX:
+        return None
+    try:
+        return [encode_binary(command.code, command.opaque, command.flag, ext_block, body)]
+    except struct.error:
+        return None
 
 
 def _encode_binary(command: Command) -> bytearray:
