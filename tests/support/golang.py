@@ -84,6 +84,8 @@ def _go(
 
 OUT_OF_REACH: Final = (
     "dial tcp",
+    "disabled by GOPROXY",
+    "lookup proxy.golang.org",
     "no such host",
     "i/o timeout",
     "connection refused",

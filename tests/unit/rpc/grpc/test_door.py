@@ -1,6 +1,7 @@
 """The gRPC door: what a call becomes, and every status that a failed one has."""
 
 import asyncio
+import contextlib
 import logging
 import sys
 from collections.abc import Callable
@@ -394,3 +395,18 @@ async def test_a_request_that_is_sent_twice_is_executed_once(channel: Any, rpc: 
     assert first == second
     assert (len(till.paid), first.result[0].item_2) == (1, "1.50")
     assert len((await client.call("Pay", amount=Decimal(1), options={"metadata": [("request-id", "a/2")]})).result) == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [b"GET / HTTP/1.1\r\n\r\n", bytes(10_000), b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xff" * 9],
+    ids=["HTTP/1.1", "zeros", "a frame whose length lies"],
+)
+async def test_bytes_that_are_none_of_grpc_s(client: Client, door: GrpcDoor, words: bytes) -> None:
+    host, _, port = door.address.rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(words)
+    with contextlib.suppress(ConnectionError):
+        await reader.read()  # until the door has hung up
+    writer.close()
+    assert (await client.call("Add", a=2)).result == 3
