@@ -1,5 +1,6 @@
 """Values cross to messages and back unchanged; what cannot is the fault of whoever sent it."""
 
+import contextlib
 import sys
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
@@ -233,3 +234,11 @@ def test_what_is_not_known_is_passed_over() -> None:
         sent_and_received("Shapes", points={}, pair=(1, None), note=note, weight=Weight(1), row=Row(1, None))[0].note
         == note
     )
+
+
+@given(name=st.sampled_from(sorted(path.rpartition("/")[2] for path in SERVICE.methods)), data=st.binary(max_size=60))
+@settings(deadline=None, max_examples=300)
+def test_any_bytes_are_arguments_or_bad_arguments(name: str, data: bytes) -> None:
+    conversion = method(name)
+    with contextlib.suppress(BadArguments):
+        conversion.arguments(data, conversion.mapping.method.arguments_type)
