@@ -36,7 +36,6 @@ async def test_an_idle_reference_is_closed(bus: EventBus, runtime: Runtime) -> N
     async with Rpc(bus, runtime, idle_ms=30) as rpc:
         await rpc.bind(Shop, store)
         cursor = await rpc.proxy(Shop).open(5)
-        assert await cursor.fetch(1) == [5]
         await until(lambda: store.cursors[0].is_closed, pause=0.005)  # by its timer
         with pytest.raises(NoService):
             await cursor.fetch(1)
