@@ -7,11 +7,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from hutong.rpc.binding import Binding
     from hutong.rpc.call import AUTH_TOKEN, IncomingCall, current_call
     from hutong.rpc.delivery.deduplication import Deduplication
     from hutong.rpc.delivery.retry import Pace
     from hutong.rpc.delivery.session_ids import new_request_id
     from hutong.rpc.description import closes, describe, service
+    from hutong.rpc.discovery import Discovery
     from hutong.rpc.errors import (
         BadArguments,
         BadReply,
@@ -42,6 +44,7 @@ __all__ = [
     "AUTH_TOKEN",
     "BadArguments",
     "BadReply",
+    "Binding",
     "CallFailed",
     "CallLimits",
     "CallOptions",
@@ -50,6 +53,7 @@ __all__ = [
     "ConnectionLost",
     "Deduplication",
     "Delivery",
+    "Discovery",
     "DispatchFailed",
     "IncomingCall",
     "Interceptor",
@@ -82,11 +86,13 @@ __all__ = [
 ]
 _MODULES: Final = {
     "AUTH_TOKEN": "call",
+    "Binding": "binding",
     "CallLimits": "remote.incoming",
     "CallOptions": "options",
     "Client": "remote.client",
     "Deduplication": "delivery.deduplication",
     "Delivery": "options",
+    "Discovery": "discovery",
     "IncomingCall": "call",
     "Interceptor": "interceptors",
     "Pace": "delivery.retry",
