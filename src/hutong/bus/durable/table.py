@@ -31,9 +31,18 @@ VALUE_BYTES_MAX: Final = 960 << 10  # with key and batch header below Kafka's ow
 WRITES_IN_FLIGHT_MAX: Final = 20_000
 REQUEST_S_MAX: Final = 15.0
 LOAD_S_MAX: Final = 300.0  # without any record
-POLL_S: Final = 0.5
+POLL_S: Final = 0.1
 READ_MAX: Final = 1_000
 CLOSE_S_MAX: Final = 10.0
+NOT_THERE_YET: Final = frozenset(
+    {
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+    }
+)
 COMPACTED: Final = {
     "cleanup.policy": "compact",
     "retention.ms": "-1",
@@ -153,7 +162,7 @@ class CompactedTable:
         consumer = Consumer(settings)
         try:
             if end is None:
-                end = consumer.get_watermark_offsets(place, REQUEST_S_MAX)[1]
+                end = _end_of(consumer, place)
             consumer.assign([place])
             self._read_until(consumer, end, apply)
         finally:
@@ -255,3 +264,16 @@ class CompactedTable:
             self._is_telling = False
         for settled, failure in told:
             settled(failure)
+
+
+def _end_of(consumer: Consumer, place: TopicPartition) -> int:
+    """The offset behind the last record. A topic that was just made is not known everywhere at once."""
+    left_s = REQUEST_S_MAX
+    while True:
+        try:
+            return int(consumer.get_watermark_offsets(place, REQUEST_S_MAX)[1])
+        except KafkaException as error:
+            left_s -= POLL_S
+            if left_s <= 0 or cause_of(error).code() not in NOT_THERE_YET:
+                raise
+            consumer.poll(POLL_S)  # nothing is assigned: it only waits
