@@ -71,6 +71,10 @@ class Pace:
         return max(1, round(grown * (1 - self.jitter * chance)))
 
 
+_NOTHING_HAPPENED: Final = (Outcome, NoService, NotExecuted, Overloaded)
+"""The Outcome is that of NotExecuted."""
+
+
 class Reliability:
     """Makes transports that try again, for the deliveries that do (a `MakeReliable`). One for each transport.
 

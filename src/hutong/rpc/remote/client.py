@@ -15,7 +15,7 @@ from hutong.remoting.channel import Channel
 from hutong.remoting.client import RemotingClient
 from hutong.rpc.call import IncomingCall
 from hutong.rpc.caller import Caller
-from hutong.rpc.delivery.retry import Reliability
+from hutong.rpc.delivery.retry import Pace, Reliability
 from hutong.rpc.remote.connections import CONNECTION_LIMITS
 from hutong.rpc.remote.dialled import DialledTransport
 from hutong.rpc.remote.incoming import CallLimits, IncomingCalls, RemoteCall
@@ -45,6 +45,7 @@ class Client(Caller):
         services: "Rpc | None" = None,
         limits: CallLimits | None = None,
         clock: Clock | None = None,
+        pace: Pace | None = None,
         make_reliable: "MakeReliable | None" = None,
     ) -> None:
         loop, clock = asyncio.get_running_loop(), clock or SystemClock()
@@ -56,7 +57,7 @@ class Client(Caller):
         if self.incoming is not None:
             self.remoting.register(CALL, self.incoming.receive)
         self.transport = DialledTransport(self._dial, loop, clock, wheel)
-        super().__init__(self.transport, make_reliable=make_reliable or Reliability(clock, wheel))
+        super().__init__(self.transport, make_reliable=make_reliable or Reliability(clock, wheel, pace=pace))
 
     @property
     def is_connected(self) -> bool:
@@ -105,14 +106,15 @@ def connect(
     services: "Rpc | None" = None,
     limits: CallLimits | None = None,
     clock: Clock | None = None,
+    pace: Pace | None = None,
 ) -> Client:
     """A client of the node that listens at `address` ("HOST:PORT", an IPv6 host in brackets), as `Node(rpc=...)` does.
 
     With `tls` the connection is encrypted and the node's certificate checked against the host, as the context says.
-    With `services`, an `Rpc`, the other side may call what is bound there; `limits` are for such calls. Raises
-    UsageError for an address that is none.
+    With `services`, an `Rpc`, the other side may call what is bound there; `limits` are for such calls. `pace` is
+    that of calls whose delivery tries again. Raises UsageError for an address that is none.
     """
-    return Client(address, tls=tls, services=services, limits=limits, clock=clock)
+    return Client(address, tls=tls, services=services, limits=limits, clock=clock, pace=pace)
 
 
 def caller_of(call: IncomingCall) -> Caller:
