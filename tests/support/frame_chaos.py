@@ -1,8 +1,8 @@
 """A network between a client and a server that loses, doubles, delays and reorders frames, and keeps some for later.
 
 Strategy: a proxy of whole frames (a length of four bytes, then so many), in both directions, on a loop and thread of
-its own. A request may also come back long after, over a connection of nobody, when client and server are others already:
-what it is answered then, nobody reads. All chance is of one seed.
+its own. A request may also come back long after, over a connection of nobody, when client and server are others
+already: what it is answered then, nobody reads. All chance is of one seed.
 """
 
 import asyncio
