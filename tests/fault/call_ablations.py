@@ -32,7 +32,7 @@ from hutong.rpc.delivery.messages import (
     Tick,
 )
 
-HISTORIES_MAX: Final = 200
+HISTORIES_MAX: Final = 2_000
 STEPS_MAX: Final = 60
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -179,6 +179,10 @@ def keeps_no_bound(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Memory, "_bound", lambda _self, _session: None)
 
 
+def _at_a_bound() -> None:
+    transcripts.test_at_a_bound_a_new_call_is_refused_and_the_bound_is_named("calls_max", 2)
+
+
 SAFEGUARDS: Final = (
     Safeguard("that a call begins is stored before it is executed", executes_before_the_start_is_stored),
     Safeguard(
@@ -188,7 +192,11 @@ SAFEGUARDS: Final = (
     ),
     Safeguard("what was begun before a restart is not executed", executes_again_what_was_begun_before_a_restart),
     Safeguard("a duplicate waits for the call in progress", executes_what_is_in_progress),
-    Safeguard("what is acknowledged is refused", executes_what_is_acknowledged),
+    Safeguard(
+        "what is acknowledged is refused",
+        executes_what_is_acknowledged,
+        transcripts.test_what_is_acknowledged_is_refused_however_late_it_comes,
+    ),
     Safeguard(
         "an acknowledgement is stored before it deletes",
         deletes_before_the_acknowledgement_is_stored,
@@ -224,7 +232,7 @@ SAFEGUARDS: Final = (
         takes_what_was_not_stored_for_stored,
         transcripts.test_a_start_that_was_not_stored_is_not_executed_and_may_be_asked_again,
     ),
-    Safeguard("bounds refuse", keeps_no_bound),
+    Safeguard("bounds refuse", keeps_no_bound, _at_a_bound),
 )
 
 
