@@ -5,8 +5,11 @@ given. TEST_RPC_CALLS says how many calls are made (300 by default), TEST_RPC_SE
 memory switched off the same must show an effect that happened twice: else the test could not fail.
 """
 
+import contextlib
 import os
 import pathlib
+import random
+import socket
 import sys
 import threading
 from collections import Counter
@@ -14,7 +17,6 @@ from dataclasses import dataclass
 
 import pytest
 from bench.processes import ReadyProcess
-from bench.targets import free_port
 from tests.support.frame_chaos import FrameChaos
 from tests.support.rpc_ledger import Told
 from tests.support.waiting import until
@@ -25,8 +27,21 @@ CALLS = int(os.environ.get("TEST_RPC_CALLS", "300"))
 SEED = int(os.environ.get("TEST_RPC_SEED", "20"))
 KILLS = max(2, CALLS // 1_000)  # of the server; the client is killed after every second one
 CARELESS_CALLS = 150
+WINDOW = 64 if CALLS >= 1_000 else 16  # calls of the client at a time
 DEADLINE_S = 300.0
 PAUSE = threading.Event()  # never set
+
+
+def quiet_port() -> int:
+    """A free port that no outgoing connection is given meanwhile: else a client that dials a server that is away may
+    reach itself, and keep the port from the server."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as range_of_others:
+        first = int(range_of_others.read().split()[0])
+    for port in random.Random().sample(range(first // 2, first), 100):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
 
 
 @dataclass
@@ -61,12 +76,12 @@ class Ledger:
     def __init__(self, folder: pathlib.Path, mode: str, calls: int) -> None:
         self.folder = folder
         self.calls = calls
-        self.server_port = free_port()
+        self.server_port = quiet_port()
         self._mode = mode
         self.server = self._process("serve", self.server_port)
 
     def start_client(self, port: int) -> ReadyProcess:
-        self.client = self._process("call", port, "0", str(self.calls)).start()
+        self.client = self._process("call", port, "0", str(self.calls), str(WINDOW)).start()
         return self.client
 
     def restart_server(self) -> None:
@@ -130,7 +145,8 @@ def test_no_effect_happens_twice_and_every_answered_one_once(tmp_path: pathlib.P
     figures = network.figures
     assert min(figures.lost, figures.doubled, figures.delayed, figures.ghosts) > 0, "the network was harmless"
     assert len(verdict.told.asked) == CALLS
-    assert len(verdict.told.answered) > CALLS * 0.5, "that much goes through, whatever happens"
+    at_stake = (KILLS + KILLS // 2) * WINDOW  # what is under way at a kill may stay without an answer, and nothing else
+    assert len(verdict.told.answered) >= CALLS - at_stake
 
 
 def test_without_the_memory_the_same_calls_have_effects_twice(tmp_path: pathlib.Path) -> None:

@@ -1,7 +1,7 @@
 """A service whose effects can be counted, and a client that calls it: both in processes of their own, to be killed.
 
     python -m tests.support.rpc_ledger serve FOLDER PORT MODE          effects go to FOLDER/effects
-    python -m tests.support.rpc_ledger call FOLDER PORT MODE FIRST LAST  what is answered goes to FOLDER/answers
+    python -m tests.support.rpc_ledger call FOLDER PORT MODE FIRST LAST WINDOW  what is answered goes to FOLDER/answers
 
 MODE is "deduplicated" or "careless": the same calls, tried again all the same, of a service that remembers nothing.
 Every line is one write, so what was written before a kill is there. An effect is a line `NUMBER TOKEN`; the answer of
@@ -24,7 +24,6 @@ from typing import Any, Final, Protocol
 import hutong
 from hutong.rpc import CallFailed, Deduplication, Delivery, Pace, new_request_id, service
 
-WINDOW: Final = 64
 TIMEOUT_S: Final = 60.0
 RETRIES: Final = 1_000
 PACE: Final = Pace(first_pause_ms=50, first_patience_ms=300, pause_ms_max=1_000)
@@ -91,7 +90,7 @@ def to_do(told: Told, first: int, last: int) -> Iterator[tuple[int, str]]:
             yield number, new_request_id() if number % 2 else "-"
 
 
-async def call(folder: pathlib.Path, port: str, mode: str, first: int, last: int) -> None:
+async def call(folder: pathlib.Path, port: str, mode: str, first: int, last: int, window: int) -> None:
     diary, told = Diary(folder / "answers"), Told.read(folder / "answers")
     delivery = Delivery.AT_LEAST_ONCE if mode == CARELESS else Delivery.DEDUPLICATED
     client = hutong.rpc.connect(f"127.0.0.1:{port}", pace=PACE)
@@ -110,7 +109,7 @@ async def call(folder: pathlib.Path, port: str, mode: str, first: int, last: int
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     async with asyncio.TaskGroup() as lanes:
-        for _ in range(WINDOW):
+        for _ in range(window):
             lanes.create_task(lane())
     await client.close()
 

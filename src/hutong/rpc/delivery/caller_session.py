@@ -1,7 +1,8 @@
 """A caller's session with one service: which of its calls is which, and below which number all are done with.
 
 A call is done with when it was answered or given up: it is not asked again, so the service may forget it. A session
-that has been idle for long is left for a new one, since the service may have forgotten it.
+that has been idle for long is left for a new one, since the service may have forgotten it; calls that are still open in
+it keep their ids.
 
 Knows no transport. Time arrives with each call, names of sessions by constructor.
 """
@@ -28,7 +29,7 @@ class CallerSession:
 
     def begin(self, now_ms: int) -> CallId:
         """A new call; `end` follows."""
-        is_stale = not self._open and now_ms - self._used_ms > IDLE_MS_MAX
+        is_stale = now_ms - self._used_ms > IDLE_MS_MAX
         if not self._session or is_stale or self._next > SEQUENCE_MAX:
             self._session, self._next, self._open = self._make_session(), 0, {}
         self._used_ms = now_ms

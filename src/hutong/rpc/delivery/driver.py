@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError
+from hutong.foundation.errors import HutongError, OwnerGone, ProtocolError
 from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.rpc.call import Done, IncomingCall, Outcome
@@ -156,7 +156,7 @@ class CallMemory:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._lot.close(LimitExceeded("a memory that is closed", 0))
+        self._lot.close(OwnerGone("the service has been unbound"))
         await self._table.close()
 
     @property

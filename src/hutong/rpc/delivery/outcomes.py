@@ -40,7 +40,7 @@ _CODES: Final = {
 }
 _TEXTS: Final = {
     Reason.NOT_STORED: "the service could not store that the call begins, so it was not executed",
-    Reason.EXPIRED: "the request is older than what the service remembers, so it was not executed",
+    Reason.EXPIRED: "the request is older than what the service remembers, so it is not executed now",
     Reason.FROM_THE_FUTURE: "the caller's clock is too far ahead of the service's, so the call was not executed",
     Reason.NOT_KEPT: "the call was executed, once; its result was not one that could be kept",
     Reason.UNKNOWN: "the call was begun, once, and the service ended before it had an outcome",

@@ -230,13 +230,13 @@ def test_a_session_that_was_idle_is_left() -> None:
     names = iter("abc")
     session = CallerSession(lambda: next(names))
     first = session.begin(0)
-    assert session.begin(IDLE_MS_MAX * 2).session == "a", "a call is open"
-    session.end(first)
-    session.end(first._replace(sequence=1))
-    later = session.begin(IDLE_MS_MAX * 4)
+    assert session.begin(IDLE_MS_MAX).session == "a"
+    later = session.begin(IDLE_MS_MAX * 2 + 1)
     assert (later.session, later.sequence) == ("b", 0)
+    assert session.acked_below(first) == 0, "it keeps its id, and acknowledges nothing any more"
     session.end(first)
     assert session.acked_below(later) == 0
+    assert not session.is_idle
 
 
 @given(
