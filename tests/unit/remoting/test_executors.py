@@ -214,3 +214,17 @@ async def test_a_later_answer_that_will_not_come() -> None:
         assert it.server.channels[0].unanswered == 0
         asked.cancel()
         it.pass_ms(5_000)
+
+
+@on_both_loops
+async def test_a_place_that_takes_nothing_is_told_of() -> None:
+    async with pair() as it:
+        await it.client.connect(it.address)
+        offload = ThreadOffload(it.loop, 1, "slow")
+        slow = executor(it, offload)
+        it.server.register(SLOW, it.echo, slow)
+        assert (await it.ask(SLOW, b"x")).body == b"x"
+        offload.close()
+        for _ in range(3):
+            answer = await it.ask(SLOW)
+            assert (answer.code, slow.queue.running) == (SYSTEM_BUSY, 0)

@@ -15,6 +15,7 @@ from inspect import isawaitable
 from typing import Any, Final, Protocol
 
 from hutong.foundation.clock import Clock
+from hutong.foundation.errors import LimitExceeded
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.remoting.answers import SYSTEM_BUSY, refusal
 from hutong.remoting.work.machine import JobQueue
@@ -97,7 +98,9 @@ class Executor:
         job = (work, then)
         verdict = self.queue.offered(job, self._clock.monotonic_ms())
         if verdict:
-            self._begin(job)
+            if not self._begin(job):
+                self._go_on()
+                return False
         elif verdict is None and self._timer is None:
             self._arm()
         return verdict is not False
@@ -110,15 +113,25 @@ class Executor:
         for _, then in self.queue.take_all():
             then(refusal(SYSTEM_BUSY, f"[OVERLOAD]{self.name} is closing"))
 
-    def _begin(self, job: tuple[Work, Then]) -> None:
+    def _begin(self, job: tuple[Work, Then]) -> bool:
+        """False where the place takes nothing: it is closed, or has no room of its own."""
         work, then = job
-        self._place.submit(work, lambda result: self._ended(then, result))
+        try:
+            self._place.submit(work, lambda result: self._ended(then, result))
+        except (LimitExceeded, RuntimeError):
+            return False
+        return True
 
     def _ended(self, then: Then, result: object) -> None:
-        following = self.queue.finished()
-        if following is not None:
-            self._begin(following)
+        self._go_on()
         then(result)
+
+    def _go_on(self) -> None:
+        """A worker is free: the next job begins."""
+        following = self.queue.finished()
+        while following is not None and not self._begin(following):
+            following[1](refusal(SYSTEM_BUSY, f"[OVERLOAD]{self.name} takes nothing now"))
+            following = self.queue.finished()
 
     def _arm(self) -> None:
         due_ms = self.queue.next_due_ms()
