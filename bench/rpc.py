@@ -51,6 +51,7 @@ def main(words: Sequence[str]) -> int:
         for name in reversed(contenders) if number % 2 else contenders:
             _add(rows, _lines(contenders[name]))
     _add(rows, _lines((*OURS, *turn, "--only", "call", "--only", "stream")))
+    _add(rows, _lines((*OURS, *turn, "--only", "deduplicated")))
     if not options.no_vertx and options.vertx_peer.exists():
         _add(rows, _vertx(options.vertx_peer))
     _print(rows)

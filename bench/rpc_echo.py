@@ -19,9 +19,10 @@ import uvloop
 
 import hutong
 from bench.figures import cpu_seconds
-from hutong.rpc import connect, service
+from hutong.rpc import Deduplication, Delivery, connect, service
 
-JOBS: Final = ("proxy", "call", "stream")
+JOBS: Final = ("proxy", "call", "stream", "deduplicated")
+KEPT: Final = "bench.kept"  # where a service remembers its calls
 ITEMS: Final = 1_000  # of one stream
 Call = Callable[[], Awaitable[int]]
 """Makes one call and says how many things came of it: one, or the items of a stream."""
@@ -43,9 +44,11 @@ class Echoing:
             yield number
 
 
-async def serve(ready: Connection) -> None:
-    async with hutong.Node(rpc="127.0.0.1:0") as node:
+async def serve(ready: Connection, *, remembers: bool) -> None:
+    async with hutong.Node(rpc="127.0.0.1:0", kafka="127.0.0.1:0" if remembers else None) as node:
         await node.rpc.bind(Echo, Echoing())
+        if remembers:
+            await node.rpc.bind(Echo, Echoing(), address=KEPT, deduplicate=Deduplication())
         ready.send(node.rpc_address)
         await asyncio.Event().wait()
 
@@ -102,22 +105,28 @@ async def client(address: str, options: argparse.Namespace, server: int) -> None
             await rpc.call("bench.echo", "echo", {"payload": payload}, result=bytes)
             return 1
 
+        kept = rpc.proxy(Echo, address=KEPT, delivery=Delivery.DEDUPLICATED)
+
+        async def deduplicated() -> int:
+            await kept.echo(payload)
+            return 1
+
         async def by_stream() -> int:
             count = 0
             async for _ in echo.numbers(ITEMS):
                 count += 1
             return count
 
-        jobs: dict[str, Call] = {"proxy": by_proxy, "call": by_name, "stream": by_stream}
-        for job in options.only or JOBS:
+        jobs: dict[str, Call] = {"proxy": by_proxy, "call": by_name, "stream": by_stream, "deduplicated": deduplicated}
+        for job in options.only or JOBS[:3]:
             for window in map(int, options.windows.split(",")):
                 figures = await measure(jobs[job], window, options.warm, options.seconds, server)
                 line = {"kind": job, "window": window, "bytes": options.size, "loop": "uvloop", **figures}
                 print(json.dumps(line), flush=True)
 
 
-def _serve(ready: Connection) -> None:
-    uvloop.run(serve(ready))
+def _serve(ready: Connection, remembers: bool = False) -> None:
+    uvloop.run(serve(ready, remembers=remembers))
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -126,11 +135,13 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--warm", type=float, default=2, help="seconds before the first (default %(default)s)")
     parser.add_argument("--windows", default="1,64", help="unanswered calls (default %(default)s)")
     parser.add_argument("--size", type=int, default=100, help="bytes of the payload (default %(default)s)")
-    parser.add_argument("--only", action="append", choices=JOBS, help="this job; may be repeated")
+    parser.add_argument(
+        "--only", action="append", choices=JOBS, help="this job; may be repeated; deduplicated is not among the default"
+    )
     options = parser.parse_args(words)
     spawn = multiprocessing.get_context("spawn")
     ready, there = spawn.Pipe()
-    server = spawn.Process(target=_serve, args=(there,), daemon=True)
+    server = spawn.Process(target=_serve, args=(there, "deduplicated" in (options.only or ())), daemon=True)
     server.start()
     try:
         uvloop.run(client(ready.recv(), options, server.pid or 0))

@@ -10,13 +10,16 @@ Knows nothing of services but how to find who dispatches their calls.
 
 from asyncio import AbstractEventLoop, _get_running_loop
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import LimitExceeded, ProtocolError
+from hutong.foundation.errors import Expired, LimitExceeded, ProtocolError
+from hutong.foundation.parking import ParkingLot
+from hutong.foundation.timers import TimerWheel
 from hutong.remoting.answers import frame_of
 from hutong.remoting.channel import Channel
 from hutong.rpc.binding import Round
@@ -27,6 +30,7 @@ from hutong.rpc.remote import wire
 from hutong.wire.rocketmq.command import BINARY, Command, encode_ext
 
 A = TypeVar("A")
+DRAINED: Final = "drained"
 LANE: Final = "rpc.lane"
 """Attribute of a channel."""
 
@@ -79,6 +83,7 @@ class IncomingCalls:
         self._find = services.find
         self._loop = loop
         self._now_ms = clock.monotonic_ms
+        self._drained: ParkingLot[None] | None = None  # once no more calls are taken
         self._heads = wire.Heads()
         self._decoders: dict[type, Callable[[Any], Any]] = {}  # by struct of arguments: as many as there are methods
 
@@ -89,6 +94,8 @@ class IncomingCalls:
             head = self._heads.read(encode_ext(command.ext()) if block is None else block)
         except (ProtocolError, ValueError) as error:
             return self._refusal(str(error))
+        if self._drained is not None:
+            return self._refusal("the node stops", wire.Kind.NO_SERVICE)
         around = self._find(head.address)
         if around is None:
             return self._refusal(f"nobody is bound at {head.address!r}", wire.Kind.NO_SERVICE)
@@ -115,6 +122,13 @@ class IncomingCalls:
         except LimitExceeded as error:
             call.finish(Outcome(failure=Failure(DISPATCH_CODE, str(error))))
         return None
+
+    async def drain(self, wheel: TimerWheel, grace_ms: int) -> None:
+        """Take no more calls, and let those under way be answered; after the grace, no longer."""
+        self._drained = ParkingLot("drain_waiters_max", wheel, 1)
+        if self.calls:
+            with suppress(Expired):
+                await self._drained.wait(DRAINED, deadline_ms=self._now_ms() + grace_ms)
 
     def decoder(self, kind: type[A]) -> Callable[[Any], A]:
         decode = self._decoders.get(kind)
@@ -143,6 +157,8 @@ class IncomingCalls:
         command: Command = call.command
         self.calls -= 1
         lane.calls -= 1
+        if not self.calls and self._drained is not None:
+            self._drained.resume_all(DRAINED, None)
         if command.serialization == BINARY:
             lane.channel.answer(command.opaque, code, block, body, remark, at_once=not lane.calls)
         else:

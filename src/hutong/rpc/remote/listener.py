@@ -5,6 +5,7 @@ Knows how a listener is put together, and nothing of services.
 
 import asyncio
 import ssl
+from typing import Final
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import TimerWheel
@@ -14,6 +15,9 @@ from hutong.rpc.remote.connections import CONNECTION_LIMITS
 from hutong.rpc.remote.incoming import CallLimits, IncomingCalls
 from hutong.rpc.remote.wire import CALL
 from hutong.rpc.rpc import Rpc
+
+GRACE_MS: Final = 5_000
+"""For calls under way when the node stops."""
 
 
 class RpcListener:
@@ -28,6 +32,7 @@ class RpcListener:
         wheel: TimerWheel,
         limits: CallLimits | None = None,
     ) -> None:
+        self._wheel = wheel
         self.incoming = IncomingCalls(rpc, loop, clock, limits)
         self.remoting = RemotingServer(loop, clock=clock, wheel=wheel, limits=CONNECTION_LIMITS)
         self.remoting.register(CALL, self.incoming.receive)
@@ -39,6 +44,7 @@ class RpcListener:
 
     async def close(self) -> None:
         """Accept and read no more, let calls under way be answered, within bounds; then end the connections."""
+        await self.incoming.drain(self._wheel, GRACE_MS)
         await self.remoting.close()
 
     @property

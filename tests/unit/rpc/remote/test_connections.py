@@ -185,6 +185,23 @@ async def test_calls_under_way_fail_with_their_connection(node: hutong.Node, sto
     store.gates["gate"].set()
 
 
+async def test_calls_under_way_are_answered_when_the_node_stops(store: Store) -> None:
+    async with hutong.Node(rpc="127.0.0.1:0") as stopping:
+        await stopping.rpc.bind(Shop, store)
+        client = connect(address_of(stopping))
+        call = asyncio.ensure_future(client.proxy(Shop).wait("gate"))
+        await until(lambda: store.begun)
+        listener = stopping.rpc_listener
+        assert listener is not None
+        ending = asyncio.ensure_future(listener.close())
+        with pytest.raises(NoService, match="the node stops"):
+            await client.proxy(Shop).add(1)
+        store.gates["gate"].set()
+        assert await call == "gate"
+        await ending
+        await client.close()
+
+
 async def test_nobody_listens() -> None:
     with pytest.raises(NotConnected):
         async with connect("127.0.0.1:1"):
