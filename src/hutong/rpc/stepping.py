@@ -56,7 +56,9 @@ class Stepper:
             value, error = None, raised
         else:
             self._spare = None
-            spare.take((coroutine, waits_for, variables, then))
+            handed = (coroutine, waits_for, variables, then)
+            if not spare.take(handed):
+                self._context.run(_drive, handed)
             return
         finally:
             _leave_task(self._loop, spare.task)
@@ -93,10 +95,13 @@ class _Carrier:
         self._waiting: asyncio.Future[None] = loop.create_future()
         self._handed: _Handed | None = None
 
-    def take(self, handed: _Handed) -> None:
+    def take(self, handed: _Handed) -> bool:
+        """Carry it. False if somebody has cancelled this task: a call that never waited, and was not what it meant."""
+        if self._waiting.done():
+            return False
         self._handed = handed
-        if not self._waiting.done():
-            self._waiting.set_result(None)
+        self._waiting.set_result(None)
+        return True
 
     def retire(self) -> None:
         if not self._waiting.done():

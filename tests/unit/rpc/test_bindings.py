@@ -180,6 +180,23 @@ async def test_the_first_step_of_a_call_has_a_task(rpc: Rpc, failures: list[Base
     assert [type(error) for error in failures] == [TimeoutError] * 3
 
 
+async def test_a_call_that_cancels_its_task_and_never_waits_harms_no_other(rpc: Rpc) -> None:
+    class Rash(Here):
+        async def who(self) -> str:
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+            return "rash"
+
+    await rpc.bind(Where, Rash())
+    where = rpc.proxy(Where)
+    await where.paint("red", False)
+    await where.paint("red", True)
+    for _ in range(3):
+        rash, painted, timed = rpc.go(where.who), rpc.go(where.paint, "red", True), rpc.go(where.in_time, False)
+        assert (await rash, await painted, await timed) == ("rash", ["none", "red"], "in time")
+
+
 async def test_unbinding_waits_for_calls_under_way(rpc: Rpc) -> None:
     store = Store()
     binding = await rpc.bind(Shop, store)
