@@ -19,6 +19,7 @@ from bench import (
     e2e,
     java_tools,
     latency,
+    meet,
     partitions,
     recovery,
     remoting,
@@ -43,6 +44,7 @@ SUITES = ("throughput", "latency", "e2e", "startup")
 SUITES_BY_NAME = ("backlog", "java")  # run only when asked for: they need gigabytes, or Java
 PROGRAMS = {
     "bus": bus.main,
+    "meet": meet.main,
     "partitions": partitions.main,
     "recovery": recovery.main,
     "remoting": remoting.main,
@@ -50,7 +52,7 @@ PROGRAMS = {
     "soak": soak.main,
     "stalls": stalls.main,
 }
-"""Programs with words of their own: `bus` and `rpc` measure those beside others, the rest are about Hutong alone."""
+"""Programs with words of their own: `bus`, `meet` and `rpc` measure beside others, the rest are about Hutong alone."""
 
 
 def arguments(words: Sequence[str] | None) -> argparse.Namespace:

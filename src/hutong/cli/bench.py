@@ -33,6 +33,7 @@ def _bench() -> None:
 class Way(enum.StrEnum):
     RUNS = "runs"
     LINES = "lines"
+    REMOTING = "remoting"
 
 
 class Role(enum.StrEnum):
@@ -48,7 +49,7 @@ def meet(
     address: Annotated[str | None, typer.Argument(metavar="[HOST:PORT]", show_default=False)] = None,
     meetings: Annotated[int, typer.Option("--meetings", "-n", min=0, max=(1 << 32) - 1)] = 100_000,
     way: Annotated[
-        Way, typer.Option("--way", help="runs: many lines at a time; lines: each line decoded and encoded alone.")
+        Way, typer.Option("--way", help="runs: many lines at a time; lines: each alone; remoting: each a command.")
     ] = Way.RUNS,
     kernel_buffer_bytes: Annotated[int | None, typer.Option("--kernel-buffer", min=1, max=1 << 30, hidden=True)] = None,
 ) -> int:
@@ -86,14 +87,22 @@ class _Exercise:
         from hutong.cli.meet import driver
         from hutong.cli.meet.machine import LI, Side
 
-        side = Side(LI, self.meetings, line_by_line=self.way is Way.LINES)
+        side = Side(LI, self.meetings, line_by_line=self.way is not Way.RUNS)
+        if self.way is Way.REMOTING:
+            from hutong.cli.meet import remote
+
+            return self._told(side, await remote.dial(host, port, side))
         return self._told(side, await driver.dial(host, port, side, limits=self._limits()))
 
     async def _zhang(self, host: str, port: int, ready: Callable[[tuple[str, int]], None]) -> list[str]:
         from hutong.cli.meet import driver
         from hutong.cli.meet.machine import ZHANG, Side
 
-        side = Side(ZHANG, self.meetings, line_by_line=self.way is Way.LINES)
+        side = Side(ZHANG, self.meetings, line_by_line=self.way is not Way.RUNS)
+        if self.way is Way.REMOTING:
+            from hutong.cli.meet import remote
+
+            return self._told(side, await remote.listen(host, port, side, ready=ready))
         return self._told(side, await driver.listen(host, port, side, ready=ready, limits=self._limits()))
 
     def _limits(self) -> "ReactorLimits":
@@ -114,17 +123,20 @@ class _Exercise:
 
 
 def _run(work: Coroutine[Any, Any, list[str]]) -> int:
+    from hutong.remoting.errors import RemotingConnectFailed, RemotingError
     from hutong.runtime.loops import new_event_loop
 
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             lines = runner.run(work)
-    except PeerError as error:
-        remark(f"hutong: {error}")
-        return EXIT_WRONG
-    except (OSError, Expired) as error:
+    except (OSError, RemotingConnectFailed) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"There is no connection: {reason}.", EXIT_UNAVAILABLE) from None
+    except (PeerError, RemotingError) as error:
+        remark(f"hutong: {error}")
+        return EXIT_WRONG
+    except Expired as error:
+        raise UsageError(f"There is no connection: {error}.", EXIT_UNAVAILABLE) from None
     for line in lines:
         typer.echo(line)
     return 0

@@ -21,7 +21,7 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-@pytest.mark.parametrize("way", ["runs", "lines"])
+@pytest.mark.parametrize("way", ["runs", "remoting"])
 def test_both_sides_meet_in_two_processes(way: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["bench", "meet", "--meetings", "2000", "--way", way]) == 0
     whole, *memory = capsys.readouterr().out.splitlines()
@@ -101,6 +101,7 @@ def test_zhang_listens_alone(capsys: pytest.CaptureFixture[str]) -> None:
         (["--way", "loud"], 64, "'loud' is not one of"),
         (["-n", "-1"], 64, "greater than or equal to 0"),
         (["dial", "127.0.0.1:1"], 69, "There is no connection: Connection refused."),
+        (["dial", "127.0.0.1:1", "--way", "remoting"], 69, "There is no connection: no connection to 127.0.0.1:1"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_sentence(
