@@ -133,6 +133,23 @@ async def test_both_sides_speak_unasked_and_answer() -> None:
 
 
 @on_both_loops
+async def test_what_is_pushed_waits_for_the_end_of_the_turn_and_what_is_sent_does_not() -> None:
+    async with town() as it:
+        peer = await it.connect()
+        peer.push([framed(b"one")])
+        peer.push([framed(b"two")])
+        assert it.connector.figures.writes_total == 0
+        peer.send([framed(b"three")])
+        assert it.connector.figures.writes_total == 1
+        assert [await it.there.frames.get() for _ in range(3)] == [b"one", b"two", b"three"]
+        peer.close()
+        peer.send([framed(b"too late")])
+        assert await it.here.closed.get() is peer
+        peer.send([framed(b"to nobody")])
+        assert it.there.frames.empty()
+
+
+@on_both_loops
 async def test_what_waits_for_the_other_side_fails_when_it_goes() -> None:
     async with town() as it:
         peer = await it.connect()

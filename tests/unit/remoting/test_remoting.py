@@ -14,7 +14,7 @@ from hutong.foundation.errors import Expired, HutongError
 from hutong.foundation.numbered_lot import Wait
 from hutong.foundation.timers import TimerWheel
 from hutong.remoting.answers import LATER, NOT_SUPPORTED, SUCCESS, SYSTEM_BUSY, SYSTEM_ERROR, Answer
-from hutong.remoting.channel import Channel
+from hutong.remoting.channel import FRAMES_TOGETHER, Channel
 from hutong.remoting.client import RemotingClient
 from hutong.remoting.errors import (
     AbortProcess,
@@ -334,6 +334,26 @@ async def test_the_shortest_way() -> None:
         after = Noted()
         channel.begin(ECHO, b"", b"", 1_000, after)
         assert isinstance(await after.outcome, RemotingSendFailed)
+
+
+@on_both_loops
+async def test_what_is_asked_in_one_turn_leaves_in_parcels_and_who_asks_alone_is_not_kept_waiting() -> None:
+    async with pair() as it:
+        channel = await it.client.connect(it.address)
+        figures = it.client.reactor_figures
+        many = [Noted() for _ in range(2 * FRAMES_TOGETHER)]
+        for wait in many:
+            channel.begin(ECHO, b"", b"x", 1_000, wait)
+        assert figures.writes_total == 2
+        for wait in many:
+            await wait.outcome
+        alone, again = Noted(), Noted()
+        channel.begin(ECHO, b"", b"x", 1_000, alone)  # others may follow
+        assert figures.writes_total == 2
+        await alone.outcome
+        channel.begin(ECHO, b"", b"x", 1_000, again)  # none did
+        assert figures.writes_total == 4
+        await again.outcome
 
 
 @on_both_loops
