@@ -15,7 +15,7 @@ from hutong.foundation.clock import SystemClock
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.figures import CloseReason
 from hutong.reactor.limits import ReactorLimits
-from hutong.remoting.answers import LATER, Answer
+from hutong.remoting.answers import LATER, SYSTEM_BUSY, Answer
 from hutong.remoting.channel import Channel
 from hutong.remoting.client import RemotingClient
 from hutong.remoting.errors import RemotingSendFailed, TooManyRequests
@@ -300,3 +300,47 @@ async def test_a_flood_of_oneway_requests_of_unknown_codes_is_not_answered() -> 
         )
         assert (await reader.readexactly(len(GOOD)))[-4:] == b"body"
         writer.close()
+
+
+@on_uvloop
+async def test_requests_that_ask_back_do_not_wait_for_each_other() -> None:
+    async with scene() as it:
+        it.client.register(ECHO, it.echo)
+
+        def ask_back(command: Command, channel: Channel) -> Answer:
+            def told(answer: object) -> None:
+                assert isinstance(answer, Command)
+                channel.reply(command, Command(0))
+
+            channel.invoke_then(Command(ECHO), 60_000, told)
+            return LATER
+
+        it.server.register(NEVER, ask_back)
+        channel = await it.client.connect(it.address)
+        answers = await asyncio.gather(*(channel.invoke(Command(NEVER), 60_000) for _ in range(200)))
+        codes = [answer.code for answer in answers]
+        assert codes.count(0) >= SMALL.unanswered_max
+        assert codes.count(0) + codes.count(SYSTEM_BUSY) == 200
+        assert it.server.channels[0].unanswered == 0
+
+
+@on_uvloop
+async def test_who_is_held_is_read_again_when_it_is_asked() -> None:
+    async with scene() as it:
+        it.client.register(ECHO, it.echo)
+        owed: list[Command] = []
+
+        def later(command: Command, _: Channel) -> Answer:
+            owed.append(command)
+            return LATER
+
+        it.server.register(NEVER, later)
+        channel = await it.client.connect(it.address)
+        (there,) = it.server.channels
+        asked = [channel.invoke(Command(NEVER), 60_000) for _ in range(20)]
+        await until(lambda: there._answering_is_held)
+        assert (await there.invoke(Command(ECHO, body=b"x"), 60_000)).body == b"x"
+        for command in owed:
+            there.reply(command, Command(0))
+        codes = [answer.code for answer in await asyncio.gather(*asked)]
+        assert (codes.count(0), codes.count(SYSTEM_BUSY)) == (10, 10)

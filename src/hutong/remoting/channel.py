@@ -7,14 +7,17 @@ leave in one write.
 
 Bounds, since a peer may not read: at most `invocations_max` answers are awaited; beyond `unsent_bytes_max` nothing more
 is asked; beyond `unsent_answer_bytes_max` of answers, or `unanswered_max` answers owed, the peer's requests are held
-unread until it reads, or until it has been idle for too long and goes. Until then its answers are taken even while it
-does not read, so that two sides which both ask and are slow to read do not wait for each other for ever.
+unread until it reads or is answered, or until it has been idle for too long and goes. Where answers of such a peer are
+awaited, requests above `unanswered_max` are refused instead, since what is held holds up the answers behind it. Below
+these bounds everything is taken even from a peer that does not read, so that two sides which both ask and are slow to
+read do not wait for each other for ever.
 
 The shortest way to ask, for a protocol on top: a `Wait` of one's own and `begin`. On the loop's thread only, all of it.
 """
 
 import asyncio
 from collections.abc import Callable
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded
@@ -37,6 +40,14 @@ makes them wait for each other and does 60k, and 8 frames a write 91k.
 """
 LARGE_BYTES: Final = 4 * 1024  # of a frame: from here on it is asked how much is unsent already
 Then = Callable[[Command | HutongError], object]
+
+
+class Admission(Enum):
+    """Of a request, by the bounds of its channel."""
+
+    BEGIN = 0
+    HOLD = 1  # it and what follows are not taken yet
+    REFUSE = 2  # answered SYSTEM_BUSY: to hold it would hold the answers behind it, which are awaited
 
 
 class Channel:
@@ -74,7 +85,7 @@ class Channel:
         self.address = address
         self.attributes: dict[str, Any] = {}
         self.unanswered = 0
-        self.is_slowed = False  # whether `must_hold` has to be asked before a request is begun
+        self.is_slowed = False  # whether a bound is near: `admission` has to be asked before a request is begun
         self._endpoint = endpoint
         self._hooks = endpoint.hooks
         self._is_congested = False
@@ -128,7 +139,7 @@ class Channel:
             raise TooManyRequests(error.limit, error.maximum) from None
         opaque = wait._number
         frame = encode_binary(code, opaque, 0, ext_block, body)
-        if self._is_congested or len(frame) > LARGE_BYTES:
+        if self.is_slowed or len(frame) > LARGE_BYTES:
             self._check_room(len(frame), wait)
         self._say_question([frame], wait)
         return opaque
@@ -198,13 +209,18 @@ class Channel:
         if self.unanswered >= self._endpoint.limits.unanswered_max:
             self.is_slowed = True
 
-    def must_hold(self) -> bool:
-        """For the endpoint, where `is_slowed`: whether the peer's request cannot be begun now."""
+    def admission(self) -> Admission:
+        """For the endpoint, where `is_slowed`: what becomes of the peer's request."""
         limits = self._endpoint.limits
-        self._answering_is_held = self.unanswered >= limits.unanswered_max or (
-            self._is_congested and self.peer.unsent_bytes() >= limits.unsent_answer_bytes_max
-        )
-        return self._answering_is_held
+        if self._is_congested and self.peer.unsent_bytes() >= limits.unsent_answer_bytes_max:
+            self._answering_is_held = True
+        elif self.unanswered < limits.unanswered_max:
+            return Admission.BEGIN
+        elif self.awaited:
+            return Admission.REFUSE
+        else:
+            self._answering_is_held = True
+        return Admission.HOLD
 
     def close(self) -> None:
         """End the connection once what is ready was sent."""
@@ -250,7 +266,7 @@ class Channel:
         except ValueError:
             wait.abandon()
             raise
-        if self._is_congested or len(frame) > 1 or len(frame[0]) > LARGE_BYTES:
+        if self.is_slowed or len(frame) > 1 or len(frame[0]) > LARGE_BYTES:
             self._check_room(sum(map(len, frame)), wait)
         self._say_question(frame, wait)
 
@@ -260,6 +276,9 @@ class Channel:
         if unsent_bytes and unsent_bytes + size > unsent_bytes_max:
             wait.abandon()
             raise TooManyRequests("unsent_bytes_max", unsent_bytes_max)
+        if self._answering_is_held:  # the answer would lie unread behind the request that is held
+            self._answering_is_held = False
+            self.peer.release()
 
     def _check_oneway(self, size: int) -> None:
         limits, unsent_bytes = self._endpoint.limits, self.peer.unsent_bytes()

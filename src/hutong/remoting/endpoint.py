@@ -22,7 +22,7 @@ from hutong.reactor.channel import HELD, Response
 from hutong.reactor.figures import CloseReason
 from hutong.reactor.handler import Peer
 from hutong.remoting.answers import LATER, SYSTEM_BUSY, SYSTEM_ERROR, Answer, frame_of, refusal
-from hutong.remoting.channel import Channel
+from hutong.remoting.channel import Admission, Channel
 from hutong.remoting.errors import AbortProcess
 from hutong.remoting.events import ChannelEventKind, ChannelEvents, Listener
 from hutong.remoting.figures import RemotingFigures
@@ -108,8 +108,12 @@ class Endpoint:
             else:
                 wait.end(command)
             return None
-        if channel.is_slowed and channel.must_hold():
-            return HELD
+        if channel.is_slowed:
+            admission = channel.admission()
+            if admission is Admission.HOLD:
+                return HELD
+            if admission is Admission.REFUSE:
+                return self._overloaded(command, channel, "too many requests are unanswered")
         registration = self._by_code.get(command.code) or self._table.default
         if not registration.is_plain or self.hooks:
             return self._process_carefully(registration, command, channel)
@@ -177,8 +181,11 @@ class Endpoint:
         if is_taken:
             return None
         channel.forget()
+        return self._overloaded(command, channel, f"{executor.name} has no room")
+
+    def _overloaded(self, command: Command, channel: Channel, why: str) -> Response:
         self.figures.overloads_total += 1
-        text = f"[OVERLOAD]system busy, start flow control for a while: {executor.name} has no room"
+        text = f"[OVERLOAD]system busy, start flow control for a while: {why}"
         return self._finished(command, channel, refusal(SYSTEM_BUSY, text))
 
     def _executed(self, command: Command, channel: Channel, result: object) -> None:

@@ -8,6 +8,6 @@ class RemotingFigures:
 
     def __init__(self) -> None:
         self.failures_total = 0  # processors that raised
-        self.overloads_total = 0  # requests that found no room in their executor's queue
+        self.overloads_total = 0  # requests that found no room
         self.rejected_total = 0  # requests that a processor's `rejects` refused
         self.unasked_total = 0  # answers that nobody awaited (any more)

@@ -57,6 +57,8 @@ _INT_MAX: Final = (1 << 31) - 1
 _SHORT_MIN: Final = -(1 << 15)
 _SHORT_MAX: Final = (1 << 15) - 1
 _pack_frame: Final = _FRAME.pack
+_unpack_fixed: Final = _FIXED.unpack_from
+_HEADER_END_MAX: Final = 4 + HEADER_BYTES_MAX
 
 
 class Command(msgspec.Struct, gc=False):
@@ -110,6 +112,17 @@ _json_encoder: Final = msgspec.json.Encoder()
 def decode(frame: Buffer) -> Command:
     """The command in a frame without its u32 length. Raises ProtocolError."""
     size = len(frame)
+    if size >= 25:  # a binary header without a remark, behind its mark
+        mark, code, language, version, opaque, flag, remark_size, ext_size = _unpack_fixed(frame)
+        end = mark - _BINARY_MARK + 4
+        if not remark_size and end == 25 + ext_size and 25 <= end <= size and end <= _HEADER_END_MAX:
+            ext_block = bytes(frame[25:end]) if ext_size else None
+            return Command(code, opaque, flag, ext_block, frame[end:], None, None, language, version)
+    return _decode_carefully(frame, size)
+
+
+def _decode_carefully(frame: Buffer, size: int) -> Command:
+    """Any frame, and what is wrong with it."""
     if size < 4:
         raise ProtocolError(f"a frame of {size} bytes has no header")
     (mark,) = _MARK.unpack_from(frame)
