@@ -4,7 +4,7 @@ import asyncio
 import pathlib
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Protocol
@@ -35,6 +35,7 @@ from hutong.rpc import (
 )
 from hutong.rpc.caller import Caller
 from hutong.runtime.contexts import ContextKind
+from hutong.testing.ports import HOST, ReservedPort
 
 NUMBER = UUID(int=7)
 
@@ -63,6 +64,14 @@ class Hearing:
 async def node() -> AsyncIterator[hutong.Node]:
     async with hutong.Node(rpc="127.0.0.1:0") as node:
         yield node
+
+
+@pytest.fixture
+def place() -> Iterator[str]:
+    """An address that is kept while nobody listens there."""
+    port = ReservedPort()
+    yield f"{HOST}:{port.number}"
+    port.close()
 
 
 @pytest.fixture
@@ -153,10 +162,12 @@ async def test_a_cancelled_call_is_forgotten(client: Client, store: Store) -> No
     assert await shop.add(1, 1) == 2
 
 
-async def test_a_client_connects_when_it_is_needed_and_again_when_the_connection_was_lost(store: Store) -> None:
-    async with hutong.Node(rpc="127.0.0.1:0") as first:
+async def test_a_client_connects_when_it_is_needed_and_again_when_the_connection_was_lost(
+    store: Store, place: str
+) -> None:
+    async with hutong.Node(rpc=place) as first:
         await first.rpc.bind(Shop, store)
-        client = connect(address_of(first))
+        client = connect(place)
         assert not client.is_connected
         shop = client.proxy(Shop)
         assert await asyncio.gather(*[shop.add(number) for number in range(20)]) == list(range(1, 21))
@@ -167,7 +178,7 @@ async def test_a_client_connects_when_it_is_needed_and_again_when_the_connection
     await until(lambda: not client.is_connected)
     with pytest.raises(NotConnected):
         await shop.add(1)
-    async with hutong.Node(rpc=client.address) as second:
+    async with hutong.Node(rpc=place) as second:
         await second.rpc.bind(Shop, store)
         assert await client.proxy(Shop, delivery=Delivery.AT_LEAST_ONCE).add(1) == 2  # it may be too soon once
         assert await shop.add(1) == 2
@@ -211,13 +222,11 @@ async def test_nobody_listens() -> None:
             connect(address)
 
 
-async def test_calls_that_may_be_tried_again_survive_a_restart(store: Store) -> None:
-    async with hutong.Node(rpc="127.0.0.1:0") as first:
-        address = address_of(first)
-    client = connect(address)
+async def test_calls_that_may_be_tried_again_survive_a_restart(store: Store, place: str) -> None:
+    client = connect(place)
     call = client.go(client.proxy(Shop, delivery=Delivery.AT_LEAST_ONCE).add, 1)
     await until(lambda: client.calls_awaited == 0)  # the first attempt has found nobody
-    async with hutong.Node(rpc=address) as second:
+    async with hutong.Node(rpc=place) as second:
         await second.rpc.bind(Shop, store)
         assert await call == 2
         await client.close()
