@@ -117,8 +117,11 @@ class Side:
         """False if a line was not due."""
         phrase, first, count = run
         due, after = self._due, first + count
-        if after > self.meetings or any(due[text] != first for text in phrase.texts):
+        if after > self.meetings:
             return self._hear_lines(run, said)
+        for text in phrase.texts:
+            if due[text] != first:
+                return self._hear_lines(run, said)
         for text in phrase.texts:
             due[text] = after
         self.heard_total += count * len(phrase.texts)

@@ -40,9 +40,9 @@ class Phrase:
 
     def encode(self, first: int, count: int) -> Buffer:
         """The phrase with serial `first`, with `first + 1` and so on, `count` times. Serials fit in 32 bits."""
+        if count == 1:
+            return self._one(first)
         start = first % _BLOCK
-        if count <= 2:
-            return b"".join([self._one(serial) for serial in range(first, first + count)])
         if start + count > _BLOCK:
             here = _BLOCK - start
             return b"".join([self.encode(first, here), self.encode(first + here, count - here)])
@@ -55,7 +55,10 @@ class Phrase:
 
     def _one(self, serial: int) -> bytes:
         number = _SERIAL.pack(serial)
-        return b"".join([length + number + text for length, text in self._parts])
+        one = b""
+        for length, text in self._parts:
+            one += length + number + text
+        return one
 
     def __repr__(self) -> str:
         return f"Phrase{self.texts}"
@@ -114,7 +117,7 @@ class RunDecoder:
         if phrases is None:
             serial, text = decode_line(heard, at, end)
             raise ProtocolError(f"serial {serial}: unexpected {text!r}")
-        _, first = HEAD.unpack_from(heard, at)
+        (first,) = _SERIAL.unpack_from(heard, at + 4)
         if self._line_by_line:
             return Run(phrases[0], first, 1)
         for phrase in phrases:
