@@ -34,7 +34,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(f"no Go program of the exercise in {SOURCES}")
     folder = tmp_path_factory.mktemp("meet")
     shutil.copytree(SOURCES, folder, dirs_exist_ok=True)
-    environment = {**os.environ, "GOCACHE": str(folder / "cache"), "GOFLAGS": "-mod=mod"}
+    environment = {**os.environ, "GOFLAGS": "-mod=mod"}
     command = [GO, "build", "-o", "meet", "."]
     built = subprocess.run(command, cwd=folder, env=environment, check=False, capture_output=True, timeout=300)
     if built.returncode:
