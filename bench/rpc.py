@@ -2,6 +2,7 @@
 
 Strategy: each contender is a script that starts a server and a client process, measures windows of 1 and 64 unanswered
 calls of 100 bytes and prints JSON; they take short turns in alternating order, and medians of the turns are shown.
+One call at a time is measured a second time with the CPUs kept awake: asleep, a virtual CPU costs more than the call.
 Other ways to call (by name, streams of items) and Vert.x's clustered bus follow, for report.
 """
 
@@ -16,6 +17,8 @@ from typing import Any, Final
 
 from rich.console import Console
 from rich.table import Table
+
+from bench.machine_state import AWAKE, QUIET, machine_state
 
 PEERS: Final = pathlib.Path(__file__).resolve().parents[2] / "shared" / "peers"
 OURS: Final = (sys.executable, "-m", "bench.rpc_echo")
@@ -47,9 +50,11 @@ def main(words: Sequence[str]) -> int:
         for kind in ("grpc", "streams"):
             contenders[kind] = (sys.executable, str(options.grpc_peer), *turn, "--only", kind)
     rows: Rows = {}
-    for number in range(options.turns):
-        for name in reversed(contenders) if number % 2 else contenders:
-            _add(rows, _lines(contenders[name]))
+    for state, windows in ((QUIET, "1,64"), (AWAKE, "1")):
+        with machine_state(state):
+            for number in range(options.turns):
+                for name in reversed(contenders) if number % 2 else contenders:
+                    _add(rows, _lines((*contenders[name], "--windows", windows)), state)
     _add(rows, _lines((*OURS, *turn, "--only", "call", "--only", "stream")))
     _add(rows, _lines((*OURS, *turn, "--only", "deduplicated")))
     if not options.no_vertx and options.vertx_peer.exists():
@@ -72,9 +77,13 @@ def _vertx(script: pathlib.Path) -> Iterator[Line]:
             yield {"kind": "vertx (JVM)", **line}
 
 
-def _add(rows: Rows, lines: Iterator[Line]) -> None:
+def _add(rows: Rows, lines: Iterator[Line], state: str = QUIET) -> None:
     for line in lines:
-        rows.setdefault((line["kind"], line["window"]), []).append(line)
+        rows.setdefault((_row(line["kind"], state), line["window"]), []).append(line)
+
+
+def _row(kind: str, state: str) -> str:
+    return kind if state == QUIET else f"{kind}, {state}"
 
 
 def _median(rows: Rows, kind: str, window: int, figure: str) -> float | None:
@@ -95,6 +104,7 @@ def _print(rows: Rows) -> None:
     console = Console(width=None if Console().is_terminal else 140)
     console.print(table)
     for other, window, goal in GOALS:
-        ours, theirs = (_median(rows, kind, window, "per_second") for kind in ("proxy", other))
-        if ours and theirs:
-            console.print(f"window {window}: {ours / theirs:.2f}x {other} (wanted: {goal:g}x)")
+        for state in (QUIET, AWAKE):
+            ours, theirs = (_median(rows, _row(kind, state), window, "per_second") for kind in ("proxy", other))
+            if ours and theirs:
+                console.print(f"window {window}, {state}: {ours / theirs:.2f}x {other} (wanted: {goal:g}x)")
