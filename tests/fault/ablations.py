@@ -14,10 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import hypothesis
 import pytest
-from hypothesis import HealthCheck, Phase
-from hypothesis.stateful import run_state_machine_as_test
+from tests.fault.ablation_search import histories_until_broken
 from tests.fault.journal_history import JournalHistory
 from tests.unit.foundation import test_regions as regions
 from tests.unit.journal import test_past_faults as past_faults
@@ -280,32 +278,8 @@ SAFEGUARDS: Final = (
 
 def histories_until_noticed(safeguard: Safeguard) -> int | None:
     """How many histories it takes without the safeguard until one breaks; None if `HISTORIES_MAX` do not."""
-    count = 0
-
-    class Counted(JournalHistory):
-        def __init__(self) -> None:
-            nonlocal count
-            count += 1
-            super().__init__()
-
-    settings = hypothesis.settings(
-        max_examples=HISTORIES_MAX,
-        stateful_step_count=STEPS_MAX,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-        report_multiple_bugs=False,
-        print_blob=False,
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        safeguard.leave_out(patch)
-        try:
-            run_state_machine_as_test(Counted, settings=settings)
-        except (AssertionError, HutongError):  # and nothing else: a patch that does not fit proves nothing
-            return count - 1  # hypothesis runs the one that broke once more
-    return None
+    noticed_by = (AssertionError, HutongError)  # and nothing else: a patch that does not fit proves nothing
+    return histories_until_broken(JournalHistory, safeguard.leave_out, HISTORIES_MAX, STEPS_MAX, noticed_by)
 
 
 def main() -> None:

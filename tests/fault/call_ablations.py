@@ -11,10 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-import hypothesis
 import pytest
-from hypothesis import HealthCheck, Phase
-from hypothesis.stateful import run_state_machine_as_test
+from tests.fault.ablation_search import histories_until_broken
 from tests.fault.call_history import CallHistory
 from tests.unit.rpc.delivery import test_memory as transcripts
 
@@ -238,32 +236,7 @@ SAFEGUARDS: Final = (
 
 def histories_until_noticed(leave_out: Patch) -> int | None:
     """How many histories it takes without the safeguard until one breaks; None if `HISTORIES_MAX` do not."""
-    count = 0
-
-    class Counted(CallHistory):
-        def __init__(self) -> None:
-            nonlocal count
-            count += 1
-            super().__init__()
-
-    settings = hypothesis.settings(
-        max_examples=HISTORIES_MAX,
-        stateful_step_count=STEPS_MAX,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-        report_multiple_bugs=False,
-        print_blob=False,
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        leave_out(patch)
-        try:
-            run_state_machine_as_test(Counted, settings=settings)
-        except AssertionError:
-            return count - 1  # hypothesis runs the one that broke once more
-    return None
+    return histories_until_broken(CallHistory, leave_out, HISTORIES_MAX, STEPS_MAX, (AssertionError,))
 
 
 def main() -> None:

@@ -104,7 +104,10 @@ async def test_full_buffers_on_both_sides_stop_nobody_for_ever() -> None:
 
 @on_both_loops
 async def test_no_meeting_ends_at_once() -> None:
-    await both(Side(ZHANG, 0), Side(LI, 0), limits_of())
+    zhang, li = Side(ZHANG, 0), Side(LI, 0)
+    await both(zhang, li, limits_of())
+    assert zhang.is_done
+    assert li.is_done
 
 
 @on_both_loops
