@@ -11,8 +11,9 @@ from tests.support.node import Node
 from hutong.cli import main
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node for each test: a test that is run again finds nothing of its first run."""
     with Node(tmp_path_factory.mktemp("node")) as running:
         yield running
 
