@@ -6,8 +6,10 @@ Knows nothing of sockets or frames, and nothing of how its parts were made: `ser
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from hutong.broker.features import Features
 
 if TYPE_CHECKING:
     from hutong.broker.cold_reads import ColdReads
@@ -59,3 +61,4 @@ class Broker:
     fetches: ParkingLot[None]
     congestion: Congestion
     cold_reads: ColdReads
+    features: Features = field(default_factory=Features)

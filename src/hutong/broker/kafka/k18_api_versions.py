@@ -3,16 +3,28 @@
 Its response header is always version 0, so that a client of any age can read it. A request of a version we do not
 know is answered in version 0 with UNSUPPORTED_VERSION and our range, so that the client can ask again. The list comes
 from the registry that dispatch uses: what is advertised is what is handled.
+
+From 3 the features are told (KIP-584). Clients of version 3 cannot read a supported range that begins at 0, so such a
+feature is left out for them (KAFKA-17011); what is finalized they are told all the same.
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from hutong.broker.context import RequestContext
-from hutong.wire.kafka.apis.k18_api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from hutong.broker.features import SUPPORTED
+from hutong.wire.kafka.apis.k18_api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.registry import APIS
 
 API_KEY = 18
+_ZERO_LEVELS_FROM_VERSION: Final = 4
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-")
 
 
@@ -21,7 +33,17 @@ def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsR
         _is_legal(request.client_software_name) and _is_legal(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    return ApiVersionsResponse(api_keys=advertised(context.broker.api_keys))
+    features = context.broker.features
+    return ApiVersionsResponse(
+        api_keys=advertised(context.broker.api_keys),
+        supported_features=[
+            SupportedFeatureKey(feature.name, feature.level_min, feature.level_max)
+            for feature in SUPPORTED.values()
+            if feature.level_min > 0 or context.api_version >= _ZERO_LEVELS_FROM_VERSION
+        ],
+        finalized_features_epoch=features.epoch,
+        finalized_features=[FinalizedFeatureKey(name, level, level) for name, level in features.finalized().items()],
+    )
 
 
 def unsupported_version() -> ApiVersionsResponse:
