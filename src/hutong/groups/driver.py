@@ -19,6 +19,7 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.foundation.parking import Owner, ParkingLot
 from hutong.foundation.timers import Timer, TimerWheel
+from hutong.groups.directory import GroupDirectory, GroupKind
 from hutong.groups.machine import ClassicGroup
 from hutong.groups.messages import (
     Answer,
@@ -100,8 +101,10 @@ class GroupCoordinator:
         random_bytes: Callable[[int], bytes],
         topic_exists: Callable[[str, int], bool],
         settings: GroupSettings | None = None,
+        directory: GroupDirectory | None = None,
     ) -> None:
         self.settings = settings or GroupSettings()
+        self.directory = directory or GroupDirectory()
         self.offsets = OffsetStore()
         self.rebalances_total = 0
         self._clock = clock
@@ -138,13 +141,16 @@ class GroupCoordinator:
         """Take the groups up as replayed: members have one session time-out from now to be heard again."""
         now_ms = self._clock.monotonic_ms()
         for group_id, stored in self._stored.items():
+            if not self.directory.claim(group_id, GroupKind.CLASSIC):
+                continue
             seat = _Seat(ClassicGroup.restored(group_id, self.settings, stored.record, now_ms))
             seat.empty_since_ms = None if stored.record.members else stored.since_ms
             self._seats[group_id] = seat
             self._set_timer(seat)
         self._stored.clear()
         for group_id in self.offsets.groups():
-            self._seat(group_id)
+            if self.directory.claim(group_id, GroupKind.CLASSIC):
+                self._seat(group_id)
         self._forget_lost_topics()
         self._arm_retention()
 
@@ -166,6 +172,8 @@ class GroupCoordinator:
             seat = self._seats.get(request.group_id)
             if seat is None and request.member_id:
                 error = ErrorCode.UNKNOWN_MEMBER_ID
+            elif seat is None and self._is_foreign(request.group_id):
+                error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
             elif seat is None and (seat := self._new_seat(request.group_id)) is None:
                 error = UNAVAILABLE
         if seat is None:
@@ -226,7 +234,7 @@ class GroupCoordinator:
         """Make offsets durable, then answer. The caller has asked `commit_error`."""
         if len(self.offsets) + len(changes) > self.settings.offsets_max:
             then(ErrorCode.POLICY_VIOLATION)
-        elif group_id not in self._seats and self._new_seat(group_id) is None:
+        elif not self._is_foreign(group_id) and self._new_seat(group_id) is None:
             then(UNAVAILABLE)
         else:
             self._offset_log.write(group_id, changes, lambda error: then(_code(error)))
@@ -270,16 +278,23 @@ class GroupCoordinator:
 
     # ---- inside: groups
 
+    def _is_foreign(self, group_id: str) -> bool:
+        """Whether the id belongs to a group of another kind."""
+        return self.directory.kind(group_id) not in (None, GroupKind.CLASSIC)
+
     def _new_seat(self, group_id: str) -> _Seat | None:
-        """A group that nobody has named before, or None if there are too many."""
-        if len(self._seats) >= self.settings.groups_max:
+        """The group, made if nobody has named it before, or None if there are too many."""
+        if group_id not in self._seats and len(self.directory) >= self.settings.groups_max:
             _log.warning("group %s is refused: there are %d groups already", group_id, self.settings.groups_max)
             return None
         return self._seat(group_id)
 
     def _seat(self, group_id: str) -> _Seat:
+        """Only for an id that no other kind has."""
         seat = self._seats.get(group_id)
         if seat is None:
+            claimed = self.directory.claim(group_id, GroupKind.CLASSIC)
+            assert claimed, f"{group_id} is a group of another kind"
             seat = self._seats[group_id] = _Seat(ClassicGroup(group_id, self.settings))
         return seat
 
@@ -307,6 +322,7 @@ class GroupCoordinator:
             seat.timer = None
         if self._seats.get(seat.group.group_id) is seat:
             del self._seats[seat.group.group_id]
+            self.directory.release(seat.group.group_id, GroupKind.CLASSIC)
 
     def _park(self, owner: Owner | None, then: Callable[[ReplyT], None], otherwise: ReplyT) -> Stamp | None:
         """Park a request until its group answers. `otherwise` is the reply if it never will."""
