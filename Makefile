@@ -3,7 +3,7 @@
 #   make demo                 real events through the broker, two Spark jobs, tables at the end
 #   make test ARGS="-k wire"  the tests (ARGS goes to pytest)
 #   make lint                 formatting, lint, types, import contracts
-#   make compat               only the tests that drive a node with other people's clients
+#   make compat               all tests that drive a node with other people's clients; tells build/compat.jsonl
 #   make bench ARGS="--help"  the benchmarks
 #   make docs                 the documentation as HTML in docs/_build/html
 
@@ -32,7 +32,7 @@ test: sync
 	@$(RUN) pytest $(ARGS)
 
 compat: sync
-	@$(RUN) pytest tests/compat -m compat $(ARGS)
+	@TEST_COMPAT=full TEST_COMPAT_REPORT=build/compat.jsonl $(RUN) pytest tests/compat -m compat $(ARGS)
 
 lint: sync
 	@$(RUN) ruff format --check .

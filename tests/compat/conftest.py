@@ -1,4 +1,4 @@
-"""A node shared by all client tests, and topics of their own for each test."""
+"""A node shared by all client tests, topics of their own for each test, and the report of what works with whom."""
 
 import itertools
 import pathlib
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from bench.raw_client import create_topic
+from tests.compat.report import IS_FULL, REPORT_PATH, Recorder
 from tests.support.node import Node
 
 COMPAT_FOLDER = pathlib.Path(__file__).parent
@@ -14,17 +15,34 @@ COMPAT_FOLDER = pathlib.Path(__file__).parent
 FOREIGN_WARNINGS = ("ignore:(read|open)_text is deprecated:DeprecationWarning",)  # kafka-python, while it is imported
 
 
+_recorder = Recorder()
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Warnings inside clients are their makers' business."""
     for line in FOREIGN_WARNINGS:
         config.addinivalue_line("filterwarnings", line)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything in this folder is a compatibility test."""
-    for item in items:
-        if COMPAT_FOLDER in item.path.parents:
-            item.add_marker(pytest.mark.compat)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Everything in this folder is a compatibility test; the thorough ones are for `make compat`."""
+    ours = [item for item in items if COMPAT_FOLDER in item.path.parents]
+    for item in ours:
+        item.add_marker(pytest.mark.compat)
+        _recorder.note_item(item)
+    later = [] if IS_FULL else [item for item in ours if item.get_closest_marker("thorough")]
+    if later:
+        config.hook.pytest_deselected(items=later)
+        items[:] = [item for item in items if item not in set(later)]
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    _recorder.note_report(report)
+
+
+def pytest_sessionfinish() -> None:
+    if REPORT_PATH:
+        _recorder.write(pathlib.Path(REPORT_PATH))
 
 
 @pytest.fixture(scope="session")

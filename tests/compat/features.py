@@ -1,0 +1,82 @@
+"""What a Kafka client may be asked to do, and who is asked: the rows and columns of the published table.
+
+Strategy: a test says by a marker which cell it fills (see report.py); what stands in no test and is not named here as
+left out by the client itself shows as not tried. Knows nothing of pytest and nothing of how a client is driven.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One row of the table."""
+
+    group: str
+    meaning: str
+
+
+FEATURES: Final = {
+    "produce-acks": Feature("produce", "acknowledgement by none, leader and all"),
+    "produce-idempotent": Feature("produce", "idempotent producer"),
+    "compression": Feature("produce", "gzip, snappy, lz4 and zstd, as far as the client has them"),
+    "headers": Feature("produce", "keys, headers and timestamps"),
+    "nulls": Feature("produce", "null keys, null values (tombstones), empty values"),
+    "large-records": Feature("produce", "records near the limit of a batch"),
+    "produce-errors": Feature("produce", "refusals: record too large, invalid topic"),
+    "consume-range": Feature("consume", "assigned partitions, from the beginning and from the end"),
+    "seek": Feature("consume", "seek to an offset"),
+    "offsets-for-times": Feature("consume", "offsets by time, first and last offsets"),
+    "out-of-range": Feature("consume", "an offset that is gone: reset or error"),
+    "group-rebalance": Feature("groups", "members join, share and leave"),
+    "group-commit": Feature("groups", "commit, metadata of a commit, resume"),
+    "group-static": Feature("groups", "static members"),
+    "group-cooperative": Feature("groups", "cooperative rebalance"),
+    "group-848": Feature("groups", "consumer protocol of KIP-848"),
+    "group-share": Feature("groups", "share groups of KIP-932"),
+    "topics": Feature("admin", "create, list, describe and delete topics"),
+    "partitions": Feature("admin", "add partitions"),
+    "configs": Feature("admin", "describe and alter configurations"),
+    "cluster": Feature("admin", "describe the cluster"),
+    "groups-described": Feature("admin", "list and describe groups"),
+    "groups-deleted": Feature("admin", "delete groups"),
+    "group-offsets": Feature("admin", "list, alter and delete a group's offsets"),
+    "delete-records": Feature("admin", "delete records"),
+    "list-offsets": Feature("admin", "list offsets as an administrator"),
+    "log-dirs": Feature("admin", "describe log directories"),
+    "client-quotas": Feature("admin", "alter and describe client quotas"),
+    "describe-transactions": Feature("admin", "list and describe transactions and producers"),
+    "txn-commit": Feature("transactions", "commit; seen by readers of committed records"),
+    "txn-abort": Feature("transactions", "abort; hidden from readers of committed records"),
+    "txn-offsets": Feature("transactions", "consume, transform, produce: offsets in the transaction"),
+    "txn-fencing": Feature("transactions", "a second producer of the same id fences the first"),
+}
+
+# The columns. One client in two versions is two clients here.
+CLIENTS: Final = (
+    "confluent-kafka",
+    "aiokafka",
+    "kafka-python",
+    "kafkajs",
+    "franz-go",
+    "sarama",
+    "Java 4.x",
+    "Java 3.x",
+    "kcat",
+    "Spark",
+)
+
+# (client, feature) -> why the client cannot be asked. "" stands for: it has no such call.
+NOT_OFFERED: Final[dict[tuple[str, str], str]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Why a cell fails, and the section of the page that says more."""
+
+    reason: str
+    anchor: str
+
+
+# (client, feature) -> the reason of a failure that is known.
+LIMITS: Final[dict[tuple[str, str], Limit]] = {}
