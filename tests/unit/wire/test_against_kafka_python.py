@@ -14,6 +14,7 @@ from hutong.wire.kafka.schema import Array, Fixed, Row, Struct, WireType, rows_o
 EXAMPLES = 5
 NOT_IN_KAFKA_PYTHON = {
     69: "ConsumerGroupDescribe: kafka-python does not speak the new group protocol (KIP-848)",
+    **dict.fromkeys((76, 77, 78, 79, 90, 91, 92), "kafka-python knows no share groups (KIP-932)"),
 }
 
 

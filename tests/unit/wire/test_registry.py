@@ -36,6 +36,13 @@ KAFKA_4_3 = {  # key: name, first and last version, first flexible version
     60: ("DescribeCluster", 0, 2, 0),
     69: ("ConsumerGroupDescribe", 0, 1, 0),
     75: ("DescribeTopicPartitions", 0, 0, 0),
+    76: ("ShareGroupHeartbeat", 1, 1, 0),
+    77: ("ShareGroupDescribe", 1, 1, 0),
+    78: ("ShareFetch", 1, 2, 0),
+    79: ("ShareAcknowledge", 1, 2, 0),
+    90: ("DescribeShareGroupOffsets", 0, 1, 0),
+    91: ("AlterShareGroupOffsets", 0, 0, 0),
+    92: ("DeleteShareGroupOffsets", 0, 0, 0),
 }
 PYTHON_TYPES = {"b": "int", "h": "int", "i": "int", "q": "int", "?": "bool", "16s": "bytes"}
 

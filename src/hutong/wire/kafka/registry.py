@@ -42,6 +42,22 @@ from hutong.wire.kafka.apis.k75_describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
+from hutong.wire.kafka.apis.k76_share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from hutong.wire.kafka.apis.k77_share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
+from hutong.wire.kafka.apis.k78_share_fetch import ShareFetchRequest, ShareFetchResponse
+from hutong.wire.kafka.apis.k79_share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
+from hutong.wire.kafka.apis.k90_describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsResponse,
+)
+from hutong.wire.kafka.apis.k91_alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsResponse,
+)
+from hutong.wire.kafka.apis.k92_delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsResponse,
+)
 from hutong.wire.kafka.schema import message_info
 
 API_VERSIONS_KEY = 18
@@ -130,6 +146,13 @@ APIS: dict[int, Api] = {
         _api(DescribeClusterRequest, DescribeClusterResponse),
         _api(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
         _api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
+        _api(ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse),
+        _api(ShareGroupDescribeRequest, ShareGroupDescribeResponse),
+        _api(ShareFetchRequest, ShareFetchResponse),
+        _api(ShareAcknowledgeRequest, ShareAcknowledgeResponse),
+        _api(DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse),
+        _api(AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse),
+        _api(DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse),
     )
 }
 

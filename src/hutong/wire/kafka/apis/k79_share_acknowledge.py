@@ -1,0 +1,85 @@
+"""ShareAcknowledge (key 79), versions 1 and 2, flexible from 0 (KIP-932).
+
+Version 2 adds the renewal of locks (KIP-1222).
+"""
+
+from hutong.wire.kafka.schema import (
+    INT8,
+    array,
+    boolean,
+    int16,
+    int32,
+    int64,
+    message,
+    nested,
+    string,
+    struct,
+    uuid,
+    value,
+)
+
+
+@struct
+class AcknowledgementBatch:
+    first_offset: int = int64()
+    last_offset: int = int64()
+    acknowledge_types: list[int] = array(INT8)
+
+
+@struct
+class AcknowledgePartition:
+    partition_index: int = int32()
+    acknowledgement_batches: list[AcknowledgementBatch] = array(AcknowledgementBatch)
+
+
+@struct
+class AcknowledgeTopic:
+    topic_id: bytes = uuid()
+    partitions: list[AcknowledgePartition] = array(AcknowledgePartition)
+
+
+@message(api_key=79, versions="1-2", flexible="0+")
+class ShareAcknowledgeRequest:
+    group_id: str | None = string(nullable="0+", default=None)
+    member_id: str | None = string(nullable="0+")
+    share_session_epoch: int = int32()
+    is_renew_ack: bool = boolean("2+")
+    topics: list[AcknowledgeTopic] = array(AcknowledgeTopic)
+
+
+@value
+class LeaderIdAndEpoch:
+    leader_id: int = int32()
+    leader_epoch: int = int32()
+
+
+@struct
+class PartitionData:
+    partition_index: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)
+    current_leader: LeaderIdAndEpoch = nested(LeaderIdAndEpoch)
+
+
+@struct
+class ShareAcknowledgeTopicResponse:
+    topic_id: bytes = uuid()
+    partitions: list[PartitionData] = array(PartitionData)
+
+
+@struct
+class NodeEndpoint:
+    node_id: int = int32()
+    host: str = string()
+    port: int = int32()
+    rack: str | None = string(nullable="0+", default=None)
+
+
+@message(api_key=79, versions="1-2", flexible="0+")
+class ShareAcknowledgeResponse:
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)
+    acquisition_lock_timeout_ms: int = int32("2+")
+    responses: list[ShareAcknowledgeTopicResponse] = array(ShareAcknowledgeTopicResponse)
+    node_endpoints: list[NodeEndpoint] = array(NodeEndpoint)
