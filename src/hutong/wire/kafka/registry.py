@@ -24,6 +24,11 @@ from hutong.wire.kafka.apis.k20_delete_topics import DeleteTopicsRequest, Delete
 from hutong.wire.kafka.apis.k21_delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from hutong.wire.kafka.apis.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from hutong.wire.kafka.apis.k23_offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from hutong.wire.kafka.apis.k24_add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+from hutong.wire.kafka.apis.k25_add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from hutong.wire.kafka.apis.k26_end_txn import EndTxnRequest, EndTxnResponse
+from hutong.wire.kafka.apis.k27_write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from hutong.wire.kafka.apis.k28_txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from hutong.wire.kafka.apis.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from hutong.wire.kafka.apis.k33_alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from hutong.wire.kafka.apis.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
@@ -34,6 +39,8 @@ from hutong.wire.kafka.apis.k44_incremental_alter_configs import (
 )
 from hutong.wire.kafka.apis.k47_offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from hutong.wire.kafka.apis.k60_describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from hutong.wire.kafka.apis.k65_describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
+from hutong.wire.kafka.apis.k66_list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from hutong.wire.kafka.apis.k69_consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -137,6 +144,11 @@ APIS: dict[int, Api] = {
         _api(DeleteRecordsRequest, DeleteRecordsResponse),
         _api(InitProducerIdRequest, InitProducerIdResponse),
         _api(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
+        _api(AddPartitionsToTxnRequest, AddPartitionsToTxnResponse),
+        _api(AddOffsetsToTxnRequest, AddOffsetsToTxnResponse),
+        _api(EndTxnRequest, EndTxnResponse),
+        _api(WriteTxnMarkersRequest, WriteTxnMarkersResponse),
+        _api(TxnOffsetCommitRequest, TxnOffsetCommitResponse),
         _api(DescribeConfigsRequest, DescribeConfigsResponse),
         _api(AlterConfigsRequest, AlterConfigsResponse),
         _api(CreatePartitionsRequest, CreatePartitionsResponse),
@@ -144,6 +156,8 @@ APIS: dict[int, Api] = {
         _api(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
         _api(OffsetDeleteRequest, OffsetDeleteResponse),
         _api(DescribeClusterRequest, DescribeClusterResponse),
+        _api(DescribeTransactionsRequest, DescribeTransactionsResponse),
+        _api(ListTransactionsRequest, ListTransactionsResponse),
         _api(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
         _api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
         _api(ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse),
