@@ -54,6 +54,16 @@ def _write(disk: Disk, sizes: list[tuple[DiskFile, int]], files: list[File]) -> 
         replace_file(disk, path, content())
 
 
+def _state_of(log: "PartitionLog") -> LogState:
+    """A log's state in what does not change any more, whatever becomes of the log."""
+    state = LogState(log.start_offset, log.end_offset)
+    if log.producers is not None:
+        state.producers = log.producers.states()
+    if log.transactions is not None:
+        state.open, state.aborted = list(log.transactions.open.items()), log.transactions.aborted.rows()
+    return state
+
+
 class Checkpointer:
     """Writes one journal's checkpoints, so far the one of `position`. Figures: checkpoints_total, last_position."""
 
@@ -145,12 +155,7 @@ class Checkpointer:
             self._timer = None
 
     def _state(self, position: int, is_clean: bool) -> Checkpoint:
-        logs = {
-            partition_id: LogState(
-                log.start_offset, log.end_offset, log.producers.states() if log.producers is not None else {}
-            )
-            for partition_id, log in self._logs.items()
-        }
+        logs = {partition_id: _state_of(log) for partition_id, log in self._logs.items()}
         return Checkpoint(position, self._writer.leader_epoch, is_clean, logs)
 
     def _submit(

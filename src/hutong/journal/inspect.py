@@ -366,7 +366,7 @@ class _Ledger:
         self._nameless: list[tuple[Problem, set[int]]] = []  # such places, and the logs that were seen behind them
 
     def sound(self, scanned: ScannedChunk) -> None:
-        for run, _ in scanned.runs:
+        for run, _, _ in scanned.runs:
             if run.kind == chunk.DELETED:
                 self._ends.pop(run.partition_id, None)
             elif run.kind == chunk.BATCHES or run.offset_count:

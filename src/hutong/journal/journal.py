@@ -134,6 +134,7 @@ class Journal:
             log = PartitionLog(partition_id, self._stores, found.start_offset, found.end_offset, found.spans)
             log.clean_offset = found.clean_offset
             log.producers = found.producers if len(found.producers) else None
+            log.transactions = found.transactions
             log.extents = self._segments.active_index.extents.get(partition_id) if recovered.segments else None
             self._logs[partition_id] = log
 

@@ -1,7 +1,7 @@
 """One partition's log: its offsets, and the doors to append, read, watch and trim it.
 
-    start_offset <= high_watermark <= sealed_offset <= end_offset
-    first kept      visible           in the cache     given to a batch
+    start_offset <= last_stable_offset <= high_watermark <= sealed_offset <= end_offset
+    first kept      decided               visible           in the cache     given to a batch
 
 Of a receive-QoS log the high watermark may be ahead of what is in the cache: reading it puts it there.
 
@@ -29,8 +29,11 @@ from hutong.journal.segments import Segments
 from hutong.journal.settings import JournalSettings
 from hutong.journal.spans import LogSpans, Span
 from hutong.journal.timestamps import Found, TimestampSearch
+from hutong.journal.transactions import Transactions
 from hutong.journal.walk import Walk, WouldBlock, extents_from
 from hutong.journal.writer import NO_APPEND_TIME, Appended, Writer
+from hutong.wire.kafka.control_records import build_marker
+from hutong.wire.kafka.records import TRANSACTIONAL
 
 if TYPE_CHECKING:
     from hutong.wire.kafka.records import BatchHeader
@@ -91,6 +94,7 @@ class PartitionLog:
         "sealed_offset",
         "spans",
         "start_offset",
+        "transactions",
     )
 
     def __init__(
@@ -110,6 +114,7 @@ class PartitionLog:
         self.spans = spans or LogSpans()  # of closed segments
         self.extents: Extents | None = None  # in the active segment
         self.producers: Producers | None = None
+        self.transactions: Transactions | None = None  # until the first transactional batch
         self._stores = stores
         self._writer = stores.writer
         self._batch_bytes_max = min(stores.settings.batch_bytes_max, stores.settings.segment_bytes)
@@ -217,6 +222,57 @@ class PartitionLog:
                 then(appended)
         return taken
 
+    @property
+    def last_stable_offset(self) -> int:
+        """Every transaction with a batch before it has ended, visibly: how far a committed reader may go."""
+        transactions = self.transactions
+        if transactions is None:
+            return self.high_watermark
+        return max(self.start_offset, transactions.stable_offset(self.high_watermark))
+
+    def open_transaction(self, producer_id: int) -> int | None:
+        """The first offset of the producer's open transaction here, None if it has none."""
+        return self.transactions.open.get(producer_id) if self.transactions is not None else None
+
+    def aborted_between(self, start_offset: int, end_offset: int) -> list[tuple[int, int]]:
+        """Producer id and first offset of each aborted transaction from `start_offset` to before `end_offset`."""
+        return self.transactions.aborted.between(start_offset, end_offset) if self.transactions is not None else []
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        is_commit: bool,
+        coordinator_epoch: int,
+        then: Callable[[Appended | HutongError], None],
+    ) -> None:
+        """End the producer's transaction here, or say that it has none; `then` is called once that is safe at ALL.
+
+        Or with why not, at once: Refused with INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED for what comes
+        late, and what `append` refuses. An epoch newer than the producer's is its epoch from here on (KIP-890).
+        """
+        writer = self._writer
+        producers = self._known_producers()
+        try:
+            producers.check_marker(producer_id, producer_epoch, coordinator_epoch)
+        except Refused as refused:
+            then(refused)
+            return
+        if writer.refusal is not None or self.is_deleted:
+            then(writer.refusal or self._refusal(0))
+            return
+        now_ms = writer.wall_ms
+        marker = build_marker(
+            producer_id, producer_epoch, is_commit=is_commit, coordinator_epoch=coordinator_epoch, timestamp_ms=now_ms
+        )
+        offset = self.end_offset
+        self.end_offset = offset + 1
+        producers.mark(producer_id, producer_epoch, coordinator_epoch, now_ms)
+        if self.transactions is not None:
+            self.transactions.end(producer_id, offset, is_commit=is_commit)
+        writer.add(self, offset, offset + 1, marker, now_ms, Qos.ALL, then)
+
     def read(
         self,
         offset: int,
@@ -232,7 +288,7 @@ class PartitionLog:
         as a ColdRead of at most `cold_bytes_max`, to be carried out by `read_cached` or `read_cold`. Raises
         Refused with OFFSET_OUT_OF_RANGE.
         """
-        limit = self.high_watermark if up_to is None else min(up_to, self.sealed_offset)
+        limit = self.high_watermark if up_to is None else min(up_to, max(self.high_watermark, self.sealed_offset))
         if not self.start_offset <= offset <= self.end_offset:
             raise Refused(OFFSET_OUT_OF_RANGE, f"The log has offsets {self.start_offset} to {self.end_offset}.")
         if offset >= limit or (max_bytes <= 0 and not at_least_one):
@@ -303,6 +359,8 @@ class PartitionLog:
         if offset > self.high_watermark:
             raise Refused(OFFSET_OUT_OF_RANGE, f"The log ends at offset {self.high_watermark}.")
         self.start_offset = offset
+        if self.transactions is not None:
+            self.transactions.aborted.forget_before(offset)
         self._stores.on_trimmed()
         self._writer.state(chunk.START_MOVED, self.partition_id, offset)
 
@@ -341,8 +399,11 @@ class PartitionLog:
         assert self.sealed_offset <= self.end_offset
         assert self.receive_qos or self.high_watermark <= self.sealed_offset
         self.spans.check_invariants()
+        assert self.start_offset <= self.last_stable_offset <= self.high_watermark
         if self.producers is not None:
             self.producers.check_invariants()
+        if self.transactions is not None:
+            self.transactions.check_invariants()
 
     def _active_span(self, extents: Extents) -> Span:
         base_position = self._stores.segments.active_index.base_position
@@ -391,18 +452,35 @@ class PartitionLog:
 
     def _admit(self, header: "BatchHeader") -> int | None:
         """The original's base offset if the batch is a repetition. Raises Refused."""
-        producers = self.producers
-        if producers is None:
-            settings = self._stores.settings
-            producers = self.producers = Producers(settings.producers_max, settings.producer_expiry_ms)
-        return producers.admit(
+        producers = self._known_producers()
+        is_transactional = header.attributes & TRANSACTIONAL != 0
+        original = producers.admit(
             header.producer_id,
             header.producer_epoch,
             header.base_sequence,
             header.last_offset_delta + 1,
             self.end_offset,
             self._writer.wall_ms,
+            is_transactional,
         )
+        if is_transactional and original is None:
+            self._begin_transaction(header.producer_id)
+        return original
+
+    def _known_producers(self) -> Producers:
+        if self.producers is None:
+            settings = self._stores.settings
+            self.producers = Producers(settings.producers_max, settings.producer_expiry_ms)
+        return self.producers
+
+    def _begin_transaction(self, producer_id: int) -> None:
+        """The batch that gets the next offset is the producer's first of a transaction, or goes on with it."""
+        transactions = self.transactions
+        if transactions is None:
+            assert self.producers is not None, "whoever begins a transaction was admitted"
+            transactions = self.transactions = Transactions()
+            self.producers.in_transaction = transactions.open
+        transactions.begin(producer_id, self.end_offset)
 
     def _plan_read(
         self, base_position: int, held_bytes: int, offset: int, limit: int, max_bytes: int, at_least_one: bool

@@ -5,11 +5,14 @@ Strategy: per producer id the newest epoch and its last five batches, as many as
 that does not follow is refused. Without state for a producer, because it is new or was forgotten, any sequence is
 accepted (KIP-360). The longest silent producer is forgotten first, when its time is over or the bound is reached.
 
+A producer whose transaction is open is not forgotten, and brings no plain batch into it. The marker that ends it may
+raise the producer's epoch (KIP-890), and what sends with the old one is refused from then on.
+
 Knows no clock, no disk: time and offsets arrive with each batch, and replaying the same batches gives the same state.
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -19,6 +22,10 @@ BATCHES_REMEMBERED: Final = 5
 SEQUENCE_MAX: Final = 2**31 - 1
 OUT_OF_ORDER_SEQUENCE_NUMBER: Final = 45
 INVALID_PRODUCER_EPOCH: Final = 47
+INVALID_TXN_STATE: Final = 48
+TRANSACTION_COORDINATOR_FENCED: Final = 52
+NO_COORDINATOR_EPOCH: Final = -1
+PASSED_OVER_MAX: Final = 16  # producers in transactions, when the longest silent is forgotten
 NO_SEQUENCE: Final = -1  # of control batches, which belong to a producer's transaction but carry no sequence
 
 
@@ -33,15 +40,23 @@ class RememberedBatch(NamedTuple):
 class ProducerState:
     """What is known of one producer. `batches` are its newest ones, oldest first, all of `epoch`.
 
-    Never changed, only replaced: whoever holds it may read it on any thread.
+    `coordinator_epoch` is that of its newest marker. Never changed, only replaced: whoever holds it may read it on any
+    thread.
     """
 
-    __slots__ = ("batches", "epoch", "seen_at_ms")
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "seen_at_ms")
 
-    def __init__(self, epoch: int, seen_at_ms: int, batches: tuple[RememberedBatch, ...] = ()) -> None:
+    def __init__(
+        self,
+        epoch: int,
+        seen_at_ms: int,
+        batches: tuple[RememberedBatch, ...] = (),
+        coordinator_epoch: int = NO_COORDINATOR_EPOCH,
+    ) -> None:
         self.epoch = epoch
         self.seen_at_ms = seen_at_ms
         self.batches = batches
+        self.coordinator_epoch = coordinator_epoch
 
 
 def sequence_after(sequence: int, count: int) -> int:
@@ -50,26 +65,37 @@ def sequence_after(sequence: int, count: int) -> int:
 
 
 class Producers:
-    """The producers of one log, longest silent first; at most `producers_max`."""
+    """The producers of one log, longest silent first; at most `producers_max`.
 
-    __slots__ = ("_expiry_ms", "_is_shared", "_producers_max", "_states")
+    `in_transaction` has the ids of those whose transaction is open.
+    """
+
+    __slots__ = ("_expiry_ms", "_is_shared", "_producers_max", "_states", "in_transaction")
 
     def __init__(self, producers_max: int, expiry_ms: int) -> None:
         self._producers_max = producers_max
         self._expiry_ms = expiry_ms
         self._states: OrderedDict[int, ProducerState] = OrderedDict()
         self._is_shared = False  # somebody reads `_states` as it is now
+        self.in_transaction: Collection[int] = ()
 
     def __len__(self) -> int:
         return len(self._states)
 
     def admit(
-        self, producer_id: int, epoch: int, base_sequence: int, count: int, base_offset: int, now_ms: int
+        self,
+        producer_id: int,
+        epoch: int,
+        base_sequence: int,
+        count: int,
+        base_offset: int,
+        now_ms: int,
+        is_transactional: bool = False,
     ) -> int | None:
         """Take in a batch of `count` records that would get `base_offset`.
 
         Returns None if it is new, and remembers it; the original base offset if it is a repetition. Raises Refused
-        with OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_PRODUCER_EPOCH, and remembers nothing.
+        with OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH or INVALID_TXN_STATE, and remembers nothing.
         """
         state = self._states.get(producer_id)
         if state is not None and base_sequence != NO_SEQUENCE:
@@ -78,6 +104,10 @@ class Producers:
             if original is not None:
                 return original
             _check_order(state, producer_id, epoch, base_sequence)
+        if not is_transactional and producer_id in self.in_transaction:
+            raise Refused(
+                INVALID_TXN_STATE, f"The transaction of producer {producer_id} is open; the batch is not its."
+            )
         self.remember(producer_id, epoch, base_sequence, count, base_offset, now_ms)
         return None
 
@@ -85,16 +115,35 @@ class Producers:
         self, producer_id: int, epoch: int, base_sequence: int, count: int, base_offset: int, now_ms: int
     ) -> None:
         """Note a batch that is in the log already; what `admit` does once it has judged."""
-        if self._is_shared:
-            self._states, self._is_shared = self._states.copy(), False
         state = self._states.get(producer_id)
         batches = state.batches if state is not None and state.epoch == epoch else ()
         if base_sequence != NO_SEQUENCE:
             last_sequence = sequence_after(base_sequence, count - 1)
             batches = (*batches[1 - BATCHES_REMEMBERED :], RememberedBatch(base_sequence, last_sequence, base_offset))
-        self._states[producer_id] = ProducerState(epoch, now_ms, batches)
-        self._states.move_to_end(producer_id)
-        self._forget_silent(now_ms)
+        coordinator_epoch = NO_COORDINATOR_EPOCH if state is None else state.coordinator_epoch
+        self._put(producer_id, ProducerState(epoch, now_ms, batches, coordinator_epoch), now_ms)
+
+    def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> None:
+        """Raises Refused with INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED for what must not be written."""
+        state = self._states.get(producer_id)
+        if state is None:
+            return
+        if epoch < state.epoch:
+            raise _old_epoch(state, producer_id, epoch)
+        if coordinator_epoch < state.coordinator_epoch:
+            raise Refused(
+                TRANSACTION_COORDINATOR_FENCED,
+                f"A coordinator of epoch {state.coordinator_epoch} has written here; {coordinator_epoch} is older.",
+            )
+
+    def mark(self, producer_id: int, epoch: int, coordinator_epoch: int, now_ms: int) -> None:
+        """Note a marker: it has no sequence, and an epoch that is newer makes everything before it old."""
+        state = self._states.get(producer_id)
+        batches = state.batches if state is not None and state.epoch == epoch else ()
+        self._put(producer_id, ProducerState(epoch, now_ms, batches, coordinator_epoch), now_ms)
+
+    def get(self, producer_id: int) -> ProducerState | None:
+        return self._states.get(producer_id)
 
     def restore(self, producer_id: int, state: ProducerState) -> None:
         """Put back what a checkpoint kept. States arrive longest silent first."""
@@ -115,14 +164,29 @@ class Producers:
             pairs = pairwise(state.batches)
             assert all(after.base_sequence == sequence_after(before.last_sequence, 1) for before, after in pairs)
 
+    def _put(self, producer_id: int, state: ProducerState, now_ms: int) -> None:
+        if self._is_shared:
+            self._states, self._is_shared = self._states.copy(), False
+        self._states[producer_id] = state
+        self._states.move_to_end(producer_id)
+        self._forget_silent(now_ms)
+
     def _forget_silent(self, now_ms: int) -> None:
         states = self._states
+        passed_over = 0
         while states:
             producer_id = next(iter(states))
             silent_ms = now_ms - states[producer_id].seen_at_ms
-            if silent_ms < self._expiry_ms and len(states) <= self._producers_max:
+            is_surplus = len(states) > self._producers_max
+            if silent_ms < self._expiry_ms and not is_surplus:
                 return
-            del states[producer_id]
+            if producer_id in self.in_transaction and passed_over < PASSED_OVER_MAX:
+                states.move_to_end(producer_id)  # it will be looked at again when its transaction has ended
+                passed_over += 1
+            elif is_surplus or producer_id not in self.in_transaction:
+                del states[producer_id]
+            else:
+                return
 
 
 def _repetition_of(state: ProducerState, epoch: int, base_sequence: int, last_sequence: int) -> int | None:
@@ -136,17 +200,18 @@ def _repetition_of(state: ProducerState, epoch: int, base_sequence: int, last_se
 
 def _check_order(state: ProducerState, producer_id: int, epoch: int, base_sequence: int) -> None:
     if epoch < state.epoch:
-        raise Refused(
-            INVALID_PRODUCER_EPOCH, f"Producer {producer_id} has epoch {state.epoch} here; {epoch} is an older one."
-        )
-    if epoch > state.epoch:
-        expected = 0
-    elif state.batches:
+        raise _old_epoch(state, producer_id, epoch)
+    expected = 0  # of a new epoch, also where only a marker of it was seen
+    if epoch == state.epoch and state.batches:
         expected = sequence_after(state.batches[-1].last_sequence, 1)
-    else:
-        return
     if base_sequence != expected:
         raise Refused(
             OUT_OF_ORDER_SEQUENCE_NUMBER,
             f"Producer {producer_id} sent sequence {base_sequence} where {expected} was expected.",
         )
+
+
+def _old_epoch(state: ProducerState, producer_id: int, epoch: int) -> Refused:
+    return Refused(
+        INVALID_PRODUCER_EPOCH, f"Producer {producer_id} has epoch {state.epoch} here; {epoch} is an older one."
+    )

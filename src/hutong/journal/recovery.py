@@ -34,7 +34,10 @@ from hutong.journal.scan import ScannedChunk, scan_chunks
 from hutong.journal.segments import PREPARED_NAME, Segment, segment_name, select_segments
 from hutong.journal.settings import JournalSettings
 from hutong.journal.spans import LogSpans, span_of
+from hutong.journal.transactions import Transactions
 from hutong.journal.walk import WINDOW_BYTES_MAX, Window
+from hutong.wire.kafka.control_records import Marker
+from hutong.wire.kafka.records import BatchHeader
 
 SET_ASIDE_SUFFIX: Final = ".set-aside"
 
@@ -48,6 +51,26 @@ class RecoveredLog:
     producers: Producers
     spans: LogSpans = field(default_factory=LogSpans)
     clean_offset: int = 0
+    transactions: Transactions | None = None
+
+    def remember(self, batch: BatchHeader, marker: Marker | None, seen_at_ms: int) -> None:
+        """Learn from a batch of an idempotent producer what the log learned when it was appended."""
+        producer_id, epoch = batch.producer_id, batch.producer_epoch
+        if marker is not None:
+            self.producers.mark(producer_id, epoch, marker.coordinator_epoch, seen_at_ms)
+            if self.transactions is not None:
+                self.transactions.end(producer_id, batch.base_offset, is_commit=marker.is_commit)
+            return
+        count = batch.last_offset_delta + 1
+        self.producers.remember(producer_id, epoch, batch.base_sequence, count, batch.base_offset, seen_at_ms)
+        if batch.is_transactional and not batch.is_control:
+            self.begin_transactions().begin(producer_id, batch.base_offset)
+
+    def begin_transactions(self) -> Transactions:
+        if self.transactions is None:
+            self.transactions = Transactions()
+            self.producers.in_transaction = self.transactions.open
+        return self.transactions
 
 
 @dataclass(slots=True)
@@ -202,6 +225,9 @@ class _Recovery:
             log.end_offset = state.end_offset
             for producer_id, producer in state.producers.items():
                 log.producers.restore(producer_id, producer)
+            if state.open or len(state.aborted):
+                log.transactions = Transactions(state.open, state.aborted)
+                log.producers.in_transaction = log.transactions.open
 
     def _log(self, partition_id: int, start_offset: int) -> RecoveredLog:
         log = self._logs.get(partition_id)
@@ -327,7 +353,7 @@ class _Recovery:
 
     def _apply(self, index: SegmentIndex, scanned: ScannedChunk) -> None:
         header = scanned.header
-        for run, _ in scanned.runs:
+        for run, _, _ in scanned.runs:
             known = self._logs.get(run.partition_id)
             if run.kind == chunk.BATCHES and known is not None and run.base_offset < known.end_offset:
                 raise CorruptData(
@@ -335,7 +361,7 @@ class _Recovery:
                     f"{run.base_offset}"
                 )
         self._leader_epoch = max(self._leader_epoch, header.leader_epoch)
-        for run, batches in scanned.runs:
+        for run, batches, markers in scanned.runs:
             if run.kind == chunk.DELETED:
                 self._logs.pop(run.partition_id, None)
                 continue
@@ -353,14 +379,7 @@ class _Recovery:
             extents.add(run.base_offset, run.end_offset, header.position, run.bytes, run.max_timestamp_ms)
             for batch in batches:
                 if batch.producer_id >= 0:
-                    log.producers.remember(
-                        batch.producer_id,
-                        batch.producer_epoch,
-                        batch.base_sequence,
-                        batch.last_offset_delta + 1,
-                        batch.base_offset,
-                        header.append_time_ms,
-                    )
+                    log.remember(batch, markers.get(batch.base_offset), header.append_time_ms)
 
     def _cut(self, segment: Segment, file: DiskFile, position: int, end: int, problem: str | None) -> None:
         """End the journal at `position`: what may lie behind was never acknowledged."""
@@ -456,3 +475,6 @@ class _Recovery:
             if not is_cleaned:
                 log.start_offset = max(log.start_offset, first)
             log.end_offset = max(log.end_offset, log.start_offset)
+            if log.transactions is not None:
+                log.transactions.all_visible()
+                log.transactions.aborted.forget_before(log.start_offset)

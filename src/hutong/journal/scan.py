@@ -12,14 +12,16 @@ from typing import NamedTuple
 from hutong.foundation.errors import CorruptData, ProtocolError, UnknownFormat
 from hutong.journal import chunk
 from hutong.journal.walk import Window
+from hutong.wire.kafka.control_records import Marker, parse_marker
 from hutong.wire.kafka.records import BatchHeader, is_intact, iterate_batches
 
 
 class ScannedRun(NamedTuple):
-    """A run and the headers of its batches, all of them sound."""
+    """A run and the headers of its batches, all of them sound, with the markers among them by their offsets."""
 
     run: chunk.Run
     batches: list[BatchHeader]
+    markers: dict[int, Marker]
 
 
 class ScannedChunk(NamedTuple):
@@ -81,10 +83,11 @@ def _check_version(window: Window, position: int, end_position: int) -> None:
 
 def _scan_run(header: chunk.Chunk, run: chunk.Run, whole: memoryview) -> ScannedRun:
     if run.kind == chunk.LOST:
-        return ScannedRun(run, [])
+        return ScannedRun(run, [], {})
     start = run.position - header.position
     where = f"partition {run.partition_id} in the chunk at position {header.position}"
     batches: list[BatchHeader] = []
+    markers: dict[int, Marker] = {}
     size, next_offset = 0, run.base_offset
     try:
         for batch_header, batch in iterate_batches(whole[start : start + run.bytes]):
@@ -93,10 +96,14 @@ def _scan_run(header: chunk.Chunk, run: chunk.Run, whole: memoryview) -> Scanned
             if batch_header.base_offset < next_offset or batch_header.leader_epoch != header.leader_epoch:
                 raise CorruptData(f"a batch of {where} does not belong there")
             batches.append(batch_header)
+            if batch_header.is_control:
+                marker = parse_marker(batch)
+                if marker is not None:
+                    markers[batch_header.base_offset] = marker
             size += batch_header.size
             next_offset = batch_header.last_offset + 1
     except ProtocolError as error:
         raise CorruptData(f"a batch of {where} is damaged: {error}") from error
     if size != run.bytes or len(batches) != run.batch_count or (batches and next_offset > run.end_offset):
         raise CorruptData(f"the batches of {where} are not those its header names")
-    return ScannedRun(run, batches)
+    return ScannedRun(run, batches, markers)

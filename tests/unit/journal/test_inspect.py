@@ -37,7 +37,7 @@ def test_every_chunk_and_batch_is_shown_with_its_place() -> None:
         assert isinstance(scanned, ScannedChunk)
         assert scanned.header.position == position >= segment.base_position
         position = scanned.header.end
-        offsets += [batch.base_offset for run, batches in scanned.runs if run.partition_id == 1 for batch in batches]
+        offsets += [batch.base_offset for run, batches, _ in scanned.runs if run.partition_id == 1 for batch in batches]
     assert position == segments[-1].end_position
     assert offsets == [offset for offset, _ in held]
 

@@ -1,0 +1,146 @@
+"""The transactions of one log: which are open, which were aborted, and how far a committed reader may go (KIP-98).
+
+    first offset of the oldest open transaction >= last stable offset <= high watermark
+
+Strategy: a producer's first transactional batch opens its transaction here, its marker ends it. Until the marker is
+visible the transaction counts as open for readers, who then never act on an end that a crash may take back. What was
+aborted is kept as rows of four numbers, ordered by the offsets of their markers: one bisection finds where to begin,
+and the stable offset of a row says where no later one can matter any more. A row goes with the data it speaks of.
+
+    row   producer id, first offset, offset of the marker, first offset not stable once the marker was there
+
+Made when a log gets its first transactional batch; a log without one has none and costs nothing. Knows no clock, no
+disk, no bytes: replaying the same batches gives the same state.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections import OrderedDict, deque
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+ROW_NUMBERS: Final = 4
+ROW_BYTES: Final = 8 * ROW_NUMBERS
+
+
+class Aborted(NamedTuple):
+    """One aborted transaction. From `stable_offset` on nothing was stable when it had ended."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    stable_offset: int
+
+
+class AbortedIndex:
+    """What was aborted, in the order of the markers."""
+
+    __slots__ = ("_copy", "_rows")
+
+    def __init__(self, rows: Iterable[int] = ()) -> None:
+        self._rows = array("q", rows)
+        self._copy: array[int] | None = None  # as somebody may read it on another thread
+
+    def __len__(self) -> int:
+        return len(self._rows) // ROW_NUMBERS
+
+    def __getitem__(self, number: int) -> Aborted:
+        return Aborted._make(self._rows[ROW_NUMBERS * number : ROW_NUMBERS * (number + 1)])
+
+    def add(self, aborted: Aborted) -> None:
+        """Markers come in the order of their offsets."""
+        self._rows.extend(aborted)
+        self._copy = None
+
+    def between(self, start_offset: int, end_offset: int) -> list[tuple[int, int]]:
+        """Producer id and first offset of each that overlaps the offsets from `start_offset` to before `end_offset`."""
+        found = []
+        for number in range(self._number_from(start_offset), len(self)):
+            row = self[number]
+            if row.first_offset < end_offset:
+                found.append((row.producer_id, row.first_offset))
+            if row.stable_offset >= end_offset:
+                break
+        return found
+
+    def forget_before(self, offset: int) -> None:
+        """Nothing before `offset` is in the log any more, or nothing of what was aborted there."""
+        number = self._number_from(offset)
+        if number:
+            del self._rows[: ROW_NUMBERS * number]
+            self._copy = None
+
+    def rows(self) -> "array[int]":
+        """All numbers of all rows as they are now; never changed any more."""
+        if self._copy is None:
+            self._copy = self._rows[:]
+        return self._copy
+
+    def check_invariants(self) -> None:
+        last_offset = -1
+        for number in range(len(self)):
+            row = self[number]
+            assert row.first_offset < row.last_offset
+            assert last_offset < row.last_offset
+            assert row.stable_offset <= row.last_offset + 1
+            last_offset = row.last_offset
+
+    def _number_from(self, offset: int) -> int:
+        """The first row whose marker is not before `offset`."""
+        rows = self._rows
+        return bisect_left(range(len(self)), offset, key=lambda number: rows[ROW_NUMBERS * number + 2])
+
+
+class Transactions:
+    """`open` has the first offset of each open transaction by producer id, oldest first."""
+
+    __slots__ = ("_ended", "aborted", "open")
+
+    def __init__(self, opened: Iterable[tuple[int, int]] = (), rows: Iterable[int] = ()) -> None:
+        self.open: OrderedDict[int, int] = OrderedDict(opened)
+        self.aborted = AbortedIndex(rows)
+        # (marker offset, first offset) of transactions whose markers may not be visible yet. Both rise: what began
+        # earlier and ended earlier than another says nothing that the other does not say for longer.
+        self._ended: deque[tuple[int, int]] = deque()
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.open and not len(self.aborted)
+
+    def begin(self, producer_id: int, offset: int) -> None:
+        """A transactional batch got `offset`: it opens the producer's transaction unless that is open already."""
+        self.open.setdefault(producer_id, offset)
+
+    def end(self, producer_id: int, marker_offset: int, *, is_commit: bool) -> None:
+        """The producer's marker got `marker_offset`. One without an open transaction ends nothing."""
+        first_offset = self.open.pop(producer_id, None)
+        if first_offset is None:
+            return
+        ended = self._ended
+        while ended and ended[-1][1] >= first_offset:
+            ended.pop()
+        ended.append((marker_offset, first_offset))
+        if not is_commit:
+            stable_offset = next(iter(self.open.values()), marker_offset + 1)
+            self.aborted.add(Aborted(producer_id, first_offset, marker_offset, stable_offset))
+
+    def all_visible(self) -> None:
+        """Every marker so far is on disk: what a recovery says once it has read everything."""
+        self._ended.clear()
+
+    def stable_offset(self, high_watermark: int) -> int:
+        """Before it everything is decided and visible."""
+        ended = self._ended
+        while ended and ended[0][0] < high_watermark:
+            ended.popleft()
+        stable_offset = high_watermark
+        if ended:
+            stable_offset = min(stable_offset, ended[0][1])
+        if self.open:
+            stable_offset = min(stable_offset, next(iter(self.open.values())))
+        return stable_offset
+
+    def check_invariants(self) -> None:
+        offsets = list(self.open.values())
+        assert offsets == sorted(set(offsets))
+        self.aborted.check_invariants()
