@@ -61,6 +61,10 @@ def _value(wire_type: WireType, version: int, random: Random) -> Any:
             return random.random() < 0.5
         case Fixed("16s", _):
             return random.randbytes(16)
+        case Fixed("d", _):
+            return random.choice([0.0, 1.5, -2.25e300, float(1 << 40)])
+        case Fixed("H", _):
+            return random.choice([0, 1, 9092, 0xFFFF])
         case Fixed(code, _):
             return _integer(INTEGER_BITS[code], random)
         case Text():

@@ -69,7 +69,8 @@ def test_only_protocol_errors_escape_from_mutated_bytes(message: tuple[type[Any]
             read = decode(table, version, bytes(data))
         except ProtocolError:
             continue
-        assert flat(decode(table, version, encode(read, version)), version) == flat(read, version)
+        again = decode(table, version, encode(read, version))
+        assert repr(flat(again, version)) == repr(flat(read, version))  # a NaN is not equal to itself
 
 
 @given(data=st.binary(max_size=80), message=st.sampled_from(EVERY_MESSAGE))

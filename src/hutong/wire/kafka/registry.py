@@ -29,22 +29,64 @@ from hutong.wire.kafka.apis.k25_add_offsets_to_txn import AddOffsetsToTxnRequest
 from hutong.wire.kafka.apis.k26_end_txn import EndTxnRequest, EndTxnResponse
 from hutong.wire.kafka.apis.k27_write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from hutong.wire.kafka.apis.k28_txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from hutong.wire.kafka.apis.k29_describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from hutong.wire.kafka.apis.k30_create_acls import CreateAclsRequest, CreateAclsResponse
+from hutong.wire.kafka.apis.k31_delete_acls import DeleteAclsRequest, DeleteAclsResponse
 from hutong.wire.kafka.apis.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from hutong.wire.kafka.apis.k33_alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from hutong.wire.kafka.apis.k34_alter_replica_log_dirs import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
+from hutong.wire.kafka.apis.k35_describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from hutong.wire.kafka.apis.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from hutong.wire.kafka.apis.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from hutong.wire.kafka.apis.k38_create_delegation_token import (
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+)
+from hutong.wire.kafka.apis.k39_renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
+from hutong.wire.kafka.apis.k40_expire_delegation_token import (
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+)
+from hutong.wire.kafka.apis.k41_describe_delegation_token import (
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+)
 from hutong.wire.kafka.apis.k42_delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from hutong.wire.kafka.apis.k43_elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from hutong.wire.kafka.apis.k44_incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from hutong.wire.kafka.apis.k45_alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+from hutong.wire.kafka.apis.k46_list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 from hutong.wire.kafka.apis.k47_offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from hutong.wire.kafka.apis.k48_describe_client_quotas import DescribeClientQuotasRequest, DescribeClientQuotasResponse
+from hutong.wire.kafka.apis.k49_alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
+from hutong.wire.kafka.apis.k50_describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+)
+from hutong.wire.kafka.apis.k51_alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+)
+from hutong.wire.kafka.apis.k55_describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from hutong.wire.kafka.apis.k57_update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from hutong.wire.kafka.apis.k60_describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from hutong.wire.kafka.apis.k64_unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from hutong.wire.kafka.apis.k65_describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 from hutong.wire.kafka.apis.k66_list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from hutong.wire.kafka.apis.k69_consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
 )
+from hutong.wire.kafka.apis.k74_list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 from hutong.wire.kafka.apis.k75_describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -53,6 +95,8 @@ from hutong.wire.kafka.apis.k76_share_group_heartbeat import ShareGroupHeartbeat
 from hutong.wire.kafka.apis.k77_share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 from hutong.wire.kafka.apis.k78_share_fetch import ShareFetchRequest, ShareFetchResponse
 from hutong.wire.kafka.apis.k79_share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
+from hutong.wire.kafka.apis.k80_add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from hutong.wire.kafka.apis.k81_remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from hutong.wire.kafka.apis.k90_describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsResponse,
@@ -149,21 +193,44 @@ APIS: dict[int, Api] = {
         _api(EndTxnRequest, EndTxnResponse),
         _api(WriteTxnMarkersRequest, WriteTxnMarkersResponse),
         _api(TxnOffsetCommitRequest, TxnOffsetCommitResponse),
+        _api(DescribeAclsRequest, DescribeAclsResponse),
+        _api(CreateAclsRequest, CreateAclsResponse),
+        _api(DeleteAclsRequest, DeleteAclsResponse),
         _api(DescribeConfigsRequest, DescribeConfigsResponse),
         _api(AlterConfigsRequest, AlterConfigsResponse),
+        _api(AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse),
+        _api(DescribeLogDirsRequest, DescribeLogDirsResponse),
+        _api(SaslAuthenticateRequest, SaslAuthenticateResponse),
         _api(CreatePartitionsRequest, CreatePartitionsResponse),
+        _api(CreateDelegationTokenRequest, CreateDelegationTokenResponse),
+        _api(RenewDelegationTokenRequest, RenewDelegationTokenResponse),
+        _api(ExpireDelegationTokenRequest, ExpireDelegationTokenResponse),
+        _api(DescribeDelegationTokenRequest, DescribeDelegationTokenResponse),
         _api(DeleteGroupsRequest, DeleteGroupsResponse),
+        _api(ElectLeadersRequest, ElectLeadersResponse),
         _api(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
+        _api(AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse),
+        _api(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse),
         _api(OffsetDeleteRequest, OffsetDeleteResponse),
+        _api(DescribeClientQuotasRequest, DescribeClientQuotasResponse),
+        _api(AlterClientQuotasRequest, AlterClientQuotasResponse),
+        _api(DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse),
+        _api(AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse),
+        _api(DescribeQuorumRequest, DescribeQuorumResponse),
+        _api(UpdateFeaturesRequest, UpdateFeaturesResponse),
         _api(DescribeClusterRequest, DescribeClusterResponse),
+        _api(UnregisterBrokerRequest, UnregisterBrokerResponse),
         _api(DescribeTransactionsRequest, DescribeTransactionsResponse),
         _api(ListTransactionsRequest, ListTransactionsResponse),
         _api(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
+        _api(ListConfigResourcesRequest, ListConfigResourcesResponse),
         _api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
         _api(ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse),
         _api(ShareGroupDescribeRequest, ShareGroupDescribeResponse),
         _api(ShareFetchRequest, ShareFetchResponse),
         _api(ShareAcknowledgeRequest, ShareAcknowledgeResponse),
+        _api(AddRaftVoterRequest, AddRaftVoterResponse),
+        _api(RemoveRaftVoterRequest, RemoveRaftVoterResponse),
         _api(DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse),
         _api(AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse),
         _api(DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse),

@@ -88,7 +88,8 @@ class Struct:
 WireType: TypeAlias = Fixed | Text | Opaque | Records | Array | Struct
 
 INT8, INT16, INT32, INT64 = Fixed("b", 1), Fixed("h", 2), Fixed("i", 4), Fixed("q", 8)
-BOOLEAN, UUID = Fixed("?", 1), Fixed("16s", 16)
+UINT16 = Fixed("H", 2)
+BOOLEAN, UUID, FLOAT64 = Fixed("?", 1), Fixed("16s", 16), Fixed("d", 8)
 STRING, OPAQUE, RECORDS = Text(), Opaque(), Records()
 
 
@@ -136,12 +137,20 @@ def int16(versions: str = "0+", *, tag: int | None = None, default: int = 0) -> 
     return _row(INT16, versions, None, tag, default)
 
 
+def uint16(versions: str = "0+", *, tag: int | None = None, default: int = 0) -> Any:
+    return _row(UINT16, versions, None, tag, default)
+
+
 def int32(versions: str = "0+", *, tag: int | None = None, default: int = 0) -> Any:
     return _row(INT32, versions, None, tag, default)
 
 
 def int64(versions: str = "0+", *, tag: int | None = None, default: int = 0) -> Any:
     return _row(INT64, versions, None, tag, default)
+
+
+def float64(versions: str = "0+", *, tag: int | None = None, default: float = 0.0) -> Any:
+    return _row(FLOAT64, versions, None, tag, default)
 
 
 def boolean(versions: str = "0+", *, tag: int | None = None, default: bool = False) -> Any:

@@ -1,0 +1,44 @@
+"""DescribeDelegationToken (key 41), versions 1 to 3, flexible from 2.
+
+Null owners mean all. Version 3 tells who asked for the token (KIP-373).
+"""
+
+from hutong.wire.kafka.schema import array, int16, int32, int64, message, opaque, string, struct
+
+
+@struct
+class DescribeDelegationTokenOwner:
+    principal_type: str = string()
+    principal_name: str = string()
+
+
+@message(api_key=41, versions="1-3", flexible="2+")
+class DescribeDelegationTokenRequest:
+    owners: list[DescribeDelegationTokenOwner] | None = array(DescribeDelegationTokenOwner, nullable="0+")
+
+
+@struct
+class DescribedDelegationTokenRenewer:
+    principal_type: str = string()
+    principal_name: str = string()
+
+
+@struct
+class DescribedDelegationToken:
+    principal_type: str = string()
+    principal_name: str = string()
+    token_requester_principal_type: str = string("3+")
+    token_requester_principal_name: str = string("3+")
+    issue_timestamp: int = int64()
+    expiry_timestamp: int = int64()
+    max_timestamp: int = int64()
+    token_id: str = string()
+    hmac: bytes = opaque()
+    renewers: list[DescribedDelegationTokenRenewer] = array(DescribedDelegationTokenRenewer)
+
+
+@message(api_key=41, versions="1-3", flexible="2+")
+class DescribeDelegationTokenResponse:
+    error_code: int = int16()
+    tokens: list[DescribedDelegationToken] = array(DescribedDelegationToken)
+    throttle_time_ms: int = int32()
