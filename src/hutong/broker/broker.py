@@ -14,6 +14,7 @@ from hutong.broker.features import Features
 if TYPE_CHECKING:
     from hutong.broker.cold_reads import ColdReads
     from hutong.broker.congestion import Congestion
+    from hutong.broker.fetch_sessions import FetchSessions
     from hutong.broker.producer_ids import ProducerIds
     from hutong.broker.topics import Topics
     from hutong.foundation.clock import Clock
@@ -59,6 +60,7 @@ class Broker:
     producer_ids: ProducerIds
     groups: GroupCoordinator
     fetches: ParkingLot[None]
+    fetch_sessions: FetchSessions
     congestion: Congestion
     cold_reads: ColdReads
     features: Features = field(default_factory=Features)

@@ -202,6 +202,7 @@ class Journal:
             self._trimmed()
             self.writer.state(chunk.DELETED, partition_id, log.end_offset)  # seals what the log still has to come
             del self._logs[partition_id]
+            log.tell_watchers()
 
     def enforce_retention(self, policies: Mapping[int, RetentionPolicy]) -> None:
         """Let the logs go on from where their policies keep them; segments that are dead whole are removed."""

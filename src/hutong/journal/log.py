@@ -322,7 +322,7 @@ class PartitionLog:
         self._stores.reader.read(cold, then)
 
     def watch(self, callback: Callable[[], None]) -> None:
-        """Call back each time the high watermark has advanced, until `unwatch`."""
+        """Call back each time the high watermark or the start has moved, or the log was deleted, until `unwatch`."""
         self._watchers[callback] = None
 
     def unwatch(self, callback: Callable[[], None]) -> None:
@@ -332,8 +332,12 @@ class PartitionLog:
         """The journal's word that everything before `offset` may be read."""
         if offset > self.high_watermark:
             self.high_watermark = offset
-            for callback in list(self._watchers):
-                callback()
+            self.tell_watchers()
+
+    def tell_watchers(self) -> None:
+        """There may be something new for them."""
+        for callback in list(self._watchers):
+            callback()
 
     def offset_for_timestamp(self, timestamp_ms: int, then: Callable[[Found | HutongError], None]) -> None:
         """`then` gets (timestamp, offset) of the first record at or after `timestamp_ms`, (-1, -1) if there is none."""
@@ -363,6 +367,7 @@ class PartitionLog:
             self.transactions.aborted.forget_before(offset)
         self._stores.on_trimmed()
         self._writer.state(chunk.START_MOVED, self.partition_id, offset)
+        self.tell_watchers()
 
     def when_safe(self, then: Callable[[HutongError | None], None]) -> None:
         """Call back once all that was done to the log so far is on disk, or with why it is not."""

@@ -19,6 +19,7 @@ from hutong.broker.broker import Broker, NodeIdentity
 from hutong.broker.cold_reads import ColdReads
 from hutong.broker.congestion import Congestion
 from hutong.broker.dispatch import Dispatch
+from hutong.broker.fetch_sessions import FetchSessions
 from hutong.broker.kafka import HANDLERS
 from hutong.broker.lifetimes import DATA_GROUPS, METADATA_GROUP, OFFSETS_GROUP, STATE_GROUPS
 from hutong.broker.log_storage import LogStorage
@@ -105,6 +106,7 @@ class BrokerVerticle(Verticle):
             producer_ids=producer_ids,
             groups=self._groups,
             fetches=self._fetches,
+            fetch_sessions=self._fetch_sessions,
             congestion=Congestion(self._journals, held_producers),
             cold_reads=self._cold_reads,
         )
@@ -131,6 +133,8 @@ class BrokerVerticle(Verticle):
         self._cold_reads = ColdReads(executor, self._clock, lambda: self._device.is_contended)
         self._sources.waits |= {"fetches": self._fetches, "cold_reads": cold_reads}
         self._sources.cold_reads = self._cold_reads
+        self._fetch_sessions = FetchSessions(settings.fetch.session_slots, os.urandom)
+        self._sources.fetch_sessions = self._fetch_sessions
 
     async def _end(self) -> None:
         """Let open requests finish, then close everything in the opposite order of start."""

@@ -220,6 +220,13 @@ class FetchSettings:
         "Bytes that may be on their way from the disk at a time, for all readers of what has left memory.",
         minimum=MEBIBYTE,
     )
+    session_slots: int = setting(
+        1000,
+        "Incremental fetch sessions kept for clients; one more must evict another, or is declined.",
+        "max.incremental.fetch.session.cache.slots",
+        minimum=0,
+        maximum=100_000,
+    )
 
 
 @dataclass(frozen=True, slots=True)

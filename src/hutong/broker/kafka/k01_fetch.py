@@ -2,12 +2,13 @@
 
 Rules kept: an offset inside a batch returns the whole batch; the first partition that has data returns at least one
 batch even over the limits (KIP-74); an error, or enough bytes, is answered at once, everything else waits for data or
-`max_wait_ms`. From 7 a client may ask for an incremental session (KIP-227): session id 0 in the answer declines, and
-the client goes on with full requests. From 13 topics come by id (KIP-516).
+`max_wait_ms`. A partition that does not exist is no reason to answer while there are others. From 7 a client may ask
+for an incremental session (KIP-227, `broker/session_fetch.py`); session id 0 in the answer declines. From 13 topics
+come by id (KIP-516). A rack is accepted (KIP-392): there is no other replica to prefer.
 
-Strategy: look at all partitions; where that is enough, answer. Otherwise park one continuation and watch every
-partition; whatever wakes it makes it look again. Data that is no longer in memory is read in fair turns
-(`broker/cold_reads.py`) before the answer leaves.
+Strategy: look at all partitions, in a session at those that may have news; where that is enough, answer. Otherwise
+park one continuation and watch every partition; whatever wakes it makes it look again. Data that is no longer in memory
+is read in fair turns (`broker/cold_reads.py`) before the answer leaves.
 
 A damaged batch is answered with CORRUPT_MESSAGE, by which Java's and librdkafka's consumers tell their application
 where they stand, so that it can decide to go on behind; KAFKA_STORAGE_ERROR would make them look for another leader,
@@ -19,12 +20,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from hutong.broker import session_fetch
 from hutong.broker.context import Later, RequestContext
+from hutong.broker.fetch_sessions import NO_SESSION_EPOCH, NO_SESSION_ID
 from hutong.broker.gather import Gather, error_code_of
 from hutong.broker.partition import LEADER_EPOCH
+from hutong.broker.session_fetch import IDS_FROM_VERSION
 from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.journal.log import ColdRead
 from hutong.wire.kafka.apis.k01_fetch import (
+    EpochEndOffset,
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
@@ -36,24 +41,19 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from hutong.broker.partition import Partition
+    from hutong.broker.session_fetch import Turn
     from hutong.foundation.parking import Parked
     from hutong.journal.log import PartitionLog
 
 API_KEY = 1
-_IDS_FROM_VERSION: Final = 13  # KIP-516
-_NO_SESSION: Final = 0
-_FULL_REQUEST_EPOCHS: Final = (-1, 0)
+_NOT_THERE: Final = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | Later[FetchResponse]:
-    if request.session_id != _NO_SESSION or request.session_epoch not in _FULL_REQUEST_EPOCHS:
-        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-    fetch = _Fetch(request, context)
-    look = fetch.look()
-    if look.is_enough(request.min_bytes) or request.max_wait_ms <= 0:
-        return look.answer(context)
-    fetch.wait()
-    return fetch.later
+    if request.session_epoch == NO_SESSION_EPOCH and request.session_id == NO_SESSION_ID:
+        return _Fetch(request, context, None).begin()
+    turn = session_fetch.begin(request, context)
+    return turn if isinstance(turn, FetchResponse) else _Fetch(request, context, turn).begin()
 
 
 class _Look:
@@ -95,24 +95,41 @@ class _Look:
 
 
 class _Fetch:
-    """One request that may have to look more than once."""
+    """One request that may have to look more than once; with a turn if it belongs to a session."""
 
-    __slots__ = ("_context", "_logs", "_parked", "_request", "_watched", "later")
+    __slots__ = ("_context", "_logs", "_parked", "_request", "_turn", "_watched", "later")
 
-    def __init__(self, request: FetchRequest, context: RequestContext) -> None:
+    def __init__(self, request: FetchRequest, context: RequestContext, turn: Turn | None) -> None:
         self._request = request
         self._context = context
+        self._turn = turn
         self._logs: list[PartitionLog] = []  # those that the latest look could read
         self._watched: list[PartitionLog] = []
         self._parked: Parked[None] | None = None
         self.later: Later[FetchResponse] = Later()
 
+    def begin(self) -> FetchResponse | Later[FetchResponse]:
+        """The answer, if one look is enough; else `later` has it."""
+        look = self.look()
+        request = self._request
+        if look.is_enough(request.min_bytes) or request.max_wait_ms <= 0 or self._is_hopeless():
+            answer = look.answer(self._context)
+            if self._turn is None:
+                return answer
+            if not isinstance(answer, Later):
+                return self._turn.finish(answer)
+            self._answer(answer)
+        else:
+            self.wait()
+        return self.later
+
     def look(self) -> _Look:
         """Read every partition as far as the limits allow."""
+        turn = self._turn
         look = _Look(self._context.broker.cold_reads.bytes_max)
         self._logs.clear()
         bytes_left = min(self._request.max_bytes, self._context.broker.settings.fetch_max_bytes)
-        for topic in self._request.topics:
+        for topic in self._request.topics if turn is None else turn.topics():
             entries: list[PartitionData] = []
             look.response.responses.append(FetchableTopicResponse(topic.topic, topic.topic_id, entries))
             for asked in topic.partitions:
@@ -122,7 +139,10 @@ class _Fetch:
                     self._read(topic, asked, data, bytes_left - look.bytes_found, look)
                 except Refused as refused:
                     _put_error(data, refused)
-                    look.has_error = True
+                    if refused.code not in _NOT_THERE:
+                        look.has_error = True
+        if turn is not None:
+            turn.looked(look.response)
         return look
 
     def wait(self) -> None:
@@ -135,9 +155,10 @@ class _Fetch:
             deadline_ms=broker.clock.monotonic_ms() + wait_ms,
             owner=self._context.peer.owner,
         )
-        self._watched = list(self._logs)
-        for log in self._watched:
-            log.watch(self._data_arrived)
+        if self._turn is None or not self._turn.wait(self._data_arrived):
+            self._watched = list(self._logs)
+            for log in self._watched:
+                log.watch(self._data_arrived)
 
     def _read(
         self, topic: FetchTopic, asked: FetchPartition, data: PartitionData, bytes_left: int, look: _Look
@@ -145,6 +166,9 @@ class _Fetch:
         partition = self._find(topic, asked)
         log = partition.log
         self._logs.append(log)
+        if asked.last_fetched_epoch >= 0 and _diverges(asked, log, data):
+            look.has_error = True  # which is told at once
+            return
         found = log.read(
             asked.fetch_offset,
             max(0, min(asked.partition_max_bytes, bytes_left)),
@@ -165,7 +189,7 @@ class _Fetch:
 
     def _find(self, topic: FetchTopic, asked: FetchPartition) -> Partition:
         topics = self._context.broker.topics
-        if self._context.api_version >= _IDS_FROM_VERSION:
+        if self._context.api_version >= IDS_FROM_VERSION:
             known = topics.by_id(topic.topic_id)
             if known is None:
                 raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
@@ -177,20 +201,33 @@ class _Fetch:
         check_leader_epoch(asked.current_leader_epoch)
         return partition
 
+    def _is_hopeless(self) -> bool:
+        """Whether there is nothing to wait for: none of the partitions exists."""
+        return not self._logs and (self._turn is None or not self._turn.idle_partitions)
+
     def _data_arrived(self) -> None:
-        if self._parked is not None and self._parked.is_waiting and self.look().is_enough(self._request.min_bytes):
+        if self._parked is None or not self._parked.is_waiting:
+            return
+        if self.look().is_enough(self._request.min_bytes) or self._is_hopeless():
             self._parked.resume(None)
+        elif self._turn is not None:
+            self._turn.wait(self._data_arrived)
 
     def _woken(self, outcome: HutongError | None) -> None:
         for log in self._watched:
             log.unwatch(self._data_arrived)
+        if self._turn is not None:
+            self._turn.wait_no_more(self._data_arrived)
         if isinstance(outcome, OwnerGone) and self._context.peer.owner.has_ended:
             return  # nobody is left to answer
-        answer = self.look().answer(self._context)
+        self._answer(self.look().answer(self._context))
+
+    def _answer(self, answer: FetchResponse | Later[FetchResponse]) -> None:
+        """Complete `later`, with what the session makes of the answer."""
         if isinstance(answer, Later):
-            answer.then(self.later.complete)
+            answer.then(self._answer)
         else:
-            self.later.complete(answer)
+            self.later.complete(answer if self._turn is None else self._turn.finish(answer))
 
 
 def check_leader_epoch(asked: int) -> None:
@@ -198,6 +235,20 @@ def check_leader_epoch(asked: int) -> None:
     if asked < 0 or asked == LEADER_EPOCH:
         return
     raise Refused(ErrorCode.FENCED_LEADER_EPOCH if asked < LEADER_EPOCH else ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+
+def _diverges(asked: FetchPartition, log: PartitionLog, data: PartitionData) -> bool:
+    """KIP-595: whether the reader's last epoch ended before the offset it is at; `data` tells where, then."""
+    if asked.last_fetched_epoch > LEADER_EPOCH:
+        raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, "The end of the last fetched epoch is not known.")
+    end_offset = log.high_watermark
+    if asked.fetch_offset < log.start_offset or asked.fetch_offset <= end_offset:
+        return False
+    data.high_watermark = data.last_stable_offset = end_offset
+    data.log_start_offset = log.start_offset
+    data.diverging_epoch = EpochEndOffset(LEADER_EPOCH, end_offset)
+    data.records = []
+    return True
 
 
 def _put_error(data: PartitionData, error: HutongError) -> None:

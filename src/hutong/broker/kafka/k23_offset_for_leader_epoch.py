@@ -1,6 +1,7 @@
 """OffsetForLeaderEpoch (key 23, versions 2-4): where a leader epoch ended, so that a client sees truncation (KIP-320).
 
-One node leads since the first record, in one epoch: that epoch ends at the high watermark, and no other is known.
+One node leads since the first record, in one epoch: that epoch ends at the high watermark. An earlier one ends where it
+begins, as far as the log goes back; of -1, and of later ones, nothing is known.
 """
 
 from typing import Final
@@ -39,6 +40,8 @@ def _answer(name: str, asked: OffsetForLeaderPartition, context: RequestContext)
         check_leader_epoch(asked.current_leader_epoch)
         if asked.leader_epoch == LEADER_EPOCH:
             entry.leader_epoch, entry.end_offset = LEADER_EPOCH, partition.log.high_watermark
+        elif asked.leader_epoch < _UNDEFINED:
+            entry.leader_epoch, entry.end_offset = asked.leader_epoch, partition.log.start_offset
     except Refused as refused:
         entry.error_code = refused.code
     return entry

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hutong.broker.cold_reads import ColdReads
+from hutong.broker.fetch_sessions import FetchSessions
 from hutong.foundation.histograms import Histogram
 from hutong.foundation.parking import ParkingLot
 from hutong.foundation.regions import RegionCache
@@ -47,6 +48,7 @@ class Sources:
     reactor: ReactorFigures | None = None
     requests_total: Mapping[int, int] = field(default_factory=dict)
     cold_reads: ColdReads | None = None
+    fetch_sessions: FetchSessions | None = None
     blocked: BlockedThreads | None = None
     bridges: "dict[str, BridgeFigures]" = field(default_factory=dict)
 
@@ -179,6 +181,10 @@ def _reactor(read: Callable[[ReactorFigures], int]) -> Read:
 
 def _from_cold_reads(read: Callable[[ColdReads], int]) -> Read:
     return lambda sources: [((), read(sources.cold_reads))] if sources.cold_reads is not None else []
+
+
+def _from_sessions(read: Callable[[FetchSessions], int]) -> Read:
+    return lambda sources: [((), read(sources.fetch_sessions))] if sources.fetch_sessions is not None else []
 
 
 def _metric(name: str, kind: Kind, meaning: str, read: Read, *labels: str) -> Metric:
@@ -383,6 +389,24 @@ METRICS: Final = (
         "What is parked elsewhere: fetches for data, cold reads for a turn, held producers for the end of congestion.",
         _waits,
         "lot",
+    ),
+    _metric(
+        "kafka_server_fetchsessioncache_numincrementalfetchsessions",
+        _GAUGE,
+        "Incremental fetch sessions.",
+        _from_sessions(len),
+    ),
+    _metric(
+        "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached",
+        _GAUGE,
+        "Partitions in them.",
+        _from_sessions(lambda sessions: sessions.partitions),
+    ),
+    _metric(
+        "kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total",
+        _COUNTER,
+        "Sessions that were evicted for others.",
+        _from_sessions(lambda sessions: sessions.evictions_total),
     ),
     _metric(
         "hutong_connections_open",
