@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import pytest
 from bench.raw_client import create_topic
 from tests.compat.report import IS_FULL, REPORT_PATH, Recorder
+from tests.support.golang import Ahead
 from tests.support.node import Node
 
+GO_FIXTURES = {"go_clients", "go_services"}
 COMPAT_FOLDER = pathlib.Path(__file__).parent
 
 
@@ -30,10 +32,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in ours:
         item.add_marker(pytest.mark.compat)
         _recorder.note_item(item)
+    items.sort(
+        key=lambda item: bool(GO_FIXTURES.intersection(fixtures_of(item)))
+    )  # last: their programs are being built
     later = [] if IS_FULL else [item for item in ours if item.get_closest_marker("thorough")]
     if later:
         config.hook.pytest_deselected(items=later)
         items[:] = [item for item in items if item not in set(later)]
+
+
+def fixtures_of(item: pytest.Item) -> list[str]:
+    return getattr(item, "fixturenames", [])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def built_ahead(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Programs in Go are built beside the tests that run before those which need them."""
+    if not Ahead.is_possible() or not any(GO_FIXTURES.intersection(fixtures_of(i)) for i in request.session.items):
+        yield
+        return
+    ahead = Ahead()
+    yield
+    ahead.stop()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -14,6 +14,7 @@ from hutong.broker.broker import AUTHORIZED_OPERATIONS_NOT_ASKED
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, error_code_of
 from hutong.broker.partition import LEADER_EPOCH, Topic
+from hutong.broker.topics import check_topic_name
 from hutong.foundation.errors import HutongError, Refused
 from hutong.wire.kafka.apis.k03_metadata import (
     MetadataRequest,
@@ -43,7 +44,7 @@ def handle(request: MetadataRequest, context: RequestContext) -> MetadataRespons
         return response
     if not (request.allow_auto_topic_creation and broker.settings.auto_create_topics):
         for entry in missing:
-            entry.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            entry.error_code = _why_missing(entry.name or "")
         return response
     return _create(missing, broker, response)
 
@@ -79,6 +80,14 @@ def _answer_known(
             response.topics.append(entry)
             missing.append(entry)
     return missing
+
+
+def _why_missing(name: str) -> int:
+    try:
+        check_topic_name(name)
+    except Refused as refused:
+        return refused.code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _create(

@@ -1,0 +1,3 @@
+package main
+
+var saramaScenarios = map[string]func(*world){}
