@@ -13,6 +13,7 @@ from typing import Any
 
 from bench.kafka_bytes import record_batch, string
 from kio.schema.errors import ErrorCode
+from tests.compat.admin_scenarios import ADMIN_SCENARIOS, ADMIN_VERSIONS
 from tests.support.kio_client import KioClient, error_codes
 from tests.support.waiting import until
 
@@ -54,6 +55,7 @@ KAFKA_4_3 = {  # key: least version accepted, greatest version, least version ad
     INCREMENTAL_ALTER_CONFIGS: (0, 1, 0),
     OFFSET_DELETE: (0, 0, 0),
     DESCRIBE_TOPIC_PARTITIONS: (0, 0, 0),
+    **ADMIN_VERSIONS,
 }
 
 
@@ -435,4 +437,5 @@ SCENARIOS: dict[int, Callable[[Place, int], None]] = {
     INCREMENTAL_ALTER_CONFIGS: incremental_alter_configs,
     OFFSET_DELETE: offset_delete,
     DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions,
+    **ADMIN_SCENARIOS,
 }

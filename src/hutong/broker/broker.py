@@ -5,7 +5,7 @@ Knows nothing of sockets or frames, and nothing of how its parts were made: `ser
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from hutong.groups.driver import GroupCoordinator
 
 AUTHORIZED_OPERATIONS_NOT_ASKED: Final = -(2**31)
+# What everybody may do while there is no authorizer, as bits by the numbers of operations (KIP-430).
+TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
+CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,14 @@ class NodeIdentity:
     cluster_id: str
     host: str
     port: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStorage:
+    """Where the node keeps its data: the folder, and (total, usable) bytes of the volume it is on."""
+
+    path: str
+    volume_bytes: Callable[[], tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,4 +74,5 @@ class Broker:
     fetch_sessions: FetchSessions
     congestion: Congestion
     cold_reads: ColdReads
+    storage: NodeStorage
     features: Features = field(default_factory=Features)

@@ -12,10 +12,11 @@ import asyncio
 import dataclasses
 import logging
 import os
+import shutil
 import socket
 from typing import Final
 
-from hutong.broker.broker import Broker, NodeIdentity
+from hutong.broker.broker import Broker, NodeIdentity, NodeStorage
 from hutong.broker.cold_reads import ColdReads
 from hutong.broker.congestion import Congestion
 from hutong.broker.dispatch import Dispatch
@@ -109,6 +110,7 @@ class BrokerVerticle(Verticle):
             fetch_sessions=self._fetch_sessions,
             congestion=Congestion(self._journals, held_producers),
             cold_reads=self._cold_reads,
+            storage=_storage(self._data_dir),
         )
         self.listens_at = await self._listen(broker)
 
@@ -283,6 +285,14 @@ def _tell_disk_full(group: str, error: StorageError | None) -> None:
         _log.warning("partition group %s has space again and takes records.", group)
     else:
         _log.error("partition group %s: %s; it refuses records until there is space, and reads go on.", group, error)
+
+
+def _storage(data_dir: DataDir) -> NodeStorage:
+    def volume_bytes() -> tuple[int, int]:
+        volume = shutil.disk_usage(data_dir.path)
+        return volume.total, volume.free
+
+    return NodeStorage(str(data_dir.path.absolute()), volume_bytes)
 
 
 def _warn(sentence: str) -> None:

@@ -2,15 +2,15 @@
 
 A null list of topics asks for all (in version 0 an empty one does); from 10 topics may be named by id (KIP-516); from
 4 the client says whether a missing topic may be created. A topic that is created here is answered whole once it is
-durable: clients need not come back for it. Authorized operations are never computed: nobody is authorised or not
-before the security room.
+durable: clients need not come back for it. Without an authorizer everybody may do
+everything: that is what a client that asks for its authorized operations is told (KIP-430).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hutong.broker.broker import AUTHORIZED_OPERATIONS_NOT_ASKED
+from hutong.broker.broker import AUTHORIZED_OPERATIONS_NOT_ASKED, CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, error_code_of
 from hutong.broker.partition import LEADER_EPOCH, Topic
@@ -35,32 +35,36 @@ ZERO_UUID = bytes(16)
 
 def handle(request: MetadataRequest, context: RequestContext) -> MetadataResponse | Later[MetadataResponse]:
     broker = context.broker
-    response = _about_the_cluster(broker)
+    response = _about_the_cluster(broker, request)
     if request.topics is None or (context.api_version == 0 and not request.topics):
-        response.topics = [describe(topic, broker) for topic in broker.topics.all()]
+        response.topics = [describe(topic, broker, _operations(request)) for topic in broker.topics.all()]
         return response
-    missing = _answer_known(request.topics, broker, response)
+    missing = _answer_known(request.topics, broker, response, _operations(request))
     if not missing:
         return response
     if not (request.allow_auto_topic_creation and broker.settings.auto_create_topics):
         for entry in missing:
             entry.error_code = _why_missing(entry.name or "")
         return response
-    return _create(missing, broker, response)
+    return _create(missing, broker, response, _operations(request))
 
 
-def _about_the_cluster(broker: Broker) -> MetadataResponse:
-    identity = broker.identity
+def _operations(request: MetadataRequest) -> int:
+    return TOPIC_OPERATIONS if request.include_topic_authorized_operations else AUTHORIZED_OPERATIONS_NOT_ASKED
+
+
+def _about_the_cluster(broker: Broker, request: MetadataRequest) -> MetadataResponse:
+    identity, asked = broker.identity, request.include_cluster_authorized_operations
     return MetadataResponse(
         brokers=[MetadataResponseBroker(identity.node_id, identity.host, identity.port)],
         cluster_id=identity.cluster_id,
         controller_id=identity.node_id,
-        cluster_authorized_operations=AUTHORIZED_OPERATIONS_NOT_ASKED,
+        cluster_authorized_operations=CLUSTER_OPERATIONS if asked else AUTHORIZED_OPERATIONS_NOT_ASKED,
     )
 
 
 def _answer_known(
-    asked: list[MetadataRequestTopic], broker: Broker, response: MetadataResponse
+    asked: list[MetadataRequestTopic], broker: Broker, response: MetadataResponse, operations: int
 ) -> list[MetadataResponseTopic]:
     """Fill in what exists; returns the entries of named topics that do not. Each topic is answered once."""
     missing: list[MetadataResponseTopic] = []
@@ -72,7 +76,7 @@ def _answer_known(
         seen.add(key)
         topic = broker.topics.by_id(key) if isinstance(key, bytes) else broker.topics.get(key)
         if topic is not None:
-            response.topics.append(describe(topic, broker))
+            response.topics.append(describe(topic, broker, operations))
         elif isinstance(key, bytes):
             response.topics.append(MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, key))
         else:
@@ -91,13 +95,13 @@ def _why_missing(name: str) -> int:
 
 
 def _create(
-    missing: list[MetadataResponseTopic], broker: Broker, response: MetadataResponse
+    missing: list[MetadataResponseTopic], broker: Broker, response: MetadataResponse, operations: int
 ) -> MetadataResponse | Later[MetadataResponse]:
     gather = Gather(response)
 
     def settle(entry: MetadataResponseTopic, outcome: Topic | HutongError) -> None:
         if isinstance(outcome, Topic):
-            _fill(entry, outcome, broker)
+            _fill(entry, outcome, broker, operations)
         else:
             entry.error_code = error_code_of(outcome)
         gather.settled()
@@ -115,19 +119,20 @@ def _create(
     return gather.returned()
 
 
-def describe(topic: Topic, broker: Broker) -> MetadataResponseTopic:
+def describe(topic: Topic, broker: Broker, operations: int) -> MetadataResponseTopic:
     """One topic with all its partitions, of which this node is leader and only replica."""
     entry = MetadataResponseTopic()
-    _fill(entry, topic, broker)
+    _fill(entry, topic, broker, operations)
     return entry
 
 
-def _fill(entry: MetadataResponseTopic, topic: Topic, broker: Broker) -> None:
+def _fill(entry: MetadataResponseTopic, topic: Topic, broker: Broker, operations: int) -> None:
     node_id = broker.identity.node_id
     entry.error_code = ErrorCode.NONE
     entry.name = topic.name
     entry.topic_id = topic.topic_id
     entry.is_internal = topic.is_internal
+    entry.topic_authorized_operations = operations
     entry.partitions = [
         MetadataResponsePartition(
             partition_index=partition.index,

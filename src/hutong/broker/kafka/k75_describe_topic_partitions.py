@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from hutong.broker.broker import TOPIC_OPERATIONS
 from hutong.broker.context import RequestContext
 from hutong.broker.partition import LEADER_EPOCH
 from hutong.wire.kafka.apis.k75_describe_topic_partitions import (
@@ -64,4 +65,5 @@ def _page(topic: Topic, start: int, end: int, node_id: int) -> DescribeTopicPart
             )
             for partition in topic.partitions[start:end]
         ],
+        topic_authorized_operations=TOPIC_OPERATIONS,
     )

@@ -1,0 +1,37 @@
+"""AlterReplicaLogDirs (key 34, versions 1-2): move replicas between folders (KIP-113).
+
+A node keeps everything in one data folder: what is to go there is there already, and there is no other.
+"""
+
+from hutong.broker.broker import Broker
+from hutong.broker.context import RequestContext
+from hutong.wire.kafka.apis.k34_alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+API_KEY = 34
+
+
+def handle(request: AlterReplicaLogDirsRequest, context: RequestContext) -> AlterReplicaLogDirsResponse:
+    topics: dict[str, AlterReplicaLogDirTopicResult] = {}
+    for folder in request.dirs:
+        for asked in folder.topics:
+            result = topics.setdefault(asked.name, AlterReplicaLogDirTopicResult(asked.name))
+            result.partitions += [
+                AlterReplicaLogDirPartitionResult(index, _outcome(folder, asked.name, index, context.broker))
+                for index in asked.partitions
+            ]
+    return AlterReplicaLogDirsResponse(results=list(topics.values()))
+
+
+def _outcome(folder: AlterReplicaLogDir, topic: str, index: int, broker: Broker) -> ErrorCode:
+    if folder.path != broker.storage.path:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    if broker.topics.partition(topic, index) is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.NONE

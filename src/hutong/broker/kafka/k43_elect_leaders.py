@@ -1,0 +1,45 @@
+"""ElectLeaders (key 43, versions 0-2): the one replica of every partition leads it already (KIP-183, KIP-460).
+
+So an election is not needed. Where all partitions are asked for, those without need are left out: that is all of them.
+"""
+
+from typing import Final
+
+from hutong.broker.broker import Broker
+from hutong.broker.context import RequestContext
+from hutong.wire.kafka.apis.k43_elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+    TopicPartitions,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+API_KEY = 43
+_ELECTIONS: Final = (0, 1)  # preferred, unclean
+
+
+def handle(request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
+    topics = context.broker.topics.all()
+    asked = request.topic_partitions
+    if asked is None:
+        return ElectLeadersResponse(replica_election_results=[ReplicaElectionResult(topic.name) for topic in topics])
+    is_known = request.election_type in _ELECTIONS
+    return ElectLeadersResponse(
+        error_code=ErrorCode.NONE if is_known else ErrorCode.INVALID_REQUEST,
+        replica_election_results=[
+            ReplicaElectionResult(
+                item.topic, [_elect(item, index, is_known, context.broker) for index in item.partitions]
+            )
+            for item in asked
+        ],
+    )
+
+
+def _elect(asked: TopicPartitions, index: int, is_known: bool, broker: Broker) -> PartitionResult:
+    if not is_known:
+        return PartitionResult(index, ErrorCode.INVALID_REQUEST, "There is no such type of election.")
+    if broker.topics.partition(asked.topic, index) is None:
+        return PartitionResult(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This node hosts no such partition.")
+    return PartitionResult(index, ErrorCode.ELECTION_NOT_NEEDED, "This node leads the partition already.")

@@ -1,0 +1,45 @@
+"""AlterPartitionReassignments (key 45, versions 0-1): who holds a partition's replicas (KIP-455, KIP-860).
+
+This node is the only one: a reassignment to it is done at once, any other is refused, and there is none to cancel.
+"""
+
+from hutong.broker.broker import Broker
+from hutong.broker.context import RequestContext
+from hutong.broker.gather import put_error
+from hutong.broker.replicas import check_replicas
+from hutong.foundation.errors import Refused
+from hutong.wire.kafka.apis.k45_alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+API_KEY = 45
+
+
+def handle(request: AlterPartitionReassignmentsRequest, context: RequestContext) -> AlterPartitionReassignmentsResponse:
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        responses=[
+            ReassignableTopicResponse(
+                topic.name, [_reassign(topic.name, asked, context.broker) for asked in topic.partitions]
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def _reassign(topic: str, asked: ReassignablePartition, broker: Broker) -> ReassignablePartitionResponse:
+    result = ReassignablePartitionResponse(asked.partition_index, error_message=None)
+    try:
+        if broker.topics.partition(topic, asked.partition_index) is None:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This node hosts no such partition.")
+        if asked.replicas is None:
+            raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "There is no reassignment to cancel.")
+        check_replicas(asked.replicas, broker.identity.node_id)
+    except Refused as refused:
+        put_error(result, refused)
+    return result

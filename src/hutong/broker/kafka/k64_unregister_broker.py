@@ -1,0 +1,20 @@
+"""UnregisterBroker (key 64, version 0): take a node that is gone out of the cluster (KIP-631).
+
+No node but this one is registered, and this one is not gone.
+"""
+
+from hutong.broker.context import RequestContext
+from hutong.wire.kafka.apis.k64_unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from hutong.wire.kafka.error_codes import ErrorCode
+
+API_KEY = 64
+
+
+def handle(request: UnregisterBrokerRequest, context: RequestContext) -> UnregisterBrokerResponse:
+    if request.broker_id == context.broker.identity.node_id:
+        return UnregisterBrokerResponse(
+            error_code=ErrorCode.INVALID_REQUEST, error_message="The only node of a cluster stays in it."
+        )
+    return UnregisterBrokerResponse(
+        error_code=ErrorCode.BROKER_ID_NOT_REGISTERED, error_message=f"There is no node {request.broker_id}."
+    )

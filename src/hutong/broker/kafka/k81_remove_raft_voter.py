@@ -1,0 +1,12 @@
+"""RemoveRaftVoter (key 81, version 0): the quorum of this cluster is this node and stays so (KIP-853)."""
+
+from hutong.broker.context import RequestContext
+from hutong.broker.kafka.k80_add_raft_voter import refusal_of_voters
+from hutong.wire.kafka.apis.k81_remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+
+API_KEY = 81
+
+
+def handle(request: RemoveRaftVoterRequest, context: RequestContext) -> RemoveRaftVoterResponse:
+    refusal = refusal_of_voters(request.cluster_id, context.broker)
+    return RemoveRaftVoterResponse(error_code=refusal.code, error_message=refusal.message)
