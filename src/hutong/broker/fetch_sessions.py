@@ -52,11 +52,12 @@ class Entry:
     Invariant: it is due, or it watches something.
     """
 
-    __slots__ = ("_session", "asked", "high_watermark", "log_start_offset", "topic", "turn", "watched")
+    __slots__ = ("_session", "asked", "high_watermark", "log_start_offset", "name", "topic", "turn", "watched")
 
     def __init__(self, session: Session, topic: str | bytes, asked: FetchPartition, turn: int) -> None:
         self._session = session
         self.topic = topic
+        self.name = topic if isinstance(topic, str) else None  # of the topic, once it was seen
         self.asked = asked
         self.turn = turn  # the least comes first
         self.high_watermark = self.log_start_offset = _NOTHING_TOLD

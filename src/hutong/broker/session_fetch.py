@@ -188,6 +188,8 @@ class IncrementalTurn:
         return response
 
     def _is_news(self, entry: Entry, data: PartitionData) -> bool:
+        if data.error_code == ErrorCode.UNKNOWN_TOPIC_ID and entry.name is not None:
+            data.error_code = self._what_became_of(entry.name)
         if entry.is_told(data):
             return False
         entry.tell(data)
@@ -195,8 +197,16 @@ class IncrementalTurn:
             self._session.put_last(entry)
         return True
 
+    def _what_became_of(self, name: str) -> ErrorCode:
+        """A topic that the session knew by its id, which is gone: nothing has the name, or another topic has it."""
+        is_there = self._context.broker.topics.get(name) is not None
+        return ErrorCode.INCONSISTENT_TOPIC_ID if is_there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
     def _log_of(self, entry: Entry) -> PartitionLog | None:
         topics = self._context.broker.topics
         topic = topics.by_id(entry.topic) if isinstance(entry.topic, bytes) else topics.get(entry.topic)
         partition = topic.partition(entry.asked.partition) if topic is not None else None
-        return partition.log if partition is not None else None
+        if partition is None:
+            return None
+        entry.name = partition.topic_name
+        return partition.log

@@ -73,7 +73,11 @@ class FakeTopics:
 
     def get(self, name: str) -> Any:
         logs = self.logs.get(name)
-        return None if logs is None else SimpleNamespace(partition=lambda index: SimpleNamespace(log=logs[index]))
+        return (
+            None
+            if logs is None
+            else SimpleNamespace(partition=lambda index: SimpleNamespace(log=logs[index], topic_name=name))
+        )
 
 
 class World:
