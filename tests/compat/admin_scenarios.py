@@ -2,9 +2,12 @@
 
 import datetime
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final
 
+import pytest
 from kio.schema.errors import ErrorCode
+from kio.serial.errors import OutOfBoundValue
 
 if TYPE_CHECKING:
     from tests.compat.scenarios import Place
@@ -99,19 +102,24 @@ def describe_log_dirs(place: "Place", version: int) -> None:
 
 
 def create_token(place: "Place", version: int) -> None:
-    answer = place.client.call(CREATE_TOKEN, version, owner_principal_type=None, owner_principal_name=None)
-    assert answer.error_code == ErrorCode.delegation_token_request_not_allowed
-    assert (answer.principal_type, answer.principal_name) == ("User", "ANONYMOUS")
+    with never():
+        owner = {"owner_principal_type": None, "owner_principal_name": None}
+        place.client.call(CREATE_TOKEN, version, **owner, max_lifetime=TIMEOUT)
 
 
 def renew_token(place: "Place", version: int) -> None:
-    answer = place.client.call(RENEW_TOKEN, version, hmac=b"?", renew_period=TIMEOUT)
-    assert answer.error_code == ErrorCode.delegation_token_request_not_allowed
+    with never():
+        place.client.call(RENEW_TOKEN, version, hmac=b"?", renew_period=TIMEOUT)
 
 
 def expire_token(place: "Place", version: int) -> None:
-    answer = place.client.call(EXPIRE_TOKEN, version, hmac=b"?", expiry_time_period=TIMEOUT)
-    assert answer.error_code == ErrorCode.delegation_token_request_not_allowed
+    with never():
+        place.client.call(EXPIRE_TOKEN, version, hmac=b"?", expiry_time_period=TIMEOUT)
+
+
+def never() -> AbstractContextManager[object]:
+    """What Kafka answers for a time that is not, beside the error, is a -1 that kio refuses to read."""
+    return pytest.raises(OutOfBoundValue, match="negative timestamp")
 
 
 def describe_token(place: "Place", version: int) -> None:
@@ -154,7 +162,7 @@ def unregister_broker(place: "Place", version: int) -> None:
 
 
 def add_raft_voter(place: "Place", version: int) -> None:
-    answer = place.client.call(ADD_RAFT_VOTER, version, cluster_id="another", voter_id=77)
+    answer = place.client.call(ADD_RAFT_VOTER, version, cluster_id="another", voter_id=77, timeout=TIMEOUT)
     assert answer.error_code == ErrorCode.inconsistent_cluster_id
 
 
