@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from hutong.broker.admissions import Admissions
 from hutong.broker.features import Features
+from hutong.broker.transaction_door import NoTransactions
 
 if TYPE_CHECKING:
     from hutong.broker.cold_reads import ColdReads
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from hutong.broker.fetch_sessions import FetchSessions
     from hutong.broker.producer_ids import ProducerIds
     from hutong.broker.topics import Topics
+    from hutong.broker.transaction_door import TransactionDoor
     from hutong.foundation.clock import Clock
     from hutong.foundation.parking import ParkingLot
     from hutong.groups.driver import GroupCoordinator
@@ -76,3 +79,5 @@ class Broker:
     cold_reads: ColdReads
     storage: NodeStorage
     features: Features = field(default_factory=Features)
+    transactions: TransactionDoor = field(default_factory=NoTransactions)
+    admissions: Admissions = field(default_factory=Admissions)

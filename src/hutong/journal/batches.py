@@ -7,6 +7,7 @@ Knows nothing of records; decoding them is the wire's.
 """
 
 import struct
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from crc32c import crc32c
@@ -47,6 +48,18 @@ def cut(view: memoryview, offset: int, limit: int, max_bytes: int, at_least_one:
             last_end = end
         start = end
     return view[max(first, 0) : last_end]
+
+
+def end_offset_of(views: Sequence[memoryview]) -> int:
+    """The offset behind the last batch of views that hold whole, sound batches; 0 where there is none."""
+    if not views:
+        return 0
+    view, start, end_offset = views[-1], 0, 0
+    while start < len(view):
+        base_offset, length, last_offset_delta = _STEP.unpack_from(view, start)
+        end_offset = base_offset + last_offset_delta + 1
+        start += LENGTH_END + length
+    return end_offset
 
 
 class Damage(NamedTuple):

@@ -88,6 +88,7 @@ class PartitionLog:
         "is_deleted",
         "is_hot",
         "log_append_time",
+        "markers_total",
         "partition_id",
         "producers",
         "receive_qos",
@@ -115,6 +116,7 @@ class PartitionLog:
         self.extents: Extents | None = None  # in the active segment
         self.producers: Producers | None = None
         self.transactions: Transactions | None = None  # until the first transactional batch
+        self.markers_total = 0  # appended since the start
         self._stores = stores
         self._writer = stores.writer
         self._batch_bytes_max = min(stores.settings.batch_bytes_max, stores.settings.segment_bytes)
@@ -234,6 +236,14 @@ class PartitionLog:
         """The first offset of the producer's open transaction here, None if it has none."""
         return self.transactions.open.get(producer_id) if self.transactions is not None else None
 
+    def is_in_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether the producer's transaction is open here, and of that epoch."""
+        transactions, producers = self.transactions, self.producers
+        if transactions is None or producers is None or producer_id not in transactions.open:
+            return False
+        state = producers.get(producer_id)
+        return state is not None and state.epoch == producer_epoch
+
     def aborted_between(self, start_offset: int, end_offset: int) -> list[tuple[int, int]]:
         """Producer id and first offset of each aborted transaction from `start_offset` to before `end_offset`."""
         return self.transactions.aborted.between(start_offset, end_offset) if self.transactions is not None else []
@@ -268,6 +278,7 @@ class PartitionLog:
         )
         offset = self.end_offset
         self.end_offset = offset + 1
+        self.markers_total += 1
         producers.mark(producer_id, producer_epoch, coordinator_epoch, now_ms)
         if self.transactions is not None:
             self.transactions.end(producer_id, offset, is_commit=is_commit)

@@ -12,7 +12,7 @@ Knows no clock, no disk: time and offsets arrive with each batch, and replaying 
 """
 
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -144,6 +144,10 @@ class Producers:
 
     def get(self, producer_id: int) -> ProducerState | None:
         return self._states.get(producer_id)
+
+    def items(self) -> Iterable[tuple[int, ProducerState]]:
+        """To be gone through before anything changes."""
+        return self._states.items()
 
     def restore(self, producer_id: int, state: ProducerState) -> None:
         """Put back what a checkpoint kept. States arrive longest silent first."""

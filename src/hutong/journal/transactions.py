@@ -54,18 +54,15 @@ class AbortedIndex:
 
     def between(self, start_offset: int, end_offset: int) -> list[tuple[int, int]]:
         """Producer id and first offset of each that overlaps the offsets from `start_offset` to before `end_offset`."""
-        found = []
-        for number in range(self._number_from(start_offset), len(self)):
-            row = self[number]
-            if row.first_offset < end_offset:
-                found.append((row.producer_id, row.first_offset))
-            if row.stable_offset >= end_offset:
-                break
-        return found
+        return aborted_between(self._rows, start_offset, end_offset)
+
+    def reaches(self, offset: int) -> bool:
+        """Whether anything was aborted at or behind `offset`."""
+        return len(self._rows) > 0 and self._rows[2 - ROW_NUMBERS] >= offset
 
     def forget_before(self, offset: int) -> None:
         """Nothing before `offset` is in the log any more, or nothing of what was aborted there."""
-        number = self._number_from(offset)
+        number = _number_from(self._rows, offset)
         if number:
             del self._rows[: ROW_NUMBERS * number]
             self._copy = None
@@ -85,10 +82,22 @@ class AbortedIndex:
             assert row.stable_offset <= row.last_offset + 1
             last_offset = row.last_offset
 
-    def _number_from(self, offset: int) -> int:
-        """The first row whose marker is not before `offset`."""
-        rows = self._rows
-        return bisect_left(range(len(self)), offset, key=lambda number: rows[ROW_NUMBERS * number + 2])
+
+def aborted_between(rows: "array[int]", start_offset: int, end_offset: int) -> list[tuple[int, int]]:
+    """As `AbortedIndex.between`, of rows that an index gave away."""
+    found = []
+    for at in range(ROW_NUMBERS * _number_from(rows, start_offset), len(rows), ROW_NUMBERS):
+        producer_id, first_offset, _, stable_offset = rows[at : at + ROW_NUMBERS]
+        if first_offset < end_offset:
+            found.append((producer_id, first_offset))
+        if stable_offset >= end_offset:
+            break
+    return found
+
+
+def _number_from(rows: "array[int]", offset: int) -> int:
+    """The first row whose marker is not before `offset`."""
+    return bisect_left(range(len(rows) // ROW_NUMBERS), offset, key=lambda number: rows[ROW_NUMBERS * number + 2])
 
 
 class Transactions:

@@ -161,7 +161,7 @@ def test_a_fetch_that_finds_no_room_is_answered_with_a_throttle_time() -> None:
         assert isinstance(cold, ColdRead)
         data = PartitionData(offset, records=[])
         look.response.responses.append(FetchableTopicResponse("t", partitions=[data]))
-        look.cold.append((scene.partition, offset, cold, data))
+        look.cold.append((scene.partition, offset, cold, data, None))
     answer = look.answer(context)
     assert isinstance(answer, Later)
     scene.settle()

@@ -53,7 +53,7 @@ BAD_BATCHES = {
     "control": (batch(attributes=CONTROL), ErrorCode.INVALID_RECORD),
     "transactional": (
         batch(attributes=TRANSACTIONAL, producer_id=1, producer_epoch=0, base_sequence=0),
-        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     ),
     "too large": (batch(b"x" * 1_048_588), ErrorCode.MESSAGE_TOO_LARGE),
     "from the future": (batch_of(b"v", timestamp_ms=NOW_MS + 2 * HOUR_MS), ErrorCode.INVALID_TIMESTAMP),

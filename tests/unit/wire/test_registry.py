@@ -59,6 +59,7 @@ KAFKA_4_3 = {  # key: name, first and last version, first flexible version
     57: ("UpdateFeatures", 0, 2, 0),
     60: ("DescribeCluster", 0, 2, 0),
     64: ("UnregisterBroker", 0, 0, 0),
+    61: ("DescribeProducers", 0, 0, 0),
     65: ("DescribeTransactions", 0, 0, 0),
     66: ("ListTransactions", 0, 2, 0),
     69: ("ConsumerGroupDescribe", 0, 1, 0),

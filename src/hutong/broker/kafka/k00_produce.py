@@ -2,7 +2,11 @@
 
 Versions below 3 carry message sets of magic 0 and 1; they are advertised because librdkafka otherwise disables
 compression (KAFKA-18659), and refused. From 10 the leader is told with NOT_LEADER errors (KIP-951), from 13 topics
-come by id (KIP-516).
+come by id (KIP-516). Version 11 knows TRANSACTION_ABORTABLE, and from 12 partitions join a transaction by being
+produced to (KIP-890).
+
+A transactional batch is taken where its producer's transaction is open (`broker/admissions.py`), a plain one of that
+producer is not. Without a transactional id a transactional batch is unauthorized, whoever sends it.
 
 Acknowledgement: acks=0 is never answered, and an error closes the connection; acks=1 waits for the topic's QoS;
 acks=-1 waits for ALL. Each partition answers for itself; the response leaves when the last of them is settled. What
@@ -15,6 +19,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from hutong.broker.admissions import Asked
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded, ProtocolError, Refused, UsageError
@@ -29,9 +34,10 @@ from hutong.wire.kafka.apis.k00_produce import (
 )
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.record_slices import DELETE_HORIZON, all_have_keys, unpack_records
-from hutong.wire.kafka.records import validate_batch_set
+from hutong.wire.kafka.records import TRANSACTIONAL, validate_batch_set
 
 if TYPE_CHECKING:
+    from hutong.broker.admissions import Refusals
     from hutong.broker.broker import BrokerSettings
     from hutong.broker.partition import Partition, Topic
     from hutong.broker.topic_config import TopicConfig
@@ -53,12 +59,19 @@ _IDS_FROM_VERSION: Final = 13  # KIP-516
 def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse | Later[ProduceResponse] | Held | None:
     if request.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
         return _refused_whole(request, ErrorCode.INVALID_REQUIRED_ACKS)
-    if request.transactional_id is not None:
-        return _refused_whole(request, ErrorCode.INVALID_TXN_STATE)
     if context.broker.congestion.groups and _must_wait(request, context):
         return HELD
+    refusals: Refusals | None = None
+    if request.transactional_id is not None:
+        try:
+            looked = _look_at_transaction(request, request.transactional_id, context)
+        except Refused as refused:
+            return _refused_whole(request, ErrorCode(refused.code))
+        if looked is HELD:
+            return HELD
+        refusals = looked
     gather = Gather(ProduceResponse())
-    appender = _Appender(request, context, gather)
+    appender = _Appender(request, context, gather, refusals)
     for topic_data in request.topic_data:
         results = appender.append_topic(topic_data)
         gather.response.responses.append(TopicProduceResponse(topic_data.name, topic_data.topic_id, results))
@@ -80,18 +93,38 @@ def _must_wait(request: ProduceRequest, context: RequestContext) -> bool:
     return False
 
 
+def _look_at_transaction(request: ProduceRequest, transactional_id: str, context: RequestContext) -> Refusals | Held:
+    """Which partitions are refused because their batches belong to no open transaction, or HELD. Raises Refused."""
+    broker = context.broker
+    asked: list[Asked] = []
+    for topic_data in request.topic_data:
+        topic = _topic(broker.topics, topic_data, context.api_version)
+        for data in topic_data.partition_data:
+            partition = topic.partition(data.index) if topic is not None else None
+            if partition is not None and not partition.is_internal:
+                asked.append(Asked(partition, data.records))
+    return broker.admissions.look(broker.transactions, transactional_id, context.api_version, asked, context.peer)
+
+
 class _Appender:
-    """Appends the batches of one request.
+    """Appends the batches of one request; `refusals` are those of its transaction, None if it belongs to none.
 
     What waits for the disk is acknowledged once for each partition group: its batches are in the stream one behind the
     other, so that all are safe when the last one is. A thousand partitions cost a thousand appends, but one wait.
     """
 
-    __slots__ = ("_acks", "_context", "_gather", "_taken", "_timeout_ms")
+    __slots__ = ("_acks", "_context", "_gather", "_refusals", "_taken", "_timeout_ms")
 
-    def __init__(self, request: ProduceRequest, context: RequestContext, gather: Gather[ProduceResponse]) -> None:
+    def __init__(
+        self,
+        request: ProduceRequest,
+        context: RequestContext,
+        gather: Gather[ProduceResponse],
+        refusals: Refusals | None,
+    ) -> None:
         self._context = context
         self._gather = gather
+        self._refusals = refusals
         self._acks = request.acks
         self._timeout_ms = timeout_for(request, context.broker.settings)
         self._taken: dict[tuple[str, Qos], list[tuple[PartitionLog, Appended, PartitionProduceResponse]]] = {}
@@ -128,6 +161,8 @@ class _Appender:
             zstd_allowed=self._context.api_version >= _ZSTD_FROM_VERSION,
         )
         assert records is not None, "validate_batch_set refuses null records"
+        if header.attributes & TRANSACTIONAL:
+            self._check_transaction(partition)
         check_batch(partition, header, self._context.broker.clock)
         if partition.config.compacted:
             check_keys(header, records)
@@ -145,6 +180,13 @@ class _Appender:
 
         gather.expect()
         log.append(records, header, qos, settle, self._timeout_ms)
+
+    def _check_transaction(self, partition: Partition) -> None:
+        if self._refusals is None:
+            raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "A transactional batch without an id.")
+        refused = self._refusals.get((partition.topic_name, partition.index))
+        if refused is not None:
+            raise refused
 
     def _settle(
         self,
@@ -193,8 +235,6 @@ def _find(topic: Topic | None, index: int, api_version: int) -> Partition:
 def check_batch(partition: Partition, header: BatchHeader, clock: Clock) -> None:
     """What depends on the topic and the time; the batch by itself has been validated. Raises Refused."""
     config = partition.config
-    if header.is_transactional:
-        raise Refused(ErrorCode.INVALID_TXN_STATE, "A transactional batch outside a transaction.")
     if not config.log_append_time:
         earliest_ms, latest_ms = timestamp_bounds(config, clock)
         if not earliest_ms <= header.max_timestamp_ms <= latest_ms:

@@ -10,6 +10,9 @@ Strategy: look at all partitions, in a session at those that may have news; wher
 park one continuation and watch every partition; whatever wakes it makes it look again. Data that is no longer in memory
 is read in fair turns (`broker/cold_reads.py`) before the answer leaves.
 
+A committed reader (isolation level 1) gets what is before the last stable offset, and with it which transactions were
+aborted there: leaving those out is the client's. Others get null instead, as from Kafka.
+
 A damaged batch is answered with CORRUPT_MESSAGE, by which Java's and librdkafka's consumers tell their application
 where they stand, so that it can decide to go on behind; KAFKA_STORAGE_ERROR would make them look for another leader,
 silently and for ever. A reader that the node has no room for gets no records, no error and a throttle time (KIP-219).
@@ -27,8 +30,11 @@ from hutong.broker.gather import Gather, error_code_of
 from hutong.broker.partition import LEADER_EPOCH
 from hutong.broker.session_fetch import IDS_FROM_VERSION
 from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, OwnerGone, Refused
+from hutong.journal.batches import end_offset_of
 from hutong.journal.log import ColdRead
+from hutong.journal.transactions import aborted_between
 from hutong.wire.kafka.apis.k01_fetch import (
+    AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchPartition,
@@ -40,6 +46,8 @@ from hutong.wire.kafka.apis.k01_fetch import (
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
+    from array import array
+
     from hutong.broker.partition import Partition
     from hutong.broker.session_fetch import Turn
     from hutong.foundation.parking import Parked
@@ -47,6 +55,7 @@ if TYPE_CHECKING:
 
 API_KEY = 1
 _NOT_THERE: Final = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+READ_COMMITTED: Final = 1
 
 
 def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | Later[FetchResponse]:
@@ -54,6 +63,10 @@ def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | La
         return _Fetch(request, context, None).begin()
     turn = session_fetch.begin(request, context)
     return turn if isinstance(turn, FetchResponse) else _Fetch(request, context, turn).begin()
+
+
+_Cold = tuple["Partition", int, ColdRead["list[memoryview]"], PartitionData, "array[int] | None"]
+"""A read from the disk: of which partition, the offset asked, where its outcome goes, what was aborted there."""
 
 
 class _Look:
@@ -65,7 +78,7 @@ class _Look:
         self.response = FetchResponse()
         self.bytes_found = 0
         self.has_error = False
-        self.cold: list[tuple[Partition, int, ColdRead[list[memoryview]], PartitionData]] = []  # with the offset asked
+        self.cold: list[_Cold] = []
         self.cold_bytes = 0
         self.cold_bytes_max = cold_bytes_max  # of one partition
 
@@ -78,18 +91,22 @@ class _Look:
             return self.response
         gather = Gather(self.response)
 
-        def settle(data: PartitionData, outcome: list[memoryview] | HutongError) -> None:
+        def settle(
+            data: PartitionData, offset: int, rows: array[int] | None, outcome: list[memoryview] | HutongError
+        ) -> None:
             if isinstance(outcome, Expired | LimitExceeded):
                 self.response.throttle_time_ms = context.broker.settings.fetch_throttle_ms
             elif isinstance(outcome, HutongError):
                 _put_error(data, outcome)
             else:
                 data.records = outcome
+                if rows is not None:
+                    _put_aborted(data, rows, offset, outcome)
             gather.settled()
 
-        for partition, offset, cold, data in self.cold:
+        for partition, offset, cold, data, rows in self.cold:
             gather.expect()
-            then = partial(settle, data)
+            then = partial(settle, data, offset, rows)
             context.broker.cold_reads.read(cold, partition, offset, context.peer, then)
         return gather.returned()
 
@@ -169,22 +186,32 @@ class _Fetch:
         if asked.last_fetched_epoch >= 0 and _diverges(asked, log, data):
             look.has_error = True  # which is told at once
             return
+        stable_offset = log.last_stable_offset
+        is_committed = self._request.isolation_level == READ_COMMITTED
         found = log.read(
             asked.fetch_offset,
             max(0, min(asked.partition_max_bytes, bytes_left)),
             at_least_one=look.bytes_found == 0,
+            up_to=stable_offset if is_committed else None,
             cold_bytes_max=look.cold_bytes_max,
         )
-        data.high_watermark = data.last_stable_offset = log.high_watermark
+        data.high_watermark, data.last_stable_offset = log.high_watermark, stable_offset
         data.log_start_offset = log.start_offset
+        data.aborted_transactions = rows = None
+        if is_committed:
+            data.aborted_transactions = []
+            if log.transactions is not None and log.transactions.aborted.reaches(asked.fetch_offset):
+                rows = log.transactions.aborted.rows()  # those that the batches were found with
         if isinstance(found, ColdRead):
             data.records = []
             if look.cold_bytes >= self._context.broker.settings.fetch_cold_bytes_max:
                 return  # the client asks again, for this partition before those that it gets now
-            look.cold.append((partition, asked.fetch_offset, found, data))
+            look.cold.append((partition, asked.fetch_offset, found, data, rows))
             look.cold_bytes += found.size
         else:
             data.records = found.buffers
+            if rows is not None:
+                _put_aborted(data, rows, asked.fetch_offset, found.buffers)
         look.bytes_found += found.size
 
     def _find(self, topic: FetchTopic, asked: FetchPartition) -> Partition:
@@ -244,11 +271,17 @@ def _diverges(asked: FetchPartition, log: PartitionLog, data: PartitionData) -> 
     end_offset = log.high_watermark
     if asked.fetch_offset < log.start_offset or asked.fetch_offset <= end_offset:
         return False
-    data.high_watermark = data.last_stable_offset = end_offset
+    data.high_watermark, data.last_stable_offset = end_offset, log.last_stable_offset
     data.log_start_offset = log.start_offset
     data.diverging_epoch = EpochEndOffset(LEADER_EPOCH, end_offset)
     data.records = []
     return True
+
+
+def _put_aborted(data: PartitionData, rows: array[int], offset: int, buffers: list[memoryview]) -> None:
+    """What a committed reader needs to leave out of these batches."""
+    found = aborted_between(rows, offset, end_offset_of(buffers))
+    data.aborted_transactions = [AbortedTransaction(producer_id, first_offset) for producer_id, first_offset in found]
 
 
 def _put_error(data: PartitionData, error: HutongError) -> None:

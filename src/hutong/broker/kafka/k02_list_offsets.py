@@ -3,16 +3,18 @@
 Timestamps below zero are questions: -1 the end, -2 the start, -3 the record with the greatest timestamp (KIP-734,
 from 7), -4 the start of what is on local disk (KIP-405, from 8), -5 the end of what is in remote storage (KIP-1005,
 from 9), -6 the start of the next upload (from 11). There is no remote storage here, so -4 is the start and -5 is
-"none". The end is the high watermark: what a consumer may read.
+"none". The end is the high watermark, for a committed reader the last stable offset: what a consumer may read. What
+lies behind it is not found by its time either.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, error_code_of
-from hutong.broker.kafka.k01_fetch import check_leader_epoch
+from hutong.broker.kafka.k01_fetch import READ_COMMITTED, check_leader_epoch
 from hutong.broker.partition import LEADER_EPOCH
 from hutong.foundation.errors import HutongError, Refused
 from hutong.wire.kafka.apis.k02_list_offsets import (
@@ -25,8 +27,6 @@ from hutong.wire.kafka.apis.k02_list_offsets import (
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from hutong.journal.log import PartitionLog
 
 API_KEY = 2
@@ -40,10 +40,12 @@ _FROM_VERSION: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, E
 _NONE: Final = -1
 
 Found = tuple[int, int]  # (timestamp in ms, offset), -1 where there is none
+Then = Callable[[Found | HutongError], None]
 
 
 def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse | Later[ListOffsetsResponse]:
     gather = Gather(ListOffsetsResponse())
+    is_committed = request.isolation_level == READ_COMMITTED
 
     def settle(entry: ListOffsetsPartitionResponse, outcome: Found | HutongError) -> None:
         if isinstance(outcome, HutongError):
@@ -59,7 +61,7 @@ def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsR
         for asked, entry in zip(topic.partitions, entries, strict=True):
             gather.expect()
             try:
-                _look_up(topic.name, asked, context, lambda found, entry=entry: settle(entry, found))  # type: ignore[misc]
+                _look_up(topic.name, asked, is_committed, context, lambda found, entry=entry: settle(entry, found))  # type: ignore[misc]
             except Refused as refused:
                 settle(entry, refused)
     return gather.returned()
@@ -68,26 +70,39 @@ def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsR
 def _look_up(
     name: str,
     asked: ListOffsetsPartition,
+    is_committed: bool,
     context: RequestContext,
-    then: Callable[[Found | HutongError], None],
+    then: Then,
 ) -> None:
     partition = context.broker.topics.partition(name, asked.partition_index)
     if partition is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     check_leader_epoch(asked.current_leader_epoch)
+    log = partition.log
+    end_offset = log.last_stable_offset if is_committed else log.high_watermark
     if asked.timestamp >= 0:
-        partition.log.offset_for_timestamp(asked.timestamp, then)
+        log.offset_for_timestamp(asked.timestamp, _if_before(end_offset, then) if is_committed else then)
     elif context.api_version < _FROM_VERSION.get(asked.timestamp, 0):
         raise Refused(ErrorCode.UNSUPPORTED_VERSION)
     elif asked.timestamp == MAX_TIMESTAMP:
-        partition.log.offset_of_max_timestamp(then)
+        log.offset_of_max_timestamp(_if_before(end_offset, then) if is_committed else then)
+    elif asked.timestamp == LATEST:
+        then((_NONE, end_offset))
     else:
-        then((_NONE, _boundary(partition.log, asked.timestamp)))
+        then((_NONE, _boundary(log, asked.timestamp)))
+
+
+def _if_before(end_offset: int, then: Then) -> Then:
+    """Tell what was found only where it lies before an offset."""
+
+    def found(outcome: Found | HutongError) -> None:
+        is_behind = not isinstance(outcome, HutongError) and outcome[1] >= end_offset
+        then((_NONE, _NONE) if is_behind else outcome)
+
+    return found
 
 
 def _boundary(log: PartitionLog, question: int) -> int:
-    if question == LATEST:
-        return log.high_watermark
     if question in (EARLIEST, EARLIEST_LOCAL):
         return log.start_offset
     if question in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):

@@ -79,6 +79,7 @@ from hutong.wire.kafka.apis.k51_alter_user_scram_credentials import (
 from hutong.wire.kafka.apis.k55_describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from hutong.wire.kafka.apis.k57_update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from hutong.wire.kafka.apis.k60_describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from hutong.wire.kafka.apis.k61_describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from hutong.wire.kafka.apis.k64_unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from hutong.wire.kafka.apis.k65_describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 from hutong.wire.kafka.apis.k66_list_transactions import ListTransactionsRequest, ListTransactionsResponse
@@ -220,6 +221,7 @@ APIS: dict[int, Api] = {
         _api(UpdateFeaturesRequest, UpdateFeaturesResponse),
         _api(DescribeClusterRequest, DescribeClusterResponse),
         _api(UnregisterBrokerRequest, UnregisterBrokerResponse),
+        _api(DescribeProducersRequest, DescribeProducersResponse),
         _api(DescribeTransactionsRequest, DescribeTransactionsResponse),
         _api(ListTransactionsRequest, ListTransactionsResponse),
         _api(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),

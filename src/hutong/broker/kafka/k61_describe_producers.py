@@ -1,0 +1,65 @@
+"""DescribeProducers (key 61, version 0): who writes to a partition, and since when its transaction is open (KIP-664).
+
+What a partition's log remembers of its idempotent and transactional producers. The last timestamp is when the node took
+the last batch in. A look at many partitions with many producers is bounded: PRODUCERS_MAX are told of each.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from hutong.wire.kafka.apis.k61_describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from hutong.broker.context import RequestContext
+    from hutong.journal.log import PartitionLog
+
+API_KEY = 61
+PRODUCERS_MAX: Final = 10_000
+_NONE: Final = -1
+
+
+def handle(request: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse:
+    topics = context.broker.topics
+    response = DescribeProducersResponse()
+    for asked in request.topics:
+        topic = topics.get(asked.name)
+        answer = TopicResponse(asked.name)
+        response.topics.append(answer)
+        for index in asked.partition_indexes:
+            partition = topic.partition(index) if topic is not None else None
+            if partition is None:
+                entry = PartitionResponse(
+                    index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This node has no such partition."
+                )
+            else:
+                entry = PartitionResponse(index, active_producers=_producers_of(partition.log))
+            answer.partitions.append(entry)
+    return response
+
+
+def _producers_of(log: PartitionLog) -> list[ProducerState]:
+    if log.producers is None:
+        return []
+    found = []
+    for producer_id, state in islice(log.producers.items(), PRODUCERS_MAX):
+        first_offset = log.open_transaction(producer_id)
+        found.append(
+            ProducerState(
+                producer_id,
+                state.epoch,
+                state.batches[-1].last_sequence if state.batches else _NONE,
+                state.seen_at_ms,
+                state.coordinator_epoch,
+                _NONE if first_offset is None else first_offset,
+            )
+        )
+    return found

@@ -1,0 +1,52 @@
+"""What the produce path asks of the transaction coordinator before a partition gets a transaction's first batch.
+
+Strategy: the room behind the door decides which partitions belong to a transaction; a log knows on its own which
+transactions are open in it, so it is asked for the first batch only (KIP-890). `NoTransactions` stands there in a node
+without a coordinator: it admits nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from hutong.wire.kafka.error_codes import ErrorCode
+
+TopicPartition = tuple[str, int]
+Verdicts = Mapping[TopicPartition, ErrorCode]
+
+
+class TransactionDoor(Protocol):
+    """The coordinator, as a produce sees it."""
+
+    def admit(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[TopicPartition],
+        *,
+        may_add: bool,
+        then: Callable[[Verdicts], None],
+    ) -> None:
+        """Whether the partitions are part of the producer's open transaction; `then` gets a code for each.
+
+        With `may_add` those that are not are added to it first, durably (KIP-890: Produce from version 12).
+        """
+        ...
+
+
+class NoTransactions:
+    """Nobody here coordinates transactions."""
+
+    def admit(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[TopicPartition],
+        *,
+        may_add: bool,
+        then: Callable[[Verdicts], None],
+    ) -> None:
+        then(dict.fromkeys(partitions, ErrorCode.INVALID_TXN_STATE))
