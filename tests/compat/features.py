@@ -63,6 +63,7 @@ CLIENTS: Final = (
     "Java 4.x",
     "Java 3.x",
     "kcat",
+    "Kafka's tools",
     "Spark",
 )
 

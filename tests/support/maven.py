@@ -1,10 +1,12 @@
 """Java programs for tests: jars from Maven Central and classes of our sources, in the user's cache folder."""
 
 import fcntl
+import hashlib
 import os
 import pathlib
 import shutil
 import subprocess
+from collections.abc import Sequence
 from typing import Final
 
 import pytest
@@ -16,21 +18,41 @@ _POM: Final = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersio
 _DEPENDENCY: Final = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
 
 
-def java_program(name: str, source: pathlib.Path, *artifacts: str) -> list[str]:
+def java_program(
+    name: str,
+    source: pathlib.Path,
+    *artifacts: str,
+    also: Sequence[pathlib.Path] = (),
+    held: pathlib.Path | None = None,
+    options: Sequence[str] = (),
+) -> list[str]:
     """The words that run the program in `source` with the artifacts (`GROUP:ARTIFACT:VERSION`) on its class path.
 
-    Jars are fetched and the source compiled where that was not done before. Skips the test where it cannot be done.
+    `also` are sources that it is compiled with, `held` is a folder that has the jars already, `options` are for the
+    Java machine. Jars are fetched and sources compiled where that was not done before. Skips the test where that cannot
+    be done.
     """
-    missing = [tool for tool in ("java", "javac", "mvn") if not shutil.which(tool)]
-    if missing:
-        pytest.skip(f"{', '.join(missing)} not installed")
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "hutong-compat" / name
+    need_java("java", "javac", *(() if held else ("mvn",)))
+    cache = _cache() / name
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "lock").open("w") as lock:  # several test runs may want it at once
         fcntl.flock(lock, fcntl.LOCK_EX)
-        _fetch(cache, artifacts)
-        _compile(cache, source)
-    return ["java", "-Xmx256m", "-cp", f"{cache / 'classes'}:{cache / 'jars'}/*", source.stem]
+        if not held:
+            _fetch(cache, artifacts)
+        jars = f"{held or cache / 'jars'}/*"
+        classes = _compile(cache, [source, *also], jars, artifacts)
+    return ["java", "-Xmx256m", *options, "-cp", f"{classes}:{jars}", source.stem]
+
+
+def need_java(*tools: str) -> None:
+    """Skips the test where one of the tools is absent."""
+    missing = [tool for tool in tools if not shutil.which(tool)]
+    if missing:
+        pytest.skip(f"{', '.join(missing)} not installed")
+
+
+def _cache() -> pathlib.Path:
+    return pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "hutong-compat"
 
 
 def _fetch(cache: pathlib.Path, artifacts: tuple[str, ...]) -> None:
@@ -56,11 +78,14 @@ def _fetch(cache: pathlib.Path, artifacts: tuple[str, ...]) -> None:
     (cache / "jars.done").touch()
 
 
-def _compile(cache: pathlib.Path, source: pathlib.Path) -> None:
-    compiled = cache / "classes" / f"{source.stem}.class"
-    if compiled.exists() and compiled.stat().st_mtime > max(
-        source.stat().st_mtime, (cache / "jars.done").stat().st_mtime
-    ):
-        return
-    command = ["javac", "-proc:none", "-cp", f"{cache / 'jars'}/*", "-d", str(cache / "classes"), str(source)]
-    subprocess.run(command, check=True, timeout=FETCH_S_MAX)
+def _compile(cache: pathlib.Path, sources: Sequence[pathlib.Path], jars: str, artifacts: Sequence[str]) -> pathlib.Path:
+    """A folder of classes that is named by what they were made of."""
+    content = b"".join(source.read_bytes() for source in sources) + repr((jars, artifacts)).encode()
+    classes = cache / f"classes-{hashlib.sha256(content).hexdigest()[:12]}"
+    if not classes.exists():
+        made = cache / "classes.new"
+        shutil.rmtree(made, ignore_errors=True)
+        command = ["javac", "-proc:none", "-cp", jars, "-d", str(made), *map(str, sources)]
+        subprocess.run(command, check=True, timeout=FETCH_S_MAX)
+        made.rename(classes)
+    return classes

@@ -7,6 +7,7 @@ attributes.
 Knows nothing of partitions, disks or requests.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -39,6 +40,11 @@ class ConfigKey:
     accepts: Callable[[str], bool]
     documentation: str
 
+    @property
+    def node_name(self) -> str:
+        """What Kafka calls the setting where it is made for all topics of a broker."""
+        return NODE_NAMES.get(self.name, self.name)
+
 
 def _whole(minimum: int, maximum: int = INT64_MAX) -> Callable[[str], bool]:
     def accepts(text: str) -> bool:
@@ -63,11 +69,19 @@ def _subset_of(*values: str) -> Callable[[str], bool]:
     return lambda text: bool(text) and set(text.replace(" ", "").split(",")) <= set(values)
 
 
+def _replicas(text: str) -> bool:
+    """`*`, nothing, or PARTITION:NODE with commas between."""
+    return text in ("", "*") or all(re.fullmatch(r"\d{1,9}:\d{1,9}", item.strip()) for item in text.split(","))
+
+
 def _key(name: str, kind: ConfigType, default: str, accepts: Callable[[str], bool], documentation: str) -> ConfigKey:
     return ConfigKey(name, kind, default, accepts, documentation)
 
 
 _BOOLEAN = _one_of("true", "false")
+_STORED_AS_SENT = "Accepted without effect: batches are stored as the producer compressed them."
+_NO_FOLLOWERS = "Accepted without effect: no records go to followers."
+_NO_TIERS = "Always off: records stay on this node."
 _SEGMENT = "The journal's active segment, which topics share, is closed at the next check once "
 _NODE_INDEX = "Accepted without effect: the index is set up for the node."
 
@@ -81,6 +95,8 @@ KEYS: dict[str, ConfigKey] = {
             _subset_of("delete", "compact"),
             "delete: old records go by retention; compact: records are kept by key.",
         ),
+        _key("compression.gzip.level", ConfigType.INT, "-1", _whole(-1, 9), _STORED_AS_SENT),
+        _key("compression.lz4.level", ConfigType.INT, "9", _whole(1, 17), _STORED_AS_SENT),
         _key(
             "compression.type",
             ConfigType.STRING,
@@ -88,6 +104,7 @@ KEYS: dict[str, ConfigKey] = {
             _one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
             "Batches are stored as the producer compressed them.",
         ),
+        _key("compression.zstd.level", ConfigType.INT, "3", _whole(-131072, 22), _STORED_AS_SENT),
         _key(
             "delete.retention.ms",
             ConfigType.LONG,
@@ -98,6 +115,7 @@ KEYS: dict[str, ConfigKey] = {
         _key("file.delete.delay.ms", ConfigType.LONG, "60000", _whole(0), "Accepted; deleted data goes at once."),
         _key("flush.messages", ConfigType.LONG, str(INT64_MAX), _whole(1), "Accepted; `hutong.qos` decides."),
         _key("flush.ms", ConfigType.LONG, str(INT64_MAX), _whole(0), "Accepted; `hutong.qos` decides."),
+        _key("follower.replication.throttled.replicas", ConfigType.LIST, "", _replicas, _NO_FOLLOWERS),
         _key(
             "hutong.qos",
             ConfigType.STRING,
@@ -106,6 +124,9 @@ KEYS: dict[str, ConfigKey] = {
             "What acks=1 waits for: persistence (fsync) or receive (the journal cache).",
         ),
         _key("index.interval.bytes", ConfigType.INT, "4096", _whole(0, 2**31 - 1), _NODE_INDEX),
+        _key("leader.replication.throttled.replicas", ConfigType.LIST, "", _replicas, _NO_FOLLOWERS),
+        _key("local.retention.bytes", ConfigType.LONG, "-2", _whole(-2), _NO_TIERS),
+        _key("local.retention.ms", ConfigType.LONG, "-2", _whole(-2), _NO_TIERS),
         _key(
             "max.compaction.lag.ms",
             ConfigType.LONG,
@@ -145,6 +166,9 @@ KEYS: dict[str, ConfigKey] = {
             "Replicas that must hold a record before acks=all is answered.",
         ),
         _key("preallocate", ConfigType.BOOLEAN, "false", _BOOLEAN, "Accepted; the journal always preallocates."),
+        _key("remote.log.copy.disable", ConfigType.BOOLEAN, "false", _BOOLEAN, _NO_TIERS),
+        _key("remote.log.delete.on.disable", ConfigType.BOOLEAN, "false", _BOOLEAN, _NO_TIERS),
+        _key("remote.storage.enable", ConfigType.BOOLEAN, "false", _one_of("false"), _NO_TIERS),
         _key("retention.bytes", ConfigType.LONG, "-1", _whole(-1), "Bytes kept per partition; -1: no bound."),
         _key("retention.ms", ConfigType.LONG, "604800000", _whole(-1), "How long records are kept; -1: for ever."),
         _key(
@@ -172,6 +196,47 @@ KEYS: dict[str, ConfigKey] = {
         ),
     )
 }
+
+NODE_NAMES: dict[str, str] = {
+    "cleanup.policy": "log.cleanup.policy",
+    "delete.retention.ms": "log.cleaner.delete.retention.ms",
+    "file.delete.delay.ms": "log.segment.delete.delay.ms",
+    "flush.messages": "log.flush.interval.messages",
+    "flush.ms": "log.flush.interval.ms",
+    "index.interval.bytes": "log.index.interval.bytes",
+    "local.retention.bytes": "log.local.retention.bytes",
+    "local.retention.ms": "log.local.retention.ms",
+    "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
+    "max.message.bytes": "message.max.bytes",
+    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
+    "message.timestamp.type": "log.message.timestamp.type",
+    "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
+    "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
+    "preallocate": "log.preallocate",
+    "retention.bytes": "log.retention.bytes",
+    "retention.ms": "log.retention.ms",
+    "segment.bytes": "log.segment.bytes",
+    "segment.index.bytes": "log.index.size.max.bytes",
+    "segment.jitter.ms": "log.roll.jitter.ms",
+    "segment.ms": "log.roll.ms",
+}
+"""Where Kafka names a setting of topics otherwise when it is one of the broker."""
+
+UNNAMED_DEFAULTS = frozenset(
+    (
+        "flush.ms",
+        "follower.replication.throttled.replicas",
+        "leader.replication.throttled.replicas",
+        "remote.log.copy.disable",
+        "remote.log.delete.on.disable",
+        "remote.storage.enable",
+        "retention.ms",
+        "segment.jitter.ms",
+        "segment.ms",
+    )
+)
+"""Settings whose default is no value of the broker's setting in Kafka (which has hours there, or none): no synonym."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from hutong.broker.context import RequestContext
-from hutong.broker.topic_config import KEYS, ConfigKey, ConfigType
+from hutong.broker.topic_config import KEYS, UNNAMED_DEFAULTS, ConfigKey, ConfigType
 from hutong.broker.topics import check_topic_name
 from hutong.foundation.errors import Refused
 from hutong.wire.kafka.apis.k32_describe_configs import (
@@ -109,5 +109,17 @@ def _entry(
         config_source=source,
         config_type=key.type,
         documentation=key.documentation if request.include_documentation else None,
-        synonyms=[DescribeConfigsSynonym(key.name, *layer) for layer in layers] if request.include_synonyms else [],
+        synonyms=_synonyms(key, layers) if request.include_synonyms else [],
     )
+
+
+def _synonyms(key: ConfigKey, layers: list[tuple[str, int]]) -> list[DescribeConfigsSynonym]:
+    return [_synonym(key, *layer) for layer in layers if _is_told(key, layer)]
+
+
+def _synonym(key: ConfigKey, value: str, source: int) -> DescribeConfigsSynonym:
+    return DescribeConfigsSynonym(key.name if source == _SOURCE_TOPIC else key.node_name, value, source)
+
+
+def _is_told(key: ConfigKey, layer: tuple[str, int]) -> bool:
+    return layer[1] != _SOURCE_DEFAULT or key.name not in UNNAMED_DEFAULTS

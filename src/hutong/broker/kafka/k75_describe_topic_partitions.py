@@ -62,6 +62,8 @@ def _page(topic: Topic, start: int, end: int, node_id: int) -> DescribeTopicPart
                 leader_epoch=LEADER_EPOCH,
                 replica_nodes=[node_id],
                 isr_nodes=[node_id],
+                eligible_leader_replicas=[],  # not null: Java's admin client takes these for lists wherever the API is
+                last_known_elr=[],
             )
             for partition in topic.partitions[start:end]
         ],
