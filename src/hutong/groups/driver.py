@@ -40,6 +40,7 @@ from hutong.groups.messages import (
     SyncReply,
     Tick,
 )
+from hutong.groups.neighbours import Neighbour
 from hutong.groups.offset_log import Change, OffsetLog, StatePort
 from hutong.groups.offsets import OffsetStore, Usage
 from hutong.groups.records import (
@@ -106,13 +107,14 @@ class GroupCoordinator:
         self.settings = settings or GroupSettings()
         self.directory = directory or GroupDirectory()
         self.offsets = OffsetStore()
+        self.neighbours: list[Neighbour] = []
         self.rebalances_total = 0
         self._clock = clock
         self._timers = timers
         self._state = state
         self._random_bytes = random_bytes
         self._topic_exists = topic_exists
-        self._offset_log = OffsetLog(self.offsets, state)
+        self.offset_log = OffsetLog(self.offsets, state)
         self._seats: dict[str, _Seat] = {}
         self._stored: dict[str, StoredGroup] = {}  # filled by replay, emptied by start
         self._waits: ParkingLot[Reply] = ParkingLot("group waits", timers, self.settings.waits_max)
@@ -172,7 +174,7 @@ class GroupCoordinator:
             seat = self._seats.get(request.group_id)
             if seat is None and request.member_id:
                 error = ErrorCode.UNKNOWN_MEMBER_ID
-            elif seat is None and self._is_foreign(request.group_id):
+            elif seat is None and self._is_foreign(request.group_id) and not self._taken_over(request.group_id):
                 error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
             elif seat is None and (seat := self._new_seat(request.group_id)) is None:
                 error = UNAVAILABLE
@@ -237,11 +239,11 @@ class GroupCoordinator:
         elif not self._is_foreign(group_id) and self._new_seat(group_id) is None:
             then(UNAVAILABLE)
         else:
-            self._offset_log.write(group_id, changes, lambda error: then(_code(error)))
+            self.offset_log.write(group_id, changes, lambda error: then(_code(error)))
 
     def forget_offsets(self, group_id: str, keys: Iterable[OffsetKey], then: Callable[[ErrorCode], None]) -> None:
         """Delete committed offsets of one group."""
-        self._offset_log.forget(group_id, keys, lambda error: then(_code(error)))
+        self.offset_log.forget(group_id, keys, lambda error: then(_code(error)))
 
     def forget_topic(self, topic: str) -> None:
         """A topic was deleted: what was committed for it means nothing any more."""
@@ -263,6 +265,16 @@ class GroupCoordinator:
     def __len__(self) -> int:
         return len(self._seats)
 
+    def give_up(self, group_id: str) -> bool:
+        """Let go of a group without members, which keeps its offsets, so that it can become one of another kind."""
+        seat = self._seats.get(group_id)
+        if seat is None or seat.group.state is not GroupState.EMPTY:
+            return False
+        self._tell(seat, Retire())
+        self._drop(seat)
+        self.offset_log.forget_group(group_id, _ignore)
+        return True
+
     def delete(self, group_id: str, then: Callable[[ErrorCode], None]) -> None:
         """Delete an empty group with all its offsets."""
         seat = self._seats.get(group_id)
@@ -281,6 +293,10 @@ class GroupCoordinator:
     def _is_foreign(self, group_id: str) -> bool:
         """Whether the id belongs to a group of another kind."""
         return self.directory.kind(group_id) not in (None, GroupKind.CLASSIC)
+
+    def _taken_over(self, group_id: str) -> bool:
+        """A group of another kind that has no members becomes a classic one."""
+        return any(neighbour.give_up(group_id) for neighbour in self.neighbours)
 
     def _new_seat(self, group_id: str) -> _Seat | None:
         """The group, made if nobody has named it before, or None if there are too many."""
@@ -304,17 +320,17 @@ class GroupCoordinator:
 
         def offsets_forgotten(error: HutongError | None) -> None:
             if error is None and group.state is GroupState.EMPTY:
-                self._offset_log.forget_group(group.group_id, ended)
+                self.offset_log.forget_group(group.group_id, ended)
             else:
                 then(_code(error))
 
         def ended(error: HutongError | None) -> None:
-            if error is None and group.state is GroupState.EMPTY and not self._offset_log.holds(group.group_id):
+            if error is None and group.state is GroupState.EMPTY and not self.offset_log.holds(group.group_id):
                 self._tell(seat, Retire())
                 self._drop(seat)
             then(_code(error))
 
-        self._offset_log.forget(group.group_id, keys, offsets_forgotten)
+        self.offset_log.forget(group.group_id, keys, offsets_forgotten)
 
     def _drop(self, seat: _Seat) -> None:
         if seat.timer is not None:
@@ -345,7 +361,7 @@ class GroupCoordinator:
 
     def _tidy(self, seat: _Seat) -> None:
         """Leave nothing behind of a group that nothing is known of, and a timer for one that waits for something."""
-        if seat.group.is_blank and not self._offset_log.holds(seat.group.group_id):
+        if seat.group.is_blank and not self.offset_log.holds(seat.group.group_id):
             self._drop(seat)
         elif seat.group.state is not GroupState.DEAD:
             self._set_timer(seat)
@@ -412,6 +428,8 @@ class GroupCoordinator:
                 self._end(seat, old, _ignore)
             elif old:
                 self.forget_offsets(group_id, old, _ignore)
+        for neighbour in self.neighbours:
+            neighbour.enforce_retention(now_ms)
         self._arm_retention()
 
 
@@ -433,5 +451,5 @@ def _code(error: HutongError | None) -> ErrorCode:
     return UNAVAILABLE
 
 
-def _ignore(_code: ErrorCode) -> None:
+def _ignore(_outcome: object) -> None:
     """Whatever failed to be forgotten is found again by the next retention check."""

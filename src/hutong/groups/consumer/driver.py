@@ -1,0 +1,404 @@
+"""The coordinator of consumer groups (KIP-848): carries out what groups decide, and is what the node sees of them.
+
+Strategy: each request becomes an event of one group; the records that the event touched are appended together, and its
+answer leaves when they, and all that the group had appended before, are durable: nobody is told what a crash could
+take back. One timer per group stands at the earliest thing that can lapse. Committed offsets lie with those of classic
+groups (`groups.driver`), whose table and log this one shares.
+
+Contains no decision about membership (`machine.py`) or input (`requests.py`). Belongs to one loop.
+"""
+
+import itertools
+import logging
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone
+from hutong.foundation.parking import Owner, ParkingLot
+from hutong.foundation.timers import Timer, TimerWheel
+from hutong.groups.consumer.catalogue import Catalogue, TopicFacts
+from hutong.groups.consumer.machine import ConsumerGroup
+from hutong.groups.consumer.messages import (
+    JOINING,
+    Answer,
+    Event,
+    HeartbeatReply,
+    Note,
+    RecordKey,
+    Removal,
+    Remove,
+    RemoveReply,
+    Reply,
+    Store,
+    StoredGroup,
+    StoreFailed,
+    Tick,
+    TopicsChanged,
+)
+from hutong.groups.consumer.records import encode_key, encode_value, replay
+from hutong.groups.consumer.requests import heartbeat_error, heartbeat_event
+from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
+from hutong.groups.consumer.states import ConsumerGroupState
+from hutong.groups.directory import GroupDirectory, GroupKind
+from hutong.groups.offset_log import Entry, OffsetLog, StatePort
+from hutong.groups.offsets import OffsetStore, Usage
+from hutong.groups.neighbours import Neighbour
+from hutong.groups.requests import Caller
+from hutong.groups.settings import GroupSettings
+from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from hutong.wire.kafka.error_codes import ErrorCode
+
+# A client retries this code after asking for the coordinator again: right for whatever is wrong here and may pass.
+UNAVAILABLE: Final = ErrorCode.COORDINATOR_NOT_AVAILABLE
+_log = logging.getLogger("hutong.groups")
+
+
+class ClassicGroups(Protocol):
+    """What this coordinator needs of classic groups: their offsets, and empty groups that change their kind."""
+
+    directory: GroupDirectory
+    offsets: OffsetStore
+    offset_log: OffsetLog
+    settings: GroupSettings
+    neighbours: list[Neighbour]
+
+    def give_up(self, group_id: str) -> bool:
+        """Let go of a group that has no members, so that it can become one of another kind; False if it has."""
+        ...
+
+
+@dataclass(slots=True)
+class _Seat:
+    """One group, and what the coordinator keeps beside it."""
+
+    group: ConsumerGroup
+    timer: Timer | None = None
+    timer_at_ms: int = 0
+    appends: int = 0  # given to the log
+    durable: int = 0  # of those, on disk or failed; they end in the order of appends
+    held: deque[tuple[int, int, Reply]] = field(default_factory=deque)  # (until that many are durable, ticket, reply)
+    empty_since_ms: int | None = None  # wall time; None while it has members
+
+
+class ConsumerGroupCoordinator:
+    """All consumer groups of this node.
+
+    Start: `replay` every record of the state topic, tell every topic by `topic_changed`, then `start`, before classic
+    groups do. A `then` is called exactly once, on the loop; errors are values, never raised.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        timers: TimerWheel,
+        state: StatePort,
+        random_bytes: Callable[[int], bytes],
+        classic: ClassicGroups,
+        settings: ConsumerGroupSettings | None = None,
+        times_of: Callable[[str], GroupTimes] | None = None,
+    ) -> None:
+        self.settings = settings or ConsumerGroupSettings()
+        self.catalogue = Catalogue()
+        self.rebalances_total = 0
+        self._clock = clock
+        self._timers = timers
+        self._state = state
+        self._random_bytes = random_bytes
+        self._classic = classic
+        self._times_of = times_of or (lambda _group_id: self.settings.times)
+        self._seats: dict[str, _Seat] = {}
+        self._stored: dict[str, StoredGroup] = {}  # filled by replay, emptied by start
+        self._waits: ParkingLot[Reply] = ParkingLot("consumer group waits", timers, self.settings.waits_max)
+        self._tickets = itertools.count(1)
+        classic.neighbours.append(self)
+
+    # ---- start and stop
+
+    def replay(self, key: bytes, value: bytes | None) -> None:
+        """Apply one record of the state topic, oldest first. Raises CorruptData."""
+        replay(self._stored, key, value)
+
+    def start(self) -> None:
+        """Take the groups up as replayed: members have one session time-out from now to be heard again."""
+        now_ms = self._clock.monotonic_ms()
+        for group_id, stored in self._stored.items():
+            self._classic.directory.claim(group_id, GroupKind.CONSUMER)
+            times = self._times_of(group_id)
+            group = ConsumerGroup.restored(group_id, self.catalogue, self.settings, times, stored, now_ms)
+            seat = self._seats[group_id] = _Seat(group)
+            seat.empty_since_ms = None if group.members else self._clock.wall_ms()
+            self._tell(seat, TopicsChanged(now_ms))
+        self._stored.clear()
+
+    def close(self) -> None:
+        """Answer everything that waits; clients will look for another coordinator."""
+        for seat in self._seats.values():
+            if seat.timer is not None:
+                seat.timer.cancel()
+        self._waits.close(OwnerGone("the node is stopping"))
+
+    # ---- membership
+
+    def heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, caller: Caller, then: Callable[[HeartbeatReply], None]
+    ) -> None:
+        refusal = heartbeat_error(request, caller.api_version, self.settings)
+        if refusal is not None:
+            then(refusal)
+            return
+        seat = self._seat_for(request.group_id, may_create=request.member_epoch == JOINING)
+        if isinstance(seat, HeartbeatReply):
+            then(seat)
+            return
+        otherwise = HeartbeatReply(UNAVAILABLE)
+        ticket = self._park(caller.owner, then, otherwise)
+        if ticket is not None:
+            new_id = str(uuid.UUID(bytes=self._random_bytes(16), version=4))
+            self._tell(seat, heartbeat_event(request, caller, ticket, self._clock.monotonic_ms(), new_id))
+        self._tidy(seat)
+
+    def remove(self, group_id: str, removals: Sequence[Removal], then: Callable[[RemoveReply], None]) -> None:
+        """Members that are taken out by an administrator (LeaveGroup)."""
+        seat = self._seats.get(group_id)
+        otherwise = RemoveReply((UNAVAILABLE,) * len(removals))
+        if seat is None:
+            then(RemoveReply((ErrorCode.UNKNOWN_MEMBER_ID,) * len(removals)))
+            return
+        ticket = self._park(None, then, otherwise)
+        if ticket is not None:
+            self._tell(seat, Remove(ticket, self._clock.monotonic_ms(), tuple(removals)))
+
+    # ---- offsets
+
+    def commit_error(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        epoch: int,
+        partitions: Iterable[tuple[bytes, int]],
+        api_version: int,
+    ) -> ErrorCode:
+        """Whether this caller may commit now. Commit by `GroupCoordinator.commit`, in the same turn."""
+        group = self.get(group_id)
+        if group is None:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        return group.check_commit(member_id, instance_id, epoch, partitions, api_version)
+
+    def offset_fetch_error(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
+        group = self.get(group_id)
+        return ErrorCode.NONE if group is None else group.check_offset_fetch(member_id, epoch)
+
+    # ---- topics and settings
+
+    def topic_changed(self, topic: TopicFacts, exists: bool) -> None:
+        """A topic came, went or has another number of partitions."""
+        concerned = self._readers(topic.name)
+        has_changed = self.catalogue.put(topic) if exists else self.catalogue.remove(topic.name)
+        if not has_changed:
+            return
+        now_ms = self._clock.monotonic_ms()
+        for seat in {id(seat): seat for seat in [*concerned, *self._readers(topic.name)]}.values():
+            self._tell(seat, TopicsChanged(now_ms))
+
+    def settings_changed(self, group_id: str) -> None:
+        """The group's own settings were altered."""
+        seat = self._seats.get(group_id)
+        if seat is not None:
+            seat.group.times = self._times_of(group_id)
+
+    # ---- administration
+
+    def get(self, group_id: str) -> ConsumerGroup | None:
+        """A group to look at, or None."""
+        seat = self._seats.get(group_id)
+        return seat.group if seat is not None else None
+
+    def __iter__(self) -> Iterator[ConsumerGroup]:
+        """Every group, to look at."""
+        return (seat.group for seat in self._seats.values())
+
+    def __len__(self) -> int:
+        return len(self._seats)
+
+    def enforce_retention(self, now_ms: int) -> None:
+        """Forget old offsets, and groups that have neither members nor offsets any more. `now_ms` is wall time."""
+        offsets, retention_ms = self._classic.offsets, self._classic.settings.offsets_retention_ms
+        for seat in list(self._seats.values()):
+            group_id = seat.group.group_id
+            old = offsets.expired(group_id, _usage(seat), now_ms, retention_ms)
+            if not seat.group.members and len(old) == len(offsets.keys_of_group(group_id)):
+                self._end(seat, _ignore)
+            elif old:
+                self._classic.offset_log.forget(group_id, old, _ignore)
+
+    def delete(self, group_id: str, then: Callable[[ErrorCode], None]) -> None:
+        """Delete an empty group with all its offsets."""
+        seat = self._seats.get(group_id)
+        if seat is None:
+            then(ErrorCode.GROUP_ID_NOT_FOUND)
+        elif seat.group.state is not ConsumerGroupState.EMPTY:
+            then(ErrorCode.NON_EMPTY_GROUP)
+        else:
+            self._end(seat, then)
+
+    def give_up(self, group_id: str) -> bool:
+        """Let go of a group without members, which keeps its offsets, so that it can become a classic one."""
+        seat = self._seats.get(group_id)
+        if seat is None or seat.group.state is not ConsumerGroupState.EMPTY:
+            return False
+        self._retire(seat, _ignore)
+        return True
+
+    # ---- inside
+
+    def _seat_for(self, group_id: str, may_create: bool) -> _Seat | HeartbeatReply:
+        seat = self._seats.get(group_id)
+        if seat is not None:
+            return seat
+        directory = self._classic.directory
+        kind = directory.kind(group_id)
+        not_here = HeartbeatReply(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        if not may_create:
+            return not_here
+        if kind is None and len(directory) >= self._classic.settings.groups_max:
+            _log.warning(
+                "group %s is refused: there are %d groups already", group_id, self._classic.settings.groups_max
+            )
+            return HeartbeatReply(UNAVAILABLE, "There are too many groups.")
+        if kind is GroupKind.CLASSIC:
+            self._classic.give_up(group_id)
+        if not directory.claim(group_id, GroupKind.CONSUMER):
+            return HeartbeatReply(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+        group = ConsumerGroup(group_id, self.catalogue, self.settings, self._times_of(group_id))
+        seat = self._seats[group_id] = _Seat(group)
+        return seat
+
+    def _readers(self, topic: str) -> list[_Seat]:
+        return [seat for seat in self._seats.values() if seat.group.subscriptions.reads(topic)]
+
+    def _end(self, seat: _Seat, then: Callable[[ErrorCode], None]) -> None:
+        """Write the end of a group: its offsets, then itself. It stays if meanwhile somebody joins."""
+        group_id = seat.group.group_id
+
+        def offsets_forgotten(error: HutongError | None) -> None:
+            if error is not None:
+                then(UNAVAILABLE)
+            elif self._seats.get(group_id) is not seat or seat.group.state is not ConsumerGroupState.EMPTY:
+                then(ErrorCode.NON_EMPTY_GROUP)
+            else:
+                self._retire(seat, lambda failed: then(ErrorCode.NONE if failed is None else UNAVAILABLE))
+
+        self._classic.offset_log.forget(group_id, self._classic.offsets.keys_of_group(group_id), offsets_forgotten)
+
+    def _retire(self, seat: _Seat, then: Callable[[HutongError | None], None]) -> None:
+        """Delete every record of a group that nobody is a member of."""
+        group = seat.group
+        keys = group.retire()
+        if seat.timer is not None:
+            seat.timer.cancel()
+            seat.timer = None
+        del self._seats[group.group_id]
+        self._classic.directory.release(group.group_id, GroupKind.CONSUMER)
+        self._state.append_all([(encode_key(group.group_id, key), None) for key in keys], then)
+
+    def _park(self, owner: Owner | None, then: Callable[..., None], otherwise: Reply) -> int | None:
+        """Park a request until its group answers. `otherwise` is the reply if it never will."""
+        ticket = next(self._tickets)
+
+        def settle(reply: Reply | HutongError) -> None:
+            then(otherwise if isinstance(reply, HutongError) else reply)
+
+        try:
+            self._waits.park(ticket, settle, owner=owner)
+        except LimitExceeded:
+            then(otherwise)
+            return None
+        return ticket
+
+    def _tell(self, seat: _Seat, event: Event) -> None:
+        for instruction in seat.group.handle(event):
+            match instruction:
+                case Store(keys):
+                    self._store(seat, keys)
+                case Answer(ticket, reply):
+                    self._answer(seat, ticket, reply)
+                case Note(text, is_rebalance):
+                    self.rebalances_total += is_rebalance
+                    _log.info("group %s: %s", seat.group.group_id, text)
+        if not seat.group.is_dead:
+            self._set_timer(seat)
+
+    def _store(self, seat: _Seat, keys: tuple[RecordKey, ...]) -> None:
+        group = seat.group
+        entries: list[Entry] = [(encode_key(group.group_id, key), encode_value(group, key)) for key in keys]
+        seat.appends += 1
+        if group.members:
+            seat.empty_since_ms = None
+        elif seat.empty_since_ms is None:
+            seat.empty_since_ms = self._clock.wall_ms()
+
+        def appended(error: HutongError | None) -> None:
+            seat.durable += 1
+            if error is not None:
+                _log.error("group %s could not be stored: %s", group.group_id, error)
+                group.handle(StoreFailed(keys))
+            # After a failure nothing that waits may be said: all of it may tell of what is not on disk.
+            while seat.held and (error is not None or seat.held[0][0] <= seat.durable):
+                _, ticket, reply = seat.held.popleft()
+                self._waits.resume(ticket, reply if error is None else _failed(reply))
+
+        self._state.append_all(entries, appended)
+
+    def _answer(self, seat: _Seat, ticket: int, reply: Reply) -> None:
+        """Once everything the group has appended is durable: the reply may tell of any of it."""
+        if seat.durable == seat.appends:
+            self._waits.resume(ticket, reply)
+        else:
+            seat.held.append((seat.appends, ticket, reply))
+
+    def _tidy(self, seat: _Seat) -> None:
+        """A group that nobody has ever been a member of leaves nothing behind."""
+        group = seat.group
+        if not group.epoch and not group.members and self._seats.get(group.group_id) is seat:
+            del self._seats[group.group_id]
+            self._classic.directory.release(group.group_id, GroupKind.CONSUMER)
+
+    def _set_timer(self, seat: _Seat) -> None:
+        """Keep a timer at the earliest thing that can lapse; one that stands earlier will find out that it is early."""
+        due_ms = seat.group.next_tick_ms()
+        if due_ms is None or (seat.timer is not None and seat.timer_at_ms <= due_ms):
+            return
+        if seat.timer is not None:
+            seat.timer.cancel()
+        seat.timer_at_ms = due_ms
+        seat.timer = self._timers.add(due_ms, lambda: self._timer_fired(seat))
+
+    def _timer_fired(self, seat: _Seat) -> None:
+        seat.timer = None
+        self._tell(seat, Tick(self._clock.monotonic_ms()))
+
+
+def _usage(seat: _Seat) -> Usage:
+    has_members = bool(seat.group.members)
+    return Usage(
+        has_members=has_members,
+        empty_since_ms=seat.empty_since_ms,
+        subscribed=seat.group.subscriptions.names if has_members else None,
+    )
+
+
+def _ignore(_outcome: object) -> None:
+    """Whatever failed to be forgotten is found again by the next retention check."""
+
+
+def _failed(reply: Reply) -> Reply:
+    """What is said instead where the change behind a reply could not be stored."""
+    if isinstance(reply, RemoveReply):
+        return RemoveReply((UNAVAILABLE,) * len(reply.errors))
+    return HeartbeatReply(UNAVAILABLE)

@@ -1,0 +1,500 @@
+"""One consumer group whose partitions the broker assigns (KIP-848): events in, instructions out.
+
+Strategy: three numbers run after each other. The *group epoch* rises with every change that matters (a member comes,
+goes or subscribes otherwise; a topic comes, goes or grows). The *assignment epoch* is the group epoch for which the
+target was computed. Each *member epoch* follows when that member has taken its step (`member.step`). Nobody waits for
+anybody: each heartbeat is answered with what its member may have by now.
+
+Changes take effect at once and are stored by the key of the record that they touch; the driver holds every answer back
+until what it tells of is durable. What could not be stored stays noted and is stored again with the next change.
+
+Knows nothing of sockets, clocks, disks or committed offsets. All time-outs are deadlines compared on `Tick`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from hutong.foundation.errors import Refused
+from hutong.groups.consumer.assignors import ASSIGNORS, Subscriber
+from hutong.groups.consumer.catalogue import Catalogue
+from hutong.groups.consumer.checks import commit_error, find_member, offset_fetch_error
+from hutong.groups.consumer.member import Member, MemberState, step
+from hutong.groups.consumer.messages import (
+    JOINING,
+    LEAVING_FOR_A_WHILE,
+    NO_TIMEOUT,
+    Answer,
+    Event,
+    GroupDescription,
+    Heartbeat,
+    HeartbeatReply,
+    Instruction,
+    MemberDescription,
+    Note,
+    Partition,
+    RecordKey,
+    RecordKind,
+    Removal,
+    Remove,
+    RemoveReply,
+    Store,
+    StoredGroup,
+    StoredMember,
+    StoreFailed,
+    Tick,
+    TopicsChanged,
+)
+from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
+from hutong.groups.consumer.states import ConsumerGroupState
+from hutong.groups.consumer.subscriptions import Subscriptions
+from hutong.wire.kafka.error_codes import ErrorCode
+
+_NO_PARTITIONS: frozenset[Partition] = frozenset()
+
+
+class ConsumerGroup:
+    """One group. `times` may be replaced at any time: they count from the next heartbeat on."""
+
+    __slots__ = (
+        "_assign_after_ms",
+        "_check_ms",
+        "_out",
+        "_settings",
+        "_touched",
+        "assignment_epoch",
+        "catalogue",
+        "epoch",
+        "group_id",
+        "is_dead",
+        "members",
+        "owners",
+        "static_ids",
+        "subscriptions",
+        "targets",
+        "times",
+    )
+
+    def __init__(self, group_id: str, catalogue: Catalogue, settings: ConsumerGroupSettings, times: GroupTimes) -> None:
+        self.group_id = group_id
+        self.catalogue = catalogue
+        self.times = times
+        self.epoch = 0  # never falls
+        self.assignment_epoch = 0  # never falls, and never exceeds the group epoch
+        self.members: dict[str, Member] = {}
+        self.static_ids: dict[str, str] = {}  # instance id -> member id
+        self.targets: dict[str, frozenset[Partition]] = {}  # of members alone; disjoint
+        self.owners: dict[Partition, str] = {}  # who holds what, given up or not: one member each
+        self.subscriptions = Subscriptions(catalogue)
+        self.is_dead = False
+        self._settings = settings
+        self._touched: dict[RecordKey, None] = {}  # records that are not as the group is
+        self._assign_after_ms = 0  # no target is computed before this
+        self._check_ms: int | None = None  # nothing lapses before this; None while there is nothing to lapse
+        self._out: list[Instruction] = []
+
+    @classmethod
+    def restored(
+        cls,
+        group_id: str,
+        catalogue: Catalogue,
+        settings: ConsumerGroupSettings,
+        times: GroupTimes,
+        stored: StoredGroup,
+        now_ms: int,
+    ) -> "ConsumerGroup":
+        """The group as its records tell; members have one session time-out to be heard again."""
+        group = cls(group_id, catalogue, settings, times)
+        group.epoch, group.assignment_epoch = stored.epoch, stored.assignment_epoch
+        for member_id, said in stored.members.items():
+            member = Member(
+                member_id=member_id,
+                instance_id=said.instance_id,
+                rack_id=said.rack_id,
+                client_id=said.client_id,
+                client_host=said.client_host,
+                rebalance_timeout_ms=said.rebalance_timeout_ms,
+                server_assignor=said.server_assignor,
+            )
+            group._add(member)
+            group._subscribe_again(member, said)
+            group.targets[member_id] = stored.targets.get(member_id, _NO_PARTITIONS)
+            current = stored.currents.get(member_id)
+            if current is not None:
+                member.epoch, member.previous_epoch = current.epoch, current.previous_epoch
+                member.state = MemberState(current.state)
+                member.assigned, member.revoking = dict(current.assigned), dict(current.revoking)
+                group.owners.update(dict.fromkeys(member.held(), member_id))
+            group._renew(member, now_ms)
+            group._watch_revocation(member, now_ms)
+        group._touched.clear()
+        group.subscriptions.believe(stored.metadata_hash)
+        return group
+
+    # ---- questions
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        if self.is_dead:
+            return ConsumerGroupState.DEAD
+        if not self.members:
+            return ConsumerGroupState.EMPTY
+        if self.epoch > self.assignment_epoch:
+            return ConsumerGroupState.ASSIGNING
+        if all(member.is_at(self.assignment_epoch) for member in self.members.values()):
+            return ConsumerGroupState.STABLE
+        return ConsumerGroupState.RECONCILING
+
+    def next_tick_ms(self) -> int | None:
+        """When a `Tick` is due at the latest, or None while nothing can lapse. May be early, never late."""
+        assign_ms = self._assign_after_ms if self.members and self.epoch > self.assignment_epoch else None
+        return min((due for due in (self._check_ms, assign_ms) if due is not None), default=None)
+
+    def check_commit(
+        self, member_id: str, instance_id: str | None, epoch: int, partitions: Iterable[Partition], api_version: int
+    ) -> ErrorCode:
+        """Whether this caller may commit offsets of these partitions now."""
+        return commit_error(self.members, member_id, instance_id, epoch, partitions, api_version)
+
+    def check_offset_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
+        """Whether this caller may see the committed offsets: a member that is behind would read old ones."""
+        return offset_fetch_error(self.members, member_id, epoch)
+
+    def describe(self) -> GroupDescription:
+        return GroupDescription(
+            group_id=self.group_id,
+            state=self.state.value,
+            epoch=self.epoch,
+            assignment_epoch=self.assignment_epoch,
+            assignor=self._assignor_name(),
+            members=tuple(
+                MemberDescription(
+                    member_id=member.member_id,
+                    instance_id=member.instance_id,
+                    rack_id=member.rack_id,
+                    epoch=member.epoch,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    topic_names=member.topic_names,
+                    topic_regex=member.topic_regex,
+                    assigned=frozenset(member.assigned),
+                    target=self.targets.get(member.member_id, _NO_PARTITIONS),
+                )
+                for member in self.members.values()
+            ),
+        )
+
+    # ---- events
+
+    def handle(self, event: Event) -> list[Instruction]:
+        match event:
+            case Heartbeat():
+                self._heartbeat(event)
+            case Remove():
+                self._remove_all(event)
+            case Tick(now_ms):
+                self._tick(now_ms)
+            case TopicsChanged(now_ms):
+                if self.subscriptions.refresh():
+                    self._begin_epoch("topics changed", now_ms)
+            case StoreFailed(keys):
+                self._touched.update(dict.fromkeys(keys))
+                return []
+        if self._touched:
+            self._out.insert(0, Store(tuple(sorted(self._touched))))
+            self._touched.clear()
+        out, self._out = self._out, []
+        return out
+
+    def retire(self) -> tuple[RecordKey, ...]:
+        """The group ends: every record it may have is to be deleted. Only an empty group is ever retired."""
+        assert not self.members
+        self.is_dead = True
+        kinds = (RecordKind.GROUP, RecordKind.TARGET_EPOCH)
+        return tuple(sorted({*self._touched, *((kind, "") for kind in kinds)}))
+
+    # ---- heartbeats
+
+    def _heartbeat(self, beat: Heartbeat) -> None:
+        try:
+            reply = self._leave(beat) if beat.epoch < 0 else self._keep(beat)
+        except Refused as refused:
+            reply = HeartbeatReply(ErrorCode(refused.code), refused.message)
+        self._out.append(Answer(beat.ticket, reply))
+
+    def _keep(self, beat: Heartbeat) -> HeartbeatReply:
+        """A member comes, comes back or stays."""
+        known = find_member(beat, self.members, self.static_ids, self._settings.members_max)
+        if beat.topic_regex:
+            self.catalogue.check(beat.topic_regex)
+        member = self._seat(beat, known)
+        had = dict(member.assigned)
+        self._renew(member, beat.now_ms)
+        reads_otherwise = self._take_in(member, beat)
+        if known is None:
+            self._begin_epoch(f"{member.member_id} joined", beat.now_ms)
+        elif reads_otherwise:
+            self._begin_epoch(f"{member.member_id} subscribed otherwise", beat.now_ms)
+        else:
+            self._assign(beat.now_ms)
+        self._step(member, beat)
+        says_all = (
+            beat.rebalance_timeout_ms != NO_TIMEOUT
+            and (beat.topic_names is not None or beat.topic_regex is not None)
+            and beat.owned is not None
+        )
+        is_news = says_all or had.keys() != member.assigned.keys()
+        return HeartbeatReply(
+            ErrorCode.NONE,
+            member_id=member.member_id,
+            epoch=member.epoch,
+            heartbeat_interval_ms=self.times.heartbeat_interval_ms,
+            assignment=frozenset(member.assigned) if is_news else None,
+        )
+
+    def _seat(self, beat: Heartbeat, known: Member | None) -> Member:
+        """The member's place: its own, a new one, or that of the static member that it takes over."""
+        if known is None:
+            member = Member(beat.member_id, instance_id=beat.instance_id)
+            self._add(member)
+            self.targets[beat.member_id] = _NO_PARTITIONS
+            self._touch(RecordKind.MEMBER, beat.member_id)
+            self._touch(RecordKind.CURRENT, beat.member_id)
+        elif known.member_id != beat.member_id:
+            member = self._rename(known, beat.member_id)
+        else:
+            member = known
+        return member
+
+    def _rename(self, member: Member, member_id: str) -> Member:
+        """A static member is back under a new id: everything that was kept for it is its own (KIP-345)."""
+        old_id = member.member_id
+        for kind in (RecordKind.MEMBER, RecordKind.TARGET, RecordKind.CURRENT):
+            self._touch(kind, old_id)
+            self._touch(kind, member_id)
+        del self.members[old_id]
+        member.member_id, member.epoch, member.previous_epoch = member_id, JOINING, -1
+        self.members[member_id] = member
+        self.targets[member_id] = self.targets.pop(old_id)
+        self.owners.update(dict.fromkeys(member.held(), member_id))
+        if member.instance_id is not None:
+            self.static_ids[member.instance_id] = member_id
+        return member
+
+    def _take_in(self, member: Member, beat: Heartbeat) -> bool:
+        """What a member says of itself from now on; True if it subscribes otherwise than before."""
+        before = _said(member)
+        if beat.rack_id is not None:
+            member.rack_id = beat.rack_id
+        if beat.rebalance_timeout_ms != NO_TIMEOUT:
+            member.rebalance_timeout_ms = beat.rebalance_timeout_ms
+        if beat.server_assignor is not None:
+            member.server_assignor = beat.server_assignor
+        member.client_id, member.client_host = beat.client_id, beat.client_host
+        names = member.topic_names if beat.topic_names is None else beat.topic_names
+        regex = member.topic_regex if beat.topic_regex is None else (beat.topic_regex or None)
+        reads_otherwise = (names, regex) != (member.topic_names, member.topic_regex)
+        if reads_otherwise:
+            self._subscribe(member, names, regex)
+        if before != _said(member):
+            self._touch(RecordKind.MEMBER, member.member_id)
+        return reads_otherwise
+
+    def _subscribe(self, member: Member, names: frozenset[str], regex: str | None) -> None:
+        self.subscriptions.replace((member.topic_names, member.topic_regex), (names, regex))
+        member.topic_names, member.topic_regex = names, regex
+
+    def _subscribe_again(self, member: Member, said: StoredMember) -> None:
+        """After a restart. A pattern that was good once and is not any more matches nothing."""
+        try:
+            self._subscribe(member, said.topic_names, said.topic_regex)
+        except Refused:
+            self._subscribe(member, said.topic_names, None)
+
+    def _step(self, member: Member, beat: Heartbeat) -> None:
+        """Lead the member on, and keep the books of who holds what."""
+        held_before = list(member.held())
+        target = self.targets[member.member_id]
+        if not step(member, target, self.assignment_epoch, beat.owned, lambda at: self._is_free(at, member.member_id)):
+            return
+        self._let_go(held_before)
+        self.owners.update(dict.fromkeys(member.held(), member.member_id))
+        self._watch_revocation(member, beat.now_ms)
+        self._touch(RecordKind.CURRENT, member.member_id)
+
+    def _is_free(self, partition: Partition, member_id: str) -> bool:
+        return self.owners.get(partition, member_id) == member_id
+
+    def _let_go(self, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
+            del self.owners[partition]
+
+    # ---- leaving
+
+    def _leave(self, beat: Heartbeat) -> HeartbeatReply:
+        known = find_member(beat, self.members, self.static_ids, self._settings.members_max)
+        assert known is not None, "who leaves is never made a member"
+        if beat.epoch == LEAVING_FOR_A_WHILE:
+            self._let_rest(known)
+        else:
+            self._drop(known)
+            self._begin_epoch(f"{known.member_id} left", beat.now_ms)
+        return HeartbeatReply(ErrorCode.NONE, member_id=beat.member_id, epoch=beat.epoch)
+
+    def _let_rest(self, member: Member) -> None:
+        """A static member stops and will be back: its partitions wait for it until its session ends."""
+        self._let_go(member.revoking)
+        member.previous_epoch, member.epoch = member.epoch, LEAVING_FOR_A_WHILE
+        member.state, member.revoking, member.revocation_deadline_ms = MemberState.STABLE, {}, None
+        self._touch(RecordKind.CURRENT, member.member_id)
+
+    def _remove_all(self, event: Remove) -> None:
+        errors = []
+        for removal in event.removals:
+            member, error = self._named(removal)
+            if member is not None:
+                self._drop(member)
+            errors.append(error)
+        if ErrorCode.NONE in errors:
+            self._begin_epoch("members were removed", event.now_ms)
+        self._out.append(Answer(event.ticket, RemoveReply(tuple(errors))))
+
+    def _named(self, removal: Removal) -> tuple[Member | None, ErrorCode]:
+        member_id = removal.member_id
+        if removal.instance_id is not None:
+            current_id = self.static_ids.get(removal.instance_id)
+            if current_id is None:
+                return None, ErrorCode.UNKNOWN_MEMBER_ID
+            if member_id and member_id != current_id:
+                return None, ErrorCode.FENCED_INSTANCE_ID
+            member_id = current_id
+        member = self.members.get(member_id)
+        return member, ErrorCode.NONE if member is not None else ErrorCode.UNKNOWN_MEMBER_ID
+
+    # ---- members
+
+    def _add(self, member: Member) -> None:
+        self.members[member.member_id] = member
+        if member.instance_id is not None:
+            self.static_ids[member.instance_id] = member.member_id
+
+    def _drop(self, member: Member) -> None:
+        member_id = member.member_id
+        self._let_go(member.held())
+        self._subscribe(member, frozenset(), None)
+        del self.members[member_id], self.targets[member_id]
+        if member.instance_id is not None:
+            del self.static_ids[member.instance_id]
+        for kind in (RecordKind.MEMBER, RecordKind.TARGET, RecordKind.CURRENT):
+            self._touch(kind, member_id)
+        if not self.members:
+            self._assign_after_ms = 0  # who comes next shall not wait for anybody
+
+    # ---- epochs and targets
+
+    def _begin_epoch(self, reason: str, now_ms: int) -> None:
+        self.subscriptions.refresh()
+        self.epoch += 1
+        self._touch(RecordKind.GROUP)
+        self._out.append(Note(f"epoch {self.epoch}: {reason}", is_rebalance=True))
+        self._assign(now_ms)
+
+    def _assign(self, now_ms: int) -> None:
+        """Compute the target of this epoch, unless the last one was computed only just now."""
+        if self.epoch == self.assignment_epoch or not self.members or now_ms < self._assign_after_ms:
+            return
+        topics = self.subscriptions.topics
+        subscribers = {
+            member_id: Subscriber(
+                self.subscriptions.topic_ids(member.topic_names, member.topic_regex),
+                self.targets[member_id],
+                member.instance_id,
+            )
+            for member_id, member in self.members.items()
+        }
+        targets = ASSIGNORS[self._assignor_name()](subscribers, topics)
+        for member_id, target in targets.items():
+            if target != self.targets[member_id]:
+                self.targets[member_id] = target
+                self._touch(RecordKind.TARGET, member_id)
+        self.assignment_epoch = self.epoch
+        self._assign_after_ms = now_ms + self.times.assignment_interval_ms
+        self._touch(RecordKind.TARGET_EPOCH)
+
+    def _assignor_name(self) -> str:
+        """What most members ask for; the first of the settings if nobody asks."""
+        votes = Counter(member.server_assignor for member in self.members.values() if member.server_assignor)
+        known = [name for name, _ in votes.most_common() if name in self._settings.assignors]
+        return known[0] if known else self._settings.assignors[0]
+
+    # ---- time
+
+    def _tick(self, now_ms: int) -> None:
+        if self._check_ms is not None and now_ms >= self._check_ms:
+            lapsed = [member for member in self.members.values() if _deadline_ms(member) <= now_ms]
+            for member in lapsed:
+                is_silent = member.session_deadline_ms is not None and member.session_deadline_ms <= now_ms
+                what = "was not heard of in time" if is_silent else "did not give up its partitions in time"
+                self._out.append(Note(f"{member.member_id} {what} and is removed"))
+                self._drop(member)
+            self._check_ms = min((_deadline_ms(member) for member in self.members.values()), default=None)
+            if lapsed:
+                self._begin_epoch("members were silent", now_ms)
+        self._assign(now_ms)
+
+    def _renew(self, member: Member, now_ms: int) -> None:
+        member.session_deadline_ms = now_ms + self.times.session_timeout_ms
+        self._check_by(member.session_deadline_ms)
+
+    def _watch_revocation(self, member: Member, now_ms: int) -> None:
+        """A member has its own rebalance time-out to give partitions up: others wait for them."""
+        if member.state is not MemberState.UNREVOKED:
+            member.revocation_deadline_ms = None
+        elif member.revocation_deadline_ms is None:
+            member.revocation_deadline_ms = now_ms + max(member.rebalance_timeout_ms, 0)
+            self._check_by(member.revocation_deadline_ms)
+
+    def _check_by(self, deadline_ms: int) -> None:
+        if self._check_ms is None or deadline_ms < self._check_ms:
+            self._check_ms = deadline_ms
+
+    # ---- records
+
+    def _touch(self, kind: RecordKind, member_id: str = "") -> None:
+        self._touched[kind, member_id] = None
+
+    # ---- invariants
+
+    def check_invariants(self) -> None:
+        assert self.assignment_epoch <= self.epoch
+        assert self.targets.keys() == self.members.keys()
+        holders: Mapping[Partition, str] = {
+            partition: member.member_id for member in self.members.values() for partition in member.held()
+        }
+        assert holders == self.owners
+        assert sum(len(list(member.held())) for member in self.members.values()) == len(holders)
+        assert sum(map(len, self.targets.values())) == len(frozenset().union(*self.targets.values()))
+        statics = {m.instance_id: m.member_id for m in self.members.values() if m.instance_id is not None}
+        assert statics == self.static_ids
+        assert all(member.epoch <= self.assignment_epoch for member in self.members.values())
+        assert all(self._check_ms is not None and self._check_ms <= _deadline_ms(m) for m in self.members.values())
+        for member in self.members.values():
+            member.check_invariants()
+        self.subscriptions.check_invariants((m.topic_names, m.topic_regex) for m in self.members.values())
+
+
+def _said(member: Member) -> tuple[object, ...]:
+    return (
+        member.rack_id,
+        member.rebalance_timeout_ms,
+        member.server_assignor,
+        member.client_id,
+        member.client_host,
+        member.topic_names,
+        member.topic_regex,
+    )
+
+
+def _deadline_ms(member: Member) -> int:
+    """When something of this member lapses next."""
+    deadlines = (member.session_deadline_ms, member.revocation_deadline_ms)
+    return min(deadline for deadline in deadlines if deadline is not None)

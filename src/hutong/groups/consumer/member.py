@@ -1,0 +1,108 @@
+"""One member of a consumer group: what it said of itself, what it has, and its next step towards what it shall have.
+
+Strategy: a member is led from epoch to epoch. First it gives up what it shall not have any more, and says so in a
+heartbeat; only then it enters the target's epoch, with what it keeps and with as much of the new as nobody else still
+has. So every partition has one owner at any time, and a slow member holds up only what it has to give up.
+
+      STABLE ── must give something up ──> UNREVOKED ── has said that it has ──┐
+         ^                                                                     v
+         └──── everything it shall have is free ────────────────────────── UNRELEASED
+
+Each partition carries the epoch in which its member got it: a commit is taken from a member that is behind by some
+epochs as long as it had the partition then (KIP-1251).
+
+Knows nothing of time, of other members or of how targets come about.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from hutong.groups.consumer.messages import Partition
+
+
+class MemberState(IntEnum):
+    """Kafka's numbers, as they are stored."""
+
+    STABLE = 0
+    UNREVOKED = 1
+    UNRELEASED = 2
+
+
+@dataclass(slots=True)
+class Member:
+    """`epoch` is what the member is expected to say; `previous_epoch` what it may still say if a reply was lost."""
+
+    member_id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topic_names: frozenset[str] = frozenset()
+    topic_regex: str | None = None
+    rebalance_timeout_ms: int = -1
+    server_assignor: str | None = None
+    epoch: int = 0
+    previous_epoch: int = -1
+    state: MemberState = MemberState.STABLE
+    assigned: dict[Partition, int] = field(default_factory=dict)  # partition -> epoch in which it was given
+    revoking: dict[Partition, int] = field(default_factory=dict)  # to be given up; not empty exactly in UNREVOKED
+    session_deadline_ms: int | None = None
+    revocation_deadline_ms: int | None = None  # set exactly in UNREVOKED
+
+    def held(self) -> Iterable[Partition]:
+        """Everything that nobody else may have now."""
+        yield from self.assigned
+        yield from self.revoking
+
+    def is_at(self, target_epoch: int) -> bool:
+        """Whether it has arrived at this target."""
+        return self.state is MemberState.STABLE and self.epoch == target_epoch
+
+    def epoch_given(self, partition: Partition) -> int | None:
+        """The epoch in which it got a partition that it still holds."""
+        epoch = self.assigned.get(partition)
+        return self.revoking.get(partition) if epoch is None else epoch
+
+    def enter(self, epoch: int) -> None:
+        if epoch != self.epoch:
+            self.previous_epoch, self.epoch = self.epoch, epoch
+
+    def check_invariants(self) -> None:
+        assert bool(self.revoking) == (self.state is MemberState.UNREVOKED)
+        assert not self.assigned.keys() & self.revoking.keys()
+        assert (self.revocation_deadline_ms is not None) == (self.state is MemberState.UNREVOKED)
+
+
+def step(
+    member: Member,
+    target: frozenset[Partition],
+    target_epoch: int,
+    owned: frozenset[Partition] | None,
+    is_free: Callable[[Partition], bool],
+) -> bool:
+    """Lead a member one step on. False if nothing changed.
+
+    `owned` is what it says it has, None if it did not say; `is_free` tells whether nobody else has a partition.
+    """
+    if member.state is MemberState.STABLE and member.epoch == target_epoch:
+        return False
+    if member.state is MemberState.UNREVOKED and _still_has(member.revoking, owned):
+        return False
+    before = (member.epoch, member.state, member.assigned, member.revoking)
+    kept = {partition: epoch for partition, epoch in member.assigned.items() if partition in target}
+    to_revoke = {partition: epoch for partition, epoch in member.assigned.items() if partition not in target}
+    if to_revoke and _still_has(to_revoke, owned):
+        member.assigned, member.revoking, member.state = kept, to_revoke, MemberState.UNREVOKED
+        return before != (member.epoch, member.state, member.assigned, member.revoking)
+    missing = [partition for partition in target if partition not in kept]
+    free = {partition: target_epoch for partition in missing if is_free(partition)}
+    member.assigned, member.revoking = kept | free, {}
+    member.state = MemberState.STABLE if len(free) == len(missing) else MemberState.UNRELEASED
+    member.enter(target_epoch)
+    return before != (member.epoch, member.state, member.assigned, member.revoking)
+
+
+def _still_has(to_revoke: Iterable[Partition], owned: frozenset[Partition] | None) -> bool:
+    """A member that does not say what it has is taken to have everything."""
+    return owned is None or any(partition in owned for partition in to_revoke)

@@ -1,0 +1,214 @@
+"""What a consumer group hears (events), what it wants done (instructions), and what it says (replies).
+
+Plain values. A `ticket` names one waiting request: the group answers each ticket exactly once, and whoever carries the
+answer out waits until everything that the group had stored until then is durable. `now_ms` is monotonic time.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final, TypeAlias
+
+from hutong.wire.kafka.error_codes import ErrorCode
+
+Partition: TypeAlias = tuple[bytes, int]
+"""(topic id, index). A topic that is deleted and made again under its name is another topic."""
+
+JOINING: Final = 0
+LEAVING: Final = -1
+LEAVING_FOR_A_WHILE: Final = -2  # a static member that will come back
+NO_TIMEOUT: Final = -1
+
+
+class RecordKind(IntEnum):
+    """The records of one group; the numbers are Kafka's versions of their keys."""
+
+    GROUP = 3
+    MEMBER = 5
+    TARGET_EPOCH = 6
+    TARGET = 7
+    CURRENT = 8
+
+
+RecordKey: TypeAlias = tuple[RecordKind, str]
+"""Which record: the kind, and the member id where there is one for each member, else an empty string."""
+
+
+# ---- events
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """ConsumerGroupHeartbeat. None stands for "as it was". `member_id` is never empty: the driver makes one up."""
+
+    ticket: int
+    now_ms: int
+    member_id: str
+    epoch: int
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = NO_TIMEOUT
+    topic_names: frozenset[str] | None = None
+    topic_regex: str | None = None
+    server_assignor: str | None = None
+    owned: frozenset[Partition] | None = None
+    client_id: str = ""
+    client_host: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """One member to be removed by an administrator or its own LeaveGroup; an instance id alone is enough (KIP-345)."""
+
+    member_id: str
+    instance_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    ticket: int
+    now_ms: int
+    removals: tuple[Removal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """The time that `next_tick_ms` asked for has come, or it is some other time: both are fine."""
+
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsChanged:
+    """Topics came, went or grew. The catalogue knows it already."""
+
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFailed:
+    """These records are not on disk: they are stored again with whatever comes next."""
+
+    keys: tuple[RecordKey, ...]
+
+
+Event: TypeAlias = Heartbeat | Remove | Tick | TopicsChanged | StoreFailed
+
+
+# ---- replies
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatReply:
+    """`assignment` is None where the member knows it already."""
+
+    error: ErrorCode
+    message: str | None = None
+    member_id: str | None = None
+    epoch: int = 0
+    heartbeat_interval_ms: int = 0
+    assignment: frozenset[Partition] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveReply:
+    """One code for each removal, in the order asked."""
+
+    errors: tuple[ErrorCode, ...]
+
+
+Reply: TypeAlias = HeartbeatReply | RemoveReply
+
+
+# ---- instructions
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    ticket: int
+    reply: Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Make these records durable as the group now has them; those it has no more are deleted."""
+
+    keys: tuple[RecordKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """For people and figures: what happened to the group."""
+
+    text: str
+    is_rebalance: bool = False
+
+
+Instruction: TypeAlias = Answer | Store | Note
+
+
+# ---- descriptions
+
+
+@dataclass(frozen=True, slots=True)
+class MemberDescription:
+    member_id: str
+    instance_id: str | None
+    rack_id: str | None
+    epoch: int
+    client_id: str
+    client_host: str
+    topic_names: frozenset[str]
+    topic_regex: str | None
+    assigned: frozenset[Partition]
+    target: frozenset[Partition]
+    is_classic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """What an administrator is shown."""
+
+    group_id: str
+    state: str
+    epoch: int
+    assignment_epoch: int
+    assignor: str
+    members: tuple[MemberDescription, ...]
+
+
+@dataclass(slots=True)
+class StoredGroup:
+    """A group as replayed: whatever records there were of it."""
+
+    epoch: int = 0
+    metadata_hash: int = 0
+    assignment_epoch: int = 0
+    members: dict[str, "StoredMember"] = field(default_factory=dict)
+    targets: dict[str, frozenset[Partition]] = field(default_factory=dict)
+    currents: dict[str, "StoredCurrent"] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMember:
+    """What a member said of itself."""
+
+    instance_id: str | None
+    rack_id: str | None
+    client_id: str
+    client_host: str
+    topic_names: frozenset[str]
+    topic_regex: str | None
+    rebalance_timeout_ms: int
+    server_assignor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCurrent:
+    """What a member has, with the epoch in which it was given each partition."""
+
+    epoch: int
+    previous_epoch: int
+    state: int
+    assigned: Mapping[Partition, int]
+    revoking: Mapping[Partition, int]

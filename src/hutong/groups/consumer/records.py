@@ -1,0 +1,263 @@
+"""What consumer groups write down: keys and values of the internal topic, in Kafka's layout of `__consumer_offsets`.
+
+Kafka's layout (ConsumerGroupMetadata 3, ConsumerGroupMemberMetadata 5, ConsumerGroupTargetAssignmentMetadata 6,
+ConsumerGroupTargetAssignmentMember 7, ConsumerGroupCurrentMemberAssignment 8) so that tools that read that topic read
+ours. A value of None is a tombstone. The value's metadata hash is our own function of the topics. What patterns match
+(16) is not stored: it is looked up again at each start.
+
+Pure. Bytes come from our own disk behind a checksum, so what cannot be decoded is CorruptData, never a peer's fault.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+from hutong.foundation.errors import CorruptData, ProtocolError
+from hutong.groups.consumer.machine import ConsumerGroup
+from hutong.groups.consumer.member import Member
+from hutong.groups.consumer.messages import (
+    Partition,
+    RecordKey,
+    RecordKind,
+    StoredCurrent,
+    StoredGroup,
+    StoredMember,
+)
+from hutong.wire.buffer import Buffer
+from hutong.wire.kafka.codecs import Decoder, Encoder, decoder, encoder
+from hutong.wire.kafka.schema import INT32, STRING, array, int8, int32, int64, message, string, uuid
+from hutong.wire.kafka.schema import struct as table
+
+KEY_VERSIONS: Final = frozenset(int(kind) for kind in RecordKind)
+_VERSION: Final = bytes(2)  # of every value: 0
+_OF_EACH_MEMBER: Final = frozenset({RecordKind.MEMBER, RecordKind.TARGET, RecordKind.CURRENT})
+T = TypeVar("T")
+
+
+@message(versions="0-0")
+class GroupKey:
+    group_id: str = string()
+
+
+@message(versions="0-0")
+class MemberKey:
+    group_id: str = string()
+    member_id: str = string()
+
+
+@message(versions="0-0", flexible="0+")
+class GroupValue:
+    epoch: int = int32()
+    metadata_hash: int = int64(tag=0)
+
+
+@message(versions="0-0", flexible="0+", open_ended=True)
+class MemberValue:
+    instance_id: str | None = string(nullable="0+")
+    rack_id: str | None = string(nullable="0+")
+    client_id: str = string()
+    client_host: str = string()
+    subscribed_topic_names: list[str] = array(STRING)
+    subscribed_topic_regex: str | None = string(nullable="0+")
+    rebalance_timeout_ms: int = int32(default=-1)
+    server_assignor: str | None = string(nullable="0+")
+
+
+@message(versions="0-0", flexible="0+")
+class TargetEpochValue:
+    assignment_epoch: int = int32()
+
+
+@table
+class TopicPartitions:
+    topic_id: bytes = uuid()
+    partitions: list[int] = array(INT32)
+
+
+@message(versions="0-0", flexible="0+")
+class TargetValue:
+    topic_partitions: list[TopicPartitions] = array(TopicPartitions)
+
+
+@table
+class GivenPartitions:
+    topic_id: bytes = uuid()
+    partitions: list[int] = array(INT32)
+    assignment_epochs: list[int] | None = array(INT32, nullable="0+", tag=0, default=None)
+
+
+@message(versions="0-0", flexible="0+")
+class CurrentValue:
+    member_epoch: int = int32()
+    previous_member_epoch: int = int32()
+    state: int = int8()
+    assigned_partitions: list[GivenPartitions] = array(GivenPartitions)
+    partitions_pending_revocation: list[GivenPartitions] = array(GivenPartitions)
+
+
+# ---- writing
+
+
+def encode_key(group_id: str, key: RecordKey) -> bytes:
+    kind, member_id = key
+    named = MemberKey(group_id, member_id) if kind in _OF_EACH_MEMBER else GroupKey(group_id)
+    return int(kind).to_bytes(2, "big") + _encode(named)
+
+
+def encode_value(group: ConsumerGroup, key: RecordKey) -> bytes | None:
+    """The record as the group now has it; None if it has it no more."""
+    value = _value(group, *key)
+    return None if value is None else _VERSION + _encode(value)
+
+
+def _value(group: ConsumerGroup, kind: RecordKind, member_id: str) -> Any:
+    member = group.members.get(member_id)
+    if group.is_dead or (kind in _OF_EACH_MEMBER and member is None):
+        return None
+    if kind is RecordKind.GROUP:
+        return GroupValue(group.epoch, group.subscriptions.metadata_hash)
+    if kind is RecordKind.TARGET_EPOCH:
+        return TargetEpochValue(group.assignment_epoch)
+    assert member is not None
+    if kind is RecordKind.MEMBER:
+        return _member_value(member)
+    if kind is RecordKind.TARGET:
+        target = _by_topic(group.targets[member_id])
+        return TargetValue([TopicPartitions(topic, indexes) for topic, indexes in target.items()])
+    return CurrentValue(
+        member.epoch, member.previous_epoch, int(member.state), _given(member.assigned), _given(member.revoking)
+    )
+
+
+def _member_value(member: Member) -> MemberValue:
+    return MemberValue(
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.topic_names),
+        subscribed_topic_regex=member.topic_regex,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        server_assignor=member.server_assignor,
+    )
+
+
+def _given(partitions: Mapping[Partition, int]) -> list[GivenPartitions]:
+    return [
+        GivenPartitions(topic, indexes, [partitions[topic, index] for index in indexes])
+        for topic, indexes in _by_topic(partitions).items()
+    ]
+
+
+def _by_topic(partitions: Iterable[Partition]) -> dict[bytes, list[int]]:
+    topics: dict[bytes, list[int]] = {}
+    for topic, index in sorted(partitions):
+        topics.setdefault(topic, []).append(index)
+    return topics
+
+
+# ---- reading
+
+
+def replay(groups: dict[str, StoredGroup], key: bytes, value: bytes | None) -> None:
+    """Apply one record, oldest first. Raises CorruptData."""
+    kind = RecordKind(int.from_bytes(key[:2], "big"))
+    if kind in _OF_EACH_MEMBER:
+        named = _decode(MemberKey, key)
+        group_id, member_id = named.group_id, named.member_id
+    else:
+        group_id, member_id = _decode(GroupKey, key).group_id, ""
+    if value is None and kind is RecordKind.GROUP:
+        groups.pop(group_id, None)
+    elif value is None:
+        _forget(groups.get(group_id, StoredGroup()), kind, member_id)
+    else:
+        _apply(groups.setdefault(group_id, StoredGroup()), kind, member_id, value)
+
+
+def _forget(group: StoredGroup, kind: RecordKind, member_id: str) -> None:
+    if kind is RecordKind.MEMBER:
+        group.members.pop(member_id, None)
+    elif kind is RecordKind.TARGET:
+        group.targets.pop(member_id, None)
+    elif kind is RecordKind.CURRENT:
+        group.currents.pop(member_id, None)
+
+
+def _apply(group: StoredGroup, kind: RecordKind, member_id: str, value: bytes) -> None:
+    if kind is RecordKind.GROUP:
+        said = _decode(GroupValue, value)
+        group.epoch, group.metadata_hash = said.epoch, said.metadata_hash
+    elif kind is RecordKind.TARGET_EPOCH:
+        group.assignment_epoch = _decode(TargetEpochValue, value).assignment_epoch
+    elif kind is RecordKind.MEMBER:
+        member = _decode(MemberValue, value)
+        group.members[member_id] = StoredMember(
+            instance_id=member.instance_id,
+            rack_id=member.rack_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            topic_names=frozenset(member.subscribed_topic_names),
+            topic_regex=member.subscribed_topic_regex,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            server_assignor=member.server_assignor,
+        )
+    elif kind is RecordKind.TARGET:
+        target = _decode(TargetValue, value)
+        group.targets[member_id] = frozenset(
+            (each.topic_id, index) for each in target.topic_partitions for index in each.partitions
+        )
+    else:
+        current = _decode(CurrentValue, value)
+        group.currents[member_id] = StoredCurrent(
+            epoch=current.member_epoch,
+            previous_epoch=current.previous_member_epoch,
+            state=current.state,
+            assigned=_taken(current.assigned_partitions, current.member_epoch),
+            revoking=_taken(current.partitions_pending_revocation, current.member_epoch),
+        )
+
+
+def _taken(given: Iterable[GivenPartitions], member_epoch: int) -> dict[Partition, int]:
+    return {
+        (each.topic_id, index): epoch
+        for each in given
+        for index, epoch in zip(
+            each.partitions, each.assignment_epochs or [member_epoch] * len(each.partitions), strict=True
+        )
+    }
+
+
+# ---- the engine
+
+
+def _encode(value: Any) -> bytes:
+    out: list[Buffer] = []
+    _encoder(type(value))(value, out)
+    return b"".join(out)
+
+
+def _decode(kind: type[T], data: bytes) -> T:
+    """What stands behind the two bytes of a version."""
+    try:
+        decoded: T = _decoder(kind)(data, 2)
+    except (ProtocolError, ValueError) as error:
+        raise CorruptData(f"a record of the groups' topic is no {kind.__name__}: {error}") from error
+    return decoded
+
+
+def _encoder(kind: type[Any]) -> Encoder:
+    found = _encoders.get(kind)
+    if found is None:
+        found = _encoders[kind] = encoder(kind, 0)
+    return found
+
+
+def _decoder(kind: type[Any]) -> Decoder:
+    found = _decoders.get(kind)
+    if found is None:
+        found = _decoders[kind] = decoder(kind, 0)
+    return found
+
+
+_encoders: dict[type[Any], Encoder] = {}
+_decoders: dict[type[Any], Decoder] = {}

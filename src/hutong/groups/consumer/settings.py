@@ -1,0 +1,42 @@
+"""The bounds and times of consumer groups (KIP-848). Kafka's names and defaults, but where a comment says why."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class MigrationPolicy(StrEnum):
+    """Whether a group may change its protocol while it has members (`group.consumer.migration.policy`)."""
+
+    DISABLED = "disabled"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    BIDIRECTIONAL = "bidirectional"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTimes:
+    """What one group goes by: the node's settings, or the group's own (`consumer.session.timeout.ms` and the like)."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000  # KIP-1263: a fleet that starts or stops together costs few assignments
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupSettings:
+    """Every wait and every growth of a group is limited by one of these."""
+
+    times: GroupTimes = GroupTimes()
+    session_timeout_ms_min: int = 45_000
+    session_timeout_ms_max: int = 60_000
+    heartbeat_interval_ms_min: int = 5_000
+    heartbeat_interval_ms_max: int = 15_000
+    assignment_interval_ms_min: int = 0
+    assignment_interval_ms_max: int = 15_000
+    assignors: tuple[str, ...] = ("uniform", "range")  # the first is the default
+    migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+    # Kafka has no bound on members by default; memory does.
+    members_max: int = 5_000
+    name_bytes_max: int = 4_096  # group, member, instance and rack ids, and patterns
+    topics_per_member_max: int = 10_000
+    waits_max: int = 50_000
