@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hutong.broker.transaction_door import TransactionDoor
     from hutong.foundation.clock import Clock
     from hutong.foundation.parking import ParkingLot
+    from hutong.groups.consumer.driver import ConsumerGroupCoordinator
     from hutong.groups.driver import GroupCoordinator
 
 AUTHORIZED_OPERATIONS_NOT_ASKED: Final = -(2**31)
@@ -73,6 +74,7 @@ class Broker:
     topics: Topics
     producer_ids: ProducerIds
     groups: GroupCoordinator
+    consumer_groups: ConsumerGroupCoordinator
     fetches: ParkingLot[None]
     fetch_sessions: FetchSessions
     congestion: Congestion

@@ -33,7 +33,6 @@ from hutong.broker.topics import METADATA_TOPIC, OFFSETS_TOPIC, Topics
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import CorruptData, OwnerGone, StorageError, UsageError
 from hutong.foundation.parking import ParkingLot
-from hutong.groups.driver import GroupCoordinator
 from hutong.journal.disk import Disk
 from hutong.journal.journal import Journal
 from hutong.reactor.acceptor import Acceptor
@@ -46,6 +45,7 @@ from hutong.scheduler.driver import FairExecutor
 from hutong.scheduler.machine import Scheduler
 from hutong.server import translate
 from hutong.server.data_dir import DataDir
+from hutong.server.group_rooms import GroupRooms, open_groups
 from hutong.server.monitoring.metrics import Sources
 from hutong.server.settings import Address, Settings
 
@@ -81,7 +81,7 @@ class BrokerVerticle(Verticle):
         self._offloads: list[ThreadOffload] = []
         self._data_dir: DataDir | None = None
         self._acceptor: Acceptor | None = None
-        self._groups: GroupCoordinator | None = None
+        self._groups: GroupRooms | None = None
         self._retention: Retention | None = None
         self._compaction: Compaction | None = None
 
@@ -105,7 +105,8 @@ class BrokerVerticle(Verticle):
             clock=self._clock,
             topics=topics,
             producer_ids=producer_ids,
-            groups=self._groups,
+            groups=self._groups.classic,
+            consumer_groups=self._groups.consumer,
             fetches=self._fetches,
             fetch_sessions=self._fetch_sessions,
             congestion=Congestion(self._journals, held_producers),
@@ -224,24 +225,12 @@ class BrokerVerticle(Verticle):
         producer_ids.start(state)
         return topics, producer_ids
 
-    async def _replay_groups(self, topics: Topics) -> GroupCoordinator:
-        """Consumer groups and their offsets as their log has them; logs of deleted topics go."""
+    async def _replay_groups(self, topics: Topics) -> GroupRooms:
+        """Groups of all kinds and their offsets as their log has them; logs of deleted topics go."""
         state = self._state_topic(OFFSETS_TOPIC, OFFSETS_GROUP, topics)
-        groups = GroupCoordinator(
-            clock=self._clock,
-            timers=self._wheel,
-            state=state,
-            random_bytes=os.urandom,
-            topic_exists=lambda name, index: topics.partition(name, index) is not None,
-            settings=translate.group_settings(self._settings),
-        )
-        await state.replay(groups.replay)
-        state.on_late = groups.apply_late
-        topics.on_change.append(lambda topic, exists: None if exists else groups.forget_topic(topic.name))
         for journal, log_id in list(topics.orphaned_logs()):
             journal.delete_log(log_id)
-        groups.start()
-        return groups
+        return await open_groups(state, topics, self._clock, self._wheel, self._settings)
 
     def _state_topic(self, name: str, group: str, topics: Topics) -> StateTopic:
         """An internal topic: in the catalogue by construction, with one log in its own partition group."""

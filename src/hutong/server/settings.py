@@ -248,6 +248,69 @@ class GroupSettings:
     )
     max_members: int = setting(1000, "Members of one group.", "group.max.size", minimum=1, maximum=100_000)
     max_groups: int = setting(10_000, "Groups of this node.", minimum=1, maximum=1_000_000)
+    consumer_session_timeout_ms: int = setting(
+        45 * SECOND_MS,
+        "Silence after which a member is removed from a group whose partitions the broker assigns.",
+        "group.consumer.session.timeout.ms",
+        minimum=1,
+    )
+    consumer_min_session_timeout_ms: int = setting(
+        45 * SECOND_MS,
+        "Least such timeout that a group's own setting may say.",
+        "group.consumer.min.session.timeout.ms",
+        minimum=1,
+    )
+    consumer_max_session_timeout_ms: int = setting(
+        60 * SECOND_MS,
+        "Greatest such timeout that a group's own setting may say.",
+        "group.consumer.max.session.timeout.ms",
+        minimum=1,
+    )
+    consumer_heartbeat_interval_ms: int = setting(
+        5 * SECOND_MS,
+        "How often members of such a group are told to be heard; they learn of rebalances by it.",
+        "group.consumer.heartbeat.interval.ms",
+        minimum=1,
+    )
+    consumer_min_heartbeat_interval_ms: int = setting(
+        5 * SECOND_MS,
+        "Least such interval that a group's own setting may say.",
+        "group.consumer.min.heartbeat.interval.ms",
+        minimum=1,
+    )
+    consumer_max_heartbeat_interval_ms: int = setting(
+        15 * SECOND_MS,
+        "Greatest such interval that a group's own setting may say.",
+        "group.consumer.max.heartbeat.interval.ms",
+        minimum=1,
+    )
+    consumer_assignment_interval_ms: int = setting(
+        SECOND_MS,
+        "Time between two assignments of such a group: changes meanwhile are taken together.",
+        "group.consumer.assignment.interval.ms",
+        minimum=0,
+    )
+    consumer_min_assignment_interval_ms: int = setting(
+        0,
+        "Least such interval that a group's own setting may say.",
+        "group.consumer.min.assignment.interval.ms",
+        minimum=0,
+    )
+    consumer_max_assignment_interval_ms: int = setting(
+        15 * SECOND_MS,
+        "Greatest such interval that a group's own setting may say.",
+        "group.consumer.max.assignment.interval.ms",
+        minimum=0,
+    )
+    consumer_max_size: int = setting(
+        1000, "Members of one such group.", "group.consumer.max.size", minimum=1, maximum=100_000
+    )
+    consumer_migration_policy: str = setting(
+        "bidirectional",
+        "Whether a group with members may change between the classic protocol and the broker's assignment.",
+        "group.consumer.migration.policy",
+        choices=("disabled", "upgrade", "downgrade", "bidirectional"),
+    )
 
 
 @dataclass(frozen=True, slots=True)

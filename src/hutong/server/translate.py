@@ -8,6 +8,7 @@ from hutong.broker.broker import BrokerSettings
 from hutong.broker.lifetimes import STATE_GROUPS
 from hutong.broker.topic_config import KEYS
 from hutong.foundation.clock import Clock
+from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes, MigrationPolicy
 from hutong.groups.settings import GroupSettings
 from hutong.journal.cleaner_keys import keys_in
 from hutong.journal.settings import JournalSettings
@@ -99,6 +100,26 @@ def group_settings(settings: Settings) -> GroupSettings:
         groups_max=settings.group.max_groups,
         offset_metadata_bytes_max=settings.offsets.max_metadata_bytes,
         offsets_retention_ms=settings.offsets.retention_minutes * _MINUTE_MS,
+    )
+
+
+def consumer_group_settings(settings: Settings) -> ConsumerGroupSettings:
+    group = settings.group
+    return dataclasses.replace(
+        ConsumerGroupSettings(),
+        times=GroupTimes(
+            session_timeout_ms=group.consumer_session_timeout_ms,
+            heartbeat_interval_ms=group.consumer_heartbeat_interval_ms,
+            assignment_interval_ms=group.consumer_assignment_interval_ms,
+        ),
+        session_timeout_ms_min=group.consumer_min_session_timeout_ms,
+        session_timeout_ms_max=group.consumer_max_session_timeout_ms,
+        heartbeat_interval_ms_min=group.consumer_min_heartbeat_interval_ms,
+        heartbeat_interval_ms_max=group.consumer_max_heartbeat_interval_ms,
+        assignment_interval_ms_min=group.consumer_min_assignment_interval_ms,
+        assignment_interval_ms_max=group.consumer_max_assignment_interval_ms,
+        members_max=group.consumer_max_size,
+        migration_policy=MigrationPolicy(group.consumer_migration_policy),
     )
 
 

@@ -92,6 +92,7 @@ class Desk:
         self.stage = Stage(settings) if settings is not None else Stage()
         self._broker = SimpleNamespace(
             groups=self.stage.groups,
+            consumer_groups=self.stage.consumer_groups,
             clock=self.stage.clock,
             topics=FakeTopics(),
             identity=SimpleNamespace(node_id=1, host="broker.example", port=9092),

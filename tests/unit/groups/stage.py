@@ -7,6 +7,10 @@ from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import HutongError
 from hutong.foundation.parking import Owner
 from hutong.foundation.timers import TimerWheel
+from hutong.groups.consumer.catalogue import TopicFacts
+from hutong.groups.consumer.driver import ConsumerGroupCoordinator
+from hutong.groups.consumer.records import KEY_VERSIONS
+from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
 from hutong.groups.driver import GroupCoordinator
 from hutong.groups.messages import JoinReply, SyncReply
 from hutong.groups.offset_log import Change, Entry
@@ -20,9 +24,14 @@ from hutong.wire.kafka.consumer_protocol import ConsumerProtocolSubscription, en
 from hutong.wire.kafka.error_codes import ErrorCode
 
 SETTINGS = GroupSettings(initial_rebalance_delay_ms=100, offsets_retention_ms=3_600_000)
+CONSUMER_SETTINGS = ConsumerGroupSettings(times=GroupTimes(10_000, 500, 0))
 RETENTION_MS = SETTINGS.offsets_retention_ms
 SESSION_MS = 10_000
 SUBSCRIPTION = encode(ConsumerProtocolSubscription(["orders"]), 1)
+
+
+def topic_id(name: str) -> bytes:
+    return name.encode().ljust(16, b"_")
 
 
 class FakeState:
@@ -70,8 +79,20 @@ class Stage:
             topic_exists=lambda name, _index: name in self.topics,
             settings=self.settings,
         )
+        self.consumer_groups = ConsumerGroupCoordinator(
+            clock=self.clock,
+            timers=self.wheel,
+            state=self.state,
+            random_bytes=lambda count: next(numbers).to_bytes(count, "big"),
+            classic=self.groups,
+            settings=CONSUMER_SETTINGS,
+        )
         for key, value in self.state.durable:
-            self.groups.replay(key, value)
+            kind = self.consumer_groups if key[1] in KEY_VERSIONS else self.groups
+            kind.replay(key, value)
+        for name in self.topics:
+            self.consumer_groups.topic_changed(TopicFacts(name, topic_id(name), 4), exists=True)
+        self.consumer_groups.start()
         self.groups.start()
 
     def restart(self) -> None:

@@ -13,6 +13,7 @@ from hutong.wire.kafka.schema import Array, Fixed, Row, Struct, WireType, rows_o
 
 EXAMPLES = 5
 NOT_IN_KAFKA_PYTHON = {
+    68: "ConsumerGroupHeartbeat: kafka-python does not speak the new group protocol (KIP-848)",
     69: "ConsumerGroupDescribe: kafka-python does not speak the new group protocol (KIP-848)",
     **dict.fromkeys((76, 77, 78, 79, 90, 91, 92), "kafka-python knows no share groups (KIP-932)"),
     **dict.fromkeys((38, 39, 40, 41), "delegation tokens: kafka-python does not speak of them"),

@@ -62,6 +62,7 @@ KAFKA_4_3 = {  # key: name, first and last version, first flexible version
     61: ("DescribeProducers", 0, 0, 0),
     65: ("DescribeTransactions", 0, 0, 0),
     66: ("ListTransactions", 0, 2, 0),
+    68: ("ConsumerGroupHeartbeat", 0, 1, 0),
     69: ("ConsumerGroupDescribe", 0, 1, 0),
     74: ("ListConfigResources", 0, 1, 0),
     75: ("DescribeTopicPartitions", 0, 0, 0),

@@ -2,7 +2,8 @@
 
 Answered once the offsets are durable. Bad input, per partition: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID (from
 version 10, which names topics by id), OFFSET_METADATA_TOO_LARGE. What the group refuses (ILLEGAL_GENERATION,
-UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS) is the answer for every partition that is otherwise right.
+UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS, and of consumer groups GROUP_ID_NOT_FOUND and
+STALE_MEMBER_EPOCH) is the answer for every partition that is otherwise right.
 
 As in Kafka the group id may be empty here, and versions up to 4 may set an expiry of their own.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from hutong.broker.context import Later, RequestContext
+from hutong.broker.group_offsets import commit_error
 from hutong.broker.partition import Topic
 from hutong.groups.offset_log import Change
 from hutong.groups.records import NO_EXPIRY_MS, CommittedOffset, OffsetKey
@@ -33,7 +35,7 @@ _NO_RETENTION: Final = -1
 class _Commit:
     """One request on its way: the response in the making, and the part of it that the group decides."""
 
-    __slots__ = ("changes", "expires_at_ms", "now_ms", "open_results", "request", "response")
+    __slots__ = ("changes", "expires_at_ms", "now_ms", "open_results", "partitions", "request", "response")
 
     def __init__(self, request: OffsetCommitRequest, now_ms: int) -> None:
         self.request = request
@@ -42,6 +44,7 @@ class _Commit:
         self.expires_at_ms = now_ms + request.retention_time_ms if has_expiry else NO_EXPIRY_MS
         self.response = OffsetCommitResponse()
         self.changes: list[Change] = []
+        self.partitions: list[tuple[bytes, int]] = []  # (topic id, index) of the changes
         self.open_results: list[OffsetCommitResponsePartition] = []
 
     def settle(self, error: ErrorCode) -> OffsetCommitResponse:
@@ -57,8 +60,14 @@ def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommi
     if not commit.changes:
         return commit.response
     groups = context.broker.groups
-    error = groups.commit_error(
-        request.group_id, request.member_id, request.group_instance_id, request.generation_id_or_member_epoch
+    error = commit_error(
+        context.broker,
+        request.group_id,
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id_or_member_epoch,
+        commit.partitions,
+        context.api_version,
     )
     if error is not ErrorCode.NONE:
         return commit.settle(error)
@@ -79,6 +88,7 @@ def _take_topic(asked: OffsetCommitRequestTopic, commit: _Commit, context: Reque
         if topic is not None and error is ErrorCode.NONE:
             commit.open_results.append(result)
             commit.changes.append(_change(partition, topic, commit))
+            commit.partitions.append((topic.topic_id, partition.partition_index))
     commit.response.topics.append(OffsetCommitResponseTopic(asked.name, asked.topic_id, results))
 
 

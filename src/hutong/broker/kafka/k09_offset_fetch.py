@@ -4,6 +4,9 @@ An offset of -1 with empty metadata says that nothing is committed. Null for the
 on), from version 8 many groups are asked for at once (KIP-709), version 10 names topics by id and answers unknown ones
 with UNKNOWN_TOPIC_ID. There are no transactions to wait for, so `require_stable` (KIP-447) is always satisfied.
 
+A member of a consumer group says who it is from version 9 on, and is refused with UNKNOWN_MEMBER_ID or
+STALE_MEMBER_EPOCH where that is not so any more: what it would read here may be old (KIP-848).
+
 As in Kafka the group id may be empty here, and a group that does not exist has committed nothing.
 """
 
@@ -12,6 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from hutong.broker.context import RequestContext
+from hutong.broker.group_offsets import offset_fetch_error
 from hutong.groups.records import CommittedOffset
 from hutong.wire.kafka.apis.k09_offset_fetch import (
     OffsetFetchRequest,
@@ -53,6 +57,9 @@ def _topic(group_id: str, name: str, indexes: list[int], context: RequestContext
 
 
 def _group(asked: OffsetFetchRequestGroup, context: RequestContext) -> OffsetFetchResponseGroup:
+    error = offset_fetch_error(context.broker, asked.group_id, asked.member_id, asked.member_epoch)
+    if error is not ErrorCode.NONE:
+        return OffsetFetchResponseGroup(asked.group_id, error_code=error)
     if asked.topics is None:
         topics = _everything(asked.group_id, context)
     else:

@@ -1,12 +1,14 @@
 """LeaveGroup (key 13, versions 0-5): give up one membership, or from version 3 several (KIP-345).
 
 Before version 3 the one member's error is the response's; from 3 each member has its own. A group that is unknown has
-no such members: each is answered with UNKNOWN_MEMBER_ID.
+no such members: each is answered with UNKNOWN_MEMBER_ID. Administrators remove members of consumer groups by it, too.
 """
 
 from __future__ import annotations
 
 from hutong.broker.context import Later, RequestContext
+from hutong.groups.consumer.messages import Removal, RemoveReply
+from hutong.groups.directory import GroupKind
 from hutong.groups.messages import Leaver, LeaveReply
 from hutong.groups.requests import group_id_error
 from hutong.wire.kafka.apis.k13_leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
@@ -26,13 +28,19 @@ def handle(request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupRes
     else:
         leavers = [Leaver(each.member_id, each.group_instance_id, each.reason or "") for each in request.members]
     later: Later[LeaveGroupResponse] = Later()
-    groups.leave(
-        request.group_id, leavers, lambda reply: later.complete(_response(leavers, reply, context.api_version))
-    )
+
+    def left(reply: LeaveReply | RemoveReply) -> None:
+        later.complete(_response(leavers, reply, context.api_version))
+
+    if groups.directory.kind(request.group_id) is GroupKind.CONSUMER:
+        removals = [Removal(leaver.member_id, leaver.group_instance_id) for leaver in leavers]
+        context.broker.consumer_groups.remove(request.group_id, removals, left)
+    else:
+        groups.leave(request.group_id, leavers, left)
     return later
 
 
-def _response(leavers: list[Leaver], reply: LeaveReply, api_version: int) -> LeaveGroupResponse:
+def _response(leavers: list[Leaver], reply: LeaveReply | RemoveReply, api_version: int) -> LeaveGroupResponse:
     if api_version < _MANY_MEMBERS_FROM:
         return LeaveGroupResponse(error_code=reply.errors[0])
     return LeaveGroupResponse(

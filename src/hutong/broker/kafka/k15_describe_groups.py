@@ -1,6 +1,7 @@
 """DescribeGroups (key 15, versions 0-6): state, protocol and members of groups.
 
-A group that does not exist is described as one in state Dead; from version 6 with GROUP_ID_NOT_FOUND (KIP-1043).
+A group that does not exist is described as one in state Dead; from version 6 with GROUP_ID_NOT_FOUND (KIP-1043). So is
+one of another kind: consumer groups are described by ConsumerGroupDescribe.
 Metadata and assignments are only shown while the group is stable.
 """
 
@@ -36,7 +37,8 @@ def _describe(group_id: str, groups: GroupCoordinator, api_version: int) -> Desc
     described = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
     if api_version >= _NOT_FOUND_FROM:
         described.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-        described.error_message = f"Group {group_id} not found."
+        is_other = groups.directory.kind(group_id) is not None
+        described.error_message = f"Group {group_id} {'is not a classic group' if is_other else 'not found'}."
     return described
 
 

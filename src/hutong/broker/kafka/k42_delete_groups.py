@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather
+from hutong.groups.directory import GroupKind
 from hutong.wire.kafka.apis.k42_delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -29,4 +30,8 @@ def _delete(group_id: str, gather: Gather[DeleteGroupsResponse], context: Reques
         result.error_code = error
         gather.settled()
 
-    context.broker.groups.delete(group_id, deleted)
+    broker = context.broker
+    if broker.groups.directory.kind(group_id) is GroupKind.CONSUMER:
+        broker.consumer_groups.delete(group_id, deleted)
+    else:
+        broker.groups.delete(group_id, deleted)

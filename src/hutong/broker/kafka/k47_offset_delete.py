@@ -8,7 +8,6 @@ members are reading; a subscription that cannot be understood counts as one to e
 from __future__ import annotations
 
 from hutong.broker.context import Later, RequestContext
-from hutong.groups.machine import ClassicGroup
 from hutong.groups.records import OffsetKey
 from hutong.groups.requests import group_id_error
 from hutong.groups.states import GroupState
@@ -26,16 +25,17 @@ API_KEY = 47
 
 def handle(request: OffsetDeleteRequest, context: RequestContext) -> OffsetDeleteResponse | Later[OffsetDeleteResponse]:
     groups = context.broker.groups
-    group = groups.get(request.group_id)
-    error = _group_error(request.group_id, group, context)
-    if group is None or error is not ErrorCode.NONE:
+    error = _group_error(request.group_id, context)
+    if error is not ErrorCode.NONE:
         return OffsetDeleteResponse(error_code=error)
+    subscribed = _subscribed(request.group_id, context)
     response = OffsetDeleteResponse()
     open_results: dict[OffsetKey, OffsetDeleteResponsePartition] = {}
     for topic in request.topics:
         answer = OffsetDeleteResponseTopic(topic.name)
         response.topics.append(answer)
-        topic_error = _topic_error(topic.name, group)
+        is_read = subscribed is None or topic.name in subscribed
+        topic_error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_read else ErrorCode.NONE
         for index in dict.fromkeys(partition.partition_index for partition in topic.partitions):
             exists = context.broker.topics.partition(topic.name, index) is not None
             result = OffsetDeleteResponsePartition(
@@ -55,10 +55,13 @@ def handle(request: OffsetDeleteRequest, context: RequestContext) -> OffsetDelet
     return later
 
 
-def _group_error(group_id: str, group: ClassicGroup | None, context: RequestContext) -> ErrorCode:
+def _group_error(group_id: str, context: RequestContext) -> ErrorCode:
     error = group_id_error(group_id, context.broker.groups.settings)
     if error is not ErrorCode.NONE:
         return error
+    group = context.broker.groups.get(group_id)
+    if group is None and context.broker.consumer_groups.get(group_id) is not None:
+        return ErrorCode.NONE
     if group is None:
         return ErrorCode.GROUP_ID_NOT_FOUND
     if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
@@ -66,8 +69,10 @@ def _group_error(group_id: str, group: ClassicGroup | None, context: RequestCont
     return ErrorCode.NONE
 
 
-def _topic_error(topic: str, group: ClassicGroup) -> ErrorCode:
-    subscribed = subscribed_topics(group.subscriptions())
-    if subscribed is None or topic in subscribed:
-        return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-    return ErrorCode.NONE
+def _subscribed(group_id: str, context: RequestContext) -> frozenset[str] | None:
+    """The topics that members are reading; None if that cannot be said."""
+    consumer_group = context.broker.consumer_groups.get(group_id)
+    if consumer_group is not None:
+        return consumer_group.subscriptions.names
+    group = context.broker.groups.get(group_id)
+    return subscribed_topics(group.subscriptions()) if group is not None else frozenset()

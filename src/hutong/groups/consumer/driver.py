@@ -44,9 +44,9 @@ from hutong.groups.consumer.requests import heartbeat_error, heartbeat_event
 from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
 from hutong.groups.consumer.states import ConsumerGroupState
 from hutong.groups.directory import GroupDirectory, GroupKind
+from hutong.groups.neighbours import Neighbour
 from hutong.groups.offset_log import Entry, OffsetLog, StatePort
 from hutong.groups.offsets import OffsetStore, Usage
-from hutong.groups.neighbours import Neighbour
 from hutong.groups.requests import Caller
 from hutong.groups.settings import GroupSettings
 from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -218,6 +218,10 @@ class ConsumerGroupCoordinator:
         """A group to look at, or None."""
         seat = self._seats.get(group_id)
         return seat.group if seat is not None else None
+
+    def kind(self, group_id: str) -> GroupKind | None:
+        """Whose this name is."""
+        return self._classic.directory.kind(group_id)
 
     def __iter__(self) -> Iterator[ConsumerGroup]:
         """Every group, to look at."""

@@ -83,6 +83,10 @@ from hutong.wire.kafka.apis.k61_describe_producers import DescribeProducersReque
 from hutong.wire.kafka.apis.k64_unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from hutong.wire.kafka.apis.k65_describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 from hutong.wire.kafka.apis.k66_list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from hutong.wire.kafka.apis.k69_consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -224,6 +228,7 @@ APIS: dict[int, Api] = {
         _api(DescribeProducersRequest, DescribeProducersResponse),
         _api(DescribeTransactionsRequest, DescribeTransactionsResponse),
         _api(ListTransactionsRequest, ListTransactionsResponse),
+        _api(ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse),
         _api(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
         _api(ListConfigResourcesRequest, ListConfigResourcesResponse),
         _api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),

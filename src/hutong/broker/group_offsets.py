@@ -1,0 +1,51 @@
+"""Who may commit and see offsets: the question goes to the group, whatever kind it is.
+
+Knows nothing of how requests are laid out; the offsets themselves lie in one table for all kinds (`groups.offsets`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from hutong.groups.directory import GroupKind
+from hutong.groups.requests import group_id_error
+from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from hutong.broker.broker import Broker
+
+_MEMBER_EPOCHS_FROM: Final = 9  # of OffsetCommit, which says from then on that the group is not there
+
+
+def commit_error(
+    broker: Broker,
+    group_id: str,
+    member_id: str,
+    instance_id: str | None,
+    generation_or_epoch: int,
+    partitions: Iterable[tuple[bytes, int]],
+    api_version: int,
+) -> ErrorCode:
+    """Whether this caller may commit offsets of these partitions (topic id, index); commit in the same turn.
+
+    `api_version` is that of OffsetCommit.
+    """
+    kind = broker.groups.directory.kind(group_id)
+    if kind is GroupKind.SHARE:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    if kind is GroupKind.CONSUMER:
+        return broker.consumer_groups.commit_error(
+            group_id, member_id, instance_id, generation_or_epoch, partitions, api_version
+        )
+    has_no_group = kind is None and generation_or_epoch >= 0 and api_version >= _MEMBER_EPOCHS_FROM
+    if has_no_group and group_id_error(group_id, broker.groups.settings, may_be_empty=True) is ErrorCode.NONE:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    return broker.groups.commit_error(group_id, member_id, instance_id, generation_or_epoch)
+
+
+def offset_fetch_error(broker: Broker, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
+    """Whether this caller may see the group's offsets. A group that is not there has none, and anybody may see that."""
+    if broker.groups.directory.kind(group_id) is GroupKind.CONSUMER:
+        return broker.consumer_groups.offset_fetch_error(group_id, member_id, member_epoch)
+    return ErrorCode.NONE

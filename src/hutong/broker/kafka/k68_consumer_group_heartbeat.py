@@ -1,0 +1,46 @@
+"""ConsumerGroupHeartbeat (key 68, versions 0-1): join, stay in, reconcile with and leave a consumer group (KIP-848).
+
+Bad input (empty ids, a first request that says too little, an epoch below -2) → INVALID_REQUEST; an assignor that is
+not ours → UNSUPPORTED_ASSIGNOR; a pattern that is none → INVALID_REGULAR_EXPRESSION; a group that does not exist, or
+is of another kind and has members → GROUP_ID_NOT_FOUND. All else is the group's decision (`groups.consumer.machine`).
+The answer leaves when what it tells of is durable.
+"""
+
+from __future__ import annotations
+
+from hutong.broker.context import Later, RequestContext
+from hutong.broker.kafka.k11_join_group import caller_of
+from hutong.groups.consumer.messages import HeartbeatReply, Partition
+from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import (
+    AssignedTopicPartitions,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    HeartbeatAssignment,
+)
+
+API_KEY = 68
+
+
+def handle(request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> Later[ConsumerGroupHeartbeatResponse]:
+    later: Later[ConsumerGroupHeartbeatResponse] = Later()
+    groups = context.broker.consumer_groups
+    groups.heartbeat(request, caller_of(context), lambda reply: later.complete(_response(reply)))
+    return later
+
+
+def _response(reply: HeartbeatReply) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(
+        error_code=reply.error,
+        error_message=reply.message,
+        member_id=reply.member_id,
+        member_epoch=reply.epoch,
+        heartbeat_interval_ms=reply.heartbeat_interval_ms,
+        assignment=None if reply.assignment is None else _assignment(reply.assignment),
+    )
+
+
+def _assignment(partitions: frozenset[Partition]) -> HeartbeatAssignment:
+    topics: dict[bytes, AssignedTopicPartitions] = {}
+    for topic_id, index in sorted(partitions):
+        topics.setdefault(topic_id, AssignedTopicPartitions(topic_id)).partitions.append(index)
+    return HeartbeatAssignment(list(topics.values()))

@@ -1,0 +1,80 @@
+"""ConsumerGroupDescribe (key 69, versions 0-1): epochs, members and their assignments of consumer groups (KIP-848).
+
+A group that is not there, or is of another kind, is answered with GROUP_ID_NOT_FOUND: clients then ask DescribeGroups.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hutong.broker.context import RequestContext
+from hutong.groups.consumer.catalogue import Catalogue
+from hutong.groups.consumer.messages import GroupDescription, MemberDescription, Partition
+from hutong.wire.kafka.apis.k69_consumer_group_describe import (
+    Assignment,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+    Member,
+    TopicPartitions,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+API_KEY = 69
+_CLASSIC_MEMBER: Final = 0
+_CONSUMER_MEMBER: Final = 1
+
+
+def handle(request: ConsumerGroupDescribeRequest, context: RequestContext) -> ConsumerGroupDescribeResponse:
+    return ConsumerGroupDescribeResponse(groups=[_describe(group_id, context) for group_id in request.group_ids])
+
+
+def _describe(group_id: str, context: RequestContext) -> DescribedGroup:
+    groups = context.broker.consumer_groups
+    group = groups.get(group_id)
+    if group is not None:
+        return _found(group.describe(), groups.catalogue)
+    is_other = groups.kind(group_id) is not None
+    if not group_id:
+        code, message = ErrorCode.INVALID_GROUP_ID, None
+    else:
+        reason = "is not a consumer group" if is_other else "not found"
+        code, message = ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}."
+    return DescribedGroup(error_code=code, error_message=message, group_id=group_id)
+
+
+def _found(description: GroupDescription, catalogue: Catalogue) -> DescribedGroup:
+    return DescribedGroup(
+        group_id=description.group_id,
+        group_state=description.state,
+        group_epoch=description.epoch,
+        assignment_epoch=description.assignment_epoch,
+        assignor_name=description.assignor,
+        members=[_member(member, catalogue) for member in description.members],
+    )
+
+
+def _member(member: MemberDescription, catalogue: Catalogue) -> Member:
+    return Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.topic_names),
+        subscribed_topic_regex=member.topic_regex or "",
+        assignment=_assignment(member.assigned, catalogue),
+        target_assignment=_assignment(member.target, catalogue),
+        member_type=_CLASSIC_MEMBER if member.is_classic else _CONSUMER_MEMBER,
+    )
+
+
+def _assignment(partitions: frozenset[Partition], catalogue: Catalogue) -> Assignment:
+    """Only topics that still exist have a name to be shown by."""
+    topics: dict[bytes, TopicPartitions] = {}
+    for topic_id, index in sorted(partitions):
+        topic = catalogue.by_id(topic_id)
+        if topic is not None:
+            topics.setdefault(topic_id, TopicPartitions(topic_id, topic.name)).partitions.append(index)
+    return Assignment(list(topics.values()))
