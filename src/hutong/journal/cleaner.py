@@ -23,6 +23,7 @@ from hutong.journal.checkpointer import Checkpointer
 from hutong.journal.clean_offsets import CLEAN_OFFSETS_NAME, encode_clean_offsets
 from hutong.journal.cleaner_pass import CleaningPass, PassResult, Plan, Rewritten, Source, Steps
 from hutong.journal.cleaner_sieve import LogRules
+from hutong.journal.cleaner_transactions import CleanedTransactions
 from hutong.journal.compaction import CompactionPolicy, Decision, LogShare, decide, garbage, share_of
 from hutong.journal.disk import Disk, replace_file
 from hutong.journal.jobs import Jobs
@@ -198,6 +199,7 @@ class Cleaner:
         if share is None:
             return LogRules(log.partition_id, log.start_offset, log.sealed_offset)
         states = log.producers.states().values() if log.producers is not None else ()
+        transactions = log.transactions
         return LogRules(
             log.partition_id,
             log.start_offset,
@@ -207,6 +209,7 @@ class Cleaner:
             limit_offset=share.limit_offset,
             delete_retention_ms=self._policies[log.partition_id].delete_retention_ms,
             producers_batches=frozenset(batch.base_offset for state in states for batch in state.batches),
+            transactions=CleanedTransactions(None if transactions is None else transactions.aborted.rows()),
         )
 
     # -- going on
@@ -303,6 +306,8 @@ class Cleaner:
             if log is not None and offset > log.clean_offset:
                 log.clean_offset = offset
                 has_advanced = True
+                if log.transactions is not None:
+                    log.transactions.aborted.forget_before(offset)  # of what was aborted there nothing is left
         assert self._decision is not None
         if not result.is_complete and has_advanced:
             self._begin_pass(self._decision)

@@ -197,8 +197,11 @@ class CleaningPass:
         be more than the group's range of positions has room for; then they are left as they are for now.
         """
         base_position, range_end = group[0].base_position, group[-1].range_end
+        met = [(log.transactions, log.transactions.bookmark()) for log in self._plan.rules.values()]
         for sets_horizons in (True, False):
             self._sieve.sets_horizons = sets_horizons
+            for transactions, bookmark in met:
+                transactions.go_back(bookmark)
             output = yield from self._sift_group(group)
             if output is None:
                 return

@@ -5,6 +5,9 @@ over; that time is set when the tombstone is first cleaned, and lies in the batc
 no place in a compacted log. Batches keep their offsets; one that loses all records goes, unless it is the newest of its
 log or one that an idempotent producer may repeat: then its header stays.
 
+Of a log with transactions, what was aborted goes whatever its keys, and markers go some time after what they ended
+(`cleaner_transactions.py`).
+
 A batch that cannot be unpacked stays as it is. What it hides may be an older value of any key, so no tombstone of that
 log goes from then on.
 
@@ -18,6 +21,7 @@ from typing import Final, NamedTuple
 
 from hutong.foundation.errors import LimitExceeded, ProtocolError, UsageError
 from hutong.journal.cleaner_keys import KeyMap, hash_of
+from hutong.journal.cleaner_transactions import CleanedTransactions
 from hutong.wire.buffer import Buffer
 from hutong.wire.kafka.compression import Compression
 from hutong.wire.kafka.record_slices import (
@@ -48,6 +52,7 @@ class LogRules:
     producers_batches: frozenset[int] = frozenset()  # base offsets of batches that a producer may repeat
     mapped_offset: int = 0  # whose keys before it are noted; nothing behind it is touched
     keeps_tombstones: bool = field(default=False)
+    transactions: CleanedTransactions = field(default_factory=CleanedTransactions)
 
     def must_stay(self, header: BatchHeader) -> bool:
         """Whether at least the header of a batch stays."""
@@ -72,7 +77,7 @@ class Sieve:
 
     def note(self, rules: LogRules, header: BatchHeader, batch: Buffer) -> Generator[int, None, Noted]:
         """Put the keys of a batch into the map."""
-        if header.is_control:
+        if header.is_control or rules.transactions.is_aborted(header):
             return Noted(is_whole=True, is_readable=True)
         keys, partition_id, base_offset = self._keys, rules.partition_id, header.base_offset
         try:
@@ -92,8 +97,13 @@ class Sieve:
         """The batch as it is to be stored: the same object where nothing changes, None where nothing is left."""
         if header.last_offset < rules.start_offset and not rules.must_stay(header):
             return None
-        if not rules.is_compacted or header.base_offset >= rules.mapped_offset or header.is_control:
+        if not rules.is_compacted or header.base_offset >= rules.mapped_offset:
             return batch
+        is_needed = rules.transactions.meet(header)
+        if header.is_control:
+            return batch if is_needed else self._marker(rules, header, batch)
+        if rules.transactions.is_aborted(header):
+            return self._emptied(rules, header, batch)
         try:
             data = unpack_records(header, batch, self._unpacked_bytes_max)
             kept: list[RecordSlice] = []
@@ -106,6 +116,16 @@ class Sieve:
             rules.keeps_tombstones = True
             return batch
         return self._rebuilt(rules, header, batch, data, kept)
+
+    def _marker(self, rules: LogRules, header: BatchHeader, batch: Buffer) -> Buffer | None:
+        """A marker that ends nothing any more: its time begins to run, or is over."""
+        if self._is_over(rules, header):
+            return self._emptied(rules, header, batch)
+        try:
+            data = unpack_records(header, batch, self._unpacked_bytes_max)
+            return self._rebuilt(rules, header, batch, data, list(iterate_slices(data, header.record_count)))
+        except _UNREADABLE:
+            return batch
 
     def _stays(self, rules: LogRules, header: BatchHeader, record: RecordSlice) -> bool:
         offset = header.base_offset + record.offset_delta
@@ -126,7 +146,8 @@ class Sieve:
         if not kept:
             return self._emptied(rules, header, batch)
         has_horizon = header.attributes & DELETE_HORIZON != 0
-        sets_horizon = self.sets_horizons and not has_horizon and any(record.is_tombstone for record in kept)
+        is_to_go = header.is_control or any(record.is_tombstone for record in kept)
+        sets_horizon = self.sets_horizons and not has_horizon and is_to_go
         if len(kept) == header.record_count and not sets_horizon:
             return batch
         base_timestamp_ms, attributes = header.base_timestamp_ms, header.attributes

@@ -75,10 +75,13 @@ class Decision(NamedTuple):
 def share_of(log: "PartitionLog", policy: CompactionPolicy, now_ms: int, closed_position: int) -> LogShare:
     """What may be cleaned of a log in the segments that begin before `closed_position`.
 
-    Records whose time is not known, or lies ahead, are young: only a lag of zero takes them.
+    Records whose time is not known, or lies ahead, are young: only a lag of zero takes them. What an open transaction
+    may still undo is left alone, segments whole.
     """
     spans = log.spans
     first, last = spans.number_for(max(log.clean_offset, log.start_offset)), spans.count_before(closed_position)
+    if log.transactions is not None:
+        last = min(last, spans.number_for(log.last_stable_offset))
     if policy.min_lag_ms > 0:
         old_enough = range(now_ms - policy.min_lag_ms + 1)
         last = next((number for number in range(first, last) if spans[number].max_timestamp_ms not in old_enough), last)
