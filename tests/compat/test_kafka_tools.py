@@ -5,6 +5,7 @@ holds the kept text to it; with TEST_RECORD=1 it is written anew. HUTONG_TEST_KA
 Kafka (`SCRIPT start --port N`, prints `ready HOST:PORT`).
 """
 
+import difflib
 import itertools
 import os
 import pathlib
@@ -66,7 +67,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_tools_print_what_they_print_on_kafka(
     page: Callable[[Shell], None], tools: Tools, bootstrap: str, tmp_path: pathlib.Path
 ) -> None:
-    assert _printed(page, tools, bootstrap, tmp_path) == _kept(page)
+    _compare(page, _printed(page, tools, bootstrap, tmp_path))
 
 
 @pytest.mark.thorough
@@ -77,7 +78,7 @@ def test_what_is_kept_is_what_kafka_prints(
     printed = _printed(page, tools, kafka, tmp_path)
     if RECORDS:
         (FOLDER / f"{page.__name__}.txt").write_text(printed)
-    assert printed == _kept(page)
+    _compare(page, printed)
 
 
 def _printed(page: Callable[[Shell], None], tools: Tools, address: str, folder: pathlib.Path) -> str:
@@ -86,5 +87,7 @@ def _printed(page: Callable[[Shell], None], tools: Tools, address: str, folder: 
     return shell.transcript
 
 
-def _kept(page: Callable[[Shell], None]) -> str:
-    return (FOLDER / f"{page.__name__}.txt").read_text()
+def _compare(page: Callable[[Shell], None], printed: str) -> None:
+    kept = (FOLDER / f"{page.__name__}.txt").read_text()
+    lines = difflib.unified_diff(kept.splitlines(), printed.splitlines(), "Kafka", "here", lineterm="")
+    assert kept == printed, "\n".join(lines)

@@ -108,9 +108,8 @@ def classic_groups(shell: Shell) -> None:
         ("--to-offset", "1000000", "--execute"),
     ):
         shell("consumer-groups", *reset, *target, then=[figures, in_order])
-    shell(
-        "consumer-groups", "--reset-offsets", "--group", group, "--topic", f"{orders}:1", "--to-earliest", "--execute"
-    )
+    one = ("--reset-offsets", "--group", group, "--topic", f"{orders}:1")
+    shell("consumer-groups", *one, "--to-earliest", "--execute", then=[figures])
     with member(shell.bootstrap, orders, group):
         _describe(shell, "consumer-groups", group, [figures, in_order])
         shell("consumer-groups", *reset, "--to-earliest", "--execute")
