@@ -4,6 +4,7 @@
 #   make test ARGS="-k wire"  the tests (ARGS goes to pytest)
 #   make lint                 formatting, lint, types, import contracts
 #   make compat               all tests that drive a node with other people's clients; tells build/compat.jsonl
+#   make compat-table         the page docs/compatibility.md, from what make compat has told
 #   make bench ARGS="--help"  the benchmarks
 #   make docs                 the documentation as HTML in docs/_build/html
 
@@ -14,7 +15,7 @@ SYNC := $(UV) sync --quiet --frozen --inexact --all-extras
 RUN := $(UV) run --quiet --frozen --no-sync
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint compat bench docs sync
+.PHONY: help demo test lint compat compat-table bench docs sync
 
 help:
 	@sed -n 's/^#   /  /p' Makefile
@@ -33,6 +34,9 @@ test: sync
 
 compat: sync
 	@TEST_COMPAT=full TEST_COMPAT_REPORT=build/compat.jsonl $(RUN) pytest tests/compat -m compat $(ARGS)
+
+compat-table: sync
+	@$(RUN) python -m tests.compat.table $(wildcard build/compat.jsonl)
 
 lint: sync
 	@$(RUN) ruff format --check .

@@ -73,6 +73,17 @@ func same(seen, wanted []string, what string) {
 	check(strings.Join(seen, " ") == strings.Join(wanted, " "), "%s: %.300v, not %.300v", what, seen, wanted)
 }
 
+// thrice wants each value three times, in any order: what is not acknowledged may be overtaken.
+func thrice(seen, values []string) {
+	count := map[string]int{}
+	for _, value := range seen {
+		count[value]++
+	}
+	for _, value := range values {
+		equal(count[value], 3, "times that "+value+" came")
+	}
+}
+
 func run(scenario func(*world), bootstrap, name string) (told string) {
 	ctx, cancel := context.WithTimeout(context.Background(), scenarioLimit)
 	defer cancel()

@@ -1,0 +1,96 @@
+"""The published table of clients and features: `python -m tests.compat.table [REPORT]`.
+
+Strategy: REPORT, which `make compat` has written, replaces what `results.json` said about the cells that it names, but
+for those that were skipped: who has no JVM says nothing about Java. The page docs/compatibility.md then gets the table
+between two marks. Knows nothing of how a cell came about (report.py); a test of the house holds the page to this.
+"""
+
+import json
+import pathlib
+import sys
+from typing import Any, Final
+
+from tests.compat.features import CLIENTS, FEATURES, LIMITS, NOT_OFFERED
+from tests.compat.report import FAILS, SKIPPED, WORKS
+
+ROOT: Final = pathlib.Path(__file__).parents[2]
+PAGE: Final = ROOT / "docs" / "compatibility.md"
+RESULTS: Final = pathlib.Path(__file__).with_name("results.json")
+BEGIN, END = "<!-- begin of the table of clients: make compat-table -->", "<!-- end of the table of clients -->"
+SIGNS: Final = {WORKS: "✓", FAILS: "✗"}
+NOT_TRIED, HAS_NONE = "", "none"
+Results = dict[str, dict[str, Any]]  # client -> version, cells: feature -> outcome
+
+
+def read_results(path: pathlib.Path = RESULTS) -> Results:
+    return dict(json.loads(path.read_text()))
+
+
+def merged(results: Results, rows: list[dict[str, Any]]) -> Results:
+    """The results with those of a report, in the order of the table."""
+    for row in rows:
+        if row["outcome"] != SKIPPED:
+            of_client = results.setdefault(row["client"], {"version": "", "cells": {}})
+            of_client["version"] = row["version"] or of_client["version"]
+            of_client["cells"][row["feature"]] = row["outcome"]
+    ordered: Results = {}
+    for client in CLIENTS:
+        if client in results:
+            cells = results[client]["cells"]
+            kept = {feature: cells[feature] for feature in FEATURES if feature in cells}
+            ordered[client] = {"version": results[client]["version"], "cells": kept}
+    return ordered
+
+
+def rendered(results: Results) -> str:
+    """The table, and under it why cells fail."""
+    heads = [f"{client} {results.get(client, {}).get('version', '')}".strip() for client in CLIENTS]
+    lines = [["", *heads], ["---", *(":-:" for _ in CLIENTS)]]
+    group = ""
+    for name, feature in FEATURES.items():
+        if feature.group != group:
+            group = feature.group
+            lines.append([f"**{group}**", *("" for _ in CLIENTS)])
+        lines.append([feature.meaning, *(_cell(results, client, name) for client in CLIENTS)])
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    legend = f"{SIGNS[WORKS]} works, {SIGNS[FAILS]} fails, {HAS_NONE}: the client has no call for it, empty: not tried."
+    return "\n\n".join(part for part in (table, legend, _failures(results)) if part)
+
+
+def _cell(results: Results, client: str, feature: str) -> str:
+    if (client, feature) in NOT_OFFERED:
+        return HAS_NONE
+    outcome = results.get(client, {}).get("cells", {}).get(feature)
+    if outcome == FAILS and (client, feature) in LIMITS:
+        return f"[{SIGNS[FAILS]}](#{LIMITS[client, feature].anchor})"
+    return SIGNS.get(outcome, NOT_TRIED)
+
+
+def _failures(results: Results) -> str:
+    failing = [
+        f"- {client}, {FEATURES[feature].meaning}: {limit.reason} ([more](#{limit.anchor}))"
+        for (client, feature), limit in LIMITS.items()
+        if results.get(client, {}).get("cells", {}).get(feature) == FAILS
+    ]
+    return "\n".join(failing)
+
+
+def with_table(page: str, table: str) -> str:
+    """The page with another table between its marks."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{table}\n\n{END}{after}"
+
+
+def main(words: list[str]) -> None:
+    rows = [json.loads(line) for word in words for line in pathlib.Path(word).read_text().splitlines()]
+    results = merged(read_results(), rows)
+    RESULTS.write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n")
+    PAGE.write_text(with_table(PAGE.read_text(), rendered(results)))
+    for row in rows:
+        if row["outcome"] == FAILS:
+            print(f"{row['client']}: {row['feature']}: {row['reason']}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
