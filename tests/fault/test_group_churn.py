@@ -17,7 +17,7 @@ from tests.support.load import RecordedLoad
 from tests.support.log_checker import check
 from tests.support.node import IS_HUTONG, Node
 
-SECONDS = float(os.environ.get("TEST_CHURN_SECONDS", "4"))
+SECONDS = float(os.environ.get("TEST_CHURN_SECONDS", "3"))
 IS_LONG = SECONDS > 60 or os.environ.get("TEST_LONG") == "1"
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(int(SECONDS) + 300)]
 SEATS = 20 if SECONDS > 60 else 4
@@ -27,6 +27,14 @@ SESSION_MS = 1500 if IS_HUTONG else 6000  # the least that Kafka takes
 TOPIC = "churned"
 RESTLESS = {"session.timeout.ms": str(SESSION_MS), "heartbeat.interval.ms": "300"}
 RANGE = {**RESTLESS, "partition.assignment.strategy": "range"}
+SERVER_SIDE = {"group.protocol": "consumer"}  # KIP-848
+NODE_SETTINGS = (
+    "group.min_session_timeout_ms=500",
+    "group.consumer_min_session_timeout_ms=500",
+    f"group.consumer_session_timeout_ms={SESSION_MS}",
+    "group.consumer_min_heartbeat_interval_ms=100",
+    "group.consumer_heartbeat_interval_ms=300",
+)
 COOPERATIVE = {**RESTLESS, "partition.assignment.strategy": "cooperative-sticky"}
 
 long_only = pytest.mark.skipif(not IS_LONG, reason="takes long: TEST_LONG=1 or TEST_CHURN_SECONDS")
@@ -40,12 +48,16 @@ GROUPS = [
         [Kind("confluent", RANGE, is_static=True), Kind("confluent", RANGE)], id="static-and-dynamic", marks=long_only
     ),
     pytest.param([Kind("confluent", COOPERATIVE, is_static=True)], id="static-cooperative-sticky", marks=long_only),
+    pytest.param(
+        [Kind("confluent", SERVER_SIDE), Kind("confluent", {**SERVER_SIDE, "client.rack": "here"})], id="server-side"
+    ),
+    pytest.param([Kind("confluent", SERVER_SIDE, is_static=True)], id="static-server-side", marks=long_only),
 ]
 
 
 @pytest.fixture
 def node(tmp_path: pathlib.Path) -> Iterator[Node]:
-    with Node(tmp_path, "group.min_session_timeout_ms=500") as running:
+    with Node(tmp_path, *NODE_SETTINGS) as running:
         create_topic(running.address, TOPIC, partitions=PARTITIONS, records=0)
         yield running
 

@@ -97,14 +97,16 @@ class Churn:
 
     def leave(self) -> None:
         """Everybody leaves politely. Raises AssertionError if one does not, or has ended by a fault."""
-        for seat in self._seats:
-            if seat.member is not None:
-                seat.member.process.terminate()
+        for member in self._everybody:  # of two with one identity, either may be the one that was fenced
+            if member.process.poll() is None:
+                member.process.terminate()
         for member in self._everybody:
             if not member.was_killed:
                 status = member.process.wait(LEAVE_DEADLINE_S)
-                had_begun = member.journal.exists()
-                assert status == 0 or (status == -signal.SIGTERM and not had_begun), f"{member.label} ended with {status}: {_tail(member.journal.with_suffix('.err'))}"
+                was_early = status == -signal.SIGTERM and not member.journal.exists()  # it had not even begun
+                assert status == 0 or was_early, (
+                    f"{member.label}: {status}, {_tail(member.journal.with_suffix('.err'))}"
+                )
 
     def close(self) -> None:
         """Nobody is left behind, whatever happened."""
