@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hutong.broker.transaction_door import TransactionDoor
     from hutong.foundation.clock import Clock
     from hutong.foundation.parking import ParkingLot
+    from hutong.groups.configs import GroupConfigs
     from hutong.groups.consumer.driver import ConsumerGroupCoordinator
     from hutong.groups.driver import GroupCoordinator
 
@@ -75,6 +76,7 @@ class Broker:
     producer_ids: ProducerIds
     groups: GroupCoordinator
     consumer_groups: ConsumerGroupCoordinator
+    group_configs: GroupConfigs
     fetches: ParkingLot[None]
     fetch_sessions: FetchSessions
     congestion: Congestion

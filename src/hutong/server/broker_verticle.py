@@ -45,7 +45,7 @@ from hutong.scheduler.driver import FairExecutor
 from hutong.scheduler.machine import Scheduler
 from hutong.server import translate
 from hutong.server.data_dir import DataDir
-from hutong.server.group_rooms import GroupRooms, open_groups
+from hutong.server.group_rooms import GroupRooms, group_configs, open_groups
 from hutong.server.monitoring.metrics import Sources
 from hutong.server.settings import Address, Settings
 
@@ -107,6 +107,7 @@ class BrokerVerticle(Verticle):
             producer_ids=producer_ids,
             groups=self._groups.classic,
             consumer_groups=self._groups.consumer,
+            group_configs=self._group_configs,
             fetches=self._fetches,
             fetch_sessions=self._fetch_sessions,
             congestion=Congestion(self._journals, held_producers),
@@ -215,14 +216,18 @@ class BrokerVerticle(Verticle):
         producer_ids = ProducerIds(ParkingLot("producer_ids", self._wheel, _PRODUCER_ID_WAITS_MAX))
         state = self._state_topic(METADATA_TOPIC, METADATA_GROUP, topics)
 
+        self._group_configs = group_configs(self._settings)
+
         def apply(key: bytes, value: bytes | None) -> None:
             topics.replay(key, value)
             producer_ids.replay(key, value)
+            self._group_configs.replay(key, value)
 
         await state.replay(apply)
         state.on_late = apply
         topics.start(state)
         producer_ids.start(state)
+        self._group_configs.start(state)
         return topics, producer_ids
 
     async def _replay_groups(self, topics: Topics) -> GroupRooms:
@@ -230,7 +235,7 @@ class BrokerVerticle(Verticle):
         state = self._state_topic(OFFSETS_TOPIC, OFFSETS_GROUP, topics)
         for journal, log_id in list(topics.orphaned_logs()):
             journal.delete_log(log_id)
-        return await open_groups(state, topics, self._clock, self._wheel, self._settings)
+        return await open_groups(state, topics, self._clock, self._wheel, self._settings, self._group_configs)
 
     def _state_topic(self, name: str, group: str, topics: Topics) -> StateTopic:
         """An internal topic: in the catalogue by construction, with one log in its own partition group."""

@@ -13,7 +13,10 @@ from hutong.broker.state_topic import StateTopic
 from hutong.broker.topics import Topics
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import TimerWheel
+from hutong.groups.configs import GroupConfigs
 from hutong.groups.consumer.catalogue import TopicFacts
+from hutong.groups.consumer.configs import GREATER as CONSUMER_GREATER
+from hutong.groups.consumer.configs import config_keys, times_of
 from hutong.groups.consumer.driver import ConsumerGroupCoordinator
 from hutong.groups.consumer.records import KEY_VERSIONS as CONSUMER_KEY_VERSIONS
 from hutong.groups.driver import GroupCoordinator
@@ -34,8 +37,13 @@ class GroupRooms:
         self.consumer.close()
 
 
+def group_configs(settings: Settings) -> GroupConfigs:
+    """What each kind of group lets single groups set; to be replayed from the catalogue."""
+    return GroupConfigs(config_keys(translate.consumer_group_settings(settings)), CONSUMER_GREATER)
+
+
 async def open_groups(
-    state: StateTopic, topics: Topics, clock: Clock, wheel: TimerWheel, settings: Settings
+    state: StateTopic, topics: Topics, clock: Clock, wheel: TimerWheel, settings: Settings, configs: GroupConfigs
 ) -> GroupRooms:
     """Groups as their log has them, started. Raises CorruptData."""
     classic = GroupCoordinator(
@@ -53,7 +61,9 @@ async def open_groups(
         random_bytes=os.urandom,
         classic=classic,
         settings=translate.consumer_group_settings(settings),
+        times_of=lambda group_id: times_of(configs, group_id),
     )
+    configs.on_change.append(consumer.settings_changed)
     rooms = GroupRooms(classic, consumer)
     await state.replay(_by_kind(rooms))
     state.on_late = _late_by_kind(rooms)

@@ -1,4 +1,4 @@
-"""DescribeConfigs (key 32, versions 1-4): the settings of topics and of this node (KIP-133, KIP-226, KIP-569).
+"""DescribeConfigs (key 32, versions 1-4): the settings of topics, groups and this node (KIP-133, KIP-226, KIP-569).
 
 Every setting that a topic can have is listed with its source: the topic's own, the node's, or the built-in default.
 """
@@ -12,6 +12,7 @@ from hutong.broker.context import RequestContext
 from hutong.broker.topic_config import KEYS, UNNAMED_DEFAULTS, ConfigKey, ConfigType
 from hutong.broker.topics import check_topic_name
 from hutong.foundation.errors import Refused
+from hutong.groups.configs import GroupConfigKey
 from hutong.wire.kafka.apis.k32_describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -25,9 +26,11 @@ from hutong.wire.kafka.error_codes import ErrorCode
 API_KEY = 32
 RESOURCE_TOPIC: Final = 2
 RESOURCE_BROKER: Final = 4
+RESOURCE_GROUP: Final = 32
 _SOURCE_TOPIC: Final = 1
 _SOURCE_NODE: Final = 4  # STATIC_BROKER_CONFIG
 _SOURCE_DEFAULT: Final = 5
+_SOURCE_GROUP: Final = 8  # DYNAMIC_GROUP_CONFIG
 
 
 def handle(request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
@@ -49,6 +52,8 @@ def _describe(
         return _describe_topic(asked, request, context)
     if asked.resource_type == RESOURCE_BROKER:
         return _describe_node(asked, request, context)
+    if asked.resource_type == RESOURCE_GROUP:
+        return _describe_group(asked, request, context)
     raise Refused(ErrorCode.INVALID_REQUEST, f"Resource type {asked.resource_type} has no settings here.")
 
 
@@ -87,6 +92,38 @@ def _describe_node(
         )
         for name in _wanted(asked.configuration_keys, broker.node_config)
     ]
+
+
+def _describe_group(
+    asked: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext
+) -> list[DescribeConfigsResourceResult]:
+    """A group need not exist to be asked about: what it would go by is the answer."""
+    configs, group_id = context.broker.group_configs, asked.resource_name
+    if not group_id:
+        raise Refused(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+    overrides = configs.of(group_id)
+    results = []
+    for name in _wanted(asked.configuration_keys, configs.keys):
+        key = configs.keys[name]
+        layers = [(key.default, _SOURCE_DEFAULT)]
+        if name in overrides:
+            layers.insert(0, (overrides[name], _SOURCE_GROUP))
+        results.append(_group_entry(key, layers, request))
+    return results
+
+
+def _group_entry(
+    key: GroupConfigKey, layers: list[tuple[str, int]], request: DescribeConfigsRequest
+) -> DescribeConfigsResourceResult:
+    word = ConfigType.BOOLEAN if key.is_boolean else ConfigType.STRING
+    return DescribeConfigsResourceResult(
+        name=key.name,
+        value=layers[0][0],
+        config_source=layers[0][1],
+        config_type=ConfigType.INT if key.is_number else word,
+        documentation=key.documentation if request.include_documentation else None,
+        synonyms=[DescribeConfigsSynonym(key.name, *layer) for layer in layers] if request.include_synonyms else [],
+    )
 
 
 def _layers(key: ConfigKey, overrides: Mapping[str, str], defaults: Mapping[str, str]) -> list[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (key 44, versions 0-1): change single settings of topics (KIP-339).
+"""IncrementalAlterConfigs (key 44, versions 0-1): change single settings of topics and groups (KIP-339).
 
 Operations: 0 set, 1 delete (back to the default), 2 append to and 3 subtract from a list. The node's own settings are
 read when it starts and cannot be altered here.
@@ -11,7 +11,8 @@ from typing import Final
 
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
-from hutong.broker.kafka.k32_describe_configs import RESOURCE_TOPIC
+from hutong.broker.group_config_changes import alter_group
+from hutong.broker.kafka.k32_describe_configs import RESOURCE_GROUP, RESOURCE_TOPIC
 from hutong.broker.topic_config import KEYS, ConfigType, check_overrides
 from hutong.foundation.errors import HutongError, Refused
 from hutong.wire.kafka.apis.k44_incremental_alter_configs import (
@@ -57,8 +58,11 @@ def _alter(
     context: RequestContext,
     then: Callable[[HutongError | None], None],
 ) -> None:
+    if asked.resource_type == RESOURCE_GROUP:
+        alter_group(context.broker.group_configs, asked.resource_name, asked.configs, validate_only, then)
+        return
     if asked.resource_type != RESOURCE_TOPIC:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Only settings of topics can be altered while the node runs.")
+        raise Refused(ErrorCode.INVALID_REQUEST, "Only settings of topics and groups can be altered.")
     topics = context.broker.topics
     topic = topics.get(asked.resource_name)
     if topic is None or topic.is_internal:

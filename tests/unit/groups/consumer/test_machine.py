@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.groups.consumer.play import REBALANCE_MS, SESSION_MS, SETTINGS, Client, Play, at, settle
+from tests.unit.groups.consumer.play import REBALANCE_MS, SESSION_MS, SETTINGS, Client, Play, at, settle, topic_id
 
+from hutong.groups.consumer.catalogue import TopicFacts
 from hutong.groups.consumer.member import MemberState
 from hutong.groups.consumer.messages import LEAVING, LEAVING_FOR_A_WHILE, RecordKind, Removal, StoreFailed, Tick
 from hutong.groups.consumer.settings import GroupTimes
@@ -45,7 +46,7 @@ def test_a_partition_is_given_on_only_when_it_was_given_up() -> None:
     scene.join("a", "orders")
     second = scene.join("b", "orders")
     assert (second.epoch, second.assignment) == (2, frozenset())
-    assert scene.group.state is ConsumerGroupState.RECONCILING
+    assert scene.group.describe().state == "Reconciling"
     told = scene.beat("a", 1)
     assert (told.epoch, told.assignment) == (1, at("orders", 0, 1))
     assert scene.beat("b", 2).assignment is None, "not before a says so"
@@ -322,7 +323,7 @@ def test_a_restart_goes_on_where_it_was() -> None:
 def test_topics_that_changed_while_nobody_looked_are_noticed() -> None:
     scene = play()
     scene.join("a", "orders")
-    scene.group.catalogue.put(replace(scene.catalogue.get("orders"), partition_count=5))  # type: ignore[type-var]
+    scene.catalogue.put(TopicFacts("orders", topic_id("orders"), 5))
     scene.restart()
     assert scene.group.epoch == 2
     assert scene.beat("a", 1).assignment == at("orders", 0, 1, 2, 3, 4)
