@@ -69,7 +69,11 @@ class JournalHistory(RuleBasedStateMachine):
         ]
         self.counter = 0
         self.sends = 0
+        self.begin_more()
         self.begin_session()
+
+    def begin_more(self) -> None:
+        """Logs and clients of other histories than this one."""
 
     def begin_session(self) -> None:
         """What lives only as long as a process."""
@@ -260,7 +264,7 @@ class JournalHistory(RuleBasedStateMachine):
             self.roll()
             self.stage.settle()
         policy = CompactionPolicy(min_lag_ms, delete_retention_ms=delete_retention_ms, min_dirty_ratio=0.0)
-        self.models[KEYED].compact(self.log(KEYED).high_watermark, policy, self.stage.clock.wall_ms())
+        self.models[KEYED].compact(self.log(KEYED).last_stable_offset, policy, self.stage.clock.wall_ms())
         self.stage.journal.enforce_compaction({KEYED: policy})
         for _ in range(steps):
             self.stage.turn()
@@ -511,6 +515,8 @@ class JournalHistory(RuleBasedStateMachine):
         log.append(content, parse_batch_header(content), qos, told)
         if log.end_offset > base_offset:
             model.put(base_offset, records, len(content))
+            if client is not None and client.is_transactional:
+                model.account.put_data(base_offset, client.producer_id, len(records))
             sent.is_new = True
         sent.is_placed = True
         self.check_acknowledgement(sent, model, log)

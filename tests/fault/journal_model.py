@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from tests.fault.transaction_model import TransactionAccount
 from tests.unit.journal.stage import Stage
 
 from hutong.foundation.clock import Clock, ManualClock
@@ -18,7 +19,15 @@ from hutong.journal.compaction import CompactionPolicy
 from hutong.journal.log import PartitionLog
 from hutong.journal.qos import Qos
 from hutong.journal.writer import Appended
-from hutong.wire.kafka.records import BatchHeader, Record, build_batch, iterate_batches, iterate_records
+from hutong.wire.kafka.control_records import build_marker
+from hutong.wire.kafka.records import (
+    TRANSACTIONAL,
+    BatchHeader,
+    Record,
+    build_batch,
+    iterate_batches,
+    iterate_records,
+)
 
 IN_FLIGHT_MAX: Final = 5  # batches of one idempotent producer, as Kafka's clients have it
 Entry = tuple[int, bytes | None, bytes | None]  # offset, key, value
@@ -72,6 +81,7 @@ class LogModel:
     tombstones: dict[int, int] = field(default_factory=dict)  # those of them without a value, and when they may go
     is_deleted: bool = False
     is_surely_deleted: bool = False
+    account: TransactionAccount = field(default_factory=TransactionAccount)
 
     def put(self, base_offset: int, records: Sequence[Record], size: int) -> None:
         values = {record.value for record in self.placed.values() if record.value is not None}
@@ -81,11 +91,19 @@ class LogModel:
         newest_ms = max(record.timestamp_ms for record in records)
         self.batches.append(Batch(base_offset, base_offset + len(records), size, newest_ms))
 
+    def put_marker(self, offset: int, producer_id: int, *, is_commit: bool, timestamp_ms: int) -> None:
+        """The end of a producer's transaction."""
+        marker = build_marker(producer_id, 0, is_commit=is_commit, coordinator_epoch=0, timestamp_ms=timestamp_ms)
+        (self.placed[offset],) = iterate_records(marker)
+        self.batches.append(Batch(offset, offset + 1, len(marker), timestamp_ms))
+        self.account.put_marker(offset, producer_id, is_commit=is_commit)
+
     def forget_from(self, end_offset: int) -> None:
         """A crash took what came after; its offsets will be given again."""
         for offset in [offset for offset in self.placed if offset >= end_offset]:
             del self.placed[offset]
             assert offset not in self.cleanable, "what was cleaned is not all on disk"
+        self.account.forget_from(end_offset)
         self.batches = [batch for batch in self.batches if batch.end_offset <= end_offset]
         assert not self.batches or self.batches[-1].end_offset == end_offset, "the log ends within a batch"
 
@@ -105,21 +123,29 @@ class LogModel:
 
     def compact(self, limit: int, policy: CompactionPolicy, now_ms: int) -> None:
         """What lies before offset `limit` may be cleaned from now on, as far as the policy lets it."""
+        markers = self.account.markers()
         for offset, record in self.placed.items():
             if offset >= limit or record.timestamp_ms > now_ms - policy.min_lag_ms:
                 continue
             self.cleanable.add(offset)
-            if record.value is None:
+            if record.value is None or offset in markers:
                 over_ms = now_ms + policy.delete_retention_ms
                 self.tombstones[offset] = min(over_ms, self.tombstones.get(offset, over_ms))
 
     def may_be_gone(self, offset: int) -> bool:
-        """Whether cleaning may have taken a record: a later one of its key counts, or it is a tombstone of old."""
+        """Whether cleaning may have taken it: a later record of its key counts, or it is a tombstone or marker too old.
+
+        What was aborted counts for nothing, and may go at once.
+        """
         key = self.placed[offset].key
         now_ms = self.clock.wall_ms()
+        aborted = self.account.aborted_offsets()
         return offset in self.cleanable and (
-            self.tombstones.get(offset, now_ms + 1) <= now_ms
-            or any(other > offset and self.placed[other].key == key for other in self.cleanable)
+            offset in aborted
+            or self.tombstones.get(offset, now_ms + 1) <= now_ms
+            or any(
+                other > offset and other not in aborted and self.placed[other].key == key for other in self.cleanable
+            )
         )
 
     def check_found(self, found: Sequence[Entry], first: int, last: int) -> None:
@@ -135,8 +161,13 @@ class LogModel:
 
     def check_newest(self, found: Sequence[Entry], last: int) -> None:
         """Of a log read to the end, no key may seem to have an older value than it has."""
-        seen = {key: offset for offset, key, _ in found}
-        newest = {record.key: offset for offset, record in sorted(self.placed.items()) if offset < last}
+        uncounted = self.account.aborted_offsets() | self.account.markers()
+        seen = {key: offset for offset, key, _ in found if offset not in uncounted}
+        newest = {
+            record.key: offset
+            for offset, record in sorted(self.placed.items())
+            if offset < last and offset not in uncounted
+        }
         assert all(newest[key] == offset for key, offset in seen.items()), "an old value is back"
 
     def check_read(
@@ -191,7 +222,8 @@ class _Unacknowledged:
 class Client:
     """An idempotent producer with several batches in flight, which sends again what was not acknowledged, in order."""
 
-    def __init__(self, producer_id: int, partition_id: int, qos: Qos) -> None:
+    def __init__(self, producer_id: int, partition_id: int, qos: Qos, *, is_transactional: bool = False) -> None:
+        self.is_transactional = is_transactional
         self.producer_id = producer_id
         self.partition_id = partition_id
         self.qos = qos
@@ -237,5 +269,11 @@ def batch_of(records: Sequence[Record], client: Client | None = None, sequence: 
     if client is None:
         return memoryview(build_batch(records))
     return memoryview(
-        build_batch(records, producer_id=client.producer_id, producer_epoch=client.epoch, base_sequence=sequence)
+        build_batch(
+            records,
+            attributes=TRANSACTIONAL if client.is_transactional else 0,
+            producer_id=client.producer_id,
+            producer_epoch=client.epoch,
+            base_sequence=sequence,
+        )
     )

@@ -9,11 +9,11 @@ import os
 import hypothesis
 from hypothesis import HealthCheck, Phase
 from tests.fault.journal_history import JournalHistory
+from tests.fault.transaction_history import TransactionHistory
 
 EXAMPLES = int(os.environ.get("TEST_CRASH_EXAMPLES", "150"))
 
-TestJournalHistory = JournalHistory.TestCase
-TestJournalHistory.settings = hypothesis.settings(
+SETTINGS = hypothesis.settings(
     max_examples=EXAMPLES,
     stateful_step_count=60,
     deadline=None,
@@ -21,3 +21,8 @@ TestJournalHistory.settings = hypothesis.settings(
     suppress_health_check=[HealthCheck.too_slow],
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
 )
+
+TestJournalHistory = JournalHistory.TestCase
+TestJournalHistory.settings = SETTINGS
+TestTransactionHistory = TransactionHistory.TestCase
+TestTransactionHistory.settings = hypothesis.settings(SETTINGS, max_examples=EXAMPLES // 3)

@@ -166,9 +166,10 @@ class StateTopic:
     def _records(self, runs: Sequence[memoryview]) -> Iterator[tuple[Record, int]]:
         try:
             for run in runs:
-                for _, batch in iterate_batches(run):
-                    for record in iterate_records(batch):
-                        yield record, _size(record.key or b"", record.value)
+                for header, batch in iterate_batches(run):
+                    if not header.is_control:
+                        for record in iterate_records(batch):
+                            yield record, _size(record.key or b"", record.value)
         except ProtocolError as error:
             raise CorruptData(f"{self.name}: {error}") from error
 

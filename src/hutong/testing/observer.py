@@ -47,6 +47,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 ASK_AGAIN_S: Final = 0.005
 ANSWER_MS_MAX: Final = 30_000  # what a change of topics, or a produce, may take
 FETCH_BYTES: Final = 8 * 1024 * 1024
+READ_COMMITTED: Final = 1
 _EARLIEST, _LATEST = -2, -1
 _REPLICAS: Final = 1
 
@@ -161,24 +162,31 @@ class Observer:
         return {part.partition_index: part.offset for part in answer.topics[0].partitions}
 
     async def _fetch(self, topic: str, positions: dict[int, int], wait_ms: int) -> tuple[list[Record], bool]:
-        """What comes after the positions, which move on, and whether that is all there is."""
+        """What comes after the positions, which move on, and whether that is all there is.
+
+        As a committed reader: what is in no transaction, or in one that was committed.
+        """
         asked = [
             FetchPartition(number, fetch_offset=offset, partition_max_bytes=FETCH_BYTES)
             for number, offset in positions.items()
         ]
         request = FetchRequest(
-            max_wait_ms=wait_ms, min_bytes=1, session_epoch=-1, topics=[FetchTopic(topic, partitions=asked)]
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            isolation_level=READ_COMMITTED,
+            session_epoch=-1,
+            topics=[FetchTopic(topic, partitions=asked)],
         )
         answer = await self._loopback.ask(request, 12)
         records: list[Record] = []
         is_at_end = True
         for part in answer.responses[0].partitions:
             _check(part.error_code, f"cannot read {topic}/{part.partition_index}")
-            for record in _records_in(topic, part):
-                if record.offset >= positions[part.partition_index]:
-                    records.append(record)
-                    positions[part.partition_index] = record.offset + 1
-            is_at_end = is_at_end and positions[part.partition_index] >= part.high_watermark
+            position = positions[part.partition_index]
+            found, end_offset = _records_in(topic, part)
+            records += [record for record in found if record.offset >= position]
+            positions[part.partition_index] = max(position, end_offset)
+            is_at_end = is_at_end and max(position, end_offset) >= part.last_stable_offset
         return records, is_at_end
 
     async def _no_topic(self, topic: str) -> WaitFailed:
@@ -265,18 +273,35 @@ async def wait_for_hits(count: Callable[[], int], hits: int, timeout_ms: int, cl
         await asyncio.sleep(ASK_AGAIN_S)
 
 
-def _records_in(topic: str, part: PartitionData) -> list[Record]:
+def _records_in(topic: str, part: PartitionData) -> tuple[list[Record], int]:
+    """The records of a fetch but for those of aborted transactions, and the offset behind the last batch."""
     if part.records is None:
-        return []
+        return [], 0
     data = part.records if isinstance(part.records, memoryview) else b"".join(cast("Sequence[Buffer]", part.records))
-    return [
-        Record(
-            topic, part.partition_index, found.offset, found.timestamp_ms, found.key, found.value, tuple(found.headers)
-        )
-        for header, batch in batches.iterate_batches(memoryview(data))
-        if not header.is_control
-        for found in batches.iterate_records(batch)
-    ]
+    begins = sorted((one.first_offset, one.producer_id) for one in part.aborted_transactions or ())
+    aborting: set[int] = set()
+    records: list[Record] = []
+    end_offset = 0
+    for header, batch in batches.iterate_batches(memoryview(data)):
+        end_offset = header.last_offset + 1
+        while begins and begins[0][0] < end_offset:
+            aborting.add(begins.pop(0)[1])
+        if header.is_control:
+            aborting.discard(header.producer_id)  # whichever way its transaction ended, it is over
+        elif not (header.is_transactional and header.producer_id in aborting):
+            records += [
+                Record(
+                    topic,
+                    part.partition_index,
+                    found.offset,
+                    found.timestamp_ms,
+                    found.key,
+                    found.value,
+                    tuple(found.headers),
+                )
+                for found in batches.iterate_records(batch)
+            ]
+    return records, end_offset
 
 
 def _members_of(described: DescribedGroup) -> tuple[Member, ...]:
