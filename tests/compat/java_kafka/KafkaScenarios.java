@@ -745,9 +745,17 @@ public class KafkaScenarios {
         ClientQuotaEntity entity = new ClientQuotaEntity(Map.of(ClientQuotaEntity.USER, our.name));
         our.admin.alterClientQuotas(List.of(new ClientQuotaAlteration(entity, List.of(new ClientQuotaAlteration.Op("producer_byte_rate", 1e9))))).all().get();
         ClientQuotaFilter filter = ClientQuotaFilter.containsOnly(List.of(ClientQuotaFilterComponent.ofEntity(ClientQuotaEntity.USER, our.name)));
-        check(Map.of(entity, Map.of("producer_byte_rate", 1e9)), our.admin.describeClientQuotas(filter).entities().get());
+        until("the quota is told", () -> quotas(our.admin, filter).equals(Map.of(entity, Map.of("producer_byte_rate", 1e9))));
         our.admin.alterClientQuotas(List.of(new ClientQuotaAlteration(entity, List.of(new ClientQuotaAlteration.Op("producer_byte_rate", null))))).all().get();
-        check(Map.of(), our.admin.describeClientQuotas(filter).entities().get());
+        until("the quota is gone", () -> quotas(our.admin, filter).isEmpty());
+    }
+
+    static Map<ClientQuotaEntity, Map<String, Double>> quotas(Admin admin, ClientQuotaFilter filter) {
+        try {
+            return admin.describeClientQuotas(filter).entities().get();
+        } catch (InterruptedException | ExecutionException failed) {
+            throw new AssertionError(failed);
+        }
     }
 
     static void describeTransactions(KafkaScenarios our) throws Exception {

@@ -31,6 +31,9 @@ final class KafkaScenarios4 extends KafkaScenarios {
 
     static void group848(KafkaScenarios our) throws Exception {
         our.rebalances("848", "group.protocol", "consumer");
+    }
+
+    static void exactlyOnce848(KafkaScenarios our) throws Exception {
         our.exactlyOnce("848-eos", "group.protocol", "consumer");
     }
 
@@ -40,7 +43,7 @@ final class KafkaScenarios4 extends KafkaScenarios {
         try (Member member = new Member(our.consumer("group.id", group, "group.protocol", "consumer", "group.remote.assignor", "range"), topic)) {
             sizes("it has its partitions", new int[] {2}, member);
             var told = our.admin.describeConsumerGroups(List.of(group)).all().get().get(group);
-            check("STABLE CONSUMER range 1", told.groupState() + " " + told.type().name() + " " + told.partitionAssignor() + " " + told.members().size());
+            check("Stable CONSUMER range 1", told.groupState() + " " + told.type().name() + " " + told.partitionAssignor() + " " + told.members().size());
             check(2, told.members().iterator().next().assignment().topicPartitions().size());
         }
         GroupListing listed = our.admin.listGroups().all().get().stream().filter(one -> one.groupId().equals(group)).findFirst().get();
@@ -107,7 +110,7 @@ final class KafkaScenarios4 extends KafkaScenarios {
             });
             check(18, accepted.values().stream().mapToInt(Integer::intValue).sum());
             var told = our.admin.describeShareGroups(List.of(group)).all().get().get(group);
-            check("STABLE 2", told.groupState() + " " + told.members().size());
+            check("Stable 2", told.groupState() + " " + told.members().size());
         }
         TopicPartition place = new TopicPartition(topic, 0);
         var offsets = our.admin.listShareGroupOffsets(Map.of(group, new ListShareGroupOffsetsSpec())).partitionsToOffsetInfo(group);
@@ -150,6 +153,7 @@ final class KafkaScenarios4 extends KafkaScenarios {
 
     static {
         SCENARIOS.put("group-848", KafkaScenarios4::group848);
+        SCENARIOS.put("exactly-once-848", KafkaScenarios4::exactlyOnce848);
         SCENARIOS.put("described-848", KafkaScenarios4::described848);
         SCENARIOS.put("pattern", KafkaScenarios4::pattern);
         SCENARIOS.put("group-share", KafkaScenarios4::share);
