@@ -1,0 +1,417 @@
+"""The driver of all share partitions: carries out what their machines say, and makes their state durable.
+
+Strategy: an event that changes a machine's state is answered once that state is on disk. One write is on its way for a
+partition at a time; what changes meanwhile goes with the next one, so that many answers share a write, and each write
+has the whole state. Where one fails the machine is dropped and taken up again from what is durable: whatever it had
+handed out since is available again, and nobody was told otherwise.
+
+Decides nothing of records (`delivery/machine.py`). Knows nothing of sessions, requests or how a log is read.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Protocol, TypeAlias
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
+from hutong.foundation.timers import Timer, TimerWheel
+from hutong.groups.share.delivery.machine import SharePartition
+from hutong.groups.share.delivery.messages import (
+    Acknowledge,
+    Acquire,
+    Acquired,
+    Buried,
+    Bury,
+    Configured,
+    Event,
+    Forsake,
+    Hand,
+    Instruction,
+    LogStartsAt,
+    Offer,
+    Persist,
+    Settle,
+    Tick,
+)
+from hutong.groups.share.records import (
+    PartitionKey,
+    decode_progress,
+    encode_partition_key,
+    encode_progress,
+)
+from hutong.groups.share.settings import GroupRules, ShareSettings
+from hutong.wire.kafka.error_codes import ErrorCode
+
+Entry: TypeAlias = tuple[bytes, bytes | None]
+Then: TypeAlias = Callable[[HutongError | None], None]
+BURY_AGAIN_MS: Final = 1_000
+_TOMBSTONES_PER_APPEND: Final = 1_000
+_log = logging.getLogger("hutong.share")
+
+
+class StatePort(Protocol):
+    """The internal compacted topic of share groups."""
+
+    @property
+    def live(self) -> Mapping[bytes, bytes]:
+        """What is on disk, by key."""
+        ...
+
+    def append_all(self, entries: Sequence[Entry], then: Then) -> None:
+        """Append records, None being a tombstone; `then` gets None once they are durable, in the order of appends."""
+        ...
+
+
+class LogPort(Protocol):
+    """The partitions' logs."""
+
+    def first_offset(self, key: PartitionKey, rules: GroupRules, then: Callable[[int | HutongError], None]) -> None:
+        """Where a group begins that was never here."""
+        ...
+
+    def start_offset(self, key: PartitionKey) -> int | None:
+        """The first offset that is kept; None where there is no such partition."""
+        ...
+
+    def bury(self, key: PartitionKey, letter: Bury, topic: str, then: Callable[[bool], None]) -> None:
+        """Write dead letters to `topic`; `then` hears whether it is over: written, or hopeless."""
+        ...
+
+
+class Seat:
+    """One group's place at one partition."""
+
+    __slots__ = ("burying", "changed", "is_writing", "key", "machine", "opening", "timer", "timer_at_ms")
+
+    def __init__(self, key: PartitionKey) -> None:
+        self.key = key
+        self.machine: SharePartition | None = None  # None until it is open, and after a write has failed
+        self.opening: list[Callable[[SharePartition | HutongError], None]] = []
+        self.is_writing = False
+        self.changed: list[Then] = []  # those who wait for a write that has not begun
+        self.timer: Timer | None = None
+        self.timer_at_ms = 0
+        self.burying: dict[Bury, Timer | None] = {}  # with the timer of its next attempt, None while under way
+
+
+class Deliveries:
+    """All share partitions of this node. A `then` is called exactly once, on the loop; errors are values."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        timers: TimerWheel,
+        state: StatePort,
+        logs: LogPort,
+        rules_of: Callable[[str], GroupRules],
+        settings: ShareSettings,
+    ) -> None:
+        self.on_offer: Callable[[PartitionKey], None] = lambda _key: None  # something is to be had that was not before
+        self.archived_total = 0
+        self._clock = clock
+        self._timers = timers
+        self._state = state
+        self._logs = logs
+        self._rules_of = rules_of
+        self._settings = settings
+        self._seats: dict[PartitionKey, Seat] = {}
+        self._stored: dict[str, dict[PartitionKey, None]] = {}  # group -> what has progress on disk
+
+    # ---- start and stop
+
+    def replay(self, key: PartitionKey, value: bytes | None) -> None:
+        """Apply one record of the state topic."""
+        if value is None:
+            self._unstore(key)
+        else:
+            decode_progress(value)  # so that what is corrupt is told at the start
+            self._stored.setdefault(key.group_id, {})[key] = None
+
+    def close(self) -> None:
+        for seat in self._seats.values():
+            _stop_timers(seat)
+
+    # ---- looking
+
+    def groups(self) -> Iterable[str]:
+        """The groups that have progress on disk."""
+        return list(self._stored)
+
+    def keys_of(self, group_id: str) -> list[PartitionKey]:
+        """Where the group has been."""
+        return list(self._stored.get(group_id, ()))
+
+    def get(self, key: PartitionKey) -> SharePartition | None:
+        """The machine if it is open."""
+        seat = self._seats.get(key)
+        return seat.machine if seat is not None else None
+
+    def open(self, key: PartitionKey, then: Callable[[SharePartition | HutongError], None]) -> None:
+        """The machine, taken up from the disk or begun where the group's settings say."""
+        seat = self._seats.get(key)
+        if seat is None:
+            if len(self._seats) >= self._settings.partitions_max:
+                then(LimitExceeded("partitions_max", self._settings.partitions_max))
+                return
+            seat = self._seats[key] = Seat(key)
+        if seat.machine is not None:
+            then(seat.machine)
+            return
+        seat.opening.append(then)
+        if len(seat.opening) == 1:
+            self._open(seat)
+
+    def refresh(self, machine: SharePartition, key: PartitionKey) -> None:
+        """Take what has changed elsewhere: the group's settings, and where the log starts."""
+        rules = self._rules_of(key.group_id).delivery
+        if machine.rules != rules:
+            self._tell(self._seats[key], Configured(rules))
+        log_start = self._logs.start_offset(key)
+        if log_start is not None and log_start > machine.start_offset:
+            self._tell(self._seats[key], LogStartsAt(log_start))
+
+    # ---- changing
+
+    def acquire(
+        self, key: PartitionKey, event: Acquire, then: Callable[[tuple[Acquired, ...] | HutongError], None]
+    ) -> None:
+        """Take records for a member. The caller has opened the key and looked at the machine in this turn."""
+        handed: list[Hand] = []
+
+        def safe(error: HutongError | None) -> None:
+            then(error if error is not None else handed[0].acquired)
+
+        self._tell(self._seats[key], event, safe, handed=handed)
+
+    def acknowledge(self, key: PartitionKey, event: Acknowledge, then: Callable[[Settle], None]) -> None:
+        """Take a member's word on what it holds."""
+        seat = self._seats.get(key)
+        if seat is None or seat.machine is None:
+            then(Settle(ErrorCode.INVALID_RECORD_STATE, "Nothing of this partition is with a member."))
+            return
+        settled: list[Settle] = []
+
+        def safe(error: HutongError | None) -> None:
+            then(settled[0] if error is None else Settle(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+
+        self._tell(seat, event, safe, settled=settled)
+
+    def forsake(self, member_id: str, keys: Iterable[PartitionKey]) -> None:
+        """A member is gone: what it holds there is for others."""
+        for key in keys:
+            seat = self._seats.get(key)
+            if seat is not None and seat.machine is not None:
+                self._tell(seat, Forsake(member_id))
+
+    def reset(self, offsets: Mapping[PartitionKey, int], then: Then) -> None:
+        """Let a group go on from these offsets; what it knew of the partitions is forgotten."""
+        entries = [(encode_partition_key(key), encode_progress(offset, ())) for key, offset in offsets.items()]
+
+        def done(error: HutongError | None) -> None:
+            if error is None:
+                for key in offsets:
+                    self._stored.setdefault(key.group_id, {})[key] = None
+                    self._drop(key, Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "The offsets were reset."))
+            then(error)
+
+        self._state.append_all(entries, done)
+
+    def forget(self, keys: Sequence[PartitionKey], then: Then) -> None:
+        """Forget progress, a bounded number of partitions at a time."""
+        now, later = keys[:_TOMBSTONES_PER_APPEND], keys[_TOMBSTONES_PER_APPEND:]
+        for key in now:
+            self._drop(key, Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The group's progress here was deleted."))
+
+        def done(error: HutongError | None) -> None:
+            if error is None:
+                for key in now:
+                    self._unstore(key)
+            if error is None and later:
+                self.forget(later, then)
+            else:
+                then(error)
+
+        self._state.append_all([(encode_partition_key(key), None) for key in now], done)
+
+    def forget_topic(self, topic_id: bytes) -> None:
+        """A topic was deleted."""
+        keys = {key for keys in self._stored.values() for key in keys if key.topic_id == topic_id}
+        keys |= {key for key in self._seats if key.topic_id == topic_id}
+        if keys:
+            self.forget(sorted(keys, key=lambda key: (key.group_id, key.partition)), _ignore)
+
+    # ---- inside: opening
+
+    def _open(self, seat: Seat) -> None:
+        rules = self._rules_of(seat.key.group_id)
+        stored = self._state.live.get(encode_partition_key(seat.key))
+        if stored is not None:
+            progress = decode_progress(stored)
+            self._opened(seat, SharePartition(progress.start_offset, rules.delivery, progress.runs))
+            return
+
+        def begins(outcome: int | HutongError) -> None:
+            if self._seats.get(seat.key) is not seat:
+                return
+            if isinstance(outcome, HutongError):
+                self._drop(seat.key, outcome)
+            else:
+                self._opened(seat, SharePartition(outcome, rules.delivery), is_new=True)
+
+        self._logs.first_offset(seat.key, rules, begins)
+
+    def _opened(self, seat: Seat, machine: SharePartition, *, is_new: bool = False) -> None:
+        seat.machine = machine
+
+        def safe(error: HutongError | None) -> None:
+            opening, seat.opening = seat.opening, []
+            for then in opening:
+                then(machine if error is None else error)
+
+        if is_new:
+            self._write(seat, safe)
+        else:
+            safe(None)
+        for letter in machine.to_bury():
+            self._carry_out(seat, letter)
+        self.refresh(machine, seat.key)
+
+    def _drop(self, key: PartitionKey, error: HutongError) -> None:
+        """Let go of a machine; the next who comes takes it up from what is durable then."""
+        seat = self._seats.pop(key, None)
+        if seat is None:
+            return
+        _stop_timers(seat)
+        seat.machine = None
+        opening, seat.opening = seat.opening, []
+        changed, seat.changed = seat.changed, []
+        for then in opening:
+            then(error)
+        for safe in changed:
+            safe(error)
+
+    def _unstore(self, key: PartitionKey) -> None:
+        keys = self._stored.get(key.group_id, {})
+        keys.pop(key, None)
+        if not keys:
+            self._stored.pop(key.group_id, None)
+
+    # ---- inside: machines
+
+    def _tell(
+        self,
+        seat: Seat,
+        event: Event,
+        safe: Then | None = None,
+        *,
+        handed: list[Hand] | None = None,
+        settled: list[Settle] | None = None,
+    ) -> None:
+        """Let a machine hear an event. `safe` is called once what came of it is on disk, at once if nothing did."""
+        assert seat.machine is not None
+        instructions = seat.machine.handle(event)
+        is_changed = False
+        for instruction in instructions:
+            match instruction:
+                case Hand() if handed is not None:
+                    handed.append(instruction)
+                case Settle() if settled is not None:
+                    settled.append(instruction)
+                case Persist():
+                    is_changed = True
+        if is_changed:
+            self._write(seat, safe or _ignore)
+        for instruction in instructions:
+            self._carry_out(seat, instruction)
+        self._set_timer(seat)
+        if not is_changed and safe is not None:
+            safe(None)
+
+    def _carry_out(self, seat: Seat, instruction: Instruction) -> None:
+        match instruction:
+            case Offer():
+                self.on_offer(seat.key)
+            case Bury():
+                self._bury(seat, instruction)
+            case _:
+                pass
+
+    def _write(self, seat: Seat, safe: Then) -> None:
+        seat.changed.append(safe)
+        if not seat.is_writing:
+            self._write_now(seat)
+
+    def _write_now(self, seat: Seat) -> None:
+        assert seat.machine is not None
+        machine, seat.is_writing = seat.machine, True
+        waiting, seat.changed = seat.changed, []
+
+        def written(error: HutongError | None) -> None:
+            seat.is_writing = False
+            if self._seats.get(seat.key) is not seat:
+                gone = error or OwnerGone("the group's progress here was dropped")
+                for safe in waiting:
+                    safe(gone)
+                return
+            if error is None:
+                self._stored.setdefault(seat.key.group_id, {})[seat.key] = None
+            else:
+                _log.error("group %s: its progress could not be stored: %s", seat.key.group_id, error)
+                self._drop(seat.key, error)
+            for safe in waiting:
+                safe(error)
+            if seat.changed and seat.machine is not None and not seat.is_writing:
+                self._write_now(seat)
+
+        value = encode_progress(machine.start_offset, machine.snapshot())
+        self._state.append_all([(encode_partition_key(seat.key), value)], written)
+
+    def _set_timer(self, seat: Seat) -> None:
+        """Keep a timer at the earliest lock's end; one that stands earlier will find out that it is early."""
+        due_ms = seat.machine.next_tick_ms() if seat.machine is not None else None
+        if due_ms is None or (seat.timer is not None and seat.timer_at_ms <= due_ms):
+            return
+        if seat.timer is not None:
+            seat.timer.cancel()
+        seat.timer_at_ms = due_ms
+        seat.timer = self._timers.add(due_ms, lambda: self._timer_fired(seat))
+
+    def _timer_fired(self, seat: Seat) -> None:
+        seat.timer = None
+        if seat.machine is not None:
+            self._tell(seat, Tick(self._clock.monotonic_ms()))
+
+    # ---- inside: dead letters
+
+    def _bury(self, seat: Seat, letter: Bury) -> None:
+        """Try until it is over: a record that was given up is nowhere else."""
+        topic = self._rules_of(seat.key.group_id).dead_letter_topic
+        seat.burying[letter] = None
+
+        def ended(is_over: bool) -> None:
+            if seat.machine is None or letter not in seat.burying:
+                return
+            if is_over:
+                del seat.burying[letter]
+                self._tell(seat, Buried(letter.first, letter.last))
+            else:
+                due_ms = self._clock.monotonic_ms() + BURY_AGAIN_MS
+                seat.burying[letter] = self._timers.add(due_ms, lambda: self._bury(seat, letter))
+
+        if topic:
+            self._logs.bury(seat.key, letter, topic, ended)
+        else:  # the group has no dead letters any more
+            ended(True)
+
+
+def _stop_timers(seat: Seat) -> None:
+    for timer in (seat.timer, *seat.burying.values()):
+        if timer is not None:
+            timer.cancel()
+    seat.timer = None
+    seat.burying.clear()
+
+
+def _ignore(_error: HutongError | None) -> None:
+    """Whoever needs to know is told otherwise."""

@@ -1,0 +1,1 @@
+"""One group's progress through one partition, record by record."""

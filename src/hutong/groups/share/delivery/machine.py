@@ -1,0 +1,363 @@
+"""How one group gets through one partition, record by record: events in, instructions out.
+
+    AVAILABLE --acquire--> ACQUIRED --accept--> ACKNOWLEDGED
+        ^                     |  |----gap-----> ARCHIVED <--+
+        +--release, time-out--+  |--reject----> (BURYING) --+
+                                 +--released at the delivery limit: as if rejected
+
+Strategy: all is in the window's runs. Nothing is handed out or acknowledged before the new state is persisted: each
+event that changes it says Persist, and the driver holds back the answer until that is safe. A record that was with a
+member when the node ended keeps its count of deliveries; the one that the node's end has cut short is not held against
+it at the limit.
+
+Knows nothing of logs, groups, sessions or clocks: time arrives with events.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from hutong.groups.share.delivery.messages import (
+    Acknowledge,
+    AcknowledgedBatch,
+    Acknowledgement,
+    Acquire,
+    Acquired,
+    Buried,
+    Bury,
+    Configured,
+    Event,
+    Forsake,
+    Hand,
+    Instruction,
+    LogStartsAt,
+    Offer,
+    Persist,
+    Rules,
+    Settle,
+    Tick,
+)
+from hutong.groups.share.delivery.window import DONE, RecordState, Run, Window
+from hutong.wire.kafka.error_codes import ErrorCode
+
+Answer = tuple[int, int, Acknowledgement]
+_NOT_ACQUIRED: Final = "The batch cannot be acknowledged. The batch is not in the acquired state."
+_NOT_THE_OWNER: Final = "Member is not the owner of batch record"
+_UNKNOWN: Final = "Batch record not found. The request batch offsets are not found in the cache."
+
+
+class _Refusal(Exception):
+    def __init__(self, error: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.settle = Settle(error, message)
+
+
+class SharePartition:
+    """One group's progress through one partition."""
+
+    def __init__(self, start_offset: int, rules: Rules, runs: Sequence[Run] = ()) -> None:
+        self._rules = rules
+        self._window = Window(start_offset, (_restored(run, rules) for run in runs))
+        self._next_tick_ms: int | None = None  # not after the earliest deadline of a lock
+
+    @property
+    def start_offset(self) -> int:
+        return self._window.start_offset
+
+    @property
+    def end_offset(self) -> int:
+        return self._window.end_offset
+
+    @property
+    def done_ahead(self) -> int:
+        """Offsets behind the start that are done already."""
+        return self._window.end_offset - self._window.start_offset - self._window.unfinished
+
+    @property
+    def rules(self) -> Rules:
+        return self._rules
+
+    def snapshot(self) -> Sequence[Run]:
+        """What must survive, besides the start offset."""
+        return list(self._window)
+
+    def next_offset(self) -> int | None:
+        """Where to read for whoever wants records; None while there is no room for more."""
+        available = self._window.first_available()
+        if available is not None:
+            return available
+        return self._window.end_offset if self._room > 0 else None
+
+    def available_between(self, first: int, last: int) -> int:
+        """How many offsets of a batch would be handed out."""
+        window = self._window
+        again = sum(len(run) for run in window.between(first, last) if run.state is RecordState.AVAILABLE)
+        return again + max(0, min(last + 1, window.end_offset + self._room) - max(first, window.end_offset))
+
+    def next_tick_ms(self) -> int | None:
+        """When the driver must call back, or None."""
+        return self._next_tick_ms
+
+    def to_bury(self) -> list[Instruction]:
+        """The dead letters that were on their way when the node ended."""
+        return [_bury(run) for run in self._window if run.state is RecordState.BURYING]
+
+    def handle(self, event: Event) -> list[Instruction]:
+        match event:
+            case Acquire():
+                return self._acquire(event)
+            case Acknowledge():
+                return self._acknowledge(event)
+            case Forsake(member_id):
+                return self._release(lambda run: run.member_id == member_id)
+            case Tick(now_ms):
+                return self._tick(now_ms)
+            case LogStartsAt(offset):
+                return self._log_starts_at(offset)
+            case Buried(first, last):
+                return self._buried(first, last)
+            case Configured(rules):
+                grows = rules.locks_max > self._rules.locks_max
+                self._rules = rules
+                return [Offer()] if grows else []
+
+    def check_invariants(self) -> None:
+        self._window.check_invariants()
+        deadlines = [run.deadline_ms for run in self._window if run.state is RecordState.ACQUIRED]
+        assert not deadlines or (self._next_tick_ms is not None and self._next_tick_ms <= min(deadlines))
+        assert all(run.deliveries >= 1 for run in self._window if run.state is RecordState.ACQUIRED)
+
+    # ---- taking
+
+    @property
+    def _room(self) -> int:
+        return self._rules.locks_max - self._window.unfinished
+
+    def _acquire(self, event: Acquire) -> list[Instruction]:
+        deadline_ms = event.now_ms + self._rules.lock_ms
+        position, left = event.offset, event.records_max
+        pieces: list[Acquired] = []
+        before = (self.start_offset, self.end_offset)
+        burials: list[Instruction] = []
+        for span in event.spans:
+            if left <= 0:
+                break
+            if span.first > position:
+                self._pass_over(position, span.first - 1)
+            first, position = max(position, span.first), span.last + 1
+            if span.is_passed_over:
+                self._pass_over(first, span.last)
+                continue
+            for run in self._claim(first, span.last, left if event.is_strict else None):
+                if run.deliveries >= self._rules.delivery_limit:  # the limit is lower than it was
+                    burials += self._give_up(run.first, run.last, is_rejected=False)
+                    continue
+                pieces.append(Acquired(run.first, run.last, run.deliveries + 1))
+                self._hold(run, event.member_id, deadline_ms)
+                left -= len(run)
+        self._window.trim()
+        if pieces and (self._next_tick_ms is None or deadline_ms < self._next_tick_ms):
+            self._next_tick_ms = deadline_ms
+        changed = bool(pieces or burials) or before != (self.start_offset, self.end_offset)
+        hand = Hand(tuple(_joined(pieces, event.batch_size)))
+        return [*([Persist()] if changed else []), *burials, hand]
+
+    def _claim(self, first: int, last: int, records_max: int | None) -> list[Run]:
+        """The runs between that may be handed out, at most `records_max` offsets of them."""
+        if last >= self.end_offset and first <= self.end_offset:
+            self._window.extend(min(last + 1, self.end_offset + max(0, self._room)))
+        found = [run for run in self._window.between(first, last) if run.state is RecordState.AVAILABLE]
+        if records_max is None:
+            return found
+        claimed: list[Run] = []
+        for run in found:
+            if records_max <= 0:
+                break
+            claimed.append(replace(run, last=min(run.last, run.first + records_max - 1)))
+            records_max -= len(claimed[-1])
+        return claimed
+
+    def _hold(self, run: Run, member_id: str, deadline_ms: int) -> None:
+        self._put(
+            replace(
+                run,
+                state=RecordState.ACQUIRED,
+                deliveries=run.deliveries + 1,
+                member_id=member_id,
+                deadline_ms=deadline_ms,
+            )
+        )
+
+    def _put(self, run: Run) -> None:
+        """Let the offsets of one or more runs be like `run`."""
+        self._window.change(run.first, run.last, lambda part: replace(run, first=part.first, last=part.last))
+
+    def _pass_over(self, first: int, last: int) -> None:
+        """There is nothing for readers at these offsets."""
+        if first <= self.end_offset <= last:
+            self._window.extend(last + 1)
+        self._window.change(
+            first, last, lambda run: _done(run, RecordState.ARCHIVED) if run.state is RecordState.AVAILABLE else run
+        )
+
+    # ---- answers of members
+
+    def _acknowledge(self, event: Acknowledge) -> list[Instruction]:
+        try:
+            answers = list(self._checked(event))
+        except _Refusal as refusal:
+            return [refusal.settle]
+        out: list[Instruction] = []
+        changes = False
+        for first, last, answer in answers:
+            changes |= answer is not Acknowledgement.RENEW
+            out += self._settle(first, last, answer, event.now_ms)
+        moved = self._window.trim()
+        if not changes:
+            return [Settle(ErrorCode.NONE)]
+        is_offer = moved or any(answer is not Acknowledgement.RENEW for _, _, answer in answers)
+        return [Persist(), *out, Settle(ErrorCode.NONE), *([Offer()] if is_offer else [])]
+
+    def _settle(self, first: int, last: int, answer: Acknowledgement, now_ms: int) -> list[Instruction]:
+        change = self._window.change
+        match answer:
+            case Acknowledgement.ACCEPT:
+                change(first, last, lambda run: _done(run, RecordState.ACKNOWLEDGED))
+            case Acknowledgement.GAP:
+                change(first, last, lambda run: _done(run, RecordState.ARCHIVED))
+            case Acknowledgement.RENEW:
+                change(first, last, lambda run: replace(run, deadline_ms=now_ms + self._rules.lock_ms))
+            case Acknowledgement.REJECT:
+                return self._give_up(first, last, is_rejected=True)
+            case Acknowledgement.RELEASE:
+                return self._return(list(self._window.between(first, last)))
+        return []
+
+    def _checked(self, event: Acknowledge) -> Iterator[Answer]:
+        """What was said, offsets that are left behind already not among it. Raises _Refusal."""
+        checked = [self._check_batch(batch, event) for batch in event.batches]
+        for batch, before in zip(event.batches[1:], event.batches, strict=False):
+            if batch.first <= before.last:
+                raise _Refusal(ErrorCode.INVALID_REQUEST, "The batches overlap or are out of order.")
+        for first, last, answer in (answer for answers in checked for answer in answers):
+            if last < self.start_offset:
+                continue
+            first = max(first, self.start_offset)
+            if last >= self.end_offset:
+                raise _Refusal(ErrorCode.INVALID_REQUEST, _UNKNOWN)
+            for run in self._window.between(first, last):
+                if run.state is not RecordState.ACQUIRED:
+                    raise _Refusal(ErrorCode.INVALID_RECORD_STATE, _NOT_ACQUIRED)
+                if run.member_id != event.member_id:
+                    raise _Refusal(ErrorCode.INVALID_RECORD_STATE, _NOT_THE_OWNER)
+            yield first, last, answer
+
+    def _check_batch(self, batch: AcknowledgedBatch, event: Acknowledge) -> list[Answer]:
+        count = batch.last - batch.first + 1
+        if count <= 0 or batch.first < 0:
+            raise _Refusal(ErrorCode.INVALID_REQUEST, "A batch ends before it begins.")
+        if not batch.types or len(batch.types) not in (1, count):
+            raise _Refusal(ErrorCode.INVALID_REQUEST, "A batch has neither one type nor one for each offset.")
+        if not all(0 <= kind <= event.types_max for kind in batch.types):
+            raise _Refusal(ErrorCode.INVALID_REQUEST, "An acknowledge type is not known.")
+        if Acknowledgement.RENEW in batch.types and not self._rules.may_renew:
+            raise _Refusal(ErrorCode.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group.")
+        if len(batch.types) == 1:
+            return [(batch.first, batch.last, Acknowledgement(batch.types[0]))]
+        answers: list[Answer] = []
+        for offset, kind in enumerate(batch.types, batch.first):
+            if answers and answers[-1][2] == kind:
+                answers[-1] = (answers[-1][0], offset, answers[-1][2])
+            else:
+                answers.append((offset, offset, Acknowledgement(kind)))
+        return answers
+
+    # ---- giving back and giving up
+
+    def _tick(self, now_ms: int) -> list[Instruction]:
+        out = self._release(lambda run: run.deadline_ms <= now_ms)
+        deadlines = (run.deadline_ms for run in self._window if run.state is RecordState.ACQUIRED)
+        self._next_tick_ms = min(deadlines, default=None)
+        return out
+
+    def _release(self, concerns: Callable[[Run], bool]) -> list[Instruction]:
+        held = [run for run in self._window if run.state is RecordState.ACQUIRED and concerns(run)]
+        if not held:
+            return []
+        out = self._return(held)
+        self._window.trim()
+        return [Persist(), *out, Offer()]
+
+    def _return(self, runs: Sequence[Run]) -> list[Instruction]:
+        """Acquired runs are for others, or have been delivered often enough."""
+        out: list[Instruction] = []
+        for run in runs:
+            if run.deliveries >= self._rules.delivery_limit:
+                out += self._give_up(run.first, run.last, is_rejected=False)
+            else:
+                self._window.change(run.first, run.last, _freed)
+        return out
+
+    def _give_up(self, first: int, last: int, *, is_rejected: bool) -> list[Instruction]:
+        if not self._rules.has_dead_letters:
+            self._window.change(first, last, lambda run: _done(run, RecordState.ARCHIVED))
+            return []
+        burying = [
+            Run(run.first, run.last, RecordState.BURYING, run.deliveries, is_rejected=is_rejected)
+            for run in self._window.between(first, last)
+        ]
+        for run in burying:
+            self._put(run)
+        return [_bury(run) for run in burying]
+
+    def _buried(self, first: int, last: int) -> list[Instruction]:
+        burying = [run for run in self._window.between(first, last) if run.state is RecordState.BURYING]
+        for run in burying:
+            self._window.change(run.first, run.last, lambda part: _done(part, RecordState.ARCHIVED))
+        self._window.trim()
+        return [Persist(), Offer()] if burying else []
+
+    def _log_starts_at(self, offset: int) -> list[Instruction]:
+        if offset <= self.start_offset:
+            return []
+        self._window.forget_before(offset)
+        return [Persist(), Offer()]
+
+
+def _restored(run: Run, rules: Rules) -> Run:
+    if run.state is not RecordState.ACQUIRED:
+        return run
+    deliveries = min(run.deliveries, max(1, rules.delivery_limit - 1))
+    return Run(run.first, run.last, RecordState.AVAILABLE, deliveries)
+
+
+def _freed(run: Run) -> Run:
+    return Run(run.first, run.last, RecordState.AVAILABLE, run.deliveries)
+
+
+def _done(run: Run, state: RecordState) -> Run:
+    assert state in DONE
+    return Run(run.first, run.last, state)
+
+
+def _bury(run: Run) -> Bury:
+    return Bury(run.first, run.last, run.deliveries, run.is_rejected)
+
+
+def _joined(pieces: Sequence[Acquired], batch_size: int) -> Iterator[Acquired]:
+    """Neighbours of as many deliveries together, while they stay within the size that the client likes."""
+    whole: Acquired | None = None
+    for piece in pieces:
+        if whole is None:
+            whole = piece
+        elif (
+            whole.last + 1 == piece.first
+            and whole.deliveries == piece.deliveries
+            and piece.last - whole.first < batch_size
+        ):
+            whole = replace(whole, last=piece.last)
+        else:
+            yield whole
+            whole = piece
+    if whole is not None:
+        yield whole

@@ -1,0 +1,251 @@
+"""The share-group coordinator: carries out what the members' machines decide, and is what the node sees of them.
+
+Strategy: a heartbeat is an event of one group; its answer waits only where the group's epoch has changed, until that is
+on disk. Members themselves are not stored: after a restart each is told that it is unknown, and joins again under its
+own id at once, as Kafka's clients do; what matters, the progress in the partitions, is (`deliveries.py`). One timer per
+group stands at the earliest session that can end. Who is gone, gives back what it holds.
+
+Contains no decision about members (`members/machine.py`) or records (`delivery/machine.py`). Belongs to one loop.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import HutongError
+from hutong.foundation.timers import Timer, TimerWheel
+from hutong.groups.directory import GroupDirectory, GroupKind
+from hutong.groups.share.deliveries import Deliveries, LogPort, StatePort
+from hutong.groups.share.members.machine import LEFT_EPOCH, ShareGroup
+from hutong.groups.share.members.messages import (
+    Answer,
+    Event,
+    Gone,
+    Heartbeat,
+    Leave,
+    Persist,
+    Tick,
+    TopicsChanged,
+)
+from hutong.groups.share.records import (
+    PartitionKey,
+    decode_group,
+    decode_key,
+    encode_group,
+    encode_group_key,
+)
+from hutong.groups.share.settings import GroupRules, ShareSettings
+from hutong.wire.kafka.error_codes import ErrorCode
+
+UNAVAILABLE: Final = ErrorCode.COORDINATOR_NOT_AVAILABLE
+PROTOCOL_TYPE: Final = "share"
+EMPTY: Final = "Empty"
+STABLE: Final = "Stable"
+_log = logging.getLogger("hutong.share")
+
+
+class _Seat:
+    """One group, and what the coordinator keeps beside it."""
+
+    __slots__ = ("group", "timer", "timer_at_ms")
+
+    def __init__(self, group: ShareGroup) -> None:
+        self.group = group
+        self.timer: Timer | None = None
+        self.timer_at_ms = 0
+
+
+class ShareCoordinator:
+    """All share groups of this node.
+
+    Start: `replay` every record of the state topic, then `start`. A `then` is called exactly once, on the loop.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        timers: TimerWheel,
+        state: StatePort,
+        logs: LogPort,
+        directory: GroupDirectory,
+        rules_of: Callable[[str], GroupRules],
+        partition_count: Callable[[str], int],
+        settings: ShareSettings | None = None,
+    ) -> None:
+        self.settings = settings or ShareSettings()
+        self.rules_of = rules_of
+        self.on_gone: Callable[[str, str], None] = lambda _group_id, _member_id: None  # (group, member) has left
+        self.deliveries = Deliveries(
+            clock=clock, timers=timers, state=state, logs=logs, rules_of=rules_of, settings=self.settings
+        )
+        self._clock = clock
+        self._timers = timers
+        self._state = state
+        self._directory = directory
+        self._partition_count = partition_count
+        self._seats: dict[str, _Seat] = {}
+        self._stored: dict[str, int] = {}  # group -> epoch; filled by replay, emptied by start
+
+    # ---- start and stop
+
+    def replay(self, key: bytes, value: bytes | None) -> None:
+        """Apply one record of the state topic, oldest first. Raises CorruptData."""
+        decoded = decode_key(key)
+        if isinstance(decoded, PartitionKey):
+            self.deliveries.replay(decoded, value)
+        elif value is None:
+            self._stored.pop(decoded, None)
+        else:
+            self._stored[decoded] = decode_group(value)
+
+    def start(self) -> None:
+        """Take the groups up as replayed; those with progress and no record of their own too."""
+        for group_id in {*self._stored, *self.deliveries.groups()}:
+            if self._directory.claim(group_id, GroupKind.SHARE):
+                self._seats[group_id] = _Seat(self._new_group(group_id, self._stored.get(group_id, 0)))
+        self._stored.clear()
+
+    def close(self) -> None:
+        for seat in self._seats.values():
+            if seat.timer is not None:
+                seat.timer.cancel()
+        self.deliveries.close()
+
+    # ---- membership
+
+    def heartbeat(self, event: Heartbeat, group_id: str, then: Callable[[Answer], None]) -> None:
+        """Let a member be heard; epoch 0 joins, -1 leaves."""
+        joins = event.member_epoch == 0
+        seat = self._seats.get(group_id)
+        if seat is None and joins:
+            seat = self._new_seat(group_id)
+            if seat is None:
+                kind = self._directory.kind(group_id)
+                code = UNAVAILABLE if kind in (None, GroupKind.SHARE) else ErrorCode.GROUP_ID_NOT_FOUND
+                then(Answer(code, f"Group {group_id} is not a share group."))
+                return
+        if seat is None:
+            then(Answer(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found."))
+        elif event.member_epoch == LEFT_EPOCH:
+            self._tell(seat, Leave(event.member_id), then)
+        else:
+            self._tell(seat, event, then)
+
+    def topics_changed(self, topic: str) -> None:
+        """A topic has come or gone, or has more partitions."""
+        for seat in list(self._seats.values()):
+            if seat.group.subscribes_to(topic):
+                self._tell(seat, TopicsChanged())
+
+    # ---- administration
+
+    def get(self, group_id: str) -> ShareGroup | None:
+        """A group to look at, or None."""
+        seat = self._seats.get(group_id)
+        return seat.group if seat is not None else None
+
+    def __iter__(self) -> Iterator[ShareGroup]:
+        return (seat.group for seat in self._seats.values())
+
+    def __len__(self) -> int:
+        return len(self._seats)
+
+    def ensure(self, group_id: str) -> bool:
+        """Whether there is a share group of that name, made now if the name is free."""
+        return group_id in self._seats or self._new_seat(group_id) is not None
+
+    def delete(self, group_id: str, then: Callable[[ErrorCode], None]) -> None:
+        """Delete an empty group with all its progress."""
+        seat = self._seats.get(group_id)
+        if seat is None:
+            then(ErrorCode.GROUP_ID_NOT_FOUND)
+            return
+        if len(seat.group):
+            then(ErrorCode.NON_EMPTY_GROUP)
+            return
+
+        def ended(error: HutongError | None) -> None:
+            if error is None and not len(seat.group) and self._seats.get(group_id) is seat:
+                del self._seats[group_id]
+                self._directory.release(group_id, GroupKind.SHARE)
+            then(UNAVAILABLE if error is not None else ErrorCode.NONE)
+
+        def forgotten(error: HutongError | None) -> None:
+            if error is not None or len(seat.group):
+                then(UNAVAILABLE if error is not None else ErrorCode.NON_EMPTY_GROUP)
+            else:
+                self._state.append_all([(encode_group_key(group_id), None)], ended)
+
+        self.deliveries.forget(self.deliveries.keys_of(group_id), forgotten)
+
+    # ---- inside
+
+    def _new_group(self, group_id: str, epoch: int) -> ShareGroup:
+        return ShareGroup(
+            group_id,
+            epoch,
+            members_max=self.settings.max_size,
+            session_timeout_ms=lambda: self.rules_of(group_id).session_timeout_ms,
+            partition_count=self._partition_count,
+        )
+
+    def _new_seat(self, group_id: str) -> _Seat | None:
+        """A group that nobody has named before; None if there are too many, or the name is another kind's."""
+        if len(self._seats) >= self.settings.groups_max:
+            _log.warning("group %s is refused: there are %d groups already", group_id, self.settings.groups_max)
+            return None
+        if not self._directory.claim(group_id, GroupKind.SHARE):
+            return None
+        seat = self._seats[group_id] = _Seat(self._new_group(group_id, 0))
+        return seat
+
+    def _tell(self, seat: _Seat, event: Event, then: Callable[[Answer], None] | None = None) -> None:
+        epoch: int | None = None
+        answer: Answer | None = None
+        gone: list[str] = []
+        for instruction in seat.group.handle(event):
+            match instruction:
+                case Answer():
+                    answer = instruction
+                case Persist(epoch):
+                    pass
+                case Gone(member_id):
+                    gone.append(member_id)
+        self._set_timer(seat)
+        if epoch is None:
+            if then is not None and answer is not None:
+                then(answer)
+        else:
+            self._persist(seat, epoch, answer, then)
+        for member_id in gone:
+            self.on_gone(seat.group.group_id, member_id)
+
+    def _persist(self, seat: _Seat, epoch: int, answer: Answer | None, then: Callable[[Answer], None] | None) -> None:
+        def persisted(error: HutongError | None) -> None:
+            if error is not None:
+                _log.error("group %s could not be stored: %s", seat.group.group_id, error)
+            if then is not None and answer is not None:
+                then(answer if error is None else Answer(UNAVAILABLE, str(error)))
+
+        self._state.append_all([(encode_group_key(seat.group.group_id), encode_group(epoch))], persisted)
+
+    def _set_timer(self, seat: _Seat) -> None:
+        """Keep a timer at the earliest session's end; one that stands earlier will find out that it is early."""
+        due_ms = seat.group.next_tick_ms()
+        if due_ms is None or (seat.timer is not None and seat.timer_at_ms <= due_ms):
+            return
+        if seat.timer is not None:
+            seat.timer.cancel()
+        seat.timer_at_ms = due_ms
+        seat.timer = self._timers.add(due_ms, lambda: self._timer_fired(seat))
+
+    def _timer_fired(self, seat: _Seat) -> None:
+        seat.timer = None
+        self._tell(seat, Tick(self._clock.monotonic_ms()))
+
+
+def state_of(group: ShareGroup) -> str:
+    """As Kafka's tools show it."""
+    return STABLE if len(group) else EMPTY

@@ -1,0 +1,174 @@
+"""The members of one share group: events in, instructions out.
+
+Strategy: whatever changes what must be assigned (a member comes, goes or subscribes to something else, a topic grows)
+raises the group's epoch and assigns anew at once; there is nothing to be revoked first, because partitions may be
+shared. A member learns of it with its next heartbeat and has the group's epoch from then on. Leases are kept in the
+order of renewal, so who is silent for too long is found at the front.
+
+Knows nothing of sockets, clocks or records: time arrives with each event, the number of a topic's partitions by
+constructor.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+
+from hutong.groups.share import assignor
+from hutong.groups.share.members.messages import (
+    Answer,
+    Event,
+    Gone,
+    Heartbeat,
+    Instruction,
+    Leave,
+    Member,
+    Persist,
+    Tick,
+    TopicsChanged,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+LEFT_EPOCH = -1
+
+
+class ShareGroup:
+    """One share group."""
+
+    def __init__(
+        self,
+        group_id: str,
+        epoch: int,
+        *,
+        members_max: int,
+        session_timeout_ms: Callable[[], int],
+        partition_count: Callable[[str], int],
+    ) -> None:
+        self.group_id = group_id
+        self.epoch = epoch
+        self._members_max = members_max
+        self._session_timeout_ms = session_timeout_ms
+        self._partition_count = partition_count  # 0 for a topic that does not exist
+        self._members: dict[str, Member] = {}
+        self._heard_at_ms: OrderedDict[str, int] = OrderedDict()  # never decreasing from first to last
+        self._counts: dict[str, int] = {}  # of the topics that are assigned
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __iter__(self) -> Iterator[Member]:
+        return iter(self._members.values())
+
+    def subscribes_to(self, topic: str) -> bool:
+        return any(topic in member.topics for member in self)
+
+    def handle(self, event: Event) -> list[Instruction]:
+        match event:
+            case Heartbeat():
+                return self._heartbeat(event)
+            case Leave(member_id):
+                return self._leave(member_id)
+            case TopicsChanged():
+                return self._assign() if self._wanted_counts() != self._counts else []
+            case Tick(now_ms):
+                return self._expel_silent(now_ms)
+
+    def next_tick_ms(self) -> int | None:
+        """When the driver must call back, or None while nobody is here."""
+        for heard_at_ms in self._heard_at_ms.values():
+            return heard_at_ms + self._session_timeout_ms()
+        return None
+
+    def check_invariants(self) -> None:
+        heard = list(self._heard_at_ms.values())
+        assert heard == sorted(heard)
+        assert self._heard_at_ms.keys() == self._members.keys()
+        assert len(self._members) <= self._members_max
+        covered = {partition for member in self for partition in member.assignment}
+        topics = {topic for member in self for topic in member.topics}
+        assert covered == {(topic, index) for topic in topics for index in range(self._counts.get(topic, 0))}
+        assert all(topic in member.topics for member in self for topic, _ in member.assignment)
+
+    def _heartbeat(self, event: Heartbeat) -> list[Instruction]:
+        member = self._members.get(event.member_id)
+        if member is None and event.member_epoch != 0:
+            return [_refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {event.member_id} is not a member of group.")]
+        if member is not None and event.member_epoch not in (0, member.epoch, member.previous_epoch):
+            return [_refused(ErrorCode.FENCED_MEMBER_EPOCH, _fenced(event, member))]
+        if member is None and len(self._members) >= self._members_max:
+            message = f"The share group has reached its maximum capacity of {self._members_max} members."
+            return [_refused(ErrorCode.GROUP_MAX_SIZE_REACHED, message)]
+        out = self._admit(event, member)
+        member = self._members[event.member_id]
+        self._heard_at_ms[member.member_id] = event.now_ms
+        self._heard_at_ms.move_to_end(member.member_id)
+        if member.epoch != self.epoch:
+            member.previous_epoch, member.epoch = member.epoch, self.epoch
+        is_full = event.member_epoch == 0 or event.topics is not None
+        is_news = is_full or member.told != member.assignment
+        member.told = set(member.assignment)
+        assignment = frozenset(member.assignment) if is_news else None
+        return [*out, Answer(ErrorCode.NONE, None, member.epoch, assignment)]
+
+    def _admit(self, event: Heartbeat, member: Member | None) -> list[Instruction]:
+        """Take over what the heartbeat says of the member; assign anew if that matters."""
+        topics = tuple(sorted(set(event.topics))) if event.topics is not None else None
+        if member is None:
+            member = Member(event.member_id, event.client_id, event.client_host, topics or (), event.rack_id)
+            self._members[event.member_id] = member
+            return self._assign()
+        member.client_id, member.client_host = event.client_id, event.client_host
+        member.rack_id = event.rack_id or member.rack_id
+        if topics is None or topics == member.topics:
+            return []
+        member.topics = topics
+        return self._assign()
+
+    def _leave(self, member_id: str) -> list[Instruction]:
+        if member_id not in self._members:
+            return [_refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group.")]
+        return [*self._remove([member_id]), Answer(ErrorCode.NONE, None, LEFT_EPOCH)]
+
+    def _expel_silent(self, now_ms: int) -> list[Instruction]:
+        silent = []
+        for member_id, heard_at_ms in self._heard_at_ms.items():
+            if now_ms - heard_at_ms < self._session_timeout_ms():
+                break
+            silent.append(member_id)
+        return self._remove(silent) if silent else []
+
+    def _remove(self, member_ids: list[str]) -> list[Instruction]:
+        for member_id in member_ids:
+            del self._members[member_id]
+            del self._heard_at_ms[member_id]
+        return [*map(Gone, member_ids), *self._assign()]
+
+    def _wanted_counts(self) -> dict[str, int]:
+        topics = {topic for member in self for topic in member.topics}
+        return {topic: count for topic in topics if (count := self._partition_count(topic))}
+
+    def _assign(self) -> list[Instruction]:
+        self.epoch += 1
+        self._counts = self._wanted_counts()
+        shares = assignor.assign(
+            {member.member_id: member.topics for member in self},
+            self._counts,
+            {member.member_id: member.assignment for member in self},
+        )
+        for member in self:
+            member.assignment = shares[member.member_id]
+        return [Persist(self.epoch)]
+
+
+def _refused(error: ErrorCode, message: str) -> Answer:
+    return Answer(error, message)
+
+
+def _fenced(event: Heartbeat, member: Member) -> str:
+    if event.member_epoch > member.epoch:
+        return (
+            f"The share group member has a greater member epoch ({event.member_epoch}) than the one known by the "
+            f"group coordinator ({member.epoch}). The member must abandon all its partitions and rejoin."
+        )
+    return (
+        f"The share group member has a smaller member epoch ({event.member_epoch}) than the one known by the "
+        f"group coordinator ({member.epoch}). The member must abandon all its partitions and rejoin."
+    )

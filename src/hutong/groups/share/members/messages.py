@@ -1,0 +1,81 @@
+"""What the members of a share group hear and say.
+
+Knows nothing of how either is decided or carried out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hutong.groups.share.assignor import TopicPartition
+from hutong.wire.kafka.error_codes import ErrorCode
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """One member. `topics` are sorted; `told` is the assignment that it was last told."""
+
+    member_id: str
+    client_id: str
+    client_host: str
+    topics: tuple[str, ...]
+    rack_id: str | None = None
+    epoch: int = 0
+    previous_epoch: int = -1  # with which it may repeat a heartbeat whose answer was lost
+    assignment: set[TopicPartition] = field(default_factory=set)
+    told: set[TopicPartition] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """Epoch 0 joins. `topics` and `rack_id` are None where they are as before."""
+
+    member_id: str
+    member_epoch: int
+    now_ms: int
+    client_id: str
+    client_host: str
+    topics: Sequence[str] | None = None
+    rack_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsChanged:
+    """Topics have come or gone, or have more partitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`assignment` is None where it is as the member knows it."""
+
+    error: ErrorCode
+    message: str | None = None
+    member_epoch: int = 0
+    assignment: frozenset[TopicPartition] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Persist:
+    """The group has this epoch. The answer waits until that is safe: an epoch never comes twice."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A member is not here any more."""
+
+    member_id: str
+
+
+Event = Heartbeat | Leave | TopicsChanged | Tick
+Instruction = Answer | Persist | Gone

@@ -1,0 +1,127 @@
+"""Who is in a share group, told as transcripts."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hutong.groups.share.assignor import assign
+from hutong.groups.share.members.machine import ShareGroup
+from hutong.groups.share.members.messages import (
+    Answer,
+    Gone,
+    Heartbeat,
+    Instruction,
+    Leave,
+    Persist,
+    Tick,
+    TopicsChanged,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+
+class Scene:
+    def __init__(self, members_max: int = 3) -> None:
+        self.counts = {"a": 2, "b": 1}
+        self.group = ShareGroup(
+            "g",
+            0,
+            members_max=members_max,
+            session_timeout_ms=lambda: 100,
+            partition_count=lambda name: self.counts.get(name, 0),
+        )
+
+    def beat(
+        self, member_id: str, epoch: int, *topics: str, now_ms: int = 0, rack_id: str | None = None
+    ) -> list[Instruction]:
+        told = self.group.handle(
+            Heartbeat(member_id, epoch, now_ms, "app", "/host", list(topics) if topics else None, rack_id)
+        )
+        self.group.check_invariants()
+        return told
+
+
+def told(epoch: int, *partitions: tuple[str, int]) -> Answer:
+    return Answer(ErrorCode.NONE, None, epoch, frozenset(partitions))
+
+
+def test_a_member_joins_stays_and_leaves() -> None:
+    scene = Scene()
+    assert scene.beat("ann", 0, "a") == [Persist(1), told(1, ("a", 0), ("a", 1))]
+    assert scene.beat("ann", 1) == [Answer(ErrorCode.NONE, None, 1)]
+    assert scene.group.handle(Leave("ann")) == [Gone("ann"), Persist(2), Answer(ErrorCode.NONE, None, -1)]
+    assert scene.beat("ann", 1)[0] == Answer(ErrorCode.UNKNOWN_MEMBER_ID, "Member ann is not a member of group.")
+
+
+def test_members_share_the_load_and_learn_of_it_with_their_next_heartbeat() -> None:
+    scene = Scene()
+    scene.beat("ann", 0, "a")
+    assert scene.beat("bob", 0, "a") == [Persist(2), told(2, ("a", 1))]
+    assert scene.beat("ann", 1) == [told(2, ("a", 0))]
+    assert scene.beat("eve", 0, "a") == [Persist(3), told(3, ("a", 0))]
+    assert scene.beat("bob", 2) == [Answer(ErrorCode.NONE, None, 3)]
+
+
+def test_an_answer_that_was_lost_is_given_again() -> None:
+    scene = Scene()
+    scene.beat("ann", 0, "a")
+    scene.beat("bob", 0, "a")
+    assert scene.beat("ann", 1) == [told(2, ("a", 0))]
+    assert scene.beat("ann", 1) == [Answer(ErrorCode.NONE, None, 2)]
+    assert scene.beat("ann", 2) == [Answer(ErrorCode.NONE, None, 2)]
+    for epoch in (1_000, -1):
+        (refused,) = scene.beat("bob", epoch)
+        assert isinstance(refused, Answer)
+        assert refused.error is ErrorCode.FENCED_MEMBER_EPOCH
+
+
+def test_who_is_silent_is_left_out() -> None:
+    scene = Scene()
+    scene.beat("ann", 0, "a")
+    scene.beat("bob", 0, "a", now_ms=50)
+    assert scene.group.next_tick_ms() == 100
+    assert scene.group.handle(Tick(99)) == []
+    assert scene.group.handle(Tick(100)) == [Gone("ann"), Persist(3)]
+    assert scene.beat("bob", 2, now_ms=120) == [told(3, ("a", 0), ("a", 1))]
+
+
+def test_subscriptions_and_topics_change() -> None:
+    scene = Scene()
+    scene.beat("ann", 0, "a", "new")
+    scene.counts["new"] = 1
+    assert scene.group.handle(TopicsChanged()) == [Persist(2)]
+    assert scene.group.handle(TopicsChanged()) == []
+    assert scene.beat("ann", 1) == [told(2, ("a", 0), ("a", 1), ("new", 0))]
+    assert scene.beat("ann", 2, "b", rack_id="r") == [Persist(3), told(3, ("b", 0))]
+    assert scene.beat("ann", 3, "b") == [told(3, ("b", 0))]  # a full heartbeat has a full answer
+    assert scene.group.subscribes_to("b")
+    assert not scene.group.subscribes_to("a")
+
+
+def test_a_group_takes_so_many_members() -> None:
+    scene = Scene(members_max=1)
+    scene.beat("ann", 0, "a")
+    (refused,) = scene.beat("bob", 0, "a")
+    assert isinstance(refused, Answer)
+    assert refused.error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert scene.beat("ann", 0, "a") == [told(1, ("a", 0), ("a", 1))]
+
+
+MEMBERS = st.dictionaries(st.sampled_from("pqrstuvw"), st.sets(st.sampled_from("abc"), min_size=1), min_size=1)
+
+
+@given(MEMBERS, st.dictionaries(st.sampled_from("abc"), st.integers(1, 7)), MEMBERS)
+def test_all_is_covered_evenly_and_little_moves(
+    before: dict[str, set[str]], counts: dict[str, int], after: dict[str, set[str]]
+) -> None:
+    first = assign(before, counts, {})
+    again = assign(before, counts, first)
+    assert again == first
+    shares = assign(after, counts, first)
+    for topic, count in counts.items():
+        subscribers = [member for member, topics in after.items() if topic in topics]
+        covered = {partition for member in after for partition in shares[member] if partition[0] == topic}
+        assert covered == ({(topic, index) for index in range(count)} if subscribers else set())
+    for member, topics in after.items():
+        assert all(topic in topics for topic, _ in shares[member])
+        alike = [other for other, wanted in after.items() if wanted == topics]
+        if len(alike) == len(after):
+            assert len({len(shares[other]) for other in alike}) == 1
