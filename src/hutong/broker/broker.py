@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from hutong.broker.congestion import Congestion
     from hutong.broker.fetch_sessions import FetchSessions
     from hutong.broker.producer_ids import ProducerIds
+    from hutong.broker.share_fetches import ShareFetches
+    from hutong.broker.share_sessions import ShareSessions
     from hutong.broker.topics import Topics
     from hutong.broker.transaction_door import TransactionDoor
     from hutong.foundation.clock import Clock
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from hutong.groups.configs import GroupConfigs
     from hutong.groups.consumer.driver import ConsumerGroupCoordinator
     from hutong.groups.driver import GroupCoordinator
+    from hutong.groups.share.driver import ShareCoordinator
 
 AUTHORIZED_OPERATIONS_NOT_ASKED: Final = -(2**31)
 # What everybody may do while there is no authorizer, as bits by the numbers of operations (KIP-430).
@@ -77,6 +80,9 @@ class Broker:
     groups: GroupCoordinator
     consumer_groups: ConsumerGroupCoordinator
     group_configs: GroupConfigs
+    share_groups: ShareCoordinator
+    share_sessions: ShareSessions
+    share_fetches: ShareFetches
     fetches: ParkingLot[None]
     fetch_sessions: FetchSessions
     congestion: Congestion

@@ -33,6 +33,7 @@ _TOPIC_KEY: Final = b"topic/"
 _LOG_IDS_KEY: Final = b"log-ids"
 METADATA_TOPIC: Final = "__hutong_metadata"
 OFFSETS_TOPIC: Final = "__consumer_offsets"
+SHARE_TOPIC: Final = "__share_group_state"
 
 
 class TopicRecord(TypedDict):

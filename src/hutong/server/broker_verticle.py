@@ -22,14 +22,14 @@ from hutong.broker.congestion import Congestion
 from hutong.broker.dispatch import Dispatch
 from hutong.broker.fetch_sessions import FetchSessions
 from hutong.broker.kafka import HANDLERS
-from hutong.broker.lifetimes import DATA_GROUPS, METADATA_GROUP, OFFSETS_GROUP, STATE_GROUPS
+from hutong.broker.lifetimes import DATA_GROUPS, METADATA_GROUP, OFFSETS_GROUP, SHARE_GROUP, STATE_GROUPS
 from hutong.broker.log_storage import LogStorage
 from hutong.broker.partition import Partition, Topic
 from hutong.broker.producer_ids import ProducerIds
 from hutong.broker.retention import Compaction, Retention
 from hutong.broker.state_topic import StateTopic
 from hutong.broker.topic_config import effective
-from hutong.broker.topics import METADATA_TOPIC, OFFSETS_TOPIC, Topics
+from hutong.broker.topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, Topics
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import CorruptData, OwnerGone, StorageError, UsageError
 from hutong.foundation.parking import ParkingLot
@@ -48,6 +48,7 @@ from hutong.server.data_dir import DataDir
 from hutong.server.group_rooms import GroupRooms, group_configs, open_groups
 from hutong.server.monitoring.metrics import Sources
 from hutong.server.settings import Address, Settings
+from hutong.server.share_rooms import ShareRooms, open_share_rooms
 
 STATE_LOG_ID: Final = 0  # the one log of each state group; topics' logs are numbered from 1
 _EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})
@@ -82,6 +83,7 @@ class BrokerVerticle(Verticle):
         self._data_dir: DataDir | None = None
         self._acceptor: Acceptor | None = None
         self._groups: GroupRooms | None = None
+        self._share: ShareRooms | None = None
         self._retention: Retention | None = None
         self._compaction: Compaction | None = None
 
@@ -94,6 +96,7 @@ class BrokerVerticle(Verticle):
         await self._open_journals(self._data_dir)
         topics, producer_ids = await self._replay_catalogue()
         self._groups = await self._replay_groups(topics)
+        self._share = await self._open_share_rooms(topics, self._groups)
         self._begin_upkeep(topics)
         held_producers: ParkingLot[None] = ParkingLot("held_producers", self._wheel, _HELD_MAX)
         self._sources.waits["held_producers"] = held_producers
@@ -108,6 +111,9 @@ class BrokerVerticle(Verticle):
             groups=self._groups.classic,
             consumer_groups=self._groups.consumer,
             group_configs=self._group_configs,
+            share_groups=self._share.groups,
+            share_sessions=self._share.sessions,
+            share_fetches=self._share.fetches,
             fetches=self._fetches,
             fetch_sessions=self._fetch_sessions,
             congestion=Congestion(self._journals, held_producers),
@@ -149,6 +155,8 @@ class BrokerVerticle(Verticle):
         self._cold_reads.close(OwnerGone("the node is stopping"))
         if self._groups is not None:
             self._groups.close()
+        if self._share is not None:
+            self._share.close(OwnerGone("the node is stopping"))
         if self._acceptor is not None:
             await self._acceptor.drain()
         for group, journal in self._journals.items():
@@ -236,6 +244,20 @@ class BrokerVerticle(Verticle):
         for journal, log_id in list(topics.orphaned_logs()):
             journal.delete_log(log_id)
         return await open_groups(state, topics, self._clock, self._wheel, self._settings, self._group_configs)
+
+    async def _open_share_rooms(self, topics: Topics, groups: GroupRooms) -> ShareRooms:
+        return await open_share_rooms(
+            state=self._state_topic(SHARE_TOPIC, SHARE_GROUP, topics),
+            topics=topics,
+            directory=groups.classic.directory,
+            configs=self._group_configs,
+            clock=self._clock,
+            wheel=self._wheel,
+            cold_reads=self._cold_reads,
+            call_soon=self.context.loop.call_soon,
+            sources=self._sources,
+            settings=self._settings,
+        )
 
     def _state_topic(self, name: str, group: str, topics: Topics) -> StateTopic:
         """An internal topic: in the catalogue by construction, with one log in its own partition group."""

@@ -20,6 +20,8 @@ from hutong.groups.consumer.configs import config_keys, times_of
 from hutong.groups.consumer.driver import ConsumerGroupCoordinator
 from hutong.groups.consumer.records import KEY_VERSIONS as CONSUMER_KEY_VERSIONS
 from hutong.groups.driver import GroupCoordinator
+from hutong.groups.share.configs import GREATER as SHARE_GREATER
+from hutong.groups.share.configs import config_keys as share_config_keys
 from hutong.server import translate
 from hutong.server.settings import Settings
 
@@ -39,7 +41,10 @@ class GroupRooms:
 
 def group_configs(settings: Settings) -> GroupConfigs:
     """What each kind of group lets single groups set; to be replayed from the catalogue."""
-    return GroupConfigs(config_keys(translate.consumer_group_settings(settings)), CONSUMER_GREATER)
+    keys = config_keys(translate.consumer_group_settings(settings))
+    return GroupConfigs(
+        [*keys, *share_config_keys(translate.share_settings(settings))], (*CONSUMER_GREATER, *SHARE_GREATER)
+    )
 
 
 async def open_groups(

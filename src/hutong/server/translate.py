@@ -10,6 +10,7 @@ from hutong.broker.topic_config import KEYS
 from hutong.foundation.clock import Clock
 from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes, MigrationPolicy
 from hutong.groups.settings import GroupSettings
+from hutong.groups.share.settings import ShareSettings
 from hutong.journal.cleaner_keys import keys_in
 from hutong.journal.settings import JournalSettings
 from hutong.reactor.limits import ReactorLimits
@@ -120,6 +121,25 @@ def consumer_group_settings(settings: Settings) -> ConsumerGroupSettings:
         assignment_interval_ms_max=group.consumer_max_assignment_interval_ms,
         members_max=group.consumer_max_size,
         migration_policy=MigrationPolicy(group.consumer_migration_policy),
+    )
+
+
+def share_settings(settings: Settings) -> ShareSettings:
+    share = settings.share
+    return ShareSettings(
+        delivery_count_limit=share.delivery_count_limit,
+        record_lock_duration_ms=share.record_lock_duration_ms,
+        partition_max_record_locks=share.partition_max_record_locks,
+        session_timeout_ms=share.session_timeout_ms,
+        heartbeat_interval_ms=share.heartbeat_interval_ms,
+        delivery_count_limit_bounds=(share.min_delivery_count_limit, share.max_delivery_count_limit),
+        record_lock_duration_ms_bounds=(share.min_record_lock_duration_ms, share.max_record_lock_duration_ms),
+        partition_max_record_locks_bounds=(share.min_partition_max_record_locks, share.max_partition_max_record_locks),
+        session_timeout_ms_bounds=(share.min_session_timeout_ms, share.max_session_timeout_ms),
+        heartbeat_interval_ms_bounds=(share.min_heartbeat_interval_ms, share.max_heartbeat_interval_ms),
+        max_size=share.max_size,
+        max_share_sessions=share.max_share_sessions,
+        groups_max=settings.group.max_groups,
     )
 
 

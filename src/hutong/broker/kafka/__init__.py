@@ -52,6 +52,10 @@ from hutong.broker.kafka import (
     k68_consumer_group_heartbeat,
     k69_consumer_group_describe,
     k75_describe_topic_partitions,
+    k76_share_group_heartbeat,
+    k77_share_group_describe,
+    k78_share_fetch,
+    k79_share_acknowledge,
     k80_add_raft_voter,
     k81_remove_raft_voter,
 )
@@ -104,6 +108,10 @@ HANDLERS: Final[dict[int, Callable[[Any, Any], Any]]] = {
         k68_consumer_group_heartbeat,
         k69_consumer_group_describe,
         k75_describe_topic_partitions,
+        k76_share_group_heartbeat,
+        k77_share_group_describe,
+        k78_share_fetch,
+        k79_share_acknowledge,
         k80_add_raft_voter,
         k81_remove_raft_voter,
     )

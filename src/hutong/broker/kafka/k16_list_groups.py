@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from hutong.broker.context import RequestContext
 from hutong.groups.directory import GroupKind
+from hutong.groups.share.driver import PROTOCOL_TYPE, state_of
 from hutong.groups.subscription import CONSUMER_PROTOCOL_TYPE
 from hutong.wire.kafka.apis.k16_list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
@@ -33,3 +34,5 @@ def _all(context: RequestContext) -> Iterator[ListedGroup]:
         yield ListedGroup(classic.group_id, classic.protocol_type, classic.state.value, GroupKind.CLASSIC.value)
     for group in broker.consumer_groups:
         yield ListedGroup(group.group_id, CONSUMER_PROTOCOL_TYPE, group.state.value, GroupKind.CONSUMER.value)
+    for shared in broker.share_groups:
+        yield ListedGroup(shared.group_id, PROTOCOL_TYPE, state_of(shared), GroupKind.SHARE.value)

@@ -31,7 +31,10 @@ def _delete(group_id: str, gather: Gather[DeleteGroupsResponse], context: Reques
         gather.settled()
 
     broker = context.broker
-    if broker.groups.directory.kind(group_id) is GroupKind.CONSUMER:
+    kind = broker.groups.directory.kind(group_id)
+    if kind is GroupKind.CONSUMER:
         broker.consumer_groups.delete(group_id, deleted)
+    elif kind is GroupKind.SHARE:
+        broker.share_groups.delete(group_id, deleted)
     else:
         broker.groups.delete(group_id, deleted)

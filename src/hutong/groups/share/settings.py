@@ -18,6 +18,11 @@ class ShareSettings:
     partition_max_record_locks: int = 2_000
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 5_000
+    delivery_count_limit_bounds: tuple[int, int] = (2, 10)  # of what a group may set for itself, as are the others
+    record_lock_duration_ms_bounds: tuple[int, int] = (15_000, 60_000)
+    partition_max_record_locks_bounds: tuple[int, int] = (100, 4_000)
+    session_timeout_ms_bounds: tuple[int, int] = (45_000, 60_000)
+    heartbeat_interval_ms_bounds: tuple[int, int] = (5_000, 15_000)
     max_size: int = 200  # members of a group
     max_share_sessions: int = 2_000
     groups_max: int = 10_000

@@ -5,7 +5,7 @@ A plain model stands beside the machine: for each offset what it is, who has it,
 
 from dataclasses import dataclass, field
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hutong.groups.share.delivery.machine import SharePartition
@@ -154,6 +154,7 @@ STEPS = st.lists(
 )
 
 
+@settings(max_examples=200, deadline=None)
 @given(STEPS)
 def test_each_record_ends_once(steps: list[tuple[str, str, Acknowledgement, int, int]]) -> None:
     world = World()

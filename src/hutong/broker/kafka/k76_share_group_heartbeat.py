@@ -1,0 +1,96 @@
+"""ShareGroupHeartbeat (key 76, version 1): join a share group, stay in it, leave it (KIP-932).
+
+Epoch 0 joins and must name the topics, -1 leaves, another one keeps the membership. Bad input → INVALID_REQUEST; a
+group that is not there or of another kind → GROUP_ID_NOT_FOUND; UNKNOWN_MEMBER_ID and FENCED_MEMBER_EPOCH tell the
+member to join again; a full group → GROUP_MAX_SIZE_REACHED.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hutong.broker.context import Later, RequestContext
+from hutong.groups.share.members.messages import Answer, Heartbeat
+from hutong.wire.kafka.apis.k76_share_group_heartbeat import (
+    Assignment,
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from hutong.groups.share.assignor import TopicPartition
+
+API_KEY = 76
+_LEAVES = -1
+
+
+def handle(
+    request: ShareGroupHeartbeatRequest, context: RequestContext
+) -> ShareGroupHeartbeatResponse | Later[ShareGroupHeartbeatResponse]:
+    problem = _problem(request, context)
+    if problem is not None:
+        return ShareGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=problem)
+    later: Later[ShareGroupHeartbeatResponse] = Later()
+    event = Heartbeat(
+        request.member_id,
+        request.member_epoch,
+        context.broker.clock.monotonic_ms(),
+        context.client_id or "",
+        f"/{context.peer.address}",
+        request.subscribed_topic_names,
+        request.rack_id,
+    )
+    context.broker.share_groups.heartbeat(
+        event, request.group_id, lambda answer: later.complete(_response(request, answer, context))
+    )
+    return later
+
+
+def _problem(request: ShareGroupHeartbeatRequest, context: RequestContext) -> str | None:
+    settings = context.broker.share_groups.settings
+    topics = request.subscribed_topic_names
+    if not request.group_id:
+        return "GroupId can't be empty."
+    if not request.member_id:
+        return "MemberId can't be empty."
+    if request.member_epoch < _LEAVES:
+        return "MemberEpoch is invalid."
+    if request.rack_id == "":
+        return "RackId can't be empty."
+    if request.member_epoch == 0 and not topics:
+        return "SubscribedTopicNames must be set in first request."
+    if max(len(request.group_id), len(request.member_id), len(request.rack_id or "")) > settings.name_bytes_max:
+        return f"A name is longer than {settings.name_bytes_max}."
+    if topics is not None and len(topics) > settings.subscribed_topics_max:
+        return f"A member subscribes to at most {settings.subscribed_topics_max} topics here."
+    return None
+
+
+def _response(
+    request: ShareGroupHeartbeatRequest, answer: Answer, context: RequestContext
+) -> ShareGroupHeartbeatResponse:
+    if answer.error is not ErrorCode.NONE:
+        return ShareGroupHeartbeatResponse(error_code=answer.error, error_message=answer.message)
+    rules = context.broker.share_groups.rules_of(request.group_id)
+    return ShareGroupHeartbeatResponse(
+        member_id=request.member_id,
+        member_epoch=answer.member_epoch,
+        heartbeat_interval_ms=rules.heartbeat_interval_ms if answer.member_epoch != _LEAVES else 0,
+        assignment=None if answer.assignment is None else _assignment(answer.assignment, context),
+    )
+
+
+def _assignment(partitions: frozenset[TopicPartition], context: RequestContext) -> Assignment:
+    by_topic: dict[str, list[int]] = {}
+    for name, index in sorted(partitions):
+        by_topic.setdefault(name, []).append(index)
+    topics = context.broker.topics
+    return Assignment(
+        [
+            TopicPartitions(topic.topic_id, indexes)
+            for name, indexes in by_topic.items()
+            if (topic := topics.get(name)) is not None
+        ]
+    )

@@ -1,0 +1,70 @@
+"""ShareGroupDescribe (key 77, version 1): share groups with their members and what each of them looks at (KIP-932)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hutong.broker.context import RequestContext
+from hutong.groups.share.assignor import NAME
+from hutong.groups.share.driver import state_of
+from hutong.wire.kafka.apis.k77_share_group_describe import (
+    Assignment,
+    DescribedGroup,
+    Member,
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+    TopicPartitions,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from hutong.groups.share.assignor import TopicPartition
+
+API_KEY = 77
+DEAD = "Dead"
+
+
+def handle(request: ShareGroupDescribeRequest, context: RequestContext) -> ShareGroupDescribeResponse:
+    return ShareGroupDescribeResponse(groups=[_describe(group_id, context) for group_id in request.group_ids])
+
+
+def _describe(group_id: str, context: RequestContext) -> DescribedGroup:
+    if not group_id:
+        return DescribedGroup(ErrorCode.INVALID_GROUP_ID, None, group_id)
+    group = context.broker.share_groups.get(group_id)
+    if group is None:
+        message = f"Group {group_id} not found."
+        return DescribedGroup(ErrorCode.GROUP_ID_NOT_FOUND, message, group_id, DEAD)
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=state_of(group),
+        group_epoch=group.epoch,
+        assignment_epoch=group.epoch,
+        assignor_name=NAME,
+        members=[
+            Member(
+                member_id=member.member_id,
+                rack_id=member.rack_id,
+                member_epoch=member.epoch,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                subscribed_topic_names=list(member.topics),
+                assignment=_assignment(member.assignment, context),
+            )
+            for member in group
+        ],
+    )
+
+
+def _assignment(partitions: set[TopicPartition], context: RequestContext) -> Assignment:
+    by_topic: dict[str, list[int]] = {}
+    for name, index in sorted(partitions):
+        by_topic.setdefault(name, []).append(index)
+    topics = context.broker.topics
+    return Assignment(
+        [
+            TopicPartitions(topic.topic_id, name, indexes)
+            for name, indexes in by_topic.items()
+            if (topic := topics.get(name)) is not None
+        ]
+    )

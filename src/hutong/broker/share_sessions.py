@@ -1,0 +1,128 @@
+"""Share sessions (KIP-932): which partitions a member of a share group asks of this node, without saying so each time.
+
+    epoch of a request   0: begin a session   -1: end it   else: the one that the session stands at
+
+Strategy: one session for each member of each group, bounded in number; it ends with its connection, or when it is
+closed or its member has left, and whoever ends it gives back what the member holds.
+
+Knows nothing of records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from hutong.foundation.errors import HutongError, LimitExceeded, Refused
+from hutong.groups.share.records import PartitionKey
+from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from hutong.foundation.parking import Parked, ParkingLot
+    from hutong.reactor.connection import Peer
+
+BEGIN_EPOCH: Final = 0
+END_EPOCH: Final = -1
+EPOCH_MAX: Final = 2**31 - 1
+SESSION_PARTITIONS_MAX: Final = 20_000
+
+
+class ShareSession:
+    """One member's session. `partitions` come in the order in which they are looked at next."""
+
+    __slots__ = ("epoch", "group_id", "member_id", "partitions", "ticket")
+
+    def __init__(self, group_id: str, member_id: str) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
+        self.epoch = 1
+        self.partitions: dict[PartitionKey, None] = {}
+        self.ticket: Parked[None] | None = None
+
+    def rotate(self) -> list[PartitionKey]:
+        """The partitions; next time another one is the first."""
+        keys = list(self.partitions)
+        if keys:
+            del self.partitions[keys[0]]
+            self.partitions[keys[0]] = None
+        return keys
+
+
+class ShareSessions:
+    """All share sessions of this node. `on_end` hears of each that is over, whoever ended it."""
+
+    def __init__(self, lot: ParkingLot[None], sessions_max: int, on_end: Callable[[ShareSession], None]) -> None:
+        self._lot = lot
+        self._sessions_max = sessions_max
+        self._on_end = on_end
+        self._sessions: dict[tuple[str, str], ShareSession] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def begin(self, group_id: str, member_id: str, wanted: Iterable[PartitionKey], peer: Peer) -> ShareSession:
+        """A new session, in place of the member's old one if there is one. Raises Refused."""
+        old = self._sessions.pop((group_id, member_id), None)
+        if old is not None and old.ticket is not None:
+            old.ticket.abandon()
+        if len(self._sessions) >= self._sessions_max:
+            raise Refused(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
+        session = ShareSession(group_id, member_id)
+        _add(session, wanted)
+        self._sessions[(group_id, member_id)] = session
+
+        def over(_outcome: HutongError | None) -> None:
+            self._forget(session)
+
+        try:
+            session.ticket = self._lot.park((group_id, member_id), over, owner=peer.owner)
+        except LimitExceeded:
+            del self._sessions[(group_id, member_id)]
+            raise Refused(ErrorCode.SHARE_SESSION_LIMIT_REACHED) from None
+        return session
+
+    def go_on(
+        self,
+        group_id: str,
+        member_id: str,
+        epoch: int,
+        wanted: Iterable[PartitionKey] = (),
+        unwanted: Iterable[PartitionKey] = (),
+    ) -> ShareSession:
+        """The session that stands at `epoch`, one step further. Raises Refused."""
+        session = self.find(group_id, member_id)
+        if session.epoch != epoch:
+            raise Refused(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
+        session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
+        for key in unwanted:
+            session.partitions.pop(key, None)
+        _add(session, wanted)
+        return session
+
+    def find(self, group_id: str, member_id: str) -> ShareSession:
+        """Raises Refused."""
+        session = self._sessions.get((group_id, member_id))
+        if session is None:
+            raise Refused(ErrorCode.SHARE_SESSION_NOT_FOUND)
+        return session
+
+    def end(self, group_id: str, member_id: str) -> None:
+        """End a member's session if there is one."""
+        session = self._sessions.get((group_id, member_id))
+        if session is not None:
+            if session.ticket is not None:
+                session.ticket.abandon()
+            self._forget(session)
+
+    def _forget(self, session: ShareSession) -> None:
+        key = (session.group_id, session.member_id)
+        if self._sessions.get(key) is session:
+            del self._sessions[key]
+            self._on_end(session)
+
+
+def _add(session: ShareSession, wanted: Iterable[PartitionKey]) -> None:
+    for key in wanted:
+        if key not in session.partitions and len(session.partitions) >= SESSION_PARTITIONS_MAX:
+            raise Refused(ErrorCode.INVALID_REQUEST, f"A session has at most {SESSION_PARTITIONS_MAX} partitions.")
+        session.partitions[key] = None

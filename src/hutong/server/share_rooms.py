@@ -1,0 +1,106 @@
+"""The rooms of share groups, put together: their state, their sessions, and who waits for records.
+
+Decides nothing: each decision is a room's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from hutong.broker.share_fetches import ShareFetches
+from hutong.broker.share_logs import ShareLogs
+from hutong.broker.share_sessions import ShareSession, ShareSessions
+from hutong.foundation.parking import ParkingLot
+from hutong.groups.share.configs import ShareRules
+from hutong.groups.share.driver import ShareCoordinator
+from hutong.server import translate
+
+if TYPE_CHECKING:
+    from hutong.broker.cold_reads import ColdReads
+    from hutong.broker.partition import Topic
+    from hutong.broker.state_topic import StateTopic
+    from hutong.broker.topics import Topics
+    from hutong.foundation.clock import Clock
+    from hutong.foundation.errors import HutongError
+    from hutong.foundation.timers import TimerWheel
+    from hutong.groups.configs import GroupConfigs
+    from hutong.groups.directory import GroupDirectory
+    from hutong.server.monitoring.metrics import Sources
+    from hutong.server.settings import Settings
+
+_SESSIONS_MAX: Final = 1_000_000  # the setting bounds them: this is the lot's own
+_WAITS_MAX: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class ShareRooms:
+    """What the broker gets of it."""
+
+    groups: ShareCoordinator
+    sessions: ShareSessions
+    fetches: ShareFetches
+
+    def close(self, error: HutongError) -> None:
+        """Those who wait for records are answered without."""
+        self.fetches.lot.close(error)
+        self.groups.close()
+
+
+async def open_share_rooms(
+    *,
+    state: StateTopic,
+    topics: Topics,
+    directory: GroupDirectory,
+    configs: GroupConfigs,
+    clock: Clock,
+    wheel: TimerWheel,
+    cold_reads: ColdReads,
+    call_soon: Callable[[Callable[[], None]], object],
+    sources: Sources,
+    settings: Settings,
+) -> ShareRooms:
+    """Replay the groups' state and let them begin. Raises CorruptData, StorageError."""
+    limits = translate.share_settings(settings)
+    broker_settings = translate.broker_settings(settings)
+    logs = ShareLogs(
+        topics,
+        clock,
+        creates_topics=broker_settings.auto_create_topics,
+        default_partitions=broker_settings.default_partitions,
+    )
+    groups = ShareCoordinator(
+        clock=clock,
+        timers=wheel,
+        state=state,
+        logs=logs,
+        directory=directory,
+        rules_of=ShareRules(limits, configs.of),
+        partition_count=lambda name: _partition_count(topics, name),
+        settings=limits,
+    )
+    await state.replay(groups.replay)
+    groups.start()
+    waits: ParkingLot[None] = ParkingLot("share_fetches", wheel, _WAITS_MAX)
+    held: ParkingLot[None] = ParkingLot("share_sessions", wheel, _SESSIONS_MAX)
+    sources.waits |= {"share_fetches": waits, "share_sessions": held}
+
+    def session_ended(session: ShareSession) -> None:
+        groups.deliveries.forsake(session.member_id, groups.deliveries.keys_of(session.group_id))
+
+    sessions = ShareSessions(held, limits.max_share_sessions, session_ended)
+    groups.on_gone = sessions.end
+    topics.on_change.append(lambda topic, exists: _topic_changed(groups, topic, exists))
+    return ShareRooms(groups, sessions, ShareFetches(groups, logs, cold_reads, waits, clock, call_soon))
+
+
+def _partition_count(topics: Topics, name: str) -> int:
+    topic = topics.get(name)
+    return len(topic.partitions) if topic is not None else 0
+
+
+def _topic_changed(groups: ShareCoordinator, topic: Topic, exists: bool) -> None:
+    if not exists:
+        groups.deliveries.forget_topic(topic.topic_id)
+    groups.topics_changed(topic.name)

@@ -1,0 +1,322 @@
+"""Share groups over the wire: one node in this process, and requests that say exactly what a test wants said."""
+
+import asyncio
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.broker.wire_node import WireClient, batch_of, client_of, running_node
+
+from hutong.server.settings import Settings, ShareGroupSettings
+from hutong.wire.kafka.apis.k76_share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from hutong.wire.kafka.apis.k77_share_group_describe import ShareGroupDescribeRequest
+from hutong.wire.kafka.apis.k78_share_fetch import (
+    AcknowledgementBatch,
+    FetchPartition,
+    FetchTopic,
+    ForgottenTopic,
+    ShareFetchRequest,
+    ShareFetchResponse,
+)
+from hutong.wire.kafka.apis.k79_share_acknowledge import (
+    AcknowledgementBatch as Batch,
+)
+from hutong.wire.kafka.apis.k79_share_acknowledge import (
+    AcknowledgePartition,
+    AcknowledgeTopic,
+    ShareAcknowledgeRequest,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+from hutong.wire.kafka.records import iterate_batches, iterate_records
+
+NOW_MS = 1_700_000_000_000
+LOCK_MS = 1_000
+SETTINGS = Settings(share=ShareGroupSettings(record_lock_duration_ms=LOCK_MS, delivery_count_limit=2))
+ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
+
+
+class Member:
+    """A member of a share group as a careful client would be."""
+
+    def __init__(self, client: WireClient, member_id: str, group_id: str = "g") -> None:
+        self.client = client
+        self.member_id = member_id
+        self.group_id = group_id
+        self.epoch = 0
+        self.topic_ids: list[bytes] = []
+
+    async def beat(self, epoch: int = 0, *topics: str) -> ShareGroupHeartbeatResponse:
+        request = ShareGroupHeartbeatRequest(
+            self.group_id, self.member_id, epoch, subscribed_topic_names=list(topics) or None
+        )
+        answer: ShareGroupHeartbeatResponse = await self.client.ask(request, 1)
+        if answer.assignment is not None:
+            self.topic_ids = [each.topic_id for each in answer.assignment.topic_partitions]
+        return answer
+
+    async def begin(self, *topics: str) -> None:
+        """Join, and let the group begin here."""
+        assert (await self.beat(0, *topics)).error_code == 0
+        answer = await self.fetch(partitions=True)
+        assert answer.error_code == 0
+
+    def request(
+        self,
+        *acknowledged: tuple[int, int, int],
+        partitions: bool = False,
+        epoch: int | None = None,
+        **options: Any,
+    ) -> ShareFetchRequest:
+        batches = [AcknowledgementBatch(first, last, [kind]) for first, last, kind in acknowledged]
+        topics = [FetchTopic(topic_id, [FetchPartition(0, batches)]) for topic_id in self.topic_ids]
+        asked: dict[str, Any] = {"max_wait_ms": 0, "min_bytes": 1, "max_records": 100, "batch_size": 100, **options}
+        if epoch is None:
+            epoch, self.epoch = self.epoch, self.epoch + 1
+        return ShareFetchRequest(
+            self.group_id,
+            self.member_id,
+            epoch,
+            topics=topics if acknowledged or partitions else [],
+            **asked,
+        )
+
+    async def fetch(self, *acknowledged: tuple[int, int, int], version: int = 2, **options: Any) -> ShareFetchResponse:
+        answer: ShareFetchResponse = await self.client.ask(self.request(*acknowledged, **options), version)
+        return answer
+
+    async def acknowledge(self, *acknowledged: tuple[int, int, int], epoch: int | None = None, version: int = 2) -> Any:
+        batches = [Batch(first, last, [kind]) for first, last, kind in acknowledged]
+        topics = [AcknowledgeTopic(topic_id, [AcknowledgePartition(0, batches)]) for topic_id in self.topic_ids]
+        if epoch is None:
+            epoch, self.epoch = self.epoch, self.epoch + 1
+        is_renewal = any(kind == RENEW for _, _, kind in acknowledged)
+        request = ShareAcknowledgeRequest(self.group_id, self.member_id, epoch, is_renewal, topics if batches else [])
+        return await self.client.ask(request, version)
+
+
+def acquired(answer: ShareFetchResponse) -> list[tuple[int, int, int]]:
+    assert answer.error_code == 0
+    return [
+        (each.first_offset, each.last_offset, each.delivery_count)
+        for topic in answer.responses
+        for partition in topic.partitions
+        for each in partition.acquired_records
+    ]
+
+
+def values(answer: ShareFetchResponse) -> list[bytes | None]:
+    """What came, whether acquired or not."""
+    found = []
+    for topic in answer.responses:
+        for partition in topic.partitions:
+            records: Any = partition.records
+            for _, batch in iterate_batches(memoryview(records)):
+                found += [record.value for record in iterate_records(batch)]
+    return found
+
+
+def acknowledge_errors(answer: ShareFetchResponse) -> list[int]:
+    return [each.acknowledge_error_code for topic in answer.responses for each in topic.partitions]
+
+
+async def produce(client: WireClient, *batches: list[bytes]) -> None:
+    for batch in batches:
+        assert (await client.produce(batch_of(*batch, timestamp_ms=NOW_MS))).error_code == 0
+
+
+def test_records_are_taken_accepted_released_and_rejected(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running_node(tmp_path) as address, client_of(address) as client:
+            await client.create("t")
+            ann = Member(client, "ann")
+            await ann.begin("t")
+            await produce(client, [b"a", b"b"], [b"c"])
+            answer = await ann.fetch()
+            assert (acquired(answer), values(answer)) == ([(0, 2, 1)], [b"a", b"b", b"c"])
+            assert acquired(await ann.fetch()) == []
+            answer = await ann.fetch((0, 0, ACCEPT), (1, 1, RELEASE), (2, 2, REJECT))
+            assert acknowledge_errors(answer) == [0]
+            assert (acquired(answer), values(answer)) == ([(1, 1, 2)], [b"a", b"b"])
+            done = await ann.acknowledge((1, 1, ACCEPT))
+            assert done.responses[0].partitions[0].error_code == 0
+            assert acquired(await ann.fetch()) == []
+
+    asyncio.run(scenario())
+
+
+def test_a_waiting_fetch_is_woken_by_data_by_a_release_and_by_the_end_of_a_lock(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with (
+            running_node(tmp_path, SETTINGS) as address,
+            client_of(address) as client,
+            client_of(address) as other,
+            client_of(address) as producer,
+        ):
+            await client.create("t")
+            ann, bob = Member(client, "ann"), Member(other, "bob")
+            await ann.begin("t")
+            await bob.begin("t")
+            waiting = asyncio.ensure_future(ann.fetch(max_wait_ms=60_000))
+            await produce(producer, [b"a"])
+            assert acquired(await waiting) == [(0, 0, 1)]
+            waiting = asyncio.ensure_future(bob.fetch(max_wait_ms=60_000))
+            await ann.acknowledge((0, 0, RELEASE))
+            assert acquired(await waiting) == [(0, 0, 2)]
+            await produce(producer, [b"b"])
+            assert acquired(await bob.fetch()) == [(1, 1, 1)]
+            waiting = asyncio.ensure_future(ann.fetch(max_wait_ms=60_000))  # nobody says a word until the locks end
+            assert acquired(await waiting) == [(1, 1, 2)]  # the other was delivered twice, and that was the limit
+
+    asyncio.run(scenario())
+
+
+def test_members_that_wait_take_turns(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with (
+            running_node(tmp_path) as address,
+            client_of(address) as first,
+            client_of(address) as second,
+            client_of(address) as producer,
+        ):
+            await producer.create("t")
+            members = [Member(first, "ann"), Member(second, "bob")]
+            for member in members:
+                await member.begin("t")
+            waiting = [asyncio.ensure_future(each.fetch(max_wait_ms=60_000, max_records=1)) for each in members]
+            taken: dict[str, list[int]] = {"ann": [], "bob": []}
+            for number in range(6):
+                await produce(producer, [b"x"])
+                done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                (task,) = done
+                at = waiting.index(task)
+                taken[members[at].member_id] += [each for each, _, _ in acquired(task.result())]
+                assert task.result().error_code == 0, number
+                waiting[at] = asyncio.ensure_future(members[at].fetch(max_wait_ms=60_000, max_records=1))
+                await members[at].client.writer.drain()
+            for task in waiting:
+                task.cancel()
+            assert sorted(itertools.chain(*taken.values())) == list(range(6))
+            assert len(taken["ann"]) == len(taken["bob"]) == 3
+
+    asyncio.run(scenario())
+
+
+def test_what_a_lost_connection_held_is_for_others(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running_node(tmp_path) as address, client_of(address) as client:
+            await client.create("t")
+            bob = Member(client, "bob")
+            async with client_of(address) as lost:
+                ann = Member(lost, "ann")
+                await ann.begin("t")
+                await bob.begin("t")
+                await produce(client, [b"a"])
+                assert acquired(await ann.fetch()) == [(0, 0, 1)]
+            assert acquired(await bob.fetch(max_wait_ms=60_000)) == [(0, 0, 2)]
+            gone = await bob.fetch(epoch=-1)
+            assert gone.error_code == 0
+            assert (await bob.fetch()).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+
+    asyncio.run(scenario())
+
+
+def test_sessions_are_checked(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        settings = Settings(share=ShareGroupSettings(max_share_sessions=1))
+        async with running_node(tmp_path, settings) as address, client_of(address) as client:
+            await client.create("t")
+            ann, bob = Member(client, "ann"), Member(client, "bob")
+            await ann.beat(0, "t")
+            assert (await ann.fetch(epoch=1)).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+            assert (await ann.acknowledge(epoch=1)).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+            assert (await ann.acknowledge(epoch=0)).error_code == ErrorCode.INVALID_SHARE_SESSION_EPOCH
+            assert (await ann.fetch((0, 0, 1), epoch=0)).error_code == ErrorCode.INVALID_SHARE_SESSION_EPOCH
+            assert (await ann.fetch(epoch=0, partitions=True)).error_code == 0
+            assert (await ann.fetch(epoch=7)).error_code == ErrorCode.INVALID_SHARE_SESSION_EPOCH
+            assert (await bob.fetch(epoch=0)).error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+            for broken in (
+                ShareFetchRequest(None, "ann", 0),
+                ShareFetchRequest("g", None, 0),
+                ShareFetchRequest("g", "x" * 37, 0),
+                ShareFetchRequest("g", "ann", 1, max_wait_ms=1, is_renew_ack=True),
+            ):
+                assert (await client.ask(broken, 2)).error_code == ErrorCode.INVALID_REQUEST
+            unknown = [FetchTopic(b"\7" * 16, [FetchPartition(0)]), FetchTopic(ann.topic_ids[0], [FetchPartition(9)])]
+            asked = ShareFetchRequest("g", "ann", 1, max_wait_ms=60_000, max_records=1, topics=unknown)
+            answer = await client.ask(asked, 2)
+            assert sorted(each.partitions[0].error_code for each in answer.responses) == [
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                ErrorCode.UNKNOWN_TOPIC_ID,
+            ]
+            forgotten = [ForgottenTopic(each.topic_id, [0, 9]) for each in unknown]
+            asked = ShareFetchRequest("g", "ann", 2, max_records=1, forgotten_topics_data=forgotten)
+            assert (await client.ask(asked, 2)).responses == []
+
+    asyncio.run(scenario())
+
+
+def test_what_was_said_survives_and_counts_go_on(tmp_path: Path) -> None:
+    async def before() -> None:
+        async with running_node(tmp_path) as address, client_of(address) as client:
+            await client.create("t")
+            ann = Member(client, "ann")
+            await ann.begin("t")
+            await produce(client, [b"a", b"b", b"c", b"d"])
+            assert acquired(await ann.fetch()) == [(0, 3, 1)]
+            answer = await ann.fetch((0, 0, ACCEPT), (1, 1, RELEASE), (2, 2, ACCEPT))
+            assert acquired(answer) == [(1, 1, 2)]
+
+    async def after() -> None:
+        async with running_node(tmp_path) as address, client_of(address) as client:
+            ann = Member(client, "ann")
+            assert (await ann.beat(1)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+            described = (await client.ask(ShareGroupDescribeRequest(["g", "none", ""]), 1)).groups
+            assert [each.group_state for each in described] == ["Empty", "Dead", ""]
+            assert (await ann.beat(0, "t")).error_code == 0
+            assert acquired(await ann.fetch(partitions=True)) == [(1, 1, 3), (3, 3, 2)]
+            (group,) = (await client.ask(ShareGroupDescribeRequest(["g"]), 1)).groups
+            assert (group.group_state, group.assignor_name, len(group.members)) == ("Stable", "simple", 1)
+
+    asyncio.run(before())
+    asyncio.run(after())
+
+
+@pytest.mark.parametrize(
+    ("problem", "error"),
+    [
+        ({"group_id": ""}, ErrorCode.INVALID_REQUEST),
+        ({"member_id": ""}, ErrorCode.INVALID_REQUEST),
+        ({"member_epoch": -2}, ErrorCode.INVALID_REQUEST),
+        ({"rack_id": ""}, ErrorCode.INVALID_REQUEST),
+        ({"subscribed_topic_names": None}, ErrorCode.INVALID_REQUEST),
+        ({"subscribed_topic_names": []}, ErrorCode.INVALID_REQUEST),
+        ({"member_epoch": 3, "subscribed_topic_names": None}, ErrorCode.GROUP_ID_NOT_FOUND),
+        ({"member_epoch": -1, "subscribed_topic_names": None}, ErrorCode.GROUP_ID_NOT_FOUND),
+    ],
+)
+def test_heartbeats_that_cannot_be_meant(tmp_path: Path, problem: dict[str, Any], error: ErrorCode) -> None:
+    async def scenario() -> None:
+        async with running_node(tmp_path) as address, client_of(address) as client:
+            fields = {"group_id": "g", "member_id": "m", "member_epoch": 0, "subscribed_topic_names": ["t"], **problem}
+            assert (await client.ask(ShareGroupHeartbeatRequest(**fields), 1)).error_code == error
+
+    asyncio.run(scenario())
+
+
+def test_a_lock_is_renewed(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running_node(tmp_path) as address, client_of(address) as client:
+            await client.create("t")
+            ann = Member(client, "ann")
+            await ann.begin("t")
+            await produce(client, [b"a"])
+            await ann.fetch()
+            nothing = {"max_records": 0, "max_bytes": 0, "min_bytes": 0}
+            answer = await ann.fetch((0, 0, RENEW), is_renew_ack=True, **nothing)
+            assert (acknowledge_errors(answer), acquired(answer)) == ([0], [])
+            assert (await ann.acknowledge((0, 0, RENEW))).responses[0].partitions[0].error_code == 0
+            refused = await ann.fetch((0, 0, RENEW), version=1)
+            assert acknowledge_errors(refused) == [ErrorCode.INVALID_REQUEST]
+
+    asyncio.run(scenario())
