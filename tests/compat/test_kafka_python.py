@@ -1,7 +1,5 @@
 """kafka-python (synchronous), used as its documentation shows."""
 
-import gc
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,18 +11,12 @@ from kafka.admin import NewTopic
 from tests.support.node import Node
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.usefixtures("leaked_sockets"),
+]
 DEADLINE_S = 30.0
 RESTLESS_GROUP = {"session_timeout_ms": 6000, "heartbeat_interval_ms": 200}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def leaked_sockets() -> Iterator[None]:
-    """This client keeps, and never closes, sockets whose connection failed: they are closed here, for later tests."""
-    yield
-    for thing in gc.get_objects():
-        if type(thing) is socket.socket and thing.family == socket.AF_INET:
-            thing.close()
 
 
 @contextmanager
