@@ -3,13 +3,13 @@
 The node tells members to be heard more often than Kafka does by default: they learn of rebalances only then.
 """
 
+import importlib.metadata
 import pathlib
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
-import confluent_kafka
 import pytest
 from bench.raw_client import create_topic
 from confluent_kafka import (
@@ -35,7 +35,7 @@ from tests.support.confluent import consumer, producer, read, send, values
 from tests.support.node import Node
 from tests.support.waiting import until
 
-fills = cells("confluent-kafka", confluent_kafka.__version__)
+fills = cells("confluent-kafka", importlib.metadata.version("confluent-kafka"))
 pytestmark = fills("group-848")
 
 SETTINGS = (
@@ -121,7 +121,7 @@ def members(bootstrap: str, name: str) -> Iterator[Members]:
 def refusal_of(member: Consumer) -> str:
     """What the client says when it is refused for good."""
     message = until(lambda: member.poll(0.1), what="an error")
-    error = message.error()
+    error = message.error() if message else None
     assert error is not None
     return error.str()
 

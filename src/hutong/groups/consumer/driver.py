@@ -80,6 +80,7 @@ class _Seat:
     timer_at_ms: int = 0
     appends: int = 0  # given to the log
     durable: int = 0  # of those, on disk or failed; they end in the order of appends
+    failed: int = 0  # the last of those that failed
     held: deque[tuple[int, int, Reply]] = field(default_factory=deque)  # (until that many are durable, ticket, reply)
     empty_since_ms: int | None = None  # wall time; None while it has members
 
@@ -350,6 +351,7 @@ class ConsumerGroupCoordinator:
         def appended(error: HutongError | None) -> None:
             seat.durable += 1
             if error is not None:
+                seat.failed = seat.durable
                 _log.error("group %s could not be stored: %s", group.group_id, error)
                 group.handle(StoreFailed(keys))
             # After a failure nothing that waits may be said: all of it may tell of what is not on disk.
@@ -362,7 +364,7 @@ class ConsumerGroupCoordinator:
     def _answer(self, seat: _Seat, ticket: int, reply: Reply) -> None:
         """Once everything the group has appended is durable: the reply may tell of any of it."""
         if seat.durable == seat.appends:
-            self._waits.resume(ticket, reply)
+            self._waits.resume(ticket, _failed(reply) if seat.failed and seat.failed == seat.appends else reply)
         else:
             seat.held.append((seat.appends, ticket, reply))
 
