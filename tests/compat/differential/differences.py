@@ -1,0 +1,86 @@
+"""Where two trees differ, and which differences are meant: each with its reason, which docs/differences.md prints."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tests.compat.differential.side import Tree
+
+MISSING: Final = "(not there)"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One place where the responses differ; `path` is like `topics[].partitions[].error_code`."""
+
+    path: str
+    kafka: Any
+    hutong: Any
+
+
+@dataclass(frozen=True)
+class Meant:
+    """A difference that is meant: which APIs, where in the response (a regular expression), and why."""
+
+    apis: str  # a regular expression over the API's name
+    path: str
+    why: str
+    kafka: str = ".*"  # regular expressions over the two values, as text
+    hutong: str = ".*"
+
+    def covers(self, api: str, difference: Difference) -> bool:
+        return all(
+            re.fullmatch(pattern, text, re.DOTALL)
+            for pattern, text in (
+                (self.apis, api),
+                (self.path, difference.path),
+                (self.kafka, str(difference.kafka)),
+                (self.hutong, str(difference.hutong)),
+            )
+        )
+
+
+def differences(kafka: Tree, hutong: Tree, path: str = "") -> Iterator[Difference]:
+    """Every place where the two trees differ, outermost first."""
+    if isinstance(kafka, dict) and isinstance(hutong, dict):
+        for key in {**kafka, **hutong}:
+            yield from differences(kafka.get(key, MISSING), hutong.get(key, MISSING), f"{path}.{key}".lstrip("."))
+    elif isinstance(kafka, list) and isinstance(hutong, list):
+        yield from _of_lists(kafka, hutong, f"{path}[]")
+    elif kafka != hutong:
+        yield Difference(path, kafka, hutong)
+
+
+def _of_lists(kafka: list[Any], hutong: list[Any], path: str) -> Iterator[Difference]:
+    """Elements are paired by what names them, or else by their order."""
+    ours, theirs = _by_name(hutong), _by_name(kafka)
+    for name in {**theirs, **ours}:
+        yield from differences(theirs.get(name, MISSING), ours.get(name, MISSING), path)
+
+
+_NAMES: Final = ("name", "topic", "topic_name", "config_name", "group_id", "key", "member_id", "index", "partition_index")
+_MORE_NAMES: Final = ("partition", "resource_type", "resource_name", "api_key", "topic_id", "producer_id", "mechanism")
+
+
+def _by_name(items: list[Any]) -> dict[Any, Any]:
+    named: dict[Any, Any] = {}
+    for position, item in enumerate(items):
+        name: Any = position
+        if isinstance(item, dict):
+            found = tuple(str(item[key]) for key in (*_NAMES, *_MORE_NAMES) if key in item)
+            name = found or position
+        elif isinstance(item, str | int):
+            name = str(item)
+        repeated = 0
+        while (name, repeated) in named:
+            repeated += 1
+        named[name, repeated] = item
+    return named
+
+
+MEANT: Final[list[Meant]] = [
+    Meant(".*", r"(.*\.)?error_message", "The words of a message are our own; the code beside it is the same."),
+    Meant(".*", r"(.*\.)?(host|port|cluster_id)", "Each server's own address and name."),
+    Meant(".*", r"(.*\.)?throttle_time_ms", "No request is throttled here, whatever Kafka measured."),
+]

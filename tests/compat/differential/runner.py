@@ -1,0 +1,176 @@
+"""Sends the script to both servers and collects where their answers differ without reason.
+
+    python -m tests.compat.differential.runner KAFKA HUTONG --seed 1 --count 3000
+"""
+
+import argparse
+import time
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tests.compat.differential.differences import MEANT, Difference, differences
+from tests.compat.differential.script import steps
+from tests.compat.differential.side import CLOSED, Side, Tree
+from tests.compat.differential.values import TOPICS
+
+from hutong.wire.kafka.apis.k10_find_coordinator import FindCoordinatorRequest
+from hutong.wire.kafka.apis.k18_api_versions import ApiVersionsRequest
+from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from hutong.wire.kafka.registry import APIS
+from hutong.wire.kafka.schema import message_info
+
+CHANGING_TOPICS: Final = frozenset({3, 19, 20, 37})
+NOT_READY: Final = frozenset({14, 15, 16})  # the coordinator is loading, or being looked for
+SETTLE_S_MAX: Final = 15.0
+
+
+@dataclass
+class Report:
+    """What a run found."""
+
+    sent: int = 0
+    by_api: Counter[str] = field(default_factory=Counter)
+    error_codes: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    meant: Counter[str] = field(default_factory=Counter)  # reason -> how often
+    unexplained: list[tuple[int, str, int, Any, Difference]] = field(default_factory=list)
+
+
+class Comparison:
+    """Both servers, kept in the same state by the same requests."""
+
+    def __init__(self, kafka: str, hutong: str) -> None:
+        self.kafka, self.hutong = Side("kafka", kafka), Side("hutong", hutong)
+        self.report = Report()
+
+    def close(self) -> None:
+        self.kafka.close()
+        self.hutong.close()
+
+    def common_apis(self) -> frozenset[int]:
+        """Keys that both servers answer."""
+        offered = []
+        for side in (self.kafka, self.hutong):
+            answer = side.ask(-1, ApiVersionsRequest(), 0)
+            offered.append({api["api_key"] for api in answer["api_keys"]})
+        return frozenset(offered[0] & offered[1] & APIS.keys())
+
+    def prepare(self) -> None:
+        """The topics of the pools, and coordinators that are awake."""
+        topics = [CreatableTopic(name, 3, 1) for name in TOPICS[:3]]
+        topics.append(CreatableTopic("compacted", 1, 1, configs=[CreatableTopicConfig("cleanup.policy", "compact")]))
+        for side in (self.kafka, self.hutong):
+            side.ask(-1, CreateTopicsRequest(topics=topics, timeout_ms=20_000), 4)
+        self._settle()
+        for kind in (0, 1):
+            for side in (self.kafka, self.hutong):
+                self._until_ready(side, kind)
+
+    def run(self, seed: int, count: int, keys: frozenset[int]) -> Report:
+        for number, (message, version) in enumerate(steps(seed, count, keys & self.common_apis())):
+            self._step(number, message, version)
+        return self.report
+
+    def _step(self, number: int, message: Any, version: int) -> None:
+        info = message_info(type(message))
+        name = info.name.removesuffix("Request")
+        kafka, hutong = self._both(number, message, version)
+        self.report.sent += 1
+        self.report.by_api[name] += 1
+        _collect_codes(kafka, self.report.error_codes[name])
+        for difference in differences(kafka, hutong):
+            reason = next((meant.why for meant in MEANT if meant.covers(name, difference)), None)
+            if reason is None:
+                self.report.unexplained.append((number, name, version, message, difference))
+            else:
+                self.report.meant[reason] += 1
+        if info.api_key in CHANGING_TOPICS:
+            self._settle()
+
+    def _both(self, number: int, message: Any, version: int) -> tuple[Tree, Tree]:
+        self.kafka.send(message, version)
+        self.hutong.send(message, version)
+        kafka = self._when_ready(self.kafka, number, message, version)
+        return kafka, self._when_ready(self.hutong, number, message, version)
+
+    def _when_ready(self, side: Side, number: int, message: Any, version: int) -> Tree:
+        deadline = time.monotonic() + SETTLE_S_MAX
+        answer = side.answer(number, message, version)
+        while _codes_of(answer) & NOT_READY and time.monotonic() < deadline:
+            time.sleep(0.05)
+            answer = side.ask(number, message, version)
+        return answer
+
+    def _settle(self) -> None:
+        """Kafka's broker learns of topics a moment after its controller has answered."""
+        deadline = time.monotonic() + SETTLE_S_MAX
+        while time.monotonic() < deadline:
+            kafka, hutong = self.kafka.topics(), self.hutong.topics()
+            if _public(kafka) == _public(hutong):
+                return
+            time.sleep(0.02)
+
+    def _until_ready(self, side: Side, kind: int) -> None:
+        deadline = time.monotonic() + SETTLE_S_MAX
+        while time.monotonic() < deadline:
+            answer = side.ask(-1, FindCoordinatorRequest(key="red", key_type=kind), 2)
+            if answer == CLOSED or answer["error_code"] not in NOT_READY:
+                return
+            time.sleep(0.1)
+
+
+def _public(topics: dict[str, int]) -> dict[str, int]:
+    return {name: count for name, count in topics.items() if not name.startswith("__")}
+
+
+def _codes_of(tree: Tree) -> set[int]:
+    codes: set[int] = set()
+    _collect_codes(tree, codes)
+    return codes
+
+
+def _collect_codes(tree: Tree, codes: set[int]) -> None:
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            if key == "error_code":
+                codes.add(value)
+            else:
+                _collect_codes(value, codes)
+    elif isinstance(tree, list):
+        for item in tree:
+            _collect_codes(item, codes)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kafka")
+    parser.add_argument("hutong")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--only", type=int, nargs="*", help="send these APIs alone")
+    parser.add_argument("--without", type=int, nargs="*", default=[], help="leave these APIs out")
+    parser.add_argument("--show", type=int, default=3, help="examples of each difference")
+    options = parser.parse_args()
+    comparison = Comparison(options.kafka, options.hutong)
+    comparison.prepare()
+    keys = frozenset(options.only or APIS) - frozenset(options.without)
+    report = comparison.run(options.seed, options.count, keys)
+    comparison.close()
+    grouped: dict[tuple[str, str], list[tuple[int, int, Any, Difference]]] = defaultdict(list)
+    for number, name, version, message, difference in report.unexplained:
+        grouped[name, difference.path].append((number, version, message, difference))
+    for (name, path), found in sorted(grouped.items(), key=lambda item: -len(item[1])):
+        print(f"{len(found):5d}  {name}  {path or '(whole)'}")
+        for number, version, message, difference in found[: options.show]:
+            print(f"       #{number} v{version} kafka={_short(difference.kafka)} hutong={_short(difference.hutong)}")
+            print(f"           {_short(message, 400)}")
+    print(f"{report.sent} requests, {len(report.unexplained)} unexplained differences; meant: {sum(report.meant.values())}")
+
+
+def _short(value: Any, length: int = 160) -> str:
+    text = repr(value)
+    return text if len(text) <= length else text[: length - 3] + "..."
+
+
+if __name__ == "__main__":
+    main()
