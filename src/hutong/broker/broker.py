@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 AUTHORIZED_OPERATIONS_NOT_ASKED: Final = -(2**31)
 # What everybody may do while there is no authorizer, as bits by the numbers of operations (KIP-430).
 TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
+GROUP_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
 
 

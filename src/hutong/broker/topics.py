@@ -68,6 +68,15 @@ def check_topic_name(name: str) -> None:
     raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
 
 
+def why_missing(name: str) -> int:
+    """The code for a topic that is not there: no topic can have that name, or none has it now."""
+    try:
+        check_topic_name(name)
+    except Refused as refused:
+        return refused.code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
 class Topics:
     """All topics of this node, and the only way to change them."""
 

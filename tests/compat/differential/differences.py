@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.compat.differential.side import Tree
+from tests.compat.differential.side import CLOSED, Tree
 
 MISSING: Final = "(not there)"
 
@@ -59,8 +59,10 @@ def _of_lists(kafka: list[Any], hutong: list[Any], path: str) -> Iterator[Differ
         yield from differences(theirs.get(name, MISSING), ours.get(name, MISSING), path)
 
 
-_NAMES: Final = ("name", "topic", "topic_name", "config_name", "group_id", "key", "member_id", "index", "partition_index")
-_MORE_NAMES: Final = ("partition", "resource_type", "resource_name", "api_key", "topic_id", "producer_id", "mechanism")
+_NAMES: Final = (
+    *("name", "topic", "topic_name", "config_name", "group_id", "key", "member_id", "index", "partition_index"),
+    *("partition", "resource_type", "resource_name", "api_key", "topic_id", "producer_id", "mechanism", "entity_type"),
+)
 
 
 def _by_name(items: list[Any]) -> dict[Any, Any]:
@@ -68,7 +70,7 @@ def _by_name(items: list[Any]) -> dict[Any, Any]:
     for position, item in enumerate(items):
         name: Any = position
         if isinstance(item, dict):
-            found = tuple(str(item[key]) for key in (*_NAMES, *_MORE_NAMES) if key in item)
+            found = tuple(str(item[key]) for key in _NAMES if key in item)
             name = found or position
         elif isinstance(item, str | int):
             name = str(item)
@@ -79,8 +81,34 @@ def _by_name(items: list[Any]) -> dict[Any, Any]:
     return named
 
 
+_TOPICS: Final = "(Metadata|DescribeTopicPartitions)"
 MEANT: Final[list[Meant]] = [
     Meant(".*", r"(.*\.)?error_message", "The words of a message are our own; the code beside it is the same."),
     Meant(".*", r"(.*\.)?(host|port|cluster_id)", "Each server's own address and name."),
+    Meant("DescribeLogDirs", r".*log_dir", "Each server's own folder."),
+    Meant(
+        _TOPICS,
+        r"topics\[\]",
+        "Internal topics have names of each server's own.",
+        kafka=r".*'__(transaction_state|consumer_offsets|share_group_state)'.*|\(not there\)",
+    ),
+    Meant(
+        _TOPICS,
+        r"topics\[\]\.partitions\[\]",
+        "Internal topics have one partition here, 50 in Kafka.",
+        hutong=r"\(not there\)",
+    ),
+    Meant(
+        "Metadata",
+        r"topics\[\]\.(error_code|partitions\[\])",
+        "A topic that is created on the way is answered when it is there, not with an error first.",
+        kafka=r"3|5|\(not there\)",
+    ),
+    Meant(
+        "(Create|Delete|Describe)Acls",
+        "",
+        "Values that no enumeration has are refused with SECURITY_DISABLED like the rest; Kafka closes the connection.",
+        kafka=CLOSED,
+    ),
     Meant(".*", r"(.*\.)?throttle_time_ms", "No request is throttled here, whatever Kafka measured."),
 ]

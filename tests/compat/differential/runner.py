@@ -1,6 +1,6 @@
 """Sends the script to both servers and collects where their answers differ without reason.
 
-    python -m tests.compat.differential.runner KAFKA HUTONG --seed 1 --count 3000
+python -m tests.compat.differential.runner KAFKA HUTONG --seed 1 --count 3000
 """
 
 import argparse
@@ -42,6 +42,7 @@ class Comparison:
     def __init__(self, kafka: str, hutong: str) -> None:
         self.kafka, self.hutong = Side("kafka", kafka), Side("hutong", hutong)
         self.report = Report()
+        self.trace = range(0)
 
     def close(self) -> None:
         self.kafka.close()
@@ -75,6 +76,8 @@ class Comparison:
         info = message_info(type(message))
         name = info.name.removesuffix("Request")
         kafka, hutong = self._both(number, message, version)
+        if number in self.trace:
+            print(number, version, message, "\n  kafka: ", kafka, "\n  hutong:", hutong)
         self.report.sent += 1
         self.report.by_api[name] += 1
         _collect_codes(kafka, self.report.error_codes[name])
@@ -149,6 +152,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--only", type=int, nargs="*", help="send these APIs alone")
     parser.add_argument("--without", type=int, nargs="*", default=[], help="leave these APIs out")
+    parser.add_argument("--trace", type=int, nargs=2, default=(0, 0), help="show these steps whole: from, to")
     parser.add_argument("--show", type=int, default=3, help="examples of each difference")
     options = parser.parse_args()
     comparison = Comparison(options.kafka, options.hutong)
@@ -164,7 +168,8 @@ def main() -> None:
         for number, version, message, difference in found[: options.show]:
             print(f"       #{number} v{version} kafka={_short(difference.kafka)} hutong={_short(difference.hutong)}")
             print(f"           {_short(message, 400)}")
-    print(f"{report.sent} requests, {len(report.unexplained)} unexplained differences; meant: {sum(report.meant.values())}")
+    meant = sum(report.meant.values())
+    print(f"{report.sent} requests; differences: {len(report.unexplained)} without a reason, {meant} meant")
 
 
 def _short(value: Any, length: int = 160) -> str:

@@ -16,9 +16,9 @@ from tests.compat.differential.values import GROUPS, SYMBOL_BASE, TOPICS, TRANSA
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from hutong.wire.kafka.apis.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequestProtocol, JoinGroupRequest
+from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
-from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequestAssignment, SyncGroupRequest
+from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from hutong.wire.kafka.apis.k22_init_producer_id import InitProducerIdRequest
 from hutong.wire.kafka.records import Record, build_batch
 from hutong.wire.kafka.registry import APIS
@@ -26,8 +26,6 @@ from hutong.wire.kafka.schema import rows_of
 
 Step: TypeAlias = tuple[Any, int]
 """A request and its version."""
-Numbered: TypeAlias = Callable[[], int]
-"""The number that the next step will have."""
 
 DANGEROUS: Final = frozenset({7, 57, 64, 80, 81})
 """Requests that would end or downgrade the node under test."""
@@ -40,16 +38,16 @@ def steps(seed: int, count: int, keys: frozenset[int]) -> Iterator[Step]:
     """`count` requests of the APIs in `keys`, the same for the same seed."""
     random = Random(seed)
     usable = sorted(keys & APIS.keys() - DANGEROUS - WAITING)
-    number = 0
     stories = [story for story, needed in STORIES if needed <= set(usable)]
-    while number < count:
+    sent = 0
+    while sent < count:
         if random.random() < 0.6:
             batch = iter([_loose(random, random.choice(usable))])
         else:
-            batch = random.choice(stories)(random, lambda: number)
+            batch = random.choice(stories)(random, sent)
         for message, version in batch:
             yield message, version
-            number += 1
+            sent += 1
 
 
 def _loose(random: Random, key: int) -> Step:
@@ -87,7 +85,7 @@ def _fetch(random: Random, topic: str, offset: int, isolation_level: int = 0) ->
     return _step(request, random)
 
 
-def records_in_and_out(random: Random, _number: Numbered) -> Iterator[Step]:
+def records_in_and_out(random: Random, _first: int) -> Iterator[Step]:
     """Plain records, then a look at them from several offsets."""
     topic = random.choice(TOPICS[:3])
     yield _produce(random, topic, values.plain_batch(random, random.choice([1, 3])))
@@ -96,9 +94,9 @@ def records_in_and_out(random: Random, _number: Numbered) -> Iterator[Step]:
     yield _step(ListOffsetsRequest(-1, 0, [ListOffsetsTopic(topic, asked)]), random)
 
 
-def idempotent_producer(random: Random, number: Numbered) -> Iterator[Step]:
+def idempotent_producer(random: Random, first: int) -> Iterator[Step]:
     """Sequences in order, repeated, with a gap, of an old epoch."""
-    producer = SYMBOL_BASE + number()
+    producer = SYMBOL_BASE + first
     yield InitProducerIdRequest(None, 60_000), random.choice(APIS[22].versions)
     topic, sequence = random.choice(TOPICS[:3]), 0
     for _ in range(random.choice([2, 4, 7])):
@@ -111,10 +109,10 @@ def idempotent_producer(random: Random, number: Numbered) -> Iterator[Step]:
         sequence += sent == sequence
 
 
-def classic_group(random: Random, number: Numbered) -> Iterator[Step]:
+def classic_group(random: Random, first: int) -> Iterator[Step]:
     """One member joins, syncs, is heard, and may leave."""
     group = random.choice(GROUPS)
-    member = f"@member-{number()}"
+    member = f"@member-{first}"
     protocols = [JoinGroupRequestProtocol("range", values.POOLS["metadata"][1])]
     for member_id in ("", member):
         join = JoinGroupRequest(group, 6_000, 300, member_id, None, "consumer", protocols)
@@ -128,10 +126,10 @@ def classic_group(random: Random, number: Numbered) -> Iterator[Step]:
         yield leave, random.choice([0, 1, 2])
 
 
-def transaction(random: Random, number: Numbered) -> Iterator[Step]:
+def transaction(random: Random, first: int) -> Iterator[Step]:
     """A transactional producer: begins, adds, produces, ends; sometimes twice, sometimes not at all."""
     transactional_id = random.choice(TRANSACTIONAL_IDS)
-    producer = SYMBOL_BASE + number()
+    producer = SYMBOL_BASE + first
     yield InitProducerIdRequest(transactional_id, 60_000), random.choice(APIS[22].versions)
     topic = random.choice(TOPICS[:3])
     add = APIS[24].request(
@@ -159,7 +157,7 @@ def _carried(key: int, **fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name in known}
 
 
-STORIES: Final[list[tuple[Callable[[Random, Numbered], Iterator[Step]], frozenset[int]]]] = [
+STORIES: Final[list[tuple[Callable[[Random, int], Iterator[Step]], frozenset[int]]]] = [
     (records_in_and_out, frozenset({0, 1, 2})),
     (idempotent_producer, frozenset({0, 22})),
     (classic_group, frozenset({11, 12, 13, 14})),

@@ -146,8 +146,9 @@ class Side:
         if isinstance(value, list):
             return [self._with_real_values(item) for item in value]
         if dataclasses.is_dataclass(value):
-            copied = type(value)()
-            for name, _ in rows_of(type(value)):
+            table: Any = type(value)
+            copied = table()
+            for name, _ in rows_of(table):
                 object.__setattr__(copied, name, self._with_real_values(getattr(value, name)))
             return copied
         if isinstance(value, memoryview):

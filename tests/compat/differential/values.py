@@ -7,6 +7,7 @@ is named by a *symbol*, a value of the same type that stands for what that serve
 Knows nothing of versions or of what a request is for.
 """
 
+import dataclasses
 from random import Random
 from typing import Any, Final
 
@@ -36,10 +37,22 @@ _MEMBERS: Final = ["", "stranger"]
 _INSTANCES: Final = [None, None, None, "instance-1", "instance-2", ""]
 _METADATA: Final = [b"", b"\0\1\0\0\0\1\0\5alpha\xff\xff\xff\xff", b"garbage"]
 _CONFIGS: Final = [
-    "delete.retention.ms", "cleanup.policy", "max.message.bytes", "min.insync.replicas", "compression.type", "no.such.config",
-    "segment.bytes", "message.timestamp.type", "index.interval.bytes", "",
-]  # fmt: skip
-_CONFIG_VALUES: Final = ["1000", "86400000", "compact", "delete", "1048588", "1", "producer", "nonsense", "-1", "", None]
+    *("delete.retention.ms", "cleanup.policy", "max.message.bytes", "min.insync.replicas", "compression.type"),
+    *("segment.bytes", "message.timestamp.type", "index.interval.bytes", "no.such.config", ""),
+]
+_CONFIG_VALUES: Final = [
+    "1000",
+    "86400000",
+    "compact",
+    "delete",
+    "1048588",
+    "1",
+    "producer",
+    "nonsense",
+    "-1",
+    "",
+    None,
+]
 _RESOURCE_NAMES: Final = [*TOPICS, "1", "", "nowhere", "red", "2", "x y"]
 
 POOLS: Final[dict[str, list[Any]]] = {
@@ -75,7 +88,7 @@ POOLS: Final[dict[str, list[Any]]] = {
     "max_bytes": [1 << 20, 1 << 20, 1 << 20, 0, 1],
     "min_bytes": [0, 1, 1],
     "max_wait_ms": [0, 0, 20],
-    "isolation_level": [0, 0, 1, 1, 2],
+    "isolation_level": [0, 0, 1, 1],
     "session_id": [0, 0, 0, 12345],
     "session_epoch": [-1, -1, -1, 0, 1],
     "replica_id": [-1],
@@ -144,8 +157,9 @@ def value_of(name: str, row: Row, version: int, random: Random, parent: str = ""
 def _value(wire_type: WireType, name: str, version: int, random: Random, parent: str) -> Any:
     match wire_type:
         case Array(element):
-            size = random.choice([0, 1, 1, 1, 2, 3])
-            return [_value(element, name, version, random, parent) for _ in range(size)]
+            size = random.choice([0, 1, 1, 1, 2, 3]) if not parent else random.choice([1, 1, 2])
+            made = [_value(element, name, version, random, parent) for _ in range(size)]
+            return list({_name_of(item): item for item in made}.values())
         case Struct(table):
             return fill(table, version, random, name)
         case Records():
@@ -164,6 +178,15 @@ def _value(wire_type: WireType, name: str, version: int, random: Random, parent:
             return bytes(16)
         case Fixed():
             return random.choice([0, 1, -1])
+
+
+def _name_of(item: Any) -> Any:
+    """What tells elements of a list apart: to name one twice in a request is answered by Kafka in a dozen ways."""
+    if not dataclasses.is_dataclass(item):
+        return repr(item)
+    table: Any = item
+    keys = ("topic_id", "name", "topic", "topic_name", "index", "partition_index", "partition", "resource_name", "path")
+    return tuple(repr(getattr(table, key)) for key in keys if hasattr(table, key)) or id(item)
 
 
 def records(random: Random) -> memoryview | None:

@@ -54,6 +54,16 @@ ACKS_ALL: Final = -1
 _ZSTD_FROM_VERSION: Final = 7  # KIP-110
 COMPACTED_BATCH_BYTES_MAX: Final = 32 * 1024 * 1024  # unpacked, for its keys are looked at
 _IDS_FROM_VERSION: Final = 13  # KIP-516
+_WITHOUT_START: Final = frozenset(
+    {
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.REQUEST_TIMED_OUT,
+    }
+)
 
 
 def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse | Later[ProduceResponse] | Held | None:
@@ -143,6 +153,8 @@ class _Appender:
                 self._append(topic.group, partition, data.records, result)
             except Refused as refused:
                 put_outcome(result, refused)
+                if topic is not None and (found := topic.partition(data.index)) is not None:
+                    _put_start(result, found.log)
         return results
 
     def acknowledge(self) -> None:
@@ -176,6 +188,7 @@ class _Appender:
 
         def settle(outcome: Appended | HutongError) -> None:
             put_outcome(result, outcome)
+            _put_start(result, log)
             gather.settled()
 
         gather.expect()
@@ -277,6 +290,12 @@ def put_outcome(result: PartitionProduceResponse, outcome: Appended | HutongErro
         result.base_offset = outcome.base_offset
         result.log_append_time_ms = outcome.append_time_ms
         result.log_start_offset = outcome.start_offset
+
+
+def _put_start(result: PartitionProduceResponse, log: PartitionLog) -> None:
+    """Who is refused for what the batch says is told where the log starts, as Kafka does: it may have moved past it."""
+    if result.error_code and result.error_code not in _WITHOUT_START:
+        result.log_start_offset = log.start_offset
 
 
 def _close_on_error(response: ProduceResponse) -> None:

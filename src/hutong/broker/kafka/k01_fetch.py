@@ -286,4 +286,6 @@ def _put_aborted(data: PartitionData, rows: array[int], offset: int, buffers: li
 
 def _put_error(data: PartitionData, error: HutongError) -> None:
     data.error_code = ErrorCode.CORRUPT_MESSAGE if isinstance(error, CorruptData) else error_code_of(error)
+    data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
+    data.aborted_transactions = [] if data.error_code in _NOT_THERE else None
     data.records = []

@@ -9,6 +9,7 @@ lies behind it is not found by its time either.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -36,7 +37,15 @@ MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
-_FROM_VERSION: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+_FROM_VERSION: Final = {
+    LATEST: 0,
+    EARLIEST: 0,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+NEVER: Final = 1 << 15  # above every version
 _NONE: Final = -1
 
 Found = tuple[int, int]  # (timestamp in ms, offset), -1 where there is none
@@ -55,16 +64,25 @@ def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsR
             entry.leader_epoch = LEADER_EPOCH if entry.offset >= 0 else _NONE
         gather.settled()
 
+    repeated = _repeated(request)
     for topic in request.topics:
-        entries = [ListOffsetsPartitionResponse(asked.partition_index) for asked in topic.partitions]
+        once = {asked.partition_index: asked for asked in topic.partitions}
+        entries = [ListOffsetsPartitionResponse(index) for index in once]
         gather.response.topics.append(ListOffsetsTopicResponse(topic.name, entries))
-        for asked, entry in zip(topic.partitions, entries, strict=True):
+        for asked, entry in zip(once.values(), entries, strict=True):
             gather.expect()
             try:
+                if (topic.name, asked.partition_index) in repeated:
+                    raise Refused(ErrorCode.INVALID_REQUEST, "The partition is asked for twice.")
                 _look_up(topic.name, asked, is_committed, context, lambda found, entry=entry: settle(entry, found))  # type: ignore[misc]
             except Refused as refused:
                 settle(entry, refused)
     return gather.returned()
+
+
+def _repeated(request: ListOffsetsRequest) -> set[tuple[str, int]]:
+    counts = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
+    return {asked for asked, count in counts.items() if count > 1}
 
 
 def _look_up(
@@ -74,6 +92,8 @@ def _look_up(
     context: RequestContext,
     then: Then,
 ) -> None:
+    if asked.timestamp < 0 and context.api_version < _FROM_VERSION.get(asked.timestamp, NEVER):
+        raise Refused(ErrorCode.UNSUPPORTED_VERSION)
     partition = context.broker.topics.partition(name, asked.partition_index)
     if partition is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -82,8 +102,6 @@ def _look_up(
     end_offset = log.last_stable_offset if is_committed else log.high_watermark
     if asked.timestamp >= 0:
         log.offset_for_timestamp(asked.timestamp, _if_before(end_offset, then) if is_committed else then)
-    elif context.api_version < _FROM_VERSION.get(asked.timestamp, 0):
-        raise Refused(ErrorCode.UNSUPPORTED_VERSION)
     elif asked.timestamp == MAX_TIMESTAMP:
         log.offset_of_max_timestamp(_if_before(end_offset, then) if is_committed else then)
     elif asked.timestamp == LATEST:
@@ -105,6 +123,4 @@ def _if_before(end_offset: int, then: Then) -> Then:
 def _boundary(log: PartitionLog, question: int) -> int:
     if question in (EARLIEST, EARLIEST_LOCAL):
         return log.start_offset
-    if question in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return _NONE
-    raise Refused(ErrorCode.INVALID_REQUEST)
+    return _NONE

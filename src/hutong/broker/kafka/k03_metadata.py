@@ -1,9 +1,9 @@
 """Metadata (key 3, versions 0-13): the nodes, and the topics with their partitions and leaders.
 
-A null list of topics asks for all (in version 0 an empty one does); from 10 topics may be named by id (KIP-516); from
-4 the client says whether a missing topic may be created. A topic that is created here is answered whole once it is
-durable: clients need not come back for it. Without an authorizer everybody may do
-everything: that is what a client that asks for its authorized operations is told (KIP-430).
+A null list of topics asks for all (in version 0 an empty one does); from 12 topics may be named by id (KIP-516; the
+field is there from 10, and refused); from 4 the client says whether a missing topic may be created. A topic that is
+created here is answered whole once it is durable: clients need not come back for it. Without an authorizer everybody
+may do everything: that is what a client that asks for its authorized operations is told (KIP-430).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hutong.broker.broker import AUTHORIZED_OPERATIONS_NOT_ASKED, CLUSTER_OPERAT
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, error_code_of
 from hutong.broker.partition import LEADER_EPOCH, Topic
-from hutong.broker.topics import check_topic_name
+from hutong.broker.topics import why_missing
 from hutong.foundation.errors import HutongError, Refused
 from hutong.wire.kafka.apis.k03_metadata import (
     MetadataRequest,
@@ -31,10 +31,13 @@ if TYPE_CHECKING:
 
 API_KEY = 3
 ZERO_UUID = bytes(16)
+_IDS_FROM_VERSION = 12  # the field is there from 10, but no broker took it
 
 
 def handle(request: MetadataRequest, context: RequestContext) -> MetadataResponse | Later[MetadataResponse]:
     broker = context.broker
+    if context.api_version < _IDS_FROM_VERSION and any(_is_by_id(topic) for topic in request.topics or ()):
+        return _refused(request)
     response = _about_the_cluster(broker, request)
     if request.topics is None or (context.api_version == 0 and not request.topics):
         response.topics = [describe(topic, broker, _operations(request)) for topic in broker.topics.all()]
@@ -44,9 +47,22 @@ def handle(request: MetadataRequest, context: RequestContext) -> MetadataRespons
         return response
     if not (request.allow_auto_topic_creation and broker.settings.auto_create_topics):
         for entry in missing:
-            entry.error_code = _why_missing(entry.name or "")
+            entry.error_code = why_missing(entry.name or "")
         return response
     return _create(missing, broker, response, _operations(request))
+
+
+def _is_by_id(asked: MetadataRequestTopic) -> bool:
+    return asked.name is None or asked.topic_id != ZERO_UUID
+
+
+def _refused(request: MetadataRequest) -> MetadataResponse:
+    """Topics named by id where that may not be: every one is answered INVALID_REQUEST, and nothing is told besides."""
+    topics = [
+        MetadataResponseTopic(ErrorCode.INVALID_REQUEST, asked.name or "", asked.topic_id)
+        for asked in request.topics or ()
+    ]
+    return MetadataResponse(topics=topics)
 
 
 def _operations(request: MetadataRequest) -> int:
@@ -84,14 +100,6 @@ def _answer_known(
             response.topics.append(entry)
             missing.append(entry)
     return missing
-
-
-def _why_missing(name: str) -> int:
-    try:
-        check_topic_name(name)
-    except Refused as refused:
-        return refused.code
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _create(

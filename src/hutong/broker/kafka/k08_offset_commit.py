@@ -52,6 +52,14 @@ class _Commit:
             result.error_code = error
         return self.response
 
+    def refuse_long_notes(self, metadata_bytes_max: int) -> None:
+        """Said only to who may commit at all, as Kafka does."""
+        kept = [offset is None or len(offset.metadata) <= metadata_bytes_max for _, offset in self.changes]
+        for result, is_kept in zip(self.open_results, kept, strict=True):
+            result.error_code = ErrorCode.NONE if is_kept else ErrorCode.OFFSET_METADATA_TOO_LARGE
+        self.open_results = [result for result, is_kept in zip(self.open_results, kept, strict=True) if is_kept]
+        self.changes = [change for change, is_kept in zip(self.changes, kept, strict=True) if is_kept]
+
 
 def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse | Later[OffsetCommitResponse]:
     commit = _Commit(request, context.broker.clock.wall_ms())
@@ -71,6 +79,9 @@ def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommi
     )
     if error is not ErrorCode.NONE:
         return commit.settle(error)
+    commit.refuse_long_notes(groups.settings.offset_metadata_bytes_max)
+    if not commit.changes:
+        return commit.response
     later: Later[OffsetCommitResponse] = Later()
     groups.commit(request.group_id, commit.changes, lambda code: later.complete(commit.settle(code)))
     return later
@@ -82,7 +93,7 @@ def _take_topic(asked: OffsetCommitRequestTopic, commit: _Commit, context: Reque
     topic = topics.by_id(asked.topic_id) if by_id else topics.get(asked.name)
     results = []
     for partition in asked.partitions:
-        error = _partition_error(partition, topic, by_id, context)
+        error = _partition_error(partition, topic, by_id)
         result = OffsetCommitResponsePartition(partition.partition_index, error)
         results.append(result)
         if topic is not None and error is ErrorCode.NONE:
@@ -92,15 +103,11 @@ def _take_topic(asked: OffsetCommitRequestTopic, commit: _Commit, context: Reque
     commit.response.topics.append(OffsetCommitResponseTopic(asked.name, asked.topic_id, results))
 
 
-def _partition_error(
-    partition: OffsetCommitRequestPartition, topic: Topic | None, by_id: bool, context: RequestContext
-) -> ErrorCode:
+def _partition_error(partition: OffsetCommitRequestPartition, topic: Topic | None, by_id: bool) -> ErrorCode:
     if topic is None and by_id:
         return ErrorCode.UNKNOWN_TOPIC_ID
     if topic is None or topic.partition(partition.partition_index) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if len(partition.committed_metadata or "") > context.broker.groups.settings.offset_metadata_bytes_max:
-        return ErrorCode.OFFSET_METADATA_TOO_LARGE
     return ErrorCode.NONE
 
 

@@ -7,6 +7,7 @@ Metadata and assignments are only shown while the group is stable.
 
 from __future__ import annotations
 
+from hutong.broker.broker import AUTHORIZED_OPERATIONS_NOT_ASKED, GROUP_OPERATIONS
 from hutong.broker.context import RequestContext
 from hutong.groups.driver import GroupCoordinator
 from hutong.groups.messages import GroupDescription
@@ -25,16 +26,17 @@ _NOT_FOUND_FROM = 6
 
 def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
     groups = context.broker.groups
+    operations = GROUP_OPERATIONS if request.include_authorized_operations else AUTHORIZED_OPERATIONS_NOT_ASKED
     return DescribeGroupsResponse(
-        groups=[_describe(group_id, groups, context.api_version) for group_id in request.groups]
+        groups=[_describe(group_id, groups, context.api_version, operations) for group_id in request.groups]
     )
 
 
-def _describe(group_id: str, groups: GroupCoordinator, api_version: int) -> DescribedGroup:
+def _describe(group_id: str, groups: GroupCoordinator, api_version: int, operations: int) -> DescribedGroup:
     group = groups.get(group_id)
     if group is not None:
-        return _found(group.describe())
-    described = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
+        return _found(group.describe(), operations)
+    described = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value, authorized_operations=operations)
     if api_version >= _NOT_FOUND_FROM:
         described.error_code = ErrorCode.GROUP_ID_NOT_FOUND
         is_other = groups.directory.kind(group_id) is not None
@@ -42,7 +44,7 @@ def _describe(group_id: str, groups: GroupCoordinator, api_version: int) -> Desc
     return described
 
 
-def _found(description: GroupDescription) -> DescribedGroup:
+def _found(description: GroupDescription, operations: int) -> DescribedGroup:
     return DescribedGroup(
         group_id=description.group_id,
         group_state=description.state,
@@ -59,4 +61,5 @@ def _found(description: GroupDescription) -> DescribedGroup:
             )
             for member in description.members
         ],
+        authorized_operations=operations,
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hutong.broker.broker import GROUP_OPERATIONS
 from hutong.broker.context import RequestContext
 from hutong.groups.consumer.catalogue import Catalogue
 from hutong.groups.consumer.messages import GroupDescription, MemberDescription, Partition
@@ -26,7 +27,12 @@ _CONSUMER_MEMBER: Final = 1
 
 
 def handle(request: ConsumerGroupDescribeRequest, context: RequestContext) -> ConsumerGroupDescribeResponse:
-    return ConsumerGroupDescribeResponse(groups=[_describe(group_id, context) for group_id in request.group_ids])
+    response = ConsumerGroupDescribeResponse(groups=[_describe(group_id, context) for group_id in request.group_ids])
+    if request.include_authorized_operations:
+        for group in response.groups:
+            if group.error_code == ErrorCode.NONE:
+                group.authorized_operations = GROUP_OPERATIONS
+    return response
 
 
 def _describe(group_id: str, context: RequestContext) -> DescribedGroup:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from hutong.broker.broker import TOPIC_OPERATIONS
 from hutong.broker.context import RequestContext
 from hutong.broker.partition import LEADER_EPOCH
+from hutong.broker.topics import why_missing
 from hutong.wire.kafka.apis.k75_describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -33,11 +34,13 @@ def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> 
     response = DescribeTopicPartitionsResponse()
     left = max(1, min(request.response_partition_limit, PAGE_PARTITIONS_MAX))
     cursor = request.cursor or Cursor("", 0)
-    names = {topic.name for topic in request.topics} or {topic.name for topic in topics.all()}
-    for name in sorted(name for name in names if name >= cursor.topic_name):
+    names = {topic.name for topic in request.topics}
+    if cursor.partition_index < 0 or (request.cursor is not None and names and cursor.topic_name not in names):
+        return _refused(request)
+    for name in sorted(name for name in names or {topic.name for topic in topics.all()} if name >= cursor.topic_name):
         topic = topics.get(name)
         if topic is None:
-            response.topics.append(DescribeTopicPartitionsResponseTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name))
+            response.topics.append(_missing(name))
             continue
         start = max(0, cursor.partition_index) if name == cursor.topic_name else 0
         end = min(start + left, len(topic.partitions))
@@ -48,6 +51,16 @@ def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> 
             response.next_cursor = Cursor(name, end)
             break
     return response
+
+
+def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(why_missing(name), name, topic_authorized_operations=TOPIC_OPERATIONS)
+
+
+def _refused(request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+    """A cursor that no page ended with: nothing is answered but that."""
+    topics = [DescribeTopicPartitionsResponseTopic(ErrorCode.INVALID_REQUEST, topic.name) for topic in request.topics]
+    return DescribeTopicPartitionsResponse(topics=topics)
 
 
 def _page(topic: Topic, start: int, end: int, node_id: int) -> DescribeTopicPartitionsResponseTopic:
