@@ -93,6 +93,7 @@ class Desk:
         self._broker = SimpleNamespace(
             groups=self.stage.groups,
             consumer_groups=self.stage.consumer_groups,
+            share_groups=(),
             clock=self.stage.clock,
             topics=FakeTopics(),
             identity=SimpleNamespace(node_id=1, host="broker.example", port=9092),
