@@ -5,13 +5,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import aiokafka
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.structs import OffsetAndMetadata
+from tests.compat.report import cells
 from tests.support.node import Node
 
 DEADLINE_S = 30.0
+FILLS = cells("aiokafka", aiokafka.__version__)
 RESTLESS_GROUP = {"session_timeout_ms": 6000, "heartbeat_interval_ms": 200, "metadata_max_age_ms": 1000}
 
 
@@ -61,6 +64,7 @@ def numbered(count: int, prefix: str = "") -> list[bytes]:
     return [f"{prefix}{number}".encode() for number in range(count)]
 
 
+@FILLS("headers")
 async def test_records_come_back_whole_and_in_order(bootstrap: str, topic: str) -> None:
     headers = [("trace", b"00-abc"), ("trace", b"again"), ("empty", b"")]
     async with started_producer(bootstrap) as producer:
@@ -73,6 +77,7 @@ async def test_records_come_back_whole_and_in_order(bootstrap: str, topic: str) 
     assert (message.timestamp, message.timestamp_type) == (1_700_000_000_123, 0)
 
 
+@FILLS("compression")
 @pytest.mark.parametrize("codec", [None, "gzip", "snappy", "lz4", "zstd"])
 async def test_compression(bootstrap: str, topic: str, codec: str | None) -> None:
     sent = [b"compressible " * 50 + str(number).encode() for number in range(200)]
@@ -81,6 +86,7 @@ async def test_compression(bootstrap: str, topic: str, codec: str | None) -> Non
         assert await read(consumer, 200) == sent
 
 
+@FILLS("produce-acks", "produce-idempotent")
 @pytest.mark.parametrize("settings", [{"acks": 0}, {"acks": 1}, {"acks": "all"}, {"enable_idempotence": True}])
 async def test_acknowledgement_modes(bootstrap: str, topic: str, settings: dict[str, Any]) -> None:
     await send(bootstrap, topic, numbered(300), **settings)
@@ -88,6 +94,7 @@ async def test_acknowledgement_modes(bootstrap: str, topic: str, settings: dict[
         assert await read(consumer, 300) == numbered(300)
 
 
+@FILLS("offsets-for-times")
 async def test_offsets_for_times_and_ends(bootstrap: str, topic: str) -> None:
     begun_ms = 1_700_000_000_000
     async with started_producer(bootstrap) as producer:
@@ -102,6 +109,7 @@ async def test_offsets_for_times_and_ends(bootstrap: str, topic: str) -> None:
         assert await consumer.end_offsets([partition]) == {partition: 5}
 
 
+@FILLS("group-rebalance")
 async def test_two_members_share_a_group_and_rebalance(bootstrap: str, wide_topic: str) -> None:
     async with started_consumer(bootstrap, wide_topic, group_id=wide_topic) as first:
         await poll_until(lambda: len(first.assignment()) == 4, first)
@@ -119,6 +127,7 @@ async def test_two_members_share_a_group_and_rebalance(bootstrap: str, wide_topi
         assert await read(first, 1) == [b"after"]
 
 
+@FILLS("group-commit")
 async def test_a_restarted_consumer_resumes_where_it_committed(bootstrap: str, topic: str) -> None:
     await send(bootstrap, topic, numbered(30))
     partition = TopicPartition(topic, 0)
@@ -131,6 +140,7 @@ async def test_a_restarted_consumer_resumes_where_it_committed(bootstrap: str, t
         assert await read(consumer, 20) == numbered(30)[10:]
 
 
+@FILLS("topics")
 async def test_topics_are_created_described_and_deleted(bootstrap: str, name: str) -> None:
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
     await admin.start()
@@ -151,6 +161,7 @@ async def test_topics_are_created_described_and_deleted(bootstrap: str, name: st
         await admin.close()
 
 
+@FILLS("groups-described")
 async def test_group_is_described_and_listed(bootstrap: str, topic: str) -> None:
     await send(bootstrap, topic, numbered(1))
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)

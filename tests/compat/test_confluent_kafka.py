@@ -6,13 +6,15 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition, libversion, version
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from tests.compat.report import cells
 from tests.support.confluent import consumer, producer, read, read_partition, send, values
 from tests.support.node import Node
 from tests.support.waiting import until
 
 HOUR_MS = 3_600_000
+FILLS = cells("confluent-kafka", f"{version()} (librdkafka {libversion()[0]})")
 
 
 @contextmanager
@@ -29,6 +31,7 @@ def numbered(count: int, prefix: str = "") -> list[bytes]:
     return [f"{prefix}{number}".encode() for number in range(count)]
 
 
+@FILLS("headers")
 def test_records_come_back_whole_and_in_order(bootstrap: str, topic: str) -> None:
     headers = [("trace", b"00-abc"), ("trace", b"again"), ("empty", b""), ("none", None)]
     send(producer(bootstrap), topic, numbered(100), key=b"key", headers=headers, timestamp=1_700_000_000_123)
@@ -40,6 +43,7 @@ def test_records_come_back_whole_and_in_order(bootstrap: str, topic: str) -> Non
     assert messages[7].timestamp() == (1, 1_700_000_000_123)
 
 
+@FILLS("nulls")
 def test_null_key_and_null_value(bootstrap: str, topic: str) -> None:
     to = producer(bootstrap)
     to.produce(topic, None, key=b"tombstone")
@@ -49,6 +53,7 @@ def test_null_key_and_null_value(bootstrap: str, topic: str) -> None:
     assert [(message.key(), message.value()) for message in messages] == [(b"tombstone", None), (None, b"")]
 
 
+@FILLS("compression")
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_compression(bootstrap: str, topic: str, codec: str) -> None:
     sent = [b"compressible " * 50 + str(number).encode() for number in range(200)]
@@ -56,6 +61,7 @@ def test_compression(bootstrap: str, topic: str, codec: str) -> None:
     assert values(read_partition(bootstrap, topic)) == sent
 
 
+@FILLS("produce-acks")
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
 def test_acknowledgement_modes(bootstrap: str, topic: str, acks: str) -> None:
     send(producer(bootstrap, acks=acks), topic, numbered(50))
@@ -63,6 +69,7 @@ def test_acknowledgement_modes(bootstrap: str, topic: str, acks: str) -> None:
         assert values(read(reader, 50)) == numbered(50)
 
 
+@FILLS("produce-idempotent")
 def test_idempotent_producer(bootstrap: str, wide_topic: str) -> None:
     to = producer(bootstrap, enable_idempotence=True)
     for partition in range(4):
@@ -71,6 +78,7 @@ def test_idempotent_producer(bootstrap: str, wide_topic: str) -> None:
         assert values(read_partition(bootstrap, wide_topic, partition)) == numbered(500, f"{partition}/")
 
 
+@FILLS("offsets-for-times")
 def test_offsets_for_times(bootstrap: str, topic: str) -> None:
     begun_ms = int(time.time() * 1000) - 10 * HOUR_MS
     to = producer(bootstrap)
@@ -85,6 +93,7 @@ def test_offsets_for_times(bootstrap: str, topic: str) -> None:
         reader.close()
 
 
+@FILLS("group-rebalance")
 def test_two_members_share_a_group_and_rebalance(bootstrap: str, wide_topic: str) -> None:
     to = producer(bootstrap)
     with member(bootstrap, wide_topic, wide_topic) as first:
@@ -109,6 +118,7 @@ def test_two_members_share_a_group_and_rebalance(bootstrap: str, wide_topic: str
         assert values(read(first, 1)) == [b"after"]
 
 
+@FILLS("group-rebalance", "group-cooperative")
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
 def test_assignment_strategies(bootstrap: str, wide_topic: str, strategy: str) -> None:
     settings = {"partition_assignment_strategy": strategy}
@@ -124,6 +134,7 @@ def test_assignment_strategies(bootstrap: str, wide_topic: str, strategy: str) -
             until(shared, what="an even share")
 
 
+@FILLS("group-commit")
 def test_a_restarted_consumer_resumes_where_it_committed(bootstrap: str, topic: str) -> None:
     send(producer(bootstrap), topic, numbered(30))
     with member(bootstrap, topic, topic, enable_auto_commit=False) as reader:
@@ -135,6 +146,7 @@ def test_a_restarted_consumer_resumes_where_it_committed(bootstrap: str, topic: 
         assert values(read(reader, 20)) == numbered(30)[10:]
 
 
+@FILLS("seek")
 def test_seek_pause_and_resume(bootstrap: str, topic: str) -> None:
     send(producer(bootstrap), topic, numbered(10))
     reader = consumer(bootstrap, topic, enable_auto_commit=False)
@@ -167,6 +179,7 @@ def test_a_waiting_consumer_gets_a_record_at_once(bootstrap: str, topic: str) ->
         reader.close()
 
 
+@FILLS("topics")
 def test_topics_are_created_described_and_deleted(bootstrap: str, name: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     new = NewTopic(name, num_partitions=3, replication_factor=1, config={"retention.ms": "3600000"})
@@ -186,6 +199,7 @@ def test_topics_are_created_described_and_deleted(bootstrap: str, name: str) -> 
         admin.delete_topics([name])[name].result(30)
 
 
+@FILLS("groups-described", "cluster")
 def test_groups_and_cluster_are_described(bootstrap: str, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     with member(bootstrap, topic, topic, client_id="described") as reader:

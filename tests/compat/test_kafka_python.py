@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import kafka
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 from kafka.admin import NewTopic
+from tests.compat.report import cells
 from tests.support.node import Node
 from tests.support.waiting import until
 
@@ -16,6 +18,7 @@ pytestmark = [
     pytest.mark.usefixtures("leaked_sockets"),
 ]
 DEADLINE_S = 30.0
+FILLS = cells("kafka-python", kafka.__version__)
 RESTLESS_GROUP = {"session_timeout_ms": 6000, "heartbeat_interval_ms": 200}
 
 
@@ -83,6 +86,7 @@ def numbered(count: int, prefix: str = "") -> list[bytes]:
     return [f"{prefix}{number}".encode() for number in range(count)]
 
 
+@FILLS("headers")
 def test_records_come_back_whole_and_in_order(bootstrap: str, topic: str) -> None:
     headers = [("trace", b"00-abc"), ("trace", b"again"), ("empty", b"")]
     with opened_producer(bootstrap) as producer:
@@ -96,6 +100,7 @@ def test_records_come_back_whole_and_in_order(bootstrap: str, topic: str) -> Non
     assert (record.timestamp, record.timestamp_type) == (1_700_000_000_123, 0)
 
 
+@FILLS("compression")
 @pytest.mark.parametrize("codec", [None, "gzip", "snappy", "lz4", "zstd"])
 def test_compression(bootstrap: str, topic: str, codec: str | None) -> None:
     sent = [b"compressible " * 50 + str(number).encode() for number in range(200)]
@@ -107,6 +112,7 @@ def test_compression(bootstrap: str, topic: str, codec: str | None) -> None:
         assert values(read(consumer, 200)) == sent
 
 
+@FILLS("produce-acks", "produce-idempotent")
 @pytest.mark.parametrize(
     "settings",
     [{"acks": 0}, {"acks": 1}, {"acks": "all"}, {"enable_idempotence": True}],
@@ -118,6 +124,7 @@ def test_acknowledgement_modes(bootstrap: str, topic: str, settings: dict[str, A
         assert values(read(consumer, 300)) == numbered(300)
 
 
+@FILLS("offsets-for-times")
 def test_offsets_for_times_and_ends(bootstrap: str, topic: str) -> None:
     begun_ms = 1_700_000_000_000
     with opened_producer(bootstrap) as producer:
@@ -132,6 +139,7 @@ def test_offsets_for_times_and_ends(bootstrap: str, topic: str) -> None:
         assert consumer.end_offsets([partition]) == {partition: 5}
 
 
+@FILLS("group-rebalance")
 def test_two_members_share_a_group_and_rebalance(bootstrap: str, wide_topic: str) -> None:
     with opened_consumer(bootstrap, wide_topic, group_id=wide_topic) as first:
         poll_until(lambda: len(first.assignment()) == 4, first)
@@ -149,6 +157,7 @@ def test_two_members_share_a_group_and_rebalance(bootstrap: str, wide_topic: str
         assert values(read(first, 1)) == [b"after"]
 
 
+@FILLS("group-commit")
 def test_a_restarted_consumer_resumes_where_it_committed(bootstrap: str, topic: str) -> None:
     send(bootstrap, topic, numbered(30))
     partition = TopicPartition(topic, 0)
@@ -161,6 +170,7 @@ def test_a_restarted_consumer_resumes_where_it_committed(bootstrap: str, topic: 
         assert values(read(consumer, 20)) == numbered(30)[10:]
 
 
+@FILLS("topics")
 def test_topics_are_created_described_and_deleted(bootstrap: str, name: str) -> None:
     with opened_admin(bootstrap) as admin:
         admin.create_topics([NewTopic(name, 3, 1, topic_configs={"retention.ms": "3600000"})])
@@ -171,6 +181,7 @@ def test_topics_are_created_described_and_deleted(bootstrap: str, name: str) -> 
         until(lambda: name not in admin.list_topics(), what="the topic is gone")
 
 
+@FILLS("groups-described")
 def test_group_is_described_and_listed(bootstrap: str, topic: str) -> None:
     send(bootstrap, topic, numbered(1))
     with opened_consumer(bootstrap, topic, group_id=topic) as consumer, opened_admin(bootstrap) as admin:
