@@ -122,7 +122,8 @@ _ALWAYS: Final = (
     (r"127\.0\.0\.1:\d+|localhost:\d+", "HOST:PORT"),
     (r"/?127\.0\.0\.1", "HOST"),
     (_UUID, "UUID"),
-    (r"(?i)(topic ?id:|topicid=|cluster id:) ?[\w-]{22}", r"\1 ID"),
+    (r"(?i)(topic ?id:|topicid=|cluster id:) ?[\w-]{19,22}", r"\1 ID"),
+    (r"[\w+/-]{22}(?==*[ \t]+HOST)", "ID"),
     (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[:.,]\d{3}Z?", "TIME"),
     (r"^(! )?[ \t]*(at .+\(.+\)|\.\.\. \d+ more)\n", ""),  # where in the tool an error came from
     (r"(kafka\.common\.errors\.\w+): .*", r"\1: REASON"),

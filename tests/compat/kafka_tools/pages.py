@@ -240,7 +240,8 @@ def cluster(shell: Shell) -> None:
     shell("cluster", "unregister", "--id", "7")
     shell("broker-api-versions", then=[without("Streams", "Raft", "ShareGroupState")])
     shell("features", "describe", then=[without("streams.version"), replaced(r"Epoch: \d+", "Epoch: N")])
-    shell("features", "upgrade", "--feature", "nonsense=1")
+    why = [replaced("(Could not upgrade nonsense to 1.) .*", r"\1 REASON")]
+    shell("features", "upgrade", "--feature", "nonsense=1", then=why)
     shell("acls", "--list")
     shell("acls", "--add", "--allow-principal", "User:ann", "--operation", "Read", "--topic", "orders")
     shell("delegation-tokens", "--describe")
@@ -342,5 +343,7 @@ PAGES: Final[tuple[Callable[[Shell], None], ...]] = (
     topics,
     console,
     classic_groups,
+    consumer_groups,
     load,
+    partitions,
 )

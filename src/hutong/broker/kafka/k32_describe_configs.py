@@ -31,6 +31,7 @@ _SOURCE_TOPIC: Final = 1
 _SOURCE_NODE: Final = 4  # STATIC_BROKER_CONFIG
 _SOURCE_DEFAULT: Final = 5
 _SOURCE_GROUP: Final = 8  # DYNAMIC_GROUP_CONFIG
+_GROUPS_ALONE: Final = frozenset(("share.auto.offset.reset", "share.isolation.level", "share.renew.acknowledge.enable"))
 
 
 def handle(request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
@@ -122,7 +123,14 @@ def _group_entry(
         config_source=layers[0][1],
         config_type=ConfigType.INT if key.is_number else word,
         documentation=key.documentation if request.include_documentation else None,
-        synonyms=[DescribeConfigsSynonym(key.name, *layer) for layer in layers] if request.include_synonyms else [],
+        synonyms=[_group_synonym(key.name, *layer) for layer in layers] if request.include_synonyms else [],
+    )
+
+
+def _group_synonym(name: str, value: str, source: int) -> DescribeConfigsSynonym:
+    """The default of all groups is a setting of Kafka's brokers under another name, except for a few."""
+    return DescribeConfigsSynonym(
+        name if source == _SOURCE_GROUP or name in _GROUPS_ALONE else f"group.{name}", value, source
     )
 
 

@@ -1,7 +1,7 @@
 """IncrementalAlterConfigs (key 44, versions 0-1): change single settings of topics and groups (KIP-339).
 
 Operations: 0 set, 1 delete (back to the default), 2 append to and 3 subtract from a list. The node's own settings are
-read when it starts and cannot be altered here.
+read when it starts and cannot be altered here; to delete them is granted, as none was ever set.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
 from hutong.broker.group_config_changes import alter_group
-from hutong.broker.kafka.k32_describe_configs import RESOURCE_GROUP, RESOURCE_TOPIC
+from hutong.broker.kafka.k32_describe_configs import RESOURCE_BROKER, RESOURCE_GROUP, RESOURCE_TOPIC
 from hutong.broker.topic_config import KEYS, ConfigType, check_overrides
 from hutong.foundation.errors import HutongError, Refused
 from hutong.wire.kafka.apis.k44_incremental_alter_configs import (
@@ -60,6 +60,9 @@ def _alter(
 ) -> None:
     if asked.resource_type == RESOURCE_GROUP:
         alter_group(context.broker.group_configs, asked.resource_name, asked.configs, validate_only, then)
+        return
+    if asked.resource_type == RESOURCE_BROKER and all(change.config_operation == _DELETE for change in asked.configs):
+        then(None)  # Kafka's tool for reassignments takes back limits in this way
         return
     if asked.resource_type != RESOURCE_TOPIC:
         raise Refused(ErrorCode.INVALID_REQUEST, "Only settings of topics and groups can be altered.")
