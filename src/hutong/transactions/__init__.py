@@ -1,0 +1,1 @@
+"""Transactions of Kafka's producers: who may write, what belongs together, and how it ends."""

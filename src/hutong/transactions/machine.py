@@ -1,0 +1,341 @@
+"""One transactional id: who its producer is, what its transaction holds and how it ends (KIP-98, KIP-360, KIP-890).
+
+    Empty ──────────────┐
+    CompleteCommit ─────┼─ Add ─→ Ongoing ─ End, Tick, Init ─→ PrepareCommit ─ markers ─→ CompleteCommit
+    CompleteAbort ──────┘                                      PrepareAbort  ─ markers ─→ CompleteAbort
+    with version 2 an abort may end what never began: ───────→ PrepareAbort
+
+Strategy: a change is decided here, becomes a record, and holds from when that record is on disk: memory never says more
+than the disk. One change at a time: who asks meanwhile is told to ask again (CONCURRENT_TRANSACTIONS). A decision comes
+before its markers and its completion after them, so that a crash between any two of these leaves something that can be
+finished. A record that could not be stored for sure is stored again until it is: something else in its place might
+contradict it after a restart.
+
+Two things differ from Kafka: the end of a transaction is answered when its markers are written, not when it is decided,
+so that its producer can go on at once and its readers see it; unless a marker cannot be written soon, when the decision
+is answer enough. And a transaction is aborted when its time is up, not at the next look.
+
+Knows nothing of logs, clocks, threads or requests. Producer ids come with the events that might need one.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from hutong.transactions.messages import (
+    EPOCH_BUMPING,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    Add,
+    Answer,
+    End,
+    Event,
+    Init,
+    Instruction,
+    MarkersFailed,
+    MarkersWritten,
+    Persist,
+    Persisted,
+    PersistFailed,
+    ProducerIdentity,
+    Reply,
+    Tick,
+    TopicPartition,
+    TransactionRecord,
+    WriteMarkers,
+)
+from hutong.transactions.settings import TransactionSettings
+from hutong.transactions.states import TransactionState
+from hutong.transactions.transitions import EPOCH_MAX, completed, decided, extended, fenced, initialised, is_exhausted
+from hutong.wire.kafka.error_codes import ErrorCode
+
+CONCURRENT: Final = Reply(ErrorCode.CONCURRENT_TRANSACTIONS)
+_FENCED: Final = Reply(ErrorCode.PRODUCER_FENCED)
+_UNKNOWN_PRODUCER: Final = Reply(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+_WRONG_STATE: Final = Reply(ErrorCode.INVALID_TXN_STATE)
+_UNAVAILABLE: Final = Reply(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+_TOO_MANY_PARTITIONS: Final = Reply(ErrorCode.POLICY_VIOLATION)
+_EPOCH_BEFORE_LAST: Final = EPOCH_MAX - 1
+
+
+@dataclass(slots=True)
+class _Change:
+    """A record on its way to disk. `ticket` waits for it and gets `reply`, which is None where the end is awaited.
+
+    `is_doubtful`: it could not be stored, or so it seems; it will be tried again.
+    """
+
+    record: TransactionRecord
+    ticket: int | None = None
+    reply: Reply | None = None
+    is_doubtful: bool = False
+
+
+class Transaction:
+    """The transaction of one transactional id. `record` is what is on disk, or how the id was born."""
+
+    __slots__ = ("_change", "_owed_ticket", "_retry_at_ms", "_settings", "record", "unmarked")
+
+    def __init__(self, record: TransactionRecord, settings: TransactionSettings) -> None:
+        self.record = record
+        self.unmarked: frozenset[TopicPartition] = record.partitions if record.state.is_decided else frozenset()
+        self._settings = settings
+        self._change: _Change | None = None
+        self._owed_ticket: int | None = None  # who ended the transaction, until its markers are written
+        self._retry_at_ms: int | None = None  # None while nothing has failed
+
+    # ---- questions
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is on its way that must be finished first."""
+        return self._change is not None or self.record.state.is_decided
+
+    @property
+    def pending_record(self) -> TransactionRecord | None:
+        """What is being stored."""
+        return self._change.record if self._change is not None else None
+
+    @property
+    def needs_fresh_producer_id(self) -> bool:
+        """Whether the next Init or End may need a producer id that nobody had."""
+        return is_exhausted(self.record.producer_epoch)
+
+    def is_idle_since(self, now_ms: int) -> bool:
+        """Whether nothing has been heard of it for so long that it may be forgotten."""
+        return (
+            not self.is_busy
+            and self.record.state.is_at_rest
+            and self.record.updated_at_ms + self._settings.id_expiration_ms <= now_ms
+        )
+
+    def next_tick_ms(self) -> int | None:
+        """When time alone changes something."""
+        if self._retry_at_ms is not None:
+            return self._retry_at_ms
+        if self._change is None and self.record.state is TransactionState.ONGOING:
+            return self.record.started_at_ms + self.record.timeout_ms
+        return None
+
+    def verify(
+        self, producer: ProducerIdentity, partitions: frozenset[TopicPartition]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Whether each partition is part of the producer's transaction (KIP-890)."""
+        error = self._identity_error(producer)
+        if error is None and self.record.state.is_decided:
+            error = CONCURRENT
+        if error is not None:
+            return dict.fromkeys(partitions, error.error)
+        known = self.record.partitions
+        return {
+            partition: ErrorCode.NONE if partition in known else ErrorCode.TRANSACTION_ABORTABLE
+            for partition in partitions
+        }
+
+    def check_invariants(self) -> None:
+        record = self.record
+        assert NO_PRODUCER_EPOCH <= record.producer_epoch <= EPOCH_MAX
+        assert record.state is not TransactionState.ONGOING or record.started_at_ms >= 0
+        assert not record.partitions or not record.state.is_at_rest
+        assert self.unmarked <= record.partitions
+        assert record.state.is_decided or (not self.unmarked and self._owed_ticket is None)
+        assert len(record.partitions) <= self._settings.partitions_max
+
+    # ---- events
+
+    def handle(self, event: Event) -> list[Instruction]:
+        match event:
+            case Init():
+                return self._init(event)
+            case Add():
+                return self._add(event)
+            case End():
+                return self._end(event)
+            case Persisted(record):
+                return self._persisted(record)
+            case PersistFailed():
+                return self._persist_failed(event)
+            case MarkersWritten(now_ms):
+                self._retry_at_ms = None
+                self.unmarked = frozenset()
+                return self._store(completed(self.record, now_ms))
+            case MarkersFailed(remaining, now_ms):
+                self.unmarked = remaining
+                self._retry_at_ms = now_ms + self._settings.retry_interval_ms
+                return self._answer_owed()
+            case Tick(now_ms):
+                return self._tick(now_ms)
+
+    def restored(self) -> list[Instruction]:
+        """Go on as the record says after a restart: what was decided is carried out."""
+        return self._write_markers() if self.record.state.is_decided else []
+
+    # ---- inside
+
+    def _init(self, event: Init) -> list[Instruction]:
+        if self.is_busy:
+            return [Answer(event.ticket, self._busy_reply)]
+        record, expected = self.record, event.expected
+        if expected is not None and not self._may_continue(expected):
+            return [Answer(event.ticket, _FENCED)]
+        if record.state is TransactionState.ONGOING:
+            return self._store(fenced(record, event.now_ms), event.ticket, CONCURRENT)
+        changed = initialised(record, expected, event.timeout_ms, event.fresh_producer_id, event.now_ms)
+        if changed is None:
+            return [Answer(event.ticket, _FENCED)]
+        return self._store(changed, event.ticket, _identity(changed))
+
+    def _may_continue(self, expected: ProducerIdentity) -> bool:
+        """Whether a producer that names what it was may still be the owner; its epoch is looked at later.
+
+        A new id continues anything. What an exhausted epoch was exchanged for is known by the id before it.
+        """
+        record = self.record
+        return (
+            record.producer_epoch == NO_PRODUCER_EPOCH
+            or expected.producer_id == record.producer_id
+            or (expected.producer_id == record.previous_producer_id and is_exhausted(expected.producer_epoch))
+        )
+
+    def _add(self, event: Add) -> list[Instruction]:
+        error = self._identity_error(event.producer)
+        if error is not None:
+            return [Answer(event.ticket, error)]
+        if self.is_busy:
+            return [Answer(event.ticket, self._busy_reply)]
+        record = self.record
+        if record.state is TransactionState.ONGOING and event.partitions <= record.partitions:
+            return [Answer(event.ticket, Reply(ErrorCode.NONE))]
+        changed = extended(record, event.partitions, event.client_version, event.now_ms)
+        if len(changed.partitions) > self._settings.partitions_max:
+            return [Answer(event.ticket, _TOO_MANY_PARTITIONS)]
+        return self._store(changed, event.ticket, Reply(ErrorCode.NONE))
+
+    def _end(self, event: End) -> list[Instruction]:
+        is_bumping = event.client_version >= EPOCH_BUMPING
+        reply = self._bumping_end_answer(event) if is_bumping else self._classic_end_answer(event)
+        if reply is not None:
+            return [Answer(event.ticket, reply)]
+        changed = decided(
+            self.record,
+            is_commit=event.is_commit,
+            client_version=event.client_version,
+            fresh_producer_id=event.fresh_producer_id,
+            now_ms=event.now_ms,
+        )
+        return self._store(changed, event.ticket)
+
+    def _classic_end_answer(self, event: End) -> Reply | None:
+        """The answer where the end changes nothing, before version 2; None where it does."""
+        error, state = self._identity_error(event.producer), self.record.state
+        if error is not None:
+            return error
+        if self.is_busy:
+            return self._busy_reply
+        if state is TransactionState.ONGOING:
+            return None
+        return Reply(ErrorCode.NONE) if state in _ENDS[event.is_commit] else _WRONG_STATE
+
+    def _bumping_end_answer(self, event: End) -> Reply | None:
+        """The same with version 2, where the epoch tells an end that is asked for again from the next one."""
+        record, producer, state = self.record, event.producer, self.record.state
+        is_rotated = (
+            record.previous_producer_id == producer.producer_id
+            and producer.producer_epoch == _EPOCH_BEFORE_LAST
+            and record.producer_epoch == 0
+        )
+        if record.producer_id != producer.producer_id and not is_rotated:
+            return _UNKNOWN_PRODUCER
+        may_be_again = state not in (TransactionState.ONGOING, TransactionState.EMPTY)
+        is_again = may_be_again and (is_rotated or record.producer_epoch == producer.producer_epoch + 1)
+        is_next = record.producer_epoch == producer.producer_epoch and not state.is_decided
+        if not is_again and not is_next:
+            return _FENCED
+        if self.is_busy:
+            return self._busy_reply
+        if is_again:
+            return _identity(record) if state in _ENDS[event.is_commit] else _WRONG_STATE
+        # An abort may end what never began: the producer cannot know whether its first records arrived.
+        return _WRONG_STATE if event.is_commit and state is not TransactionState.ONGOING else None
+
+    def _identity_error(self, producer: ProducerIdentity) -> Reply | None:
+        if self.record.producer_id != producer.producer_id:
+            return _UNKNOWN_PRODUCER
+        return None if self.record.producer_epoch == producer.producer_epoch else _FENCED
+
+    @property
+    def _busy_reply(self) -> Reply:
+        return _UNAVAILABLE if self._change is not None and self._change.is_doubtful else CONCURRENT
+
+    def _store(
+        self, record: TransactionRecord, ticket: int | None = None, reply: Reply | None = None
+    ) -> list[Instruction]:
+        assert self._change is None, "one change at a time"
+        self._change = _Change(record, ticket, reply)
+        return [Persist(record)]
+
+    def _persisted(self, record: TransactionRecord) -> list[Instruction]:
+        change = self._change
+        if change is None or change.record is not record:
+            return []  # stored twice
+        self.record, self._change, self._retry_at_ms = record, None, None
+        instructions: list[Instruction] = []
+        if record.state.is_decided:
+            self.unmarked = record.partitions
+            self._owed_ticket = change.ticket if change.reply is None else None
+            instructions += self._write_markers()
+        else:
+            instructions += self._answer_owed()
+        if change.ticket is not None and change.reply is not None:
+            instructions.append(Answer(change.ticket, change.reply))
+        return instructions
+
+    def _persist_failed(self, event: PersistFailed) -> list[Instruction]:
+        change = self._change
+        if change is None or change.record is not event.record:
+            return []
+        ticket, change.ticket = change.ticket, None
+        if event.may_be_there:
+            change.is_doubtful = True
+        else:
+            self._change = None
+        if event.may_be_there or self.record.state.is_decided:
+            self._retry_at_ms = event.now_ms + self._settings.retry_interval_ms
+        answers = self._answer_owed()
+        return answers if ticket is None else [*answers, Answer(ticket, Reply(event.error))]
+
+    def _tick(self, now_ms: int) -> list[Instruction]:
+        due_ms = self.next_tick_ms()
+        if due_ms is None or now_ms < due_ms:
+            return []
+        if self._retry_at_ms is None:
+            return self._store(fenced(self.record, now_ms))
+        self._retry_at_ms = None
+        if self._change is not None:
+            self._change.is_doubtful = False
+            return [Persist(self._change.record)]
+        return self._write_markers()
+
+    def _write_markers(self) -> list[Instruction]:
+        record = self.record
+        producer = ProducerIdentity(record.producer_id, record.producer_epoch)
+        return [WriteMarkers(producer, record.state is TransactionState.PREPARE_COMMIT, self.unmarked)]
+
+    def _answer_owed(self) -> list[Instruction]:
+        """The decision is on disk: whoever asked for it may know."""
+        ticket, self._owed_ticket = self._owed_ticket, None
+        if ticket is None:
+            return []
+        record = self.record
+        if record.next_producer_id != NO_PRODUCER_ID:
+            return [Answer(ticket, Reply(ErrorCode.NONE, record.next_producer_id, 0))]
+        return [Answer(ticket, _identity(record))]
+
+
+_COMMITS: Final = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT})
+_ABORTS: Final = frozenset({TransactionState.PREPARE_ABORT, TransactionState.COMPLETE_ABORT})
+_ENDS: Final = {True: _COMMITS, False: _ABORTS}
+"""By whether a commit is asked for: the states that have it already."""
+
+
+def _identity(record: TransactionRecord) -> Reply:
+    return Reply(ErrorCode.NONE, record.producer_id, record.producer_epoch)
