@@ -65,6 +65,7 @@ from hutong.groups.requests import (
 from hutong.groups.settings import GroupSettings
 from hutong.groups.states import GroupState
 from hutong.groups.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from hutong.groups.transactional_offsets import TransactionalOffsets, is_transactional_key
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest
 from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
 from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest
@@ -114,7 +115,10 @@ class GroupCoordinator:
         self._state = state
         self._random_bytes = random_bytes
         self._topic_exists = topic_exists
-        self.offset_log = OffsetLog(self.offsets, state)
+        self.transactional = TransactionalOffsets(
+            self.offsets, state, ParkingLot("transactional offsets", timers, self.settings.waits_max)
+        )
+        self.offset_log = OffsetLog(self.offsets, state, self.transactional)
         self._seats: dict[str, _Seat] = {}
         self._stored: dict[str, StoredGroup] = {}  # filled by replay, emptied by start
         self._waits: ParkingLot[Reply] = ParkingLot("group waits", timers, self.settings.waits_max)
@@ -125,6 +129,9 @@ class GroupCoordinator:
 
     def replay(self, key: bytes, value: bytes | None) -> None:
         """Apply one record of the state topic, oldest first. Raises CorruptData."""
+        if is_transactional_key(key):
+            self.transactional.replay(key, value)
+            return
         decoded = decode_key(key)
         if isinstance(decoded, OffsetKey):
             self.offsets.apply(decoded, None if value is None else decode_offset(value))
@@ -134,7 +141,12 @@ class GroupCoordinator:
             self._stored[decoded.group_id] = decode_group(value)
 
     def apply_late(self, key: bytes, value: bytes | None) -> None:
-        """A record whose append had failed is on disk after all. What members do needs no record to go on from."""
+        """A record whose append had failed is on disk after all. What members do needs no record to go on from.
+
+        Nor do offsets of transactions: what may turn up of them is remembered, and ended with the rest.
+        """
+        if is_transactional_key(key):
+            return
         decoded = decode_key(key)
         if isinstance(decoded, OffsetKey):
             self.offsets.apply(decoded, None if value is None else decode_offset(value))
@@ -150,7 +162,7 @@ class GroupCoordinator:
             self._seats[group_id] = seat
             self._set_timer(seat)
         self._stored.clear()
-        for group_id in self.offsets.groups():
+        for group_id in {*self.offsets.groups(), *self.transactional.groups()}:
             if self.directory.claim(group_id, GroupKind.CLASSIC):
                 self._seat(group_id)
         self._forget_lost_topics()
@@ -241,12 +253,41 @@ class GroupCoordinator:
         else:
             self.offset_log.write(group_id, changes, lambda error: then(_code(error)))
 
+    def transactional_commit_error(
+        self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int
+    ) -> ErrorCode:
+        """Whether this caller may commit in a transaction now. Call `commit_transactional` in the same turn."""
+        error = group_id_error(group_id, self.settings)
+        if error is not ErrorCode.NONE:
+            return error
+        seat = self._seats.get(group_id)
+        if seat is None:
+            return ErrorCode.ILLEGAL_GENERATION if generation_id >= 0 else ErrorCode.NONE
+        return seat.group.check_transactional_commit(member_id, group_instance_id, generation_id)
+
+    def commit_transactional(
+        self,
+        group_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        changes: Sequence[Change],
+        then: Callable[[ErrorCode], None],
+    ) -> None:
+        """Make offsets durable that count when the producer's transaction is committed, then answer."""
+        if len(self.offsets) + len(self.transactional) + len(changes) > self.settings.offsets_max:
+            then(ErrorCode.POLICY_VIOLATION)
+        elif not self._is_foreign(group_id) and self._new_seat(group_id) is None:
+            then(UNAVAILABLE)
+        else:
+            self.transactional.write(group_id, producer_id, producer_epoch, changes, lambda error: then(_code(error)))
+
     def forget_offsets(self, group_id: str, keys: Iterable[OffsetKey], then: Callable[[ErrorCode], None]) -> None:
         """Delete committed offsets of one group."""
         self.offset_log.forget(group_id, keys, lambda error: then(_code(error)))
 
     def forget_topic(self, topic: str) -> None:
         """A topic was deleted: what was committed for it means nothing any more."""
+        self.transactional.forget_topic(topic, _ignore)
         keys = sorted(self.offsets.keys_of_topic(topic), key=lambda key: key.group_id)
         for group_id, of_group in itertools.groupby(keys, key=lambda key: key.group_id):
             self.forget_offsets(group_id, of_group, _ignore)

@@ -124,6 +124,16 @@ class ClassicGroup:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
 
+    def check_transactional_commit(
+        self, member_id: str, group_instance_id: str | None, generation_id: int
+    ) -> ErrorCode:
+        """Whether this caller may commit offsets in a transaction. Producers before KIP-447 do not say who they are."""
+        if self.state is GroupState.DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if generation_id < 0 and (self.state is GroupState.EMPTY or (not member_id and group_instance_id is None)):
+            return ErrorCode.NONE
+        return self._check_member(member_id, group_instance_id, generation_id)
+
     def check_commit(self, member_id: str, group_instance_id: str | None, generation_id: int, now_ms: int) -> ErrorCode:
         """Whether this caller may commit offsets now. A commit renews the lease as a heartbeat does."""
         if self.state is GroupState.DEAD:

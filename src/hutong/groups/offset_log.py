@@ -23,6 +23,7 @@ from hutong.groups.records import (
 
 Entry: TypeAlias = tuple[bytes, bytes | None]
 Change: TypeAlias = tuple[OffsetKey, CommittedOffset | None]
+Then: TypeAlias = Callable[[HutongError | None], None]
 
 _TOMBSTONES_PER_APPEND: Final = 1_000
 
@@ -35,45 +36,75 @@ class StatePort(Protocol):
         ...
 
 
+class Waiting(Protocol):
+    """Offsets that wait for the end of a transaction (`transactional_offsets`)."""
+
+    def holds(self, group_id: str) -> bool:
+        """Whether any of the group's waits."""
+        ...
+
+    def forget(self, keys: Iterable[OffsetKey], then: Then) -> None:
+        """Drop what waits for these partitions."""
+        ...
+
+
 class OffsetLog:
     """The only writer of offsets."""
 
-    def __init__(self, store: OffsetStore, state: StatePort) -> None:
+    def __init__(self, store: OffsetStore, state: StatePort, waiting: Waiting | None = None) -> None:
         self._store = store
         self._state = state
+        self._waiting = waiting
         self._unconfirmed: Counter[str] = Counter()  # group -> appends that are not durable yet
 
     def holds(self, group_id: str) -> bool:
         """Whether the group has offsets, or will have once an append of theirs is durable."""
-        return group_id in self._unconfirmed or bool(self._store.of_group(group_id))
+        is_waiting = self._waiting is not None and self._waiting.holds(group_id)
+        return group_id in self._unconfirmed or is_waiting or bool(self._store.of_group(group_id))
 
-    def write(self, group_id: str, changes: Sequence[Change], then: Callable[[HutongError | None], None]) -> None:
+    def write(self, group_id: str, changes: Sequence[Change], then: Then) -> None:
         """Make these changes of one group durable together, then visible; then call back."""
         self._append(group_id, changes, [_entry(change) for change in changes], then)
 
-    def forget(self, group_id: str, keys: Iterable[OffsetKey], then: Callable[[HutongError | None], None]) -> None:
-        """Write tombstones, a bounded number at a time, so that no append is too large for the log."""
+    def forget(self, group_id: str, keys: Iterable[OffsetKey], then: Then) -> None:
+        """Write tombstones, a bounded number at a time, so that no append is too large for the log.
+
+        What waits for a transaction's end is forgotten with them.
+        """
         remaining = list(keys)
+        if self._waiting is None:
+            self._forget(group_id, remaining, then)
+            return
+
+        def dropped(error: HutongError | None) -> None:
+            if error is not None:
+                then(error)
+            else:
+                self._forget(group_id, remaining, then)
+
+        self._waiting.forget(remaining, dropped)
+
+    def forget_group(self, group_id: str, then: Then) -> None:
+        """Write the tombstone of the group's own record."""
+        self._append(group_id, (), [(encode_group_key(GroupKey(group_id)), None)], then)
+
+    def _forget(self, group_id: str, remaining: list[OffsetKey], then: Then) -> None:
         changes: list[Change] = [(key, None) for key in remaining[:_TOMBSTONES_PER_APPEND]]
 
         def forgotten(error: HutongError | None) -> None:
             if error is None and len(remaining) > len(changes):
-                self.forget(group_id, remaining[len(changes) :], then)
+                self._forget(group_id, remaining[len(changes) :], then)
             else:
                 then(error)
 
         self.write(group_id, changes, forgotten)
-
-    def forget_group(self, group_id: str, then: Callable[[HutongError | None], None]) -> None:
-        """Write the tombstone of the group's own record."""
-        self._append(group_id, (), [(encode_group_key(GroupKey(group_id)), None)], then)
 
     def _append(
         self,
         group_id: str,
         changes: Sequence[Change],
         entries: Sequence[Entry],
-        then: Callable[[HutongError | None], None],
+        then: Then,
     ) -> None:
         if not entries:
             then(None)

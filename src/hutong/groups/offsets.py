@@ -10,7 +10,7 @@ commit, and in a living consumer group only for topics it is no longer subscribe
 Knows nothing of members' protocols, requests or the topic that it is replayed from.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from hutong.groups.records import NO_EXPIRY_MS, CommittedOffset, OffsetKey
@@ -35,6 +35,8 @@ class OffsetStore:
     def __init__(self) -> None:
         self._by_group: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
         self._count = 0
+        self.on_apply: Callable[[OffsetKey], None] = lambda _key: None  # told of each offset that was committed
+        self.is_awaited: Callable[[OffsetKey], bool] = lambda _key: False  # whether a transaction may still commit one
 
     def __len__(self) -> int:
         return self._count
@@ -47,6 +49,7 @@ class OffsetStore:
         partitions = self._by_group.setdefault(key.group_id, {}).setdefault(key.topic, {})
         self._count += key.partition not in partitions
         partitions[key.partition] = committed
+        self.on_apply(key)
 
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         return self._by_group.get(group_id, {}).get(topic, {}).get(partition)
@@ -80,8 +83,9 @@ class OffsetStore:
             if usage.has_members and (usage.subscribed is None or topic in usage.subscribed):
                 continue
             for partition, committed in partitions.items():
-                if _expires_at_ms(committed, usage, retention_ms) <= now_ms:
-                    old.append(OffsetKey(group_id, topic, partition))
+                key = OffsetKey(group_id, topic, partition)
+                if _expires_at_ms(committed, usage, retention_ms) <= now_ms and not self.is_awaited(key):
+                    old.append(key)
         return old
 
     def _forget(self, key: OffsetKey) -> None:
