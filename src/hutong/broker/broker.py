@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from hutong.broker.admissions import Admissions
 from hutong.broker.features import Features
-from hutong.broker.transaction_door import NoTransactions
 
 if TYPE_CHECKING:
     from hutong.broker.cold_reads import ColdReads
@@ -21,13 +20,14 @@ if TYPE_CHECKING:
     from hutong.broker.share_fetches import ShareFetches
     from hutong.broker.share_sessions import ShareSessions
     from hutong.broker.topics import Topics
-    from hutong.broker.transaction_door import TransactionDoor
+    from hutong.broker.transaction_markers import TransactionMarkers
     from hutong.foundation.clock import Clock
     from hutong.foundation.parking import ParkingLot
     from hutong.groups.configs import GroupConfigs
     from hutong.groups.consumer.driver import ConsumerGroupCoordinator
     from hutong.groups.driver import GroupCoordinator
     from hutong.groups.share.driver import ShareCoordinator
+    from hutong.transactions.driver import TransactionCoordinator
 
 AUTHORIZED_OPERATIONS_NOT_ASKED: Final = -(2**31)
 # What everybody may do while there is no authorizer, as bits by the numbers of operations (KIP-430).
@@ -84,11 +84,12 @@ class Broker:
     share_groups: ShareCoordinator
     share_sessions: ShareSessions
     share_fetches: ShareFetches
+    transactions: TransactionCoordinator
+    transaction_markers: TransactionMarkers
     fetches: ParkingLot[None]
     fetch_sessions: FetchSessions
     congestion: Congestion
     cold_reads: ColdReads
     storage: NodeStorage
     features: Features = field(default_factory=Features)
-    transactions: TransactionDoor = field(default_factory=NoTransactions)
     admissions: Admissions = field(default_factory=Admissions)

@@ -44,6 +44,28 @@ def commit_error(
     return broker.groups.commit_error(group_id, member_id, instance_id, generation_or_epoch)
 
 
+def transactional_commit_error(
+    broker: Broker,
+    group_id: str,
+    member_id: str,
+    instance_id: str | None,
+    generation_or_epoch: int,
+    partitions: Iterable[tuple[bytes, int]],
+) -> ErrorCode:
+    """Whether this caller may commit offsets in a transaction. Its request knows nothing of member epochs."""
+    kind = broker.groups.directory.kind(group_id)
+    if kind is GroupKind.SHARE:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    if kind is not GroupKind.CONSUMER:
+        return broker.groups.transactional_commit_error(group_id, member_id, instance_id, generation_or_epoch)
+    if not member_id and instance_id is None and generation_or_epoch < 0:
+        return ErrorCode.NONE
+    error = broker.consumer_groups.commit_error(
+        group_id, member_id, instance_id, generation_or_epoch, partitions, _MEMBER_EPOCHS_FROM
+    )
+    return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
+
+
 def offset_fetch_error(broker: Broker, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
     """Whether this caller may see the group's offsets. A group that is not there has none, and anybody may see that."""
     if broker.groups.directory.kind(group_id) is GroupKind.CONSUMER:

@@ -13,13 +13,14 @@ from hutong.broker.topic_config import TopicConfig
 METADATA_GROUP: Final = "metadata"
 OFFSETS_GROUP: Final = "offsets"
 SHARE_GROUP: Final = "share"
+TRANSACTIONS_GROUP: Final = "transactions"
 COMPACTED_GROUP: Final = "compacted"
 DAY_MS: Final = 86_400_000
 
 _BY_RETENTION: Final = (("hours", DAY_MS), ("days", 10 * DAY_MS))
 LONG_GROUP: Final = "long"
 
-STATE_GROUPS: Final = (METADATA_GROUP, OFFSETS_GROUP, SHARE_GROUP)
+STATE_GROUPS: Final = (METADATA_GROUP, OFFSETS_GROUP, SHARE_GROUP, TRANSACTIONS_GROUP)
 DATA_GROUPS: Final = (*(name for name, _ in _BY_RETENTION), LONG_GROUP, COMPACTED_GROUP)
 
 

@@ -34,6 +34,7 @@ _LOG_IDS_KEY: Final = b"log-ids"
 METADATA_TOPIC: Final = "__hutong_metadata"
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 SHARE_TOPIC: Final = "__share_group_state"
+TRANSACTIONS_TOPIC: Final = "__transaction_state"
 
 
 class TopicRecord(TypedDict):

@@ -22,14 +22,22 @@ from hutong.broker.congestion import Congestion
 from hutong.broker.dispatch import Dispatch
 from hutong.broker.fetch_sessions import FetchSessions
 from hutong.broker.kafka import HANDLERS
-from hutong.broker.lifetimes import DATA_GROUPS, METADATA_GROUP, OFFSETS_GROUP, SHARE_GROUP, STATE_GROUPS
+from hutong.broker.lifetimes import (
+    DATA_GROUPS,
+    METADATA_GROUP,
+    OFFSETS_GROUP,
+    SHARE_GROUP,
+    STATE_GROUPS,
+    TRANSACTIONS_GROUP,
+)
 from hutong.broker.log_storage import LogStorage
 from hutong.broker.partition import Partition, Topic
 from hutong.broker.producer_ids import ProducerIds
 from hutong.broker.retention import Compaction, Retention
 from hutong.broker.state_topic import StateTopic
 from hutong.broker.topic_config import effective
-from hutong.broker.topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, Topics
+from hutong.broker.topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC, Topics
+from hutong.broker.transaction_markers import TransactionMarkers
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import CorruptData, OwnerGone, StorageError, UsageError
 from hutong.foundation.parking import ParkingLot
@@ -49,6 +57,7 @@ from hutong.server.group_rooms import GroupRooms, group_configs, open_groups
 from hutong.server.monitoring.metrics import Sources
 from hutong.server.settings import Address, Settings
 from hutong.server.share_rooms import ShareRooms, open_share_rooms
+from hutong.transactions.driver import TransactionCoordinator
 
 STATE_LOG_ID: Final = 0  # the one log of each state group; topics' logs are numbered from 1
 _EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})
@@ -84,6 +93,7 @@ class BrokerVerticle(Verticle):
         self._acceptor: Acceptor | None = None
         self._groups: GroupRooms | None = None
         self._share: ShareRooms | None = None
+        self._transactions: TransactionCoordinator | None = None
         self._retention: Retention | None = None
         self._compaction: Compaction | None = None
 
@@ -97,6 +107,8 @@ class BrokerVerticle(Verticle):
         topics, producer_ids = await self._replay_catalogue()
         self._groups = await self._replay_groups(topics)
         self._share = await self._open_share_rooms(topics, self._groups)
+        markers = TransactionMarkers(topics, self._groups.classic.transactional)
+        self._transactions = await self._replay_transactions(topics, producer_ids, markers)
         self._begin_upkeep(topics)
         held_producers: ParkingLot[None] = ParkingLot("held_producers", self._wheel, _HELD_MAX)
         self._sources.waits["held_producers"] = held_producers
@@ -114,6 +126,8 @@ class BrokerVerticle(Verticle):
             share_groups=self._share.groups,
             share_sessions=self._share.sessions,
             share_fetches=self._share.fetches,
+            transactions=self._transactions,
+            transaction_markers=markers,
             fetches=self._fetches,
             fetch_sessions=self._fetch_sessions,
             congestion=Congestion(self._journals, held_producers),
@@ -153,10 +167,7 @@ class BrokerVerticle(Verticle):
                 upkeep.stop()
         self._fetches.close(OwnerGone("the node is stopping"))  # those who wait for data are answered without
         self._cold_reads.close(OwnerGone("the node is stopping"))
-        if self._groups is not None:
-            self._groups.close()
-        if self._share is not None:
-            self._share.close(OwnerGone("the node is stopping"))
+        self._close_coordinators()
         if self._acceptor is not None:
             await self._acceptor.drain()
         for group, journal in self._journals.items():
@@ -168,6 +179,15 @@ class BrokerVerticle(Verticle):
             offload.close()
         if self._data_dir is not None:
             self._data_dir.close()
+
+    def _close_coordinators(self) -> None:
+        """Whoever waits for groups and transactions is answered."""
+        if self._groups is not None:
+            self._groups.close()
+        if self._share is not None:
+            self._share.close(OwnerGone("the node is stopping"))
+        if self._transactions is not None:
+            self._transactions.close()
 
     def _begin_upkeep(self, topics: Topics) -> None:
         log = self._settings.log
@@ -258,6 +278,24 @@ class BrokerVerticle(Verticle):
             sources=self._sources,
             settings=self._settings,
         )
+
+    async def _replay_transactions(
+        self, topics: Topics, producer_ids: ProducerIds, markers: TransactionMarkers
+    ) -> TransactionCoordinator:
+        """Transactions as their log has them; what was decided before is carried out now."""
+        state = self._state_topic(TRANSACTIONS_TOPIC, TRANSACTIONS_GROUP, topics)
+        transactions = TransactionCoordinator(
+            clock=self._clock,
+            timers=self._wheel,
+            state=state,
+            producer_ids=producer_ids,
+            markers=markers,
+            settings=translate.transaction_settings(self._settings),
+        )
+        await state.replay(transactions.replay)
+        state.on_late = transactions.apply_late
+        transactions.start()
+        return transactions
 
     def _state_topic(self, name: str, group: str, topics: Topics) -> StateTopic:
         """An internal topic: in the catalogue by construction, with one log in its own partition group."""

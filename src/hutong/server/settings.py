@@ -410,6 +410,35 @@ class OffsetSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class TransactionSettings:
+    """Transactions of producers."""
+
+    max_timeout_ms: int = setting(
+        15 * MINUTE_MS,
+        "Longest time that a producer may give its transactions; what lasts longer than it said is aborted.",
+        "transaction.max.timeout.ms",
+        minimum=1,
+        maximum=INT32_MAX,
+    )
+    id_expiration_ms: int = setting(
+        7 * DAY_MS,
+        "A transactional id of which nothing is heard is forgotten after this.",
+        "transactional.id.expiration.ms",
+        minimum=1,
+        maximum=INT32_MAX,
+    )
+    id_expiration_check_interval_ms: int = setting(
+        HOUR_MS,
+        "Time between two looks for such ids.",
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        minimum=1,
+        maximum=INT32_MAX,
+    )
+    max_ids: int = setting(100_000, "Transactional ids of this node.", minimum=1, maximum=10_000_000)
+    max_partitions: int = setting(10_000, "Partitions that one transaction may write to.", minimum=1, maximum=100_000)
+
+
+@dataclass(frozen=True, slots=True)
 class BusSettings:
     """The event bus of a node with bridges, or inside a program."""
 
@@ -529,6 +558,7 @@ class Settings:
     group: GroupSettings = GroupSettings()
     share: ShareGroupSettings = ShareGroupSettings()
     offsets: OffsetSettings = OffsetSettings()
+    transaction: TransactionSettings = TransactionSettings()
     bus: BusSettings = BusSettings()
     tcp_bridge: TcpBridgeSettings = TcpBridgeSettings()
     sockjs: SockjsSettings = SockjsSettings()

@@ -17,6 +17,7 @@ from hutong.reactor.limits import ReactorLimits
 from hutong.runtime.blocked import BlockedLimits
 from hutong.runtime.runtime import Runtime
 from hutong.server.settings import Address, Settings, all_settings
+from hutong.transactions.settings import TransactionSettings
 
 _MINUTE_MS: Final = 60_000
 _MEBIBYTE: Final = 1024 * 1024
@@ -140,6 +141,18 @@ def share_settings(settings: Settings) -> ShareSettings:
         max_size=share.max_size,
         max_share_sessions=share.max_share_sessions,
         groups_max=settings.group.max_groups,
+    )
+
+
+def transaction_settings(settings: Settings) -> TransactionSettings:
+    section = settings.transaction
+    return dataclasses.replace(
+        TransactionSettings(),
+        timeout_ms_max=section.max_timeout_ms,
+        id_expiration_ms=section.id_expiration_ms,
+        id_expiration_check_interval_ms=section.id_expiration_check_interval_ms,
+        ids_max=section.max_ids,
+        partitions_max=section.max_partitions,
     )
 
 

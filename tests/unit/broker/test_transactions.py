@@ -3,6 +3,7 @@
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from tests.unit.broker.wire_node import WireClient, batch_of, client_of, fetch_request, running_node
@@ -68,7 +69,8 @@ class Scene:
         self.client = client
         self.address = address
         self.broker = broker
-        self.door = broker.transactions = StrawDoor()
+        self.door = StrawDoor()
+        broker.transactions = cast(Any, self.door)
 
     def log(self, partition: int = 0) -> PartitionLog:
         found = self.broker.topics.partition("t", partition)

@@ -2,7 +2,8 @@
 
 An offset of -1 with empty metadata says that nothing is committed. Null for the topics asks for all of them (version 2
 on), from version 8 many groups are asked for at once (KIP-709), version 10 names topics by id and answers unknown ones
-with UNKNOWN_TOPIC_ID. There are no transactions to wait for, so `require_stable` (KIP-447) is always satisfied.
+with UNKNOWN_TOPIC_ID. With `require_stable` (KIP-447, from version 7 on) a partition for which an open transaction has
+committed an offset is answered with UNSTABLE_OFFSET_COMMIT: who reads from there might read again what is done.
 
 A member of a consumer group says who it is from version 9 on, and is refused with UNKNOWN_MEMBER_ID or
 STALE_MEMBER_EPOCH where that is not so any more: what it would read here may be old (KIP-848).
@@ -38,36 +39,54 @@ _NOTHING: Final = CommittedOffset(-1, -1, "", -1)
 
 def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
     if context.api_version >= _MANY_GROUPS_FROM:
-        return OffsetFetchResponse(groups=[_group(asked, context) for asked in request.groups])
+        return OffsetFetchResponse(groups=[_group(asked, request.require_stable, context) for asked in request.groups])
     group_id, store = request.group_id, context.broker.groups.offsets
     if request.topics is None:
         wanted = [(name, list(partitions)) for name, partitions in store.of_group(group_id).items()]
     else:
         wanted = [(topic.name, topic.partition_indexes) for topic in request.topics]
-    return OffsetFetchResponse(topics=[_topic(group_id, name, indexes, context) for name, indexes in wanted])
+    find = _Find(group_id, request.require_stable, context)
+    return OffsetFetchResponse(topics=[_topic(name, indexes, find) for name, indexes in wanted])
 
 
-def _topic(group_id: str, name: str, indexes: list[int], context: RequestContext) -> OffsetFetchResponseTopic:
-    store = context.broker.groups.offsets
+class _Find:
+    """Looks up what one group has committed, as the request wants to see it."""
+
+    __slots__ = ("_context", "_group_id", "_must_be_stable")
+
+    def __init__(self, group_id: str, must_be_stable: bool, context: RequestContext) -> None:
+        self._group_id = group_id
+        self._must_be_stable = must_be_stable
+        self._context = context
+
+    def __call__(self, name: str, index: int) -> tuple[CommittedOffset, ErrorCode]:
+        groups = self._context.broker.groups
+        if self._must_be_stable and groups.transactional.is_unstable(self._group_id, name, index):
+            return _NOTHING, ErrorCode.UNSTABLE_OFFSET_COMMIT
+        return groups.offsets.get(self._group_id, name, index) or _NOTHING, ErrorCode.NONE
+
+
+def _topic(name: str, indexes: list[int], find: _Find) -> OffsetFetchResponseTopic:
     partitions = []
     for index in indexes:
-        found = store.get(group_id, name, index) or _NOTHING
-        partitions.append(OffsetFetchResponsePartition(index, found.offset, found.leader_epoch, found.metadata))
+        found, error = find(name, index)
+        partitions.append(OffsetFetchResponsePartition(index, found.offset, found.leader_epoch, found.metadata, error))
     return OffsetFetchResponseTopic(name, partitions)
 
 
-def _group(asked: OffsetFetchRequestGroup, context: RequestContext) -> OffsetFetchResponseGroup:
+def _group(asked: OffsetFetchRequestGroup, must_be_stable: bool, context: RequestContext) -> OffsetFetchResponseGroup:
     error = offset_fetch_error(context.broker, asked.group_id, asked.member_id, asked.member_epoch)
     if error is not ErrorCode.NONE:
         return OffsetFetchResponseGroup(asked.group_id, error_code=error)
+    find = _Find(asked.group_id, must_be_stable, context)
     if asked.topics is None:
-        topics = _everything(asked.group_id, context)
+        topics = _everything(asked.group_id, find, context)
     else:
-        topics = [_asked_topic(asked.group_id, topic, context) for topic in asked.topics]
+        topics = [_asked_topic(topic, find, context) for topic in asked.topics]
     return OffsetFetchResponseGroup(asked.group_id, topics)
 
 
-def _everything(group_id: str, context: RequestContext) -> list[OffsetFetchResponseTopics]:
+def _everything(group_id: str, find: _Find, context: RequestContext) -> list[OffsetFetchResponseTopics]:
     """Whatever the group has committed. By id, only topics that still exist can be named."""
     answers = []
     for name, partitions in context.broker.groups.offsets.of_group(group_id).items():
@@ -77,12 +96,12 @@ def _everything(group_id: str, context: RequestContext) -> list[OffsetFetchRespo
             if topic is None:
                 continue
             answer.topic_id = topic.topic_id
-        answer.partitions = [_partition(index, committed) for index, committed in partitions.items()]
+        answer.partitions = [_partition(index, *find(name, index)) for index in partitions]
         answers.append(answer)
     return answers
 
 
-def _asked_topic(group_id: str, asked: OffsetFetchRequestTopics, context: RequestContext) -> OffsetFetchResponseTopics:
+def _asked_topic(asked: OffsetFetchRequestTopics, find: _Find, context: RequestContext) -> OffsetFetchResponseTopics:
     name = asked.name
     answer = OffsetFetchResponseTopics(name, asked.topic_id)
     if context.api_version >= _TOPIC_IDS_FROM:
@@ -92,10 +111,7 @@ def _asked_topic(group_id: str, asked: OffsetFetchRequestTopics, context: Reques
             answer.partitions = [_partition(index, _NOTHING, error) for index in asked.partition_indexes]
             return answer
         name = topic.name
-    store = context.broker.groups.offsets
-    answer.partitions = [
-        _partition(index, store.get(group_id, name, index) or _NOTHING) for index in asked.partition_indexes
-    ]
+    answer.partitions = [_partition(index, *find(name, index)) for index in asked.partition_indexes]
     return answer
 
 

@@ -1,4 +1,5 @@
-"""DeleteGroups (key 42, versions 0-2): forget empty groups with all their offsets (KIP-229).
+"""DeleteGroups (key 42, versions 0-2): forget empty groups with all their offsets (KIP-229), also those of open
+transactions.
 
 A group with members is refused with NON_EMPTY_GROUP, one that does not exist with GROUP_ID_NOT_FOUND.
 """
@@ -28,7 +29,10 @@ def _delete(group_id: str, gather: Gather[DeleteGroupsResponse], context: Reques
 
     def deleted(error: ErrorCode) -> None:
         result.error_code = error
-        gather.settled()
+        if error is ErrorCode.NONE:
+            broker.groups.transactional.forget_group(group_id, lambda _error: gather.settled())
+        else:
+            gather.settled()
 
     broker = context.broker
     kind = broker.groups.directory.kind(group_id)

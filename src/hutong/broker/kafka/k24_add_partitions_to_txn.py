@@ -1,0 +1,99 @@
+"""AddPartitionsToTxn (key 24, versions 0-5): what a transaction is about to write to.
+
+Versions up to 3 are the clients', for one transaction: a partition that does not exist is answered with
+UNKNOWN_TOPIC_OR_PARTITION, and then the others with OPERATION_NOT_ATTEMPTED. From version 4 on brokers ask for many
+transactions at once, and with `verify_only` change nothing: what is not part of the transaction is answered with
+TRANSACTION_ABORTABLE (KIP-890).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from hutong.broker.context import Later, RequestContext
+from hutong.broker.gather import Gather
+from hutong.broker.transaction_errors import for_client
+from hutong.transactions.messages import ProducerIdentity, TopicPartition
+from hutong.wire.kafka.apis.k24_add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+API_KEY = 24
+_MANY_FROM: Final = 4
+Errors = Mapping[TopicPartition, ErrorCode]
+
+
+def handle(
+    request: AddPartitionsToTxnRequest, context: RequestContext
+) -> AddPartitionsToTxnResponse | Later[AddPartitionsToTxnResponse]:
+    gather = Gather(AddPartitionsToTxnResponse())
+    if context.api_version < _MANY_FROM:
+        asked = [
+            AddPartitionsToTxnTransaction(
+                request.v3_and_below_transactional_id,
+                request.v3_and_below_producer_id,
+                request.v3_and_below_producer_epoch,
+                False,
+                request.v3_and_below_topics,
+            )
+        ]
+    else:
+        asked = request.transactions
+    for transaction in asked:
+        _take(transaction, context, gather)
+    return gather.returned()
+
+
+def _take(
+    asked: AddPartitionsToTxnTransaction, context: RequestContext, gather: Gather[AddPartitionsToTxnResponse]
+) -> None:
+    gather.expect()
+    result = AddPartitionsToTxnResult(asked.transactional_id)
+    gather.response.results_by_transaction.append(result)
+
+    def settle(errors: Errors) -> None:
+        result.topic_results = _results(asked.topics, errors, context.api_version)
+        if context.api_version < _MANY_FROM:
+            gather.response.results_by_topic_v3_and_below = result.topic_results
+        gather.settled()
+
+    broker = context.broker
+    wanted = frozenset((topic.name, index) for topic in asked.topics for index in topic.partitions)
+    missing = {partition for partition in wanted if broker.topics.partition(*partition) is None}
+    producer = ProducerIdentity(asked.producer_id, asked.producer_epoch)
+    if missing:
+        unknown, idle = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
+        settle({partition: unknown if partition in missing else idle for partition in wanted})
+    elif asked.verify_only:
+        settle(broker.transactions.verify(asked.transactional_id, producer, wanted))
+    else:
+        broker.transactions.add(
+            asked.transactional_id,
+            producer,
+            wanted,
+            context.peer.owner,
+            lambda reply: settle(dict.fromkeys(wanted, reply.error)),
+        )
+
+
+def _results(
+    topics: Sequence[AddPartitionsToTxnTopic], errors: Errors, api_version: int
+) -> list[AddPartitionsToTxnTopicResult]:
+    return [
+        AddPartitionsToTxnTopicResult(
+            topic.name,
+            [
+                AddPartitionsToTxnPartitionResult(index, for_client(errors[topic.name, index], api_version))
+                for index in topic.partitions
+            ],
+        )
+        for topic in topics
+    ]

@@ -1,0 +1,29 @@
+"""AddOffsetsToTxn (key 25, versions 0-4): a transaction is about to commit offsets to a group.
+
+As in Kafka that makes the group's partition of `__consumer_offsets` part of the transaction; there is one here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hutong.broker.context import Later, RequestContext
+from hutong.broker.topics import OFFSETS_TOPIC
+from hutong.broker.transaction_errors import for_client
+from hutong.transactions.messages import ProducerIdentity
+from hutong.wire.kafka.apis.k25_add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+
+API_KEY = 25
+OFFSETS_PARTITION: Final = (OFFSETS_TOPIC, 0)
+
+
+def handle(request: AddOffsetsToTxnRequest, context: RequestContext) -> Later[AddOffsetsToTxnResponse]:
+    later: Later[AddOffsetsToTxnResponse] = Later()
+    context.broker.transactions.add(
+        request.transactional_id,
+        ProducerIdentity(request.producer_id, request.producer_epoch),
+        frozenset({OFFSETS_PARTITION}),
+        context.peer.owner,
+        lambda reply: later.complete(AddOffsetsToTxnResponse(0, for_client(reply.error, context.api_version))),
+    )
+    return later

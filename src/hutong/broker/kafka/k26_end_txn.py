@@ -1,0 +1,36 @@
+"""EndTxn (key 26, versions 0-5): commit or abort.
+
+From version 5 on every end raises the producer's epoch, or gives it a new id when its epochs are used up; the response
+says which (KIP-890). An end that is asked for again is answered as the first time. Deviation from Kafka: answered when
+the markers are written, so that committed readers see the records, and not yet when that is decided.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hutong.broker.context import Later, RequestContext
+from hutong.broker.transaction_errors import for_client
+from hutong.transactions.messages import CLASSIC, EPOCH_BUMPING, ProducerIdentity, Reply
+from hutong.wire.kafka.apis.k26_end_txn import EndTxnRequest, EndTxnResponse
+
+API_KEY = 26
+_BUMPS_FROM: Final = 5
+
+
+def handle(request: EndTxnRequest, context: RequestContext) -> Later[EndTxnResponse]:
+    later: Later[EndTxnResponse] = Later()
+
+    def answered(reply: Reply) -> None:
+        error = for_client(reply.error, context.api_version)
+        later.complete(EndTxnResponse(0, error, reply.producer_id, reply.producer_epoch))
+
+    context.broker.transactions.end(
+        request.transactional_id,
+        ProducerIdentity(request.producer_id, request.producer_epoch),
+        context.peer.owner,
+        answered,
+        is_commit=request.committed,
+        client_version=EPOCH_BUMPING if context.api_version >= _BUMPS_FROM else CLASSIC,
+    )
+    return later

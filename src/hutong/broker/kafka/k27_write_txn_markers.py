@@ -1,0 +1,63 @@
+"""WriteTxnMarkers (key 27, versions 1-2): end a producer's transaction in single partitions.
+
+This node's own coordinator needs no request for that; it is there for administrators who abort a transaction that hangs
+(`kafka-transactions abort`). Per partition: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PRODUCER_EPOCH,
+TRANSACTION_COORDINATOR_FENCED.
+"""
+
+from __future__ import annotations
+
+from hutong.broker.context import Later, RequestContext
+from hutong.broker.gather import Gather
+from hutong.foundation.errors import HutongError, Refused
+from hutong.transactions.messages import ProducerIdentity
+from hutong.wire.kafka.apis.k27_write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+API_KEY = 27
+
+
+def handle(
+    request: WriteTxnMarkersRequest, context: RequestContext
+) -> WriteTxnMarkersResponse | Later[WriteTxnMarkersResponse]:
+    gather = Gather(WriteTxnMarkersResponse())
+    for marker in request.markers:
+        answer = WritableTxnMarkerResult(marker.producer_id)
+        gather.response.markers.append(answer)
+        for topic in marker.topics:
+            results = [WritableTxnMarkerPartitionResult(index) for index in topic.partition_indexes]
+            answer.topics.append(WritableTxnMarkerTopicResult(topic.name, results))
+            for result in results:
+                _write(marker, topic.name, result, gather, context)
+    return gather.returned()
+
+
+def _write(
+    marker: WritableTxnMarker,
+    topic: str,
+    result: WritableTxnMarkerPartitionResult,
+    gather: Gather[WriteTxnMarkersResponse],
+    context: RequestContext,
+) -> None:
+    def written(error: HutongError | None) -> None:
+        if isinstance(error, Refused):
+            result.error_code = error.code
+        elif error is not None:
+            result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        gather.settled()
+
+    gather.expect()
+    context.broker.transaction_markers.write_one(
+        ProducerIdentity(marker.producer_id, marker.producer_epoch),
+        (topic, result.partition_index),
+        written,
+        is_commit=marker.transaction_result,
+        coordinator_epoch=marker.coordinator_epoch,
+    )

@@ -1,0 +1,136 @@
+"""TxnOffsetCommit (key 28, versions 0-5): offsets that are committed together with a transaction (KIP-98, KIP-447).
+
+Answered once they are durable; they count, and can be seen, when the transaction is committed. The group must be part
+of the transaction: by AddOffsetsToTxn, or by this very request from version 5 on (KIP-890). Bad input, per partition:
+UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE. What transaction or group refuses is the answer for every
+partition that is otherwise right: INVALID_PRODUCER_ID_MAPPING, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE (from version
+4 on TRANSACTION_ABORTABLE), ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hutong.broker.context import Later, RequestContext
+from hutong.broker.group_offsets import transactional_commit_error
+from hutong.broker.kafka.k25_add_offsets_to_txn import OFFSETS_PARTITION
+from hutong.groups.offset_log import Change
+from hutong.groups.records import CommittedOffset, OffsetKey
+from hutong.groups.requests import group_id_error
+from hutong.wire.kafka.apis.k28_txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+API_KEY = 28
+_ABORTABLE_FROM: Final = 4
+_ADDS_FROM: Final = 5
+
+
+class _Commit:
+    """One request on its way: the response in the making, and the part of it that others decide."""
+
+    __slots__ = ("changes", "context", "later", "now_ms", "open_results", "partitions", "request", "response")
+
+    def __init__(self, request: TxnOffsetCommitRequest, context: RequestContext) -> None:
+        self.request = request
+        self.context = context
+        self.now_ms = context.broker.clock.wall_ms()
+        self.later: Later[TxnOffsetCommitResponse] = Later()
+        self.response = TxnOffsetCommitResponse()
+        self.changes: list[Change] = []
+        self.partitions: list[tuple[bytes, int]] = []  # (topic id, index) of the changes
+        self.open_results: list[TxnOffsetCommitResponsePartition] = []
+
+    def settle(self, error: ErrorCode) -> None:
+        for result in self.open_results:
+            result.error_code = error
+        self.later.complete(self.response)
+
+    def admitted(self, verdict: ErrorCode) -> None:
+        """The coordinator has said whether the group is part of the transaction."""
+        request, broker = self.request, self.context.broker
+        error = _code_for(verdict, self.context.api_version)
+        if error is ErrorCode.NONE:
+            error = transactional_commit_error(
+                broker,
+                request.group_id,
+                request.member_id,
+                request.group_instance_id,
+                request.generation_id,
+                self.partitions,
+            )
+        if error is not ErrorCode.NONE:
+            self.settle(error)
+            return
+        broker.groups.commit_transactional(
+            request.group_id, request.producer_id, request.producer_epoch, self.changes, self.settle
+        )
+
+
+def handle(
+    request: TxnOffsetCommitRequest, context: RequestContext
+) -> TxnOffsetCommitResponse | Later[TxnOffsetCommitResponse]:
+    commit, groups = _Commit(request, context), context.broker.groups
+    for asked in request.topics:
+        _take_topic(asked, commit, context)
+    if not commit.changes:
+        return commit.response
+    error = group_id_error(request.group_id, groups.settings)
+    if error is not ErrorCode.NONE:
+        commit.settle(error)
+    elif groups.transactional.has_begun(request.group_id, request.producer_id, request.producer_epoch):
+        commit.admitted(ErrorCode.NONE)
+    else:
+        context.broker.transactions.admit(
+            request.transactional_id,
+            request.producer_id,
+            request.producer_epoch,
+            [OFFSETS_PARTITION],
+            may_add=context.api_version >= _ADDS_FROM,
+            then=lambda verdicts: commit.admitted(verdicts[OFFSETS_PARTITION]),
+        )
+    return commit.later
+
+
+def _take_topic(asked: TxnOffsetCommitRequestTopic, commit: _Commit, context: RequestContext) -> None:
+    topic = context.broker.topics.get(asked.name)
+    results = []
+    for partition in asked.partitions:
+        result = TxnOffsetCommitResponsePartition(partition.partition_index)
+        results.append(result)
+        if topic is None or topic.partition(partition.partition_index) is None:
+            result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        elif len(partition.committed_metadata or "") > context.broker.groups.settings.offset_metadata_bytes_max:
+            result.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+        else:
+            commit.open_results.append(result)
+            commit.changes.append(_change(partition, topic.name, commit))
+            commit.partitions.append((topic.topic_id, partition.partition_index))
+    commit.response.topics.append(TxnOffsetCommitResponseTopic(asked.name, results))
+
+
+def _change(partition: TxnOffsetCommitRequestPartition, topic: str, commit: _Commit) -> Change:
+    committed = CommittedOffset(
+        offset=partition.committed_offset,
+        leader_epoch=partition.committed_leader_epoch,
+        metadata=partition.committed_metadata or "",
+        committed_at_ms=commit.now_ms,
+    )
+    return OffsetKey(commit.request.group_id, topic, partition.partition_index), committed
+
+
+def _code_for(verdict: ErrorCode, api_version: int) -> ErrorCode:
+    """The coordinator's error as a client of this request expects it."""
+    if verdict is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if verdict is ErrorCode.TRANSACTION_ABORTABLE and api_version < _ABORTABLE_FROM:
+        return ErrorCode.INVALID_TXN_STATE
+    if verdict is ErrorCode.CONCURRENT_TRANSACTIONS and api_version < _ADDS_FROM:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return verdict
