@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from kio.schema.errors import ErrorCode
 from kio.serial.errors import OutOfBoundValue
+from tests.support.waiting import until
 
 if TYPE_CHECKING:
     from tests.compat.scenarios import Place
@@ -25,6 +26,7 @@ ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS, CREATE_TOKEN, RENEW_TOKEN, EXPIRE_TOK
 )
 ELECT_LEADERS, ALTER_REASSIGNMENTS, LIST_REASSIGNMENTS, DESCRIBE_QUORUM, UNREGISTER_BROKER = 43, 45, 46, 55, 64
 ADD_RAFT_VOTER, REMOVE_RAFT_VOTER = 80, 81
+DESCRIBE_QUOTAS, ALTER_QUOTAS, DESCRIBE_SCRAM, ALTER_SCRAM, UPDATE_FEATURES = 48, 49, 50, 51, 57
 
 ADMIN_VERSIONS: Final = {  # key: least version accepted, greatest version, least version advertised
     SASL_HANDSHAKE: (0, 1, 0),
@@ -41,7 +43,12 @@ ADMIN_VERSIONS: Final = {  # key: least version accepted, greatest version, leas
     ELECT_LEADERS: (0, 2, 0),
     ALTER_REASSIGNMENTS: (0, 1, 0),
     LIST_REASSIGNMENTS: (0, 0, 0),
+    DESCRIBE_QUOTAS: (0, 1, 0),
+    ALTER_QUOTAS: (0, 1, 0),
+    DESCRIBE_SCRAM: (0, 0, 0),
+    ALTER_SCRAM: (0, 0, 0),
     DESCRIBE_QUORUM: (0, 2, 0),
+    UPDATE_FEATURES: (0, 2, 0),
     UNREGISTER_BROKER: (0, 0, 0),
     ADD_RAFT_VOTER: (0, 1, 0),
     REMOVE_RAFT_VOTER: (0, 0, 0),
@@ -171,6 +178,63 @@ def remove_raft_voter(place: "Place", version: int) -> None:
     assert answer.error_code == ErrorCode.inconsistent_cluster_id
 
 
+def _set_quota(place: "Place", version: int, value: float | None) -> None:
+    change = {"key": "producer_byte_rate", "value": value or 0.0, "remove": value is None}
+    entries = [{"entity": [{"entity_type": "client-id", "entity_name": place.topic}], "ops": [change]}]
+    (entry,) = place.client.call(ALTER_QUOTAS, version, entries=entries).entries
+    assert entry.error_code == ErrorCode.none
+
+
+def _quotas(place: "Place", version: int) -> list[tuple[str, float]]:
+    components = [{"entity_type": "client-id", "match_type": 0, "match": place.topic}]
+    answer = place.client.call(DESCRIBE_QUOTAS, version, components=components, strict=True)
+    assert answer.error_code == ErrorCode.none
+    return [(quota.key, quota.value) for entry in answer.entries for quota in entry.values]
+
+
+def describe_quotas(place: "Place", version: int) -> None:
+    assert _quotas(place, version) == []
+    _set_quota(place, 1, 1e9)
+    until(lambda: _quotas(place, version) == [("producer_byte_rate", 1e9)], what="the quota")
+    _set_quota(place, 1, None)
+
+
+def alter_quotas(place: "Place", version: int) -> None:
+    for value in (2e9, 3e9, None):
+        _set_quota(place, version, value)
+        wanted = [] if value is None else [("producer_byte_rate", value)]
+        until(lambda wanted=wanted: _quotas(place, 1) == wanted, what="the quota")  # type: ignore[misc]
+
+
+def describe_scram(place: "Place", version: int) -> None:
+    answer = place.client.call(DESCRIBE_SCRAM, version, users=[{"name": place.topic}])
+    assert [result.error_code for result in answer.results] == [ErrorCode.resource_not_found]
+
+
+def alter_scram(place: "Place", version: int) -> None:
+    user = {"name": place.topic, "mechanism": 1}
+    credential = {**user, "iterations": 4096, "salt": b"salt", "salted_password": b"p" * 32}
+    for changes, found in (({"upsertions": [credential]}, True), ({"deletions": [user]}, False)):
+        (result,) = place.client.call(ALTER_SCRAM, version, **changes).results
+        assert result.error_code == ErrorCode.none
+        wanted = ErrorCode.none if found else ErrorCode.resource_not_found
+
+        def seen(wanted: ErrorCode = wanted) -> bool:
+            (told,) = place.client.call(DESCRIBE_SCRAM, 0, users=[{"name": place.topic}]).results
+            return bool(told.error_code == wanted)
+
+        until(seen, what="the credential")
+    (result,) = place.client.call(ALTER_SCRAM, version, deletions=[user]).results
+    assert result.error_code == ErrorCode.resource_not_found
+
+
+def update_features(place: "Place", version: int) -> None:
+    for name, code in (("group.version", ErrorCode.none), ("nothing.version", ErrorCode.invalid_update_version)):
+        updates = [{"feature": name, "max_version_level": 1, "upgrade_type": 1}]
+        answer = place.client.call(UPDATE_FEATURES, version, feature_updates=updates, timeout=TIMEOUT)
+        assert answer.error_code == code
+
+
 ADMIN_SCENARIOS: Final[dict[int, Callable[["Place", int], None]]] = {
     SASL_HANDSHAKE: sasl_handshake,
     DESCRIBE_ACLS: describe_acls,
@@ -186,7 +250,12 @@ ADMIN_SCENARIOS: Final[dict[int, Callable[["Place", int], None]]] = {
     ELECT_LEADERS: elect_leaders,
     ALTER_REASSIGNMENTS: alter_reassignments,
     LIST_REASSIGNMENTS: list_reassignments,
+    DESCRIBE_QUOTAS: describe_quotas,
+    ALTER_QUOTAS: alter_quotas,
+    DESCRIBE_SCRAM: describe_scram,
+    ALTER_SCRAM: alter_scram,
     DESCRIBE_QUORUM: describe_quorum,
+    UPDATE_FEATURES: update_features,
     UNREGISTER_BROKER: unregister_broker,
     ADD_RAFT_VOTER: add_raft_voter,
     REMOVE_RAFT_VOTER: remove_raft_voter,

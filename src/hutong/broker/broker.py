@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.admissions import Admissions
-from hutong.broker.features import Features
 
 if TYPE_CHECKING:
+    from hutong.broker.admin_state import AdminState
     from hutong.broker.cold_reads import ColdReads
     from hutong.broker.congestion import Congestion
     from hutong.broker.fetch_sessions import FetchSessions
     from hutong.broker.producer_ids import ProducerIds
+    from hutong.broker.quotas.meter import Meter
     from hutong.broker.share_fetches import ShareFetches
     from hutong.broker.share_sessions import ShareSessions
     from hutong.broker.topics import Topics
@@ -91,5 +92,6 @@ class Broker:
     congestion: Congestion
     cold_reads: ColdReads
     storage: NodeStorage
-    features: Features = field(default_factory=Features)
+    admin: AdminState
+    meter: Meter
     admissions: Admissions = field(default_factory=Admissions)

@@ -15,13 +15,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from hutong.broker.context import Later, RequestContext
-from hutong.broker.kafka import HANDLERS, k00_produce, k18_api_versions
+from hutong.broker.kafka import HANDLERS, k00_produce, k01_fetch, k18_api_versions
 from hutong.broker.produce_lane import lane_for
 from hutong.foundation.errors import ProtocolError
-from hutong.reactor.channel import HELD
+from hutong.reactor.channel import HELD, Held
 from hutong.reactor.connection import Pending
 from hutong.wire.kafka import codecs
-from hutong.wire.kafka.headers import decode_request_header, encode_response_frame
+from hutong.wire.kafka.headers import RequestHeader, decode_request_header, encode_response_frame
 from hutong.wire.kafka.produce_frame import encode_produce_response_frame
 from hutong.wire.kafka.registry import APIS
 
@@ -34,6 +34,7 @@ Handle = Callable[[Any, RequestContext], Any]
 Encode = Callable[[int, Any], "list[Buffer]"]  # (correlation id, response) to a frame
 _API_VERSIONS: Final = k18_api_versions.API_KEY
 _PRODUCE: Final = k00_produce.API_KEY
+_FETCH: Final = k01_fetch.API_KEY
 TELL_INTERVAL_MS: Final = 1_000
 _log = logging.getLogger("hutong.kafka")
 OTHER_FRAME_BYTES_MAX: Final = 8 * 1024 * 1024
@@ -54,6 +55,7 @@ class Dispatch:
 
     def __init__(self, broker: Broker, handlers: Mapping[int, Handle] = HANDLERS) -> None:
         self._broker = broker
+        self._meter = broker.meter
         self._handlers = handlers
         self._routes: dict[int, Route] = {}
         self._told_at_ms = -TELL_INTERVAL_MS
@@ -70,7 +72,7 @@ class Dispatch:
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
         """Handle one request; returns the response's buffers, a Pending one, or None where none is due."""
         try:
-            return self._answer(frame, peer)
+            return self._answer_metered(frame, peer) if self._meter.is_on else self._answer(frame, peer)
         except ProtocolError as error:
             self._tell(peer, error)
             raise
@@ -94,6 +96,51 @@ class Dispatch:
             return answer
         if isinstance(answer, Later):
             return _pending(answer, route.encode, header.correlation_id)
+        return route.encode(header.correlation_id, answer)
+
+    def _answer_metered(self, frame: Buffer, peer: Peer) -> Response:
+        """The same while some client has a quota: what each request uses is noted, and who uses too much waits."""
+        peer.express = None
+        if self._meter.is_muted(peer):
+            return HELD
+        header, offset = decode_request_header(frame)
+        api_key, api_version = header.api_key, header.api_version
+        route = self._routes.get(api_key << 16 | api_version)
+        if route is None:
+            if api_key == _API_VERSIONS and api_version not in APIS[api_key].versions:
+                return self._answer(frame, peer)
+            route = self._add_route(api_key, api_version)
+        if len(frame) > OTHER_FRAME_BYTES_MAX and api_key != _PRODUCE:
+            raise ProtocolError(f"a request of {len(frame)} bytes with API key {api_key}")
+        began_us = self._broker.clock.monotonic_us()
+        request = route.decode(frame, offset)
+        if api_key == _FETCH:
+            self._meter.limit_fetch(request, header.client_id)
+        answer = route.handle(request, RequestContext(api_version, header.client_id, peer, self._broker))
+        if isinstance(answer, Held):
+            return answer
+        self.requests_total[api_key] += 1
+        spent_us = self._broker.clock.monotonic_us() - began_us
+        finish = partial(self._finish_metered, route, header, peer, len(frame), spent_us)
+        if not isinstance(answer, Later):
+            return finish(answer)
+        pending = Pending()
+        answer.then(lambda response: pending.complete(finish(response)))
+        return pending
+
+    def _finish_metered(
+        self, route: Route, header: RequestHeader, peer: Peer, received_bytes: int, spent_us: int, answer: Any
+    ) -> list[Buffer] | None:
+        """The answer with its throttle time; the peer is muted for that long."""
+        encoded = None if answer is None else route.encode(header.correlation_id, answer)
+        sent_bytes = sum(map(len, encoded or ()))
+        wait_ms = self._meter.throttle_ms(header.api_key, header.client_id, received_bytes, sent_bytes, spent_us)
+        if not wait_ms:
+            return encoded
+        self._meter.mute(peer, wait_ms)
+        if not hasattr(answer, "throttle_time_ms"):
+            return encoded
+        answer.throttle_time_ms = max(wait_ms, answer.throttle_time_ms)
         return route.encode(header.correlation_id, answer)
 
     def _tell(self, peer: Peer, error: ProtocolError) -> None:

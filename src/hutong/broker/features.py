@@ -10,8 +10,15 @@ Knows nothing of requests. A level of 0 means that the feature is off; it is the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from hutong.broker.durable_table import DurableTable
+
+if TYPE_CHECKING:
+    from hutong.broker.topics import StateLog
+    from hutong.foundation.errors import HutongError
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +53,16 @@ class Features:
     """The finalized levels of this cluster. `epoch` rises with every change, so that clients can tell old from new."""
 
     def __init__(self) -> None:
-        self.epoch = 1
+        self._table = DurableTable("feature/", len(SUPPORTED))
+        self._table.on_change.append(self._changed)
         self._levels = {feature.name: feature.level_default for feature in SUPPORTED.values()}
+        self._epoch_given = 1  # of the newest change on its way
+        self.epoch = 1
+        self.replay = self._table.replay
+
+    def start(self, state: StateLog) -> None:
+        """From here on changes are recorded in `state`. Called once, after replay."""
+        self._table.start(state)
 
     def level(self, name: str) -> int:
         """The finalized level, 0 where the feature is off or unknown."""
@@ -56,3 +71,13 @@ class Features:
     def finalized(self) -> dict[str, int]:
         """Name and level of every feature that is on."""
         return {name: level for name, level in self._levels.items() if level}
+
+    def update(self, name: str, level: int, then: Callable[[HutongError | None], None]) -> None:
+        """Finalize another level of a supported feature; `then` is called once that is durable."""
+        self._epoch_given = max(self._epoch_given, self.epoch) + 1
+        self._table.put(name, {"level": level, "epoch": self._epoch_given}, then)
+
+    def _changed(self, name: str, entry: dict[str, int] | None) -> None:
+        if entry is not None and name in SUPPORTED:
+            self._levels[name] = entry["level"]
+            self.epoch = max(self.epoch, entry["epoch"])

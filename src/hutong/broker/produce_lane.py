@@ -8,7 +8,8 @@ said. What does not match, or would be refused, goes the ordinary way, which alo
 `bench latency` measures it: 64 deep on one connection, where requests arrive together, is where it counts.
 
 Knows Produce from version 9 with acknowledgement, one topic and one partition, and batches below 16 KiB: larger ones
-have other costs. A change of any topic ends all lanes, by the catalogue's version.
+have other costs. A change of any topic ends all lanes, by the catalogue's version, and so does
+the first quota of any client.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class ProduceLane:
         Returns how many there were, how many bytes, and their answers; None if the first must go the ordinary way.
         """
         broker = self._broker
-        if broker.topics.version != self._version or broker.congestion.groups:
+        if broker.topics.version != self._version or broker.congestion.groups or broker.meter.is_on:
             return None
         chunk = bytes(data)  # what is appended must not change, and `data` is only lent
         correlation_ids, batches, ends = self._repetitions(chunk, requests_max)

@@ -16,6 +16,7 @@ import shutil
 import socket
 from typing import Final
 
+from hutong.broker.admin_state import AdminState
 from hutong.broker.broker import Broker, NodeIdentity, NodeStorage
 from hutong.broker.cold_reads import ColdReads
 from hutong.broker.congestion import Congestion
@@ -33,6 +34,7 @@ from hutong.broker.lifetimes import (
 from hutong.broker.log_storage import LogStorage
 from hutong.broker.partition import Partition, Topic
 from hutong.broker.producer_ids import ProducerIds
+from hutong.broker.quotas.meter import Meter
 from hutong.broker.retention import Compaction, Retention
 from hutong.broker.state_topic import StateTopic
 from hutong.broker.topic_config import effective
@@ -90,6 +92,7 @@ class BrokerVerticle(Verticle):
         self._journals = sources.journals
         self._offloads: list[ThreadOffload] = []
         self._data_dir: DataDir | None = None
+        self._admin = AdminState()
         self._acceptor: Acceptor | None = None
         self._groups: GroupRooms | None = None
         self._share: ShareRooms | None = None
@@ -111,7 +114,8 @@ class BrokerVerticle(Verticle):
         self._transactions = await self._replay_transactions(topics, producer_ids, markers)
         self._begin_upkeep(topics)
         held_producers: ParkingLot[None] = ParkingLot("held_producers", self._wheel, _HELD_MAX)
-        self._sources.waits["held_producers"] = held_producers
+        muted: ParkingLot[None] = ParkingLot("throttled", self._wheel, _HELD_MAX)
+        self._sources.waits |= {"held_producers": held_producers, "throttled": muted}
         broker = Broker(
             api_keys=tuple(HANDLERS),
             identity=NodeIdentity(settings.node.id, self._data_dir.cluster_id, "", 0),
@@ -133,6 +137,8 @@ class BrokerVerticle(Verticle):
             congestion=Congestion(self._journals, held_producers),
             cold_reads=self._cold_reads,
             storage=_storage(self._data_dir),
+            admin=self._admin,
+            meter=Meter(self._admin.quotas, self._clock, muted, translate.quota_window_ms(settings)),
         )
         self.listens_at = await self._listen(broker)
 
@@ -250,12 +256,14 @@ class BrokerVerticle(Verticle):
             topics.replay(key, value)
             producer_ids.replay(key, value)
             self._group_configs.replay(key, value)
+            self._admin.replay(key, value)
 
         await state.replay(apply)
         state.on_late = apply
         topics.start(state)
         producer_ids.start(state)
         self._group_configs.start(state)
+        self._admin.start(state)
         return topics, producer_ids
 
     async def _replay_groups(self, topics: Topics) -> GroupRooms:

@@ -439,6 +439,22 @@ class TransactionSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class QuotaSettings:
+    """How clients' use is set against their quotas, which are set while the node runs."""
+
+    window_num: int = setting(
+        11,
+        "Samples of a client's use; what all but one of them allow together may be used at once.",
+        "quota.window.num",
+        minimum=2,
+        maximum=1000,
+    )
+    window_size_seconds: int = setting(
+        1, "Length of one such sample.", "quota.window.size.seconds", minimum=1, maximum=3600
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class BusSettings:
     """The event bus of a node with bridges, or inside a program."""
 
@@ -559,6 +575,7 @@ class Settings:
     share: ShareGroupSettings = ShareGroupSettings()
     offsets: OffsetSettings = OffsetSettings()
     transaction: TransactionSettings = TransactionSettings()
+    quota: QuotaSettings = QuotaSettings()
     bus: BusSettings = BusSettings()
     tcp_bridge: TcpBridgeSettings = TcpBridgeSettings()
     sockjs: SockjsSettings = SockjsSettings()

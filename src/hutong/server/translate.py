@@ -19,6 +19,7 @@ from hutong.runtime.runtime import Runtime
 from hutong.server.settings import Address, Settings, all_settings
 from hutong.transactions.settings import TransactionSettings
 
+_SECOND_MS: Final = 1_000
 _MINUTE_MS: Final = 60_000
 _MEBIBYTE: Final = 1024 * 1024
 _COLD_MAILBOX_MAX: Final = 10_000  # cold partitions that one connection may have asked for
@@ -71,6 +72,11 @@ def broker_settings(settings: Settings) -> BrokerSettings:
         fetch_max_bytes=settings.fetch.max_bytes,
         acknowledgement_timeout_ms=settings.log.acknowledgement_timeout_ms,
     )
+
+
+def quota_window_ms(settings: Settings) -> int:
+    """The window over which a client's use is set against its quota: all samples but the one that is being taken."""
+    return (settings.quota.window_num - 1) * settings.quota.window_size_seconds * _SECOND_MS
 
 
 def scheduler_limits(settings: Settings) -> dict[str, int]:

@@ -33,7 +33,7 @@ def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsR
         _is_legal(request.client_software_name) and _is_legal(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    features = context.broker.features
+    features = context.broker.admin.features
     return ApiVersionsResponse(
         api_keys=advertised(context.broker.api_keys),
         supported_features=[

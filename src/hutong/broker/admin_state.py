@@ -1,0 +1,36 @@
+"""What administrators set for the node as a whole: quotas, features, users' credentials, settings.
+
+All of it lives in the node's metadata beside the catalogue of topics; this is the one place that hands records to each.
+Knows nothing of requests.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hutong.broker.features import Features
+from hutong.broker.quotas.book import QuotaBook
+from hutong.broker.scram import ScramUsers
+
+if TYPE_CHECKING:
+    from hutong.broker.topics import StateLog
+
+
+class AdminState:
+    """Replayed and started together."""
+
+    def __init__(self) -> None:
+        self.features = Features()
+        self.quotas = QuotaBook()
+        self.scram = ScramUsers()
+        self._parts = (self.features, self.quotas, self.scram)
+
+    def replay(self, key: bytes, value: bytes | None) -> None:
+        """Apply one record of the log; each part knows its own."""
+        for part in self._parts:
+            part.replay(key, value)
+
+    def start(self, state: StateLog) -> None:
+        """From here on changes are recorded in `state`. Called once, after replay."""
+        for part in self._parts:
+            part.start(state)

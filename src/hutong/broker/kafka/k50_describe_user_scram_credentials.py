@@ -1,0 +1,41 @@
+"""DescribeUserScramCredentials (key 50, version 0): who has which SCRAM credentials (KIP-554).
+
+How many iterations each has is told, the credentials themselves never are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from hutong.broker.context import RequestContext
+from hutong.wire.kafka.apis.k50_describe_user_scram_credentials import (
+    CredentialInfo,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+API_KEY = 50
+
+
+def handle(
+    request: DescribeUserScramCredentialsRequest, context: RequestContext
+) -> DescribeUserScramCredentialsResponse:
+    kept = context.broker.admin.scram
+    names = Counter(user.name for user in request.users or ()) or Counter(kept.users)
+    return DescribeUserScramCredentialsResponse(
+        results=[_describe(name, count, kept.iterations(name)) for name, count in names.items()]
+    )
+
+
+def _describe(name: str, count: int, found: Mapping[int, int] | None) -> DescribeUserScramCredentialsResult:
+    if count > 1:
+        return DescribeUserScramCredentialsResult(name, ErrorCode.DUPLICATE_RESOURCE, "A request names a user once.")
+    if found is None:
+        return DescribeUserScramCredentialsResult(
+            name, ErrorCode.RESOURCE_NOT_FOUND, "The user has no SCRAM credential."
+        )
+    infos = [CredentialInfo(mechanism, iterations) for mechanism, iterations in found.items()]
+    return DescribeUserScramCredentialsResult(name, credential_infos=infos)

@@ -1,0 +1,95 @@
+"""Meters clients that have quotas, and mutes those that went over; answers are never held up (KIP-219).
+
+Strategy: what a request used is known when its answer is: bytes received of a Produce, bytes sent of a Fetch, and the
+loop's time of any. The longest wait of them is put into the answer as its throttle time; until it is over the
+connection's further requests are held unread, so that a client which does not wait by itself waits all the same.
+
+Differs from Kafka in one thing: a Fetch that goes over is answered with its records, and the wait makes up for them;
+Kafka answers without records. How much one Fetch may be over is bounded by what a window allows.
+
+Knows nothing of sockets, nor of what is durable.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hutong.broker.quotas.entities import FETCH, PRODUCE, REQUEST
+from hutong.broker.quotas.machine import Buckets
+
+if TYPE_CHECKING:
+    from hutong.broker.quotas.book import QuotaBook
+    from hutong.foundation.clock import Clock
+    from hutong.foundation.errors import HutongError
+    from hutong.foundation.parking import ParkingLot
+    from hutong.reactor.handler import Peer
+    from hutong.wire.kafka.apis.k01_fetch import FetchRequest
+
+ANONYMOUS: Final = "ANONYMOUS"  # the user of who was not authenticated, as Kafka calls it
+_PRODUCE_KEY: Final = 0
+_FETCH_KEY: Final = 1
+_US_PER_PERCENT_S: Final = 10_000  # a hundredth of a second of the loop: one percent of one second
+
+
+class Meter:
+    """What clients used, and who is muted. `is_on` while anybody is to be metered or muted."""
+
+    def __init__(self, book: QuotaBook, clock: Clock, muted: ParkingLot[None], window_ms: int) -> None:
+        self.is_on = False
+        self._book = book
+        self._clock = clock
+        self._waiting = muted
+        self._buckets = Buckets(window_ms)
+        self._muted: dict[int, int] = {}  # ids of peers, and until when
+        book.on_change = self._look
+
+    def is_muted(self, peer: Peer) -> bool:
+        return peer.id in self._muted
+
+    def limit_fetch(self, request: FetchRequest, client_id: str | None) -> None:
+        """Let a Fetch ask for no more than its quota allows in a window; at least a batch is answered anyway."""
+        quota = self._book.quota_for(FETCH, ANONYMOUS, client_id or "")
+        if quota is not None:
+            request.max_bytes = min(request.max_bytes, max(1, int(self._buckets.burst(quota[0]))))
+
+    def throttle_ms(
+        self, api_key: int, client_id: str | None, received_bytes: int, sent_bytes: int, spent_us: int
+    ) -> int:
+        """Note what a request used; returns for how long its client is to wait, in milliseconds."""
+        name = client_id or ""
+        wait_ms = self._use(REQUEST, name, spent_us / _US_PER_PERCENT_S)
+        if api_key == _PRODUCE_KEY:
+            wait_ms = max(wait_ms, self._use(PRODUCE, name, received_bytes))
+        elif api_key == _FETCH_KEY:
+            wait_ms = max(wait_ms, self._use(FETCH, name, sent_bytes))
+        return wait_ms
+
+    def mute(self, peer: Peer, wait_ms: int) -> None:
+        """Hold what the peer asks from now on, until the time is over."""
+        until_ms = self._clock.monotonic_ms() + wait_ms
+        is_muted = peer.id in self._muted
+        self._muted[peer.id] = max(until_ms, self._muted.get(peer.id, 0))
+        if not is_muted:
+            self.is_on = True
+            self._park(peer)
+
+    def _park(self, peer: Peer) -> None:
+        def is_over(_outcome: HutongError | None) -> None:
+            if peer.owner.has_ended or self._clock.monotonic_ms() >= self._muted[peer.id]:
+                del self._muted[peer.id]
+                self._look()
+                peer.release()
+            else:
+                self._park(peer)  # requests that were in flight together made it longer
+
+        self._waiting.park(peer.id, is_over, deadline_ms=self._muted[peer.id], owner=peer.owner)
+
+    def _look(self) -> None:
+        self.is_on = self._book.is_in_force or bool(self._muted)
+
+    def _use(self, key: str, client_id: str, amount: float) -> int:
+        quota = self._book.quota_for(key, ANONYMOUS, client_id)
+        if quota is None:
+            return 0
+        rate, sharers = quota
+        return self._buckets.use((key, sharers), rate, amount, self._clock.monotonic_ms())
