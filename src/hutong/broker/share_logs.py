@@ -83,11 +83,18 @@ class ShareLogs:
         elif target is not None:
             _Burial(self, key, source, target, letter, then).go_on()
         elif self._creates_topics:
+
+            def made(outcome: Topic | HutongError) -> None:
+                if isinstance(outcome, HutongError):
+                    _log.error("group %s: no dead-letter topic %s: %s", key.group_id, topic, outcome)
+                    then(False)
+                else:
+                    _Burial(self, key, source, outcome, letter, then).go_on()
+
             try:
-                self._topics.get_or_create(topic, self._default_partitions, lambda _outcome: then(False))
+                self._topics.get_or_create(topic, self._default_partitions, made)
             except Refused as refused:
-                _log.error("group %s: no dead-letter topic %s: %s", key.group_id, topic, refused)
-                then(False)
+                made(refused)
         else:
             _log.error("group %s: there is no dead-letter topic %s", key.group_id, topic)
             then(False)

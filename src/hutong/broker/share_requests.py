@@ -41,14 +41,12 @@ class _Topic(Protocol):
     def partitions(self) -> Sequence[_Partition]: ...
 
 
-def check_caller(group_id: str | None, member_id: str | None, context: RequestContext) -> tuple[str, str]:
+def check_caller(group_id: str | None, member_id: str | None) -> tuple[str, str]:
     """The group and the member. Raises Refused."""
     if not group_id:
         raise Refused(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
     if not member_id or len(member_id) > MEMBER_ID_CHARS_MAX:
         raise Refused(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
-    if not context.broker.share_groups.ensure(group_id):
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Group {group_id} is not a share group.")
     return group_id, member_id
 
 
@@ -61,7 +59,9 @@ def keys_of(group_id: str, topics: Sequence[_Topic]) -> Iterator[tuple[Partition
 
 
 def problem_of(key: PartitionKey, broker: Broker) -> ErrorCode:
-    """What is wrong with a partition of a request."""
+    """What is wrong with a partition of a request; that of a group nobody has joined is answered as Kafka does."""
+    if broker.share_groups.get(key.group_id) is None:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
     topic = broker.topics.by_id(key.topic_id)
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID

@@ -70,6 +70,9 @@ from hutong.broker.kafka import (
     k79_share_acknowledge,
     k80_add_raft_voter,
     k81_remove_raft_voter,
+    k90_describe_share_group_offsets,
+    k91_alter_share_group_offsets,
+    k92_delete_share_group_offsets,
 )
 
 HANDLERS: Final[dict[int, Callable[[Any, Any], Any]]] = {
@@ -138,5 +141,8 @@ HANDLERS: Final[dict[int, Callable[[Any, Any], Any]]] = {
         k79_share_acknowledge,
         k80_add_raft_voter,
         k81_remove_raft_voter,
+        k90_describe_share_group_offsets,
+        k91_alter_share_group_offsets,
+        k92_delete_share_group_offsets,
     )
 }

@@ -37,7 +37,7 @@ STRICT_MODE: Final = 1
 
 def handle(request: ShareFetchRequest, context: RequestContext) -> ShareFetchResponse | Later[ShareFetchResponse]:
     try:
-        group_id, member_id = check_caller(request.group_id, request.member_id, context)
+        group_id, member_id = check_caller(request.group_id, request.member_id)
         _check_renewal(request)
         session = _session(request, group_id, member_id, context)
     except Refused as refused:
@@ -124,13 +124,15 @@ class _Answer:
             problem = problem_of(key, broker)
             if problem is ErrorCode.NONE:
                 keys.append(key)
+                if request.share_session_epoch == BEGIN_EPOCH:
+                    self._entry(key)  # the first answer names every partition, later ones those with news
             else:
                 self._entry(key).error_code = problem
         wait_ms_max = min(request.max_wait_ms, broker.settings.fetch_wait_ms_max)
         wish = Wish(
             self._session.group_id,
             self._session.member_id,
-            0 if self._entries and len(keys) < len(self._session.partitions) else wait_ms_max,
+            wait_ms_max if len(keys) == len(self._session.partitions) else 0,
             max(0, min(request.max_bytes, broker.settings.fetch_max_bytes)),
             request.max_records,
             request.batch_size,

@@ -33,7 +33,7 @@ def handle(
 ) -> ShareAcknowledgeResponse | Later[ShareAcknowledgeResponse]:
     sessions, epoch = context.broker.share_sessions, request.share_session_epoch
     try:
-        group_id, member_id = check_caller(request.group_id, request.member_id, context)
+        group_id, member_id = check_caller(request.group_id, request.member_id)
         if epoch == BEGIN_EPOCH:
             raise Refused(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
         if epoch == END_EPOCH:

@@ -147,6 +147,17 @@ class Deliveries:
         seat = self._seats.get(key)
         return seat.machine if seat is not None else None
 
+    def standing(self, key: PartitionKey) -> tuple[int, int] | None:
+        """Where the group stands, and how many offsets behind that are done already; None where it has not begun."""
+        machine = self.get(key)
+        if machine is None:
+            stored = self._state.live.get(encode_partition_key(key))
+            if stored is None:
+                return None
+            progress = decode_progress(stored)
+            machine = SharePartition(progress.start_offset, self._rules_of(key.group_id).delivery, progress.runs)
+        return machine.start_offset, machine.done_ahead
+
     def open(self, key: PartitionKey, then: Callable[[SharePartition | HutongError], None]) -> None:
         """The machine, taken up from the disk or begun where the group's settings say."""
         seat = self._seats.get(key)
@@ -188,7 +199,7 @@ class Deliveries:
         """Take a member's word on what it holds."""
         seat = self._seats.get(key)
         if seat is None or seat.machine is None:
-            then(Settle(ErrorCode.INVALID_RECORD_STATE, "Nothing of this partition is with a member."))
+            then(Settle(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             return
         settled: list[Settle] = []
 
@@ -206,7 +217,12 @@ class Deliveries:
 
     def reset(self, offsets: Mapping[PartitionKey, int], then: Then) -> None:
         """Let a group go on from these offsets; what it knew of the partitions is forgotten."""
+        if not offsets:
+            then(None)
+            return
         entries = [(encode_partition_key(key), encode_progress(offset, ())) for key, offset in offsets.items()]
+        for key in offsets:
+            self._drop(key, Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "The offsets are being reset."))
 
         def done(error: HutongError | None) -> None:
             if error is None:
@@ -219,6 +235,9 @@ class Deliveries:
 
     def forget(self, keys: Sequence[PartitionKey], then: Then) -> None:
         """Forget progress, a bounded number of partitions at a time."""
+        if not keys:
+            then(None)
+            return
         now, later = keys[:_TOMBSTONES_PER_APPEND], keys[_TOMBSTONES_PER_APPEND:]
         for key in now:
             self._drop(key, Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The group's progress here was deleted."))

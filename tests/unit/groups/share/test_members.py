@@ -48,7 +48,7 @@ def test_a_member_joins_stays_and_leaves() -> None:
     assert scene.beat("ann", 0, "a") == [Persist(1), told(1, ("a", 0), ("a", 1))]
     assert scene.beat("ann", 1) == [Answer(ErrorCode.NONE, None, 1)]
     assert scene.group.handle(Leave("ann")) == [Gone("ann"), Persist(2), Answer(ErrorCode.NONE, None, -1)]
-    assert scene.beat("ann", 1)[0] == Answer(ErrorCode.UNKNOWN_MEMBER_ID, "Member ann is not a member of group.")
+    assert scene.beat("ann", 1)[0] == Answer(ErrorCode.UNKNOWN_MEMBER_ID, "Member ann is not a member of group g.")
 
 
 def test_members_share_the_load_and_learn_of_it_with_their_next_heartbeat() -> None:

@@ -41,13 +41,13 @@ from hutong.groups.share.delivery.window import DONE, RecordState, Run, Window
 from hutong.wire.kafka.error_codes import ErrorCode
 
 Answer = tuple[int, int, Acknowledgement]
-_NOT_ACQUIRED: Final = "The batch cannot be acknowledged. The batch is not in the acquired state."
+_NOT_ACQUIRED: Final = "The offset cannot be acknowledged. The offset is not acquired."
 _NOT_THE_OWNER: Final = "Member is not the owner of batch record"
-_UNKNOWN: Final = "Batch record not found. The request batch offsets are not found in the cache."
+_UNKNOWN: Final = "Batch record not found. The last offset in request is past acquired records."
 
 
 class _Refusal(Exception):
-    def __init__(self, error: ErrorCode, message: str) -> None:
+    def __init__(self, error: ErrorCode, message: str | None = None) -> None:
         super().__init__(message)
         self.settle = Settle(error, message)
 
@@ -238,7 +238,7 @@ class SharePartition:
         checked = [self._check_batch(batch, event) for batch in event.batches]
         for batch, before in zip(event.batches[1:], event.batches, strict=False):
             if batch.first <= before.last:
-                raise _Refusal(ErrorCode.INVALID_REQUEST, "The batches overlap or are out of order.")
+                raise _Refusal(ErrorCode.INVALID_REQUEST)  # they overlap, or are out of order
         for first, last, answer in (answer for answers in checked for answer in answers):
             if last < self.start_offset:
                 continue
@@ -255,11 +255,11 @@ class SharePartition:
     def _check_batch(self, batch: AcknowledgedBatch, event: Acknowledge) -> list[Answer]:
         count = batch.last - batch.first + 1
         if count <= 0 or batch.first < 0:
-            raise _Refusal(ErrorCode.INVALID_REQUEST, "A batch ends before it begins.")
+            raise _Refusal(ErrorCode.INVALID_REQUEST)
         if not batch.types or len(batch.types) not in (1, count):
-            raise _Refusal(ErrorCode.INVALID_REQUEST, "A batch has neither one type nor one for each offset.")
+            raise _Refusal(ErrorCode.INVALID_REQUEST)  # neither one type for all nor one for each
         if not all(0 <= kind <= event.types_max for kind in batch.types):
-            raise _Refusal(ErrorCode.INVALID_REQUEST, "An acknowledge type is not known.")
+            raise _Refusal(ErrorCode.INVALID_REQUEST)
         if Acknowledgement.RENEW in batch.types and not self._rules.may_renew:
             raise _Refusal(ErrorCode.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group.")
         if len(batch.types) == 1:

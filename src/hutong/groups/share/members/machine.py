@@ -90,7 +90,7 @@ class ShareGroup:
     def _heartbeat(self, event: Heartbeat) -> list[Instruction]:
         member = self._members.get(event.member_id)
         if member is None and event.member_epoch != 0:
-            return [_refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {event.member_id} is not a member of group.")]
+            return [_refused(ErrorCode.UNKNOWN_MEMBER_ID, self._unknown(event.member_id))]
         if member is not None and event.member_epoch not in (0, member.epoch, member.previous_epoch):
             return [_refused(ErrorCode.FENCED_MEMBER_EPOCH, _fenced(event, member))]
         if member is None and len(self._members) >= self._members_max:
@@ -108,6 +108,9 @@ class ShareGroup:
         assignment = frozenset(member.assignment) if is_news else None
         return [*out, Answer(ErrorCode.NONE, None, member.epoch, assignment)]
 
+    def _unknown(self, member_id: str) -> str:
+        return f"Member {member_id} is not a member of group {self.group_id}."
+
     def _admit(self, event: Heartbeat, member: Member | None) -> list[Instruction]:
         """Take over what the heartbeat says of the member; assign anew if that matters."""
         topics = tuple(sorted(set(event.topics))) if event.topics is not None else None
@@ -124,7 +127,7 @@ class ShareGroup:
 
     def _leave(self, member_id: str) -> list[Instruction]:
         if member_id not in self._members:
-            return [_refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group.")]
+            return [_refused(ErrorCode.UNKNOWN_MEMBER_ID, self._unknown(member_id))]
         return [*self._remove([member_id]), Answer(ErrorCode.NONE, None, LEFT_EPOCH)]
 
     def _expel_silent(self, now_ms: int) -> list[Instruction]:

@@ -1,0 +1,78 @@
+"""DescribeShareGroupOffsets (key 90, versions 0-1): how far share groups have got (KIP-932, lag by KIP-1226).
+
+The start offset is -1 where a group has not begun, for partitions that are not there and groups nobody knows too, as
+with Kafka; null topics ask for all that the group has begun or looks at. The lag counts what is not done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from hutong.broker.context import RequestContext
+from hutong.broker.partition import LEADER_EPOCH
+from hutong.groups.share.records import PartitionKey
+from hutong.wire.kafka.apis.k90_describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponseGroup,
+    DescribeShareGroupOffsetsResponsePartition,
+    DescribeShareGroupOffsetsResponseTopic,
+)
+from hutong.wire.kafka.schema import ZERO_UUID
+
+if TYPE_CHECKING:
+    from hutong.broker.partition import Topic
+
+API_KEY = 90
+_NOT_BEGUN: Final = -1
+
+
+def handle(request: DescribeShareGroupOffsetsRequest, context: RequestContext) -> DescribeShareGroupOffsetsResponse:
+    return DescribeShareGroupOffsetsResponse(groups=[_describe(asked, context) for asked in request.groups])
+
+
+def _describe(
+    asked: DescribeShareGroupOffsetsRequestGroup, context: RequestContext
+) -> DescribeShareGroupOffsetsResponseGroup:
+    wanted: Iterable[tuple[str, list[int]]]
+    if asked.topics is None:
+        wanted = _all(asked.group_id, context)
+    else:
+        wanted = [(topic.topic_name, topic.partitions) for topic in asked.topics]
+    group = DescribeShareGroupOffsetsResponseGroup(asked.group_id)
+    for name, indexes in wanted:
+        topic = context.broker.topics.get(name)
+        entries = [_entry(asked.group_id, topic, index, context) for index in indexes]
+        topic_id = topic.topic_id if topic is not None else ZERO_UUID
+        group.topics.append(DescribeShareGroupOffsetsResponseTopic(name, topic_id, entries))
+    return group
+
+
+def _all(group_id: str, context: RequestContext) -> Iterable[tuple[str, list[int]]]:
+    """What the group has begun, and what its members look at."""
+    broker = context.broker
+    found: dict[str, set[int]] = {}
+    for key in broker.share_groups.deliveries.keys_of(group_id):
+        topic = broker.topics.by_id(key.topic_id)
+        if topic is not None:
+            found.setdefault(topic.name, set()).add(key.partition)
+    for member in broker.share_groups.get(group_id) or ():
+        for name, index in member.assignment:
+            found.setdefault(name, set()).add(index)
+    return [(name, sorted(indexes)) for name, indexes in sorted(found.items())]
+
+
+def _entry(
+    group_id: str, topic: Topic | None, index: int, context: RequestContext
+) -> DescribeShareGroupOffsetsResponsePartition:
+    entry = DescribeShareGroupOffsetsResponsePartition(index, _NOT_BEGUN, LEADER_EPOCH)
+    partition = topic.partition(index) if topic is not None else None
+    if topic is None or partition is None:
+        return entry
+    standing = context.broker.share_groups.deliveries.standing(PartitionKey(group_id, topic.topic_id, index))
+    if standing is not None:
+        entry.start_offset, done_ahead = standing
+        entry.lag = max(0, partition.log.high_watermark - entry.start_offset - done_ahead)
+    return entry

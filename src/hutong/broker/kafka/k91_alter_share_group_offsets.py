@@ -1,0 +1,70 @@
+"""AlterShareGroupOffsets (key 91, version 0): let an empty share group go on from other offsets (KIP-932).
+
+What the group knew of the partitions is forgotten, delivery counts too. A group that nobody knows is made. One with
+members → NON_EMPTY_GROUP; another kind's → GROUP_ID_NOT_FOUND; unknown partitions → UNKNOWN_TOPIC_OR_PARTITION.
+"""
+
+from __future__ import annotations
+
+from hutong.broker.context import Later, RequestContext
+from hutong.foundation.errors import HutongError
+from hutong.groups.share.records import PartitionKey
+from hutong.wire.kafka.apis.k91_alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsResponse,
+    AlterShareGroupOffsetsResponsePartition,
+    AlterShareGroupOffsetsResponseTopic,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+from hutong.wire.kafka.schema import ZERO_UUID
+
+API_KEY = 91
+NOT_EMPTY = "The group is not empty."
+NO_SUCH_PARTITION = "This server does not host this topic-partition."
+
+
+def handle(
+    request: AlterShareGroupOffsetsRequest, context: RequestContext
+) -> AlterShareGroupOffsetsResponse | Later[AlterShareGroupOffsetsResponse]:
+    groups = context.broker.share_groups
+    if not request.group_id:
+        return AlterShareGroupOffsetsResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    if not groups.ensure(request.group_id):
+        message = f"Group {request.group_id} is not a share group."
+        return AlterShareGroupOffsetsResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message)
+    if len(groups.get(request.group_id) or ()):
+        return AlterShareGroupOffsetsResponse(error_code=ErrorCode.NON_EMPTY_GROUP, error_message=NOT_EMPTY)
+    response = AlterShareGroupOffsetsResponse()
+    offsets = _take(request, response, context)
+    later: Later[AlterShareGroupOffsetsResponse] = Later()
+
+    def altered(error: HutongError | None) -> None:
+        if error is not None:
+            response.error_code, response.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
+        later.complete(response)
+
+    groups.deliveries.reset(offsets, altered)
+    return later
+
+
+def _take(
+    request: AlterShareGroupOffsetsRequest, response: AlterShareGroupOffsetsResponse, context: RequestContext
+) -> dict[PartitionKey, int]:
+    """The offsets that can be set; the others get their answer."""
+    offsets: dict[PartitionKey, int] = {}
+    for asked in request.topics:
+        topic = context.broker.topics.get(asked.topic_name)
+        results = []
+        for partition in asked.partitions:
+            result = AlterShareGroupOffsetsResponsePartition(partition.partition_index)
+            results.append(result)
+            if topic is None or topic.partition(partition.partition_index) is None:
+                result.error_code, result.error_message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_SUCH_PARTITION
+            elif partition.start_offset < 0:
+                result.error_code = ErrorCode.INVALID_REQUEST
+            else:
+                key = PartitionKey(request.group_id, topic.topic_id, partition.partition_index)
+                offsets[key] = partition.start_offset
+        topic_id = topic.topic_id if topic is not None else ZERO_UUID
+        response.responses.append(AlterShareGroupOffsetsResponseTopic(asked.topic_name, topic_id, results))
+    return offsets

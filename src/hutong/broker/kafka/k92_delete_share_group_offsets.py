@@ -1,0 +1,56 @@
+"""DeleteShareGroupOffsets (key 92, version 0): let an empty share group forget topics (KIP-932).
+
+A group with members → NON_EMPTY_GROUP; one that is not there → GROUP_ID_NOT_FOUND; topics that are not there, or that
+the group knows nothing of → UNKNOWN_TOPIC_OR_PARTITION.
+"""
+
+from __future__ import annotations
+
+from hutong.broker.context import Later, RequestContext
+from hutong.broker.kafka.k91_alter_share_group_offsets import NO_SUCH_PARTITION, NOT_EMPTY
+from hutong.foundation.errors import HutongError
+from hutong.groups.share.records import PartitionKey
+from hutong.wire.kafka.apis.k92_delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsResponse,
+    DeleteShareGroupOffsetsResponseTopic,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+from hutong.wire.kafka.schema import ZERO_UUID
+
+API_KEY = 92
+NOTHING_KNOWN = "There is no offset information to delete."
+
+
+def handle(
+    request: DeleteShareGroupOffsetsRequest, context: RequestContext
+) -> DeleteShareGroupOffsetsResponse | Later[DeleteShareGroupOffsetsResponse]:
+    groups = context.broker.share_groups
+    group = groups.get(request.group_id)
+    if group is None:
+        message = f"Group {request.group_id} not found."
+        return DeleteShareGroupOffsetsResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message)
+    if len(group):
+        return DeleteShareGroupOffsetsResponse(error_code=ErrorCode.NON_EMPTY_GROUP, error_message=NOT_EMPTY)
+    response = DeleteShareGroupOffsetsResponse()
+    known = groups.deliveries.keys_of(request.group_id)
+    doomed: list[PartitionKey] = []
+    for asked in request.topics:
+        topic = context.broker.topics.get(asked.topic_name)
+        topic_id = topic.topic_id if topic is not None else ZERO_UUID
+        result = DeleteShareGroupOffsetsResponseTopic(asked.topic_name, topic_id)
+        response.responses.append(result)
+        keys = [key for key in known if topic is not None and key.topic_id == topic_id]
+        if not keys:
+            result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            result.error_message = NO_SUCH_PARTITION if topic is None else NOTHING_KNOWN
+        doomed += keys
+    later: Later[DeleteShareGroupOffsetsResponse] = Later()
+
+    def forgotten(error: HutongError | None) -> None:
+        if error is not None:
+            response.error_code, response.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
+        later.complete(response)
+
+    groups.deliveries.forget(doomed, forgotten)
+    return later
