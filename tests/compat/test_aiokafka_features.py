@@ -18,6 +18,7 @@ from aiokafka.errors import (
     ProducerFenced,
     UnknownTopicOrPartitionError,
 )
+from bench.raw_client import create_topic
 from tests.compat.report import cells
 from tests.compat.test_aiokafka import numbered, poll_until, read, send, started_consumer, started_producer
 
@@ -174,7 +175,6 @@ async def in_transaction(producer: AIOKafkaProducer, topic: str, values: list[by
     await (producer.commit_transaction() if commit else producer.abort_transaction())
 
 
-@thorough
 @FILLS("txn-commit")
 async def test_committed_records_are_seen(bootstrap: str, topic: str) -> None:
     async with started_producer(bootstrap, transactional_id=topic) as producer:
@@ -197,7 +197,9 @@ async def test_aborted_records_are_hidden(bootstrap: str, topic: str) -> None:
 
 @thorough
 @FILLS("txn-offsets")
-async def test_offsets_go_with_the_transaction(bootstrap: str, topic: str, wide_topic: str) -> None:
+async def test_offsets_go_with_the_transaction(bootstrap: str, topic: str) -> None:
+    out = f"{topic}-out"
+    create_topic(bootstrap, out, records=0)
     await send(bootstrap, topic, numbered(20))
     partition = TopicPartition(topic, 0)
     settings: dict[str, Any] = {"group_id": topic, "enable_auto_commit": False, "isolation_level": "read_committed"}
@@ -206,16 +208,16 @@ async def test_offsets_go_with_the_transaction(bootstrap: str, topic: str, wide_
             async with started_consumer(bootstrap, topic, **settings) as consumer:
                 for value in await read(consumer, 10):
                     await producer.begin_transaction()
-                    await producer.send_and_wait(wide_topic, b"V" + value, partition=0)
+                    await producer.send_and_wait(out, b"V" + value, partition=0)
                     await producer.send_offsets_to_transaction({partition: int(value) + 1}, topic)
                     if value == b"7":
                         await producer.abort_transaction()
                         await producer.begin_transaction()
-                        await producer.send_and_wait(wide_topic, b"V" + value, partition=0)
+                        await producer.send_and_wait(out, b"V" + value, partition=0)
                         await producer.send_offsets_to_transaction({partition: int(value) + 1}, topic)
                     await producer.commit_transaction()
                 assert await consumer.committed(partition) == 10 * (turn + 1)
-    seen = await seen_by(bootstrap, wide_topic, 20, "read_committed")
+    seen = await seen_by(bootstrap, out, 20, "read_committed")
     assert seen == [b"V" + value for value in numbered(20)]
 
 

@@ -6,6 +6,7 @@ from contextlib import closing, contextmanager
 from typing import Any, Final
 
 import pytest
+from bench.raw_client import create_topic
 from confluent_kafka import (
     Consumer,
     ConsumerGroupTopicPartitions,
@@ -293,9 +294,10 @@ def test_aborted_records_are_hidden(bootstrap: str, topic: str) -> None:
     assert len(seen_by(bootstrap, topic, 31, "read_uncommitted")) == 31
 
 
-@thorough
 @FILLS("txn-offsets")
-def test_offsets_go_with_the_transaction(bootstrap: str, topic: str, wide_topic: str) -> None:
+def test_offsets_go_with_the_transaction(bootstrap: str, topic: str) -> None:
+    out = f"{topic}-out"
+    create_topic(bootstrap, out, records=0)
     send(producer(bootstrap), topic, numbered(20))
     to = transactional(bootstrap, topic)
     is_aborted = False
@@ -306,7 +308,7 @@ def test_offsets_go_with_the_transaction(bootstrap: str, topic: str, wide_topic:
                 messages = read(reader, 5)
                 to.begin_transaction()
                 for value in values(messages):
-                    to.produce(wide_topic, b"V" + value, partition=0)
+                    to.produce(out, b"V" + value, partition=0)
                 to.send_offsets_to_transaction(
                     reader.position(reader.assignment()), reader.consumer_group_metadata(), ANSWER_S
                 )
@@ -317,7 +319,7 @@ def test_offsets_go_with_the_transaction(bootstrap: str, topic: str, wide_topic:
                     continue
                 to.commit_transaction(ANSWER_S)
                 moved += 5
-    assert seen_by(bootstrap, wide_topic, 20, "read_committed") == [b"V" + value for value in numbered(20)]
+    assert seen_by(bootstrap, out, 20, "read_committed") == [b"V" + value for value in numbered(20)]
 
 
 @thorough

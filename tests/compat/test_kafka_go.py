@@ -17,8 +17,8 @@ pytestmark = pytest.mark.timeout(BUILD_S_MAX + RUN_S_MAX + 60)
 MODULES: Final = {"franz-go": "github.com/twmb/franz-go", "sarama": "github.com/IBM/sarama"}
 # One scenario of each group of features, of those that are over at once; `make compat` runs all.
 QUICK: Final = {
-    "franz-go": {"compression", "seek", "group-rebalance", "groups-described"},
-    "sarama": {"compression", "offsets-for-times", "group-static", "topics"},
+    "franz-go": {"compression", "seek", "group-rebalance", "groups-described", "txn-offsets"},
+    "sarama": {"compression", "offsets-for-times", "group-static", "topics", "txn-offsets"},
 }
 
 

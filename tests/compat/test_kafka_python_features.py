@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import kafka
 import pytest
+from bench.raw_client import create_topic
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
@@ -214,7 +215,9 @@ def test_aborted_records_are_hidden(bootstrap: str, topic: str) -> None:
 
 @thorough
 @FILLS("txn-offsets")
-def test_offsets_go_with_the_transaction(bootstrap: str, topic: str, wide_topic: str) -> None:
+def test_offsets_go_with_the_transaction(bootstrap: str, topic: str) -> None:
+    out = f"{topic}-out"
+    create_topic(bootstrap, out, records=0)
     send(bootstrap, topic, numbered(20))
     partition = TopicPartition(topic, 0)
     settings = {"group_id": topic, "enable_auto_commit": False, "isolation_level": "read_committed"}
@@ -223,7 +226,7 @@ def test_offsets_go_with_the_transaction(bootstrap: str, topic: str, wide_topic:
 
         def move(value: bytes, consumer: KafkaConsumer, *, commit: bool) -> None:
             producer.begin_transaction()
-            producer.send(wide_topic, b"V" + value, partition=0)
+            producer.send(out, b"V" + value, partition=0)
             offsets = {partition: OffsetAndMetadata(int(value) + 1, "", -1)}
             producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
             if commit:
@@ -238,7 +241,7 @@ def test_offsets_go_with_the_transaction(bootstrap: str, topic: str, wide_topic:
                         move(value, consumer, commit=False)
                     move(value, consumer, commit=True)
                 assert consumer.committed(partition) == 10 * (turn + 1)
-    seen = read_all(bootstrap, wide_topic, 20, isolation_level="read_committed")
+    seen = read_all(bootstrap, out, 20, isolation_level="read_committed")
     assert seen == [b"V" + value for value in numbered(20)]
 
 

@@ -16,7 +16,7 @@ CLIENT: Final = pathlib.Path(__file__).with_name("kafkajs_client.js")
 RUN_S_MAX: Final = 90.0
 FILLS: Final = cells("kafkajs", VERSION)
 # One scenario of each group of features, of those that are over at once; `make compat` runs all.
-QUICK: Final = {"headers", "seek", "group-commit", "groups-described"}
+QUICK: Final = {"headers", "seek", "group-commit", "groups-described", "txn-offsets"}
 CASES: Final = [
     pytest.param(feature, marks=[FILLS(feature), *([] if feature in QUICK else [pytest.mark.thorough])])
     for feature in FEATURES
