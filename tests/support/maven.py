@@ -15,7 +15,8 @@ FETCH_S_MAX: Final = 300.0
 _POM: Final = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>hutong</groupId><artifactId>tests</artifactId><version>1</version><dependencies>{}</dependencies></project>
 """
-_DEPENDENCY: Final = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+_DEPENDENCY: Final = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{}</dependency>"
+_ALONE: Final = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 
 
 def java_program(
@@ -38,7 +39,7 @@ def java_program(
     with (cache / "lock").open("w") as lock:  # several test runs may want it at once
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not held:
-            _fetch(cache, artifacts)
+            _fetch(cache, artifacts, "")
         jars = f"{held or cache / 'jars'}/*"
         classes = _compile(cache, [source, *also], jars, artifacts)
     return ["java", "-Xmx256m", *options, "-cp", f"{classes}:{jars}", source.stem]
@@ -55,8 +56,19 @@ def _cache() -> pathlib.Path:
     return pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "hutong-compat"
 
 
-def _fetch(cache: pathlib.Path, artifacts: tuple[str, ...]) -> None:
-    pom = _POM.format("".join(_DEPENDENCY.format(*artifact.split(":")) for artifact in artifacts))
+def jars_alone(name: str, *artifacts: str) -> list[pathlib.Path]:
+    """The jars of the artifacts, without those that they need. Skips the test where they cannot be had."""
+    need_java("mvn")
+    cache = _cache() / name
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _fetch(cache, artifacts, _ALONE)
+    return sorted((cache / "jars").glob("*.jar"))
+
+
+def _fetch(cache: pathlib.Path, artifacts: tuple[str, ...], exclusions: str) -> None:
+    pom = _POM.format("".join(_DEPENDENCY.format(*artifact.split(":"), exclusions) for artifact in artifacts))
     kept = cache / "pom.xml"
     if (cache / "jars.done").exists() and kept.exists() and kept.read_text() == pom:
         return

@@ -1,0 +1,55 @@
+"""Spark's own JVM connector for Kafka: batch and streaming, reading and writing. `make compat` runs it: it is slow."""
+
+import json
+import pathlib
+import secrets
+import subprocess
+import sys
+from importlib.util import find_spec
+from typing import Final
+
+import pytest
+from tests.compat.report import cells
+from tests.support.maven import jars_alone
+
+SCRIPT: Final = pathlib.Path(__file__).parent / "spark_kafka" / "jobs.py"
+# The jars that the pyspark wheel lacks: its own poms name a repository that need not be reachable.
+JARS: Final = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+    "org.apache.kafka:kafka-clients:3.9.2",
+    "org.apache.commons:commons-pool2:2.13.1",
+)
+RUN_S_MAX: Final = 400.0
+FILLS: Final = cells("Spark", "4.2.0 (kafka-clients 3.9.2)")
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def jars() -> str:
+    if not find_spec("pyspark"):
+        pytest.skip("pyspark is not installed")
+    return ",".join(str(jar) for jar in jars_alone("spark-kafka", *JARS))
+
+
+@FILLS("headers", "produce-idempotent", "consume-range", "seek", "offsets-for-times", "out-of-range", "compression")
+def test_batch(bootstrap: str, jars: str) -> None:
+    _run(bootstrap, jars, "batch", "offsets", "gone", "compression")
+
+
+def test_streams_go_on_where_they_were(bootstrap: str, jars: str) -> None:
+    _run(bootstrap, jars, "stream")
+
+
+@FILLS("txn-commit", "txn-abort")
+def test_committed_records(bootstrap: str, jars: str) -> None:
+    _run(bootstrap, jars, "committed")
+
+
+def _run(bootstrap: str, jars: str, *names: str) -> None:
+    words = [sys.executable, str(SCRIPT), bootstrap, jars, f"spark-{secrets.token_hex(4)}", *names]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=RUN_S_MAX)
+    results = {line["job"]: line["error"] for line in map(json.loads, done.stdout.splitlines())}
+    assert results.keys() == set(names), done.stderr[-3000:]
+    for name, error in results.items():
+        assert error is None, f"{name}: {error}"
