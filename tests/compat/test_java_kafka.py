@@ -26,6 +26,7 @@ ROWS: Final = {
     "group-offsets": ("group-offsets", "groups-deleted"),
     "described-848": ("group-848", "groups-described"),
     "pattern": ("group-848",),
+    "exactly-once-848": ("group-848", "txn-offsets"),
     "group-configs": ("configs",),
     "force-terminated": ("describe-transactions",),
 }
@@ -44,16 +45,23 @@ SCENARIOS: Final = (
     "group-cooperative",
     "group-static",
     "group-commit",
+    "txn-commit",
+    "txn-abort",
+    "txn-fencing",
+    "txn-offsets",
     "topics",
     "partitions",
     "configs",
+    "cluster",
+    "client-quotas",
     "groups-described",
     "group-offsets",
     "delete-records",
     "list-offsets",
     "log-dirs",
+    "describe-transactions",
 )
-OF_VERSION_4: Final = ("group-848", "described-848", "pattern")
+OF_VERSION_4: Final = ("group-848", "described-848", "pattern", "exactly-once-848", "force-terminated")
 pytestmark = pytest.mark.timeout(300)
 
 Run = Callable[[str, str], "str | None"]

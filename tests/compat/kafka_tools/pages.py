@@ -251,6 +251,7 @@ def cluster(shell: Shell) -> None:
 def transactions(shell: Shell) -> None:
     """Transactions listed, described, found hanging and aborted."""
     orders, name = shell.name("orders"), shell.name("transaction")
+    given = ("--topic", orders, "--partition", "0")
     shell("topics", "--create", "--topic", orders, "--partitions", "1")
     shell("transactions", "describe", "--transactional-id", shell.name("missing"))
     shell("transactions", "describe-producers", "--topic", orders, "--partition", "0")
@@ -261,14 +262,20 @@ def transactions(shell: Shell) -> None:
         shell("transactions", "describe-producers", "--topic", orders, "--partition", "0", then=[_producers])
         shell("transactions", "find-hanging", "--broker-id", "1", mine=True)
         producer.commit_transaction()
+        shell(
+            "console-consumer",
+            *given,
+            "--offset",
+            "earliest",
+            "--isolation-level",
+            "read_committed",
+            "--max-messages",
+            "1",
+        )
         shell("transactions", "list", mine=True, then=[_transactions])
         shell("transactions", "describe-producers", "--topic", orders, "--partition", "0", then=[_producers])
-    given = ("--topic", orders, "--partition", "0")
     shell("transactions", "abort", *given, "--start-offset", "1")
     shell("transactions", "forceTerminateTransaction", "--transactionalId", name)
-    shell(
-        "console-consumer", *given, "--offset", "earliest", "--isolation-level", "read_committed", "--max-messages", "1"
-    )
     shell("get-offsets", "--topic", orders)
 
 
@@ -291,7 +298,7 @@ def share_groups(shell: Shell) -> None:
     shell("share-groups", "--list", mine=True)
     shell("share-groups", "--list", "--state", mine=True)
     shell("groups", "--list", mine=True)
-    _describe(shell, "share-groups", group, [])
+    _describe(shell, "share-groups", group, [figures])
     shell("share-groups", "--describe", "--group", shell.name("missing"))
     reset = ("--reset-offsets", "--group", group, "--topic", orders)
     shell("share-groups", *reset, "--to-earliest", "--dry-run")
@@ -344,6 +351,8 @@ PAGES: Final[tuple[Callable[[Shell], None], ...]] = (
     console,
     classic_groups,
     consumer_groups,
+    quotas,
     load,
     partitions,
+    transactions,
 )
