@@ -254,27 +254,22 @@ def transactions(shell: Shell) -> None:
     given = ("--topic", orders, "--partition", "0")
     shell("topics", "--create", "--topic", orders, "--partitions", "1")
     shell("transactions", "describe", "--transactional-id", shell.name("missing"))
-    shell("transactions", "describe-producers", "--topic", orders, "--partition", "0")
+    shell("transactions", "describe-producers", *given)
     with open_transaction(shell.bootstrap, orders, name) as producer:
         shell("transactions", "list", mine=True, then=[_transactions])
         shell("transactions", "list", "--transactional-id-pattern", f"{name}.*", mine=True, then=[_transactions])
         shell("transactions", "describe", "--transactional-id", name, then=[figures])
-        shell("transactions", "describe-producers", "--topic", orders, "--partition", "0", then=[_producers])
+        shell("transactions", "describe-producers", *given, then=[_producers])
         shell("transactions", "find-hanging", "--broker-id", "1", mine=True)
         producer.commit_transaction()
-        shell(
-            "console-consumer",
-            *given,
-            "--offset",
-            "earliest",
-            "--isolation-level",
-            "read_committed",
-            "--max-messages",
-            "1",
-        )
+        committed = ("--offset", "earliest", "--isolation-level", "read_committed", "--max-messages", "1")
+        shell("console-consumer", *given, *committed)
         shell("transactions", "list", mine=True, then=[_transactions])
-        shell("transactions", "describe-producers", "--topic", orders, "--partition", "0", then=[_producers])
+        shell("transactions", "describe-producers", *given, then=[_producers])
     shell("transactions", "abort", *given, "--start-offset", "1")
+    with open_transaction(shell.bootstrap, orders, shell.name("hanging")):
+        shell("transactions", "abort", *given, "--start-offset", "2")
+        shell("transactions", "describe-producers", *given, then=[_producers, in_order])
     shell("transactions", "forceTerminateTransaction", "--transactionalId", name)
     shell("get-offsets", "--topic", orders)
 

@@ -44,10 +44,13 @@ class Place:
         assert producer.flush(30) == 0
 
     def read(self, topic: str, **options: str) -> "DataFrame":
-        return self._options(self.spark.read, topic, options).load()
+        frame: DataFrame = self._options(self.spark.read, topic, options).load()
+        return frame
 
     def stream(self, topic: str, **options: str) -> "DataFrame":
-        return self._options(self.spark.readStream, topic, {"startingOffsets": "earliest", **options}).load()
+        given = {"startingOffsets": "earliest", **options}
+        frame: DataFrame = self._options(self.spark.readStream, topic, given).load()
+        return frame
 
     def _options(self, reader: Any, topic: str, options: dict[str, str]) -> Any:
         reader = reader.format("kafka").option("kafka.bootstrap.servers", self.bootstrap).option("subscribe", topic)
