@@ -67,6 +67,7 @@ class TransactionHistory(JournalHistory):
 
     @rule(partition_id=st.sampled_from([TRANSACTIONS, RECEIVE, KEYED]), max_bytes=st.sampled_from([300, 1 << 20]))
     def read_as_committed(self, partition_id: int, max_bytes: int) -> None:
+        self.stage.settle()
         self.check_committed(self.models[partition_id], max_bytes)
 
     @rule(back=st.integers(0, 8))

@@ -17,7 +17,7 @@ from hutong.journal.disk import Disk, DiskFile
 from hutong.journal.index import Extent, Extents, SegmentIndex
 from hutong.journal.jobs import Jobs
 from hutong.journal.read_memory import ReadMemory
-from hutong.journal.rebuild import load_or_rebuild_index
+from hutong.journal.rebuild import load_or_rebuild_index, rebuild_index
 from hutong.journal.segments import Segment, Segments
 from hutong.journal.settings import JournalSettings
 from hutong.journal.walk import WINDOW_BYTES_MAX, WINDOW_BYTES_MIN, Walk, Window, WouldBlock
@@ -140,14 +140,23 @@ class Reader:
             assert opened is not None
             extents = cold.extents
             if extents is None:
-                index = load_or_rebuild_index(self._disk, opened, cold.segment, cold.disk_end, self._settings)
-                extents = cold.select(index.extents.get(cold.partition_id) or Extents(0, 0))
+                known, index = self._index(cold, opened)
+                extents = cold.select(known.extents.get(cold.partition_id) or Extents(0, 0))
             result = cold.work(self._walk(cold, opened, extents, is_cached_only=False, allocate=allocate))
         except CorruptData as error:
             result = CorruptData(f"{cold.segment.path}: {error}")
         except HutongError as error:
             result = error
         return _Outcome(result, file, index)
+
+    def _index(self, cold: ColdRead[T], file: DiskFile) -> tuple[SegmentIndex, SegmentIndex | None]:
+        """The index of the segment as far as it is on disk; again, if that is all of it and so may be kept."""
+        segment, settings = cold.segment, self._settings
+        is_closed = segment.end_position is not None and segment.range_end is None
+        if is_closed and cold.disk_end < (segment.end_position or 0):
+            return rebuild_index(file, segment.base_position, cold.disk_end, settings), None
+        index = load_or_rebuild_index(self._disk, file, segment, cold.disk_end, settings)
+        return index, index
 
     def _walk(
         self,
