@@ -23,8 +23,7 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.support.log_checker import History, Share
 
 LEAVE_DEADLINE_S: Final = 40.0
-STEP_S: Final = 0.25  # between two events of a group of `SEATS_OF_STEP` seats; more seats, more events
-SEATS_OF_STEP: Final = 6
+STEP_S: Final = 0.3  # between two events, on average
 SETTLE_DEADLINE_S: Final = 120.0
 
 
@@ -76,10 +75,9 @@ class Churn:
         """Everybody joins, then one event after the other."""
         for seat in self._seats:
             self._join(seat)
-        step_s = STEP_S * SEATS_OF_STEP / len(self._seats)
         end_s = time.monotonic() + seconds
         while time.monotonic() < end_s:
-            time.sleep(self._random.uniform(0.5, 1.5) * step_s)
+            time.sleep(self._random.uniform(0.5, 1.5) * STEP_S)
             self._resume_due()
             self._step(self._random.choice(self._seats))
 
