@@ -26,6 +26,7 @@ ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS, CREATE_TOKEN, RENEW_TOKEN, EXPIRE_TOK
 )
 ELECT_LEADERS, ALTER_REASSIGNMENTS, LIST_REASSIGNMENTS, DESCRIBE_QUORUM, UNREGISTER_BROKER = 43, 45, 46, 55, 64
 ADD_RAFT_VOTER, REMOVE_RAFT_VOTER = 80, 81
+DESCRIBE_CONFIGS, ALTER_CONFIGS, LIST_CONFIG_RESOURCES = 32, 33, 74
 DESCRIBE_QUOTAS, ALTER_QUOTAS, DESCRIBE_SCRAM, ALTER_SCRAM, UPDATE_FEATURES = 48, 49, 50, 51, 57
 
 ADMIN_VERSIONS: Final = {  # key: least version accepted, greatest version, least version advertised
@@ -33,6 +34,7 @@ ADMIN_VERSIONS: Final = {  # key: least version accepted, greatest version, leas
     DESCRIBE_ACLS: (1, 3, 1),
     CREATE_ACLS: (1, 3, 1),
     DELETE_ACLS: (1, 3, 1),
+    ALTER_CONFIGS: (0, 2, 0),
     ALTER_REPLICA_LOG_DIRS: (1, 2, 1),
     DESCRIBE_LOG_DIRS: (1, 5, 1),
     SASL_AUTHENTICATE: (0, 2, 0),
@@ -50,6 +52,7 @@ ADMIN_VERSIONS: Final = {  # key: least version accepted, greatest version, leas
     DESCRIBE_QUORUM: (0, 2, 0),
     UPDATE_FEATURES: (0, 2, 0),
     UNREGISTER_BROKER: (0, 0, 0),
+    LIST_CONFIG_RESOURCES: (0, 1, 0),
     ADD_RAFT_VOTER: (0, 1, 0),
     REMOVE_RAFT_VOTER: (0, 0, 0),
 }
@@ -235,11 +238,32 @@ def update_features(place: "Place", version: int) -> None:
         assert answer.error_code == code
 
 
+def alter_configs(place: "Place", version: int) -> None:
+    for configs, wanted in (([{"name": "retention.ms", "value": "1234"}], "1234"), ([], "604800000")):
+        resources = [{"resource_type": 2, "resource_name": place.topic, "configs": configs}]
+        (result,) = place.client.call(ALTER_CONFIGS, version, resources=resources).responses
+        assert result.error_code == ErrorCode.none
+        asked = [{"resource_type": 2, "resource_name": place.topic, "configuration_keys": ["retention.ms"]}]
+
+        def seen(asked: list[dict[str, object]] = asked, wanted: str = wanted) -> bool:
+            (told,) = place.client.call(DESCRIBE_CONFIGS, 4, resources=asked).results
+            return [config.value for config in told.configs] == [wanted]
+
+        until(seen, what=f"retention.ms={wanted}")
+
+
+def list_config_resources(place: "Place", version: int) -> None:
+    answer = place.client.call(LIST_CONFIG_RESOURCES, version, resource_types=[2])
+    assert answer.error_code == ErrorCode.none
+    assert (place.topic in [resource.resource_name for resource in answer.config_resources]) is (version > 0)
+
+
 ADMIN_SCENARIOS: Final[dict[int, Callable[["Place", int], None]]] = {
     SASL_HANDSHAKE: sasl_handshake,
     DESCRIBE_ACLS: describe_acls,
     CREATE_ACLS: create_acls,
     DELETE_ACLS: delete_acls,
+    ALTER_CONFIGS: alter_configs,
     ALTER_REPLICA_LOG_DIRS: alter_replica_log_dirs,
     DESCRIBE_LOG_DIRS: describe_log_dirs,
     SASL_AUTHENTICATE: sasl_authenticate,
@@ -257,6 +281,7 @@ ADMIN_SCENARIOS: Final[dict[int, Callable[["Place", int], None]]] = {
     DESCRIBE_QUORUM: describe_quorum,
     UPDATE_FEATURES: update_features,
     UNREGISTER_BROKER: unregister_broker,
+    LIST_CONFIG_RESOURCES: list_config_resources,
     ADD_RAFT_VOTER: add_raft_voter,
     REMOVE_RAFT_VOTER: remove_raft_voter,
 }

@@ -6,9 +6,12 @@ Knows nothing of requests.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hutong.broker.features import Features
+from hutong.broker.metrics_configs import MetricsConfigs
+from hutong.broker.node_configs import NodeConfigs
 from hutong.broker.quotas.book import QuotaBook
 from hutong.broker.scram import ScramUsers
 
@@ -17,13 +20,15 @@ if TYPE_CHECKING:
 
 
 class AdminState:
-    """Replayed and started together."""
+    """Replayed and started together. `topic_defaults` are the settings of topics that the node was started with."""
 
-    def __init__(self) -> None:
+    def __init__(self, node_id: int, topic_defaults: Mapping[str, str]) -> None:
         self.features = Features()
         self.quotas = QuotaBook()
         self.scram = ScramUsers()
-        self._parts = (self.features, self.quotas, self.scram)
+        self.node_configs = NodeConfigs(node_id, topic_defaults)
+        self.metrics_configs = MetricsConfigs()
+        self._parts = (self.features, self.quotas, self.scram, self.node_configs, self.metrics_configs)
 
     def replay(self, key: bytes, value: bytes | None) -> None:
         """Apply one record of the log; each part knows its own."""

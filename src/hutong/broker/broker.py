@@ -5,7 +5,7 @@ Knows nothing of sockets or frames, and nothing of how its parts were made: `ser
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -74,7 +74,6 @@ class Broker:
 
     api_keys: tuple[int, ...]  # what dispatch can handle, so what ApiVersions may advertise
     identity: NodeIdentity
-    node_config: Mapping[str, str]  # the node's own settings under Kafka's names, as DescribeConfigs shows them
     settings: BrokerSettings
     clock: Clock
     topics: Topics

@@ -201,6 +201,14 @@ class Topics:
         """Replace the settings of a topic. Raises Refused(INVALID_CONFIG)."""
         self._change(topic, check_overrides(overrides), topic.log_ids, then)
 
+    def set_defaults(self, defaults: Mapping[str, str]) -> None:
+        """What topics go by that have no setting of their own; it counts at once."""
+        self.defaults = dict(defaults)
+        for topic in self._by_name.values():
+            if not topic.is_internal:
+                self._configure(topic)
+                self._announce(topic, exists=True)
+
     def add_partitions(self, topic: Topic, count: int, then: Callable[[HutongError | None], None]) -> None:
         """Grow a topic to `count` partitions. Raises Refused(INVALID_PARTITIONS)."""
         self.check_growth(topic, count)
@@ -285,18 +293,21 @@ class Topics:
             topic = Topic(name, topic_id, group, [], overrides, config, is_internal=False)
             self._by_name[name] = topic
             self._by_id[topic_id] = topic
-        topic.overrides, topic.config = overrides, config
-        for partition in topic.partitions:
-            partition.config = config
+        topic.overrides = overrides
         journal = self._journals[group]
         for index in range(len(topic.log_ids), len(log_ids)):
             topic.partitions.append(Partition(name, index, journal.log(log_ids[index]), config, is_internal=False))
             self._partition_count += 1
         topic.log_ids = log_ids
-        for partition in topic.partitions:
-            partition.log.configure(receive_qos=config.receive_qos, log_append_time=config.log_append_time)
+        self._configure(topic)
         self._announce(topic, exists=True)
         return topic
+
+    def _configure(self, topic: Topic) -> None:
+        topic.config = config = effective(topic.overrides, self.defaults)
+        for partition in topic.partitions:
+            partition.config = config
+            partition.log.configure(receive_qos=config.receive_qos, log_append_time=config.log_append_time)
 
     def _forget(self, name: str) -> None:
         topic = self._by_name.pop(name, None)

@@ -92,7 +92,7 @@ class BrokerVerticle(Verticle):
         self._journals = sources.journals
         self._offloads: list[ThreadOffload] = []
         self._data_dir: DataDir | None = None
-        self._admin = AdminState()
+        self._admin = AdminState(settings.node.id, translate.topic_defaults(settings))
         self._acceptor: Acceptor | None = None
         self._groups: GroupRooms | None = None
         self._share: ShareRooms | None = None
@@ -119,7 +119,6 @@ class BrokerVerticle(Verticle):
         broker = Broker(
             api_keys=tuple(HANDLERS),
             identity=NodeIdentity(settings.node.id, self._data_dir.cluster_id, "", 0),
-            node_config={},
             settings=translate.broker_settings(settings),
             clock=self._clock,
             topics=topics,
@@ -258,6 +257,8 @@ class BrokerVerticle(Verticle):
             self._group_configs.replay(key, value)
             self._admin.replay(key, value)
 
+        configs = self._admin.node_configs
+        configs.on_change = lambda: topics.set_defaults(configs.topic_defaults())
         await state.replay(apply)
         state.on_late = apply
         topics.start(state)
@@ -336,7 +337,8 @@ class BrokerVerticle(Verticle):
         bound = Address(listen.host, port)
         shown = advertised or Address(_reachable(listen.host), port)
         broker.identity = dataclasses.replace(broker.identity, host=shown.host, port=shown.port)
-        broker.node_config = translate.node_config(self._settings, bound, shown)
+        self._admin.node_configs.static = translate.node_config(self._settings, bound, shown)
+        self._admin.node_configs.unset = translate.unset_in(self._settings)
         self._sources.reactor = self._acceptor.figures
         self._sources.requests_total = dispatch.requests_total
         return bound

@@ -23,6 +23,17 @@ _SECOND_MS: Final = 1_000
 _MINUTE_MS: Final = 60_000
 _MEBIBYTE: Final = 1024 * 1024
 _COLD_MAILBOX_MAX: Final = 10_000  # cold partitions that one connection may have asked for
+_WHAT_ONE_NODE_IS: Final = {
+    "default.replication.factor": "1",
+    "delete.topic.enable": "true",
+    "group.coordinator.rebalance.protocols": "classic,consumer,share",
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "process.roles": "broker,controller",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+}
+"""What tools ask a broker for that is no setting here, for it follows from how a node works."""
 _STATE_JOURNAL: Final = JournalSettings(
     # Small segments: a snapshot trims what came before it, and only whole segments give their space back.
     segment_bytes=16 * _MEBIBYTE,
@@ -169,7 +180,26 @@ def node_config(settings: Settings, listening: Address, advertised: Address) -> 
         value = getattr(getattr(settings, setting.section), setting.key)
         if setting.facts.kafka_name and value is not None and not setting.facts.secret:
             shown[setting.facts.kafka_name] = str(value).lower() if isinstance(value, bool) else str(value)
-    return shown | {"listeners": f"PLAINTEXT://{listening}", "advertised.listeners": f"PLAINTEXT://{advertised}"}
+    return (
+        shown
+        | _WHAT_ONE_NODE_IS
+        | {
+            "broker.id": str(settings.node.id),
+            "node.id": str(settings.node.id),
+            "log.dirs": str(settings.node.data_dir),
+            "listeners": f"PLAINTEXT://{listening}",
+            "advertised.listeners": f"PLAINTEXT://{advertised}",
+        }
+    )
+
+
+def unset_in(settings: Settings) -> frozenset[str]:
+    """Kafka's names of the settings that are as built in."""
+    return frozenset(_WHAT_ONE_NODE_IS) | {
+        setting.facts.kafka_name
+        for setting in all_settings()
+        if setting.facts.kafka_name and getattr(getattr(settings, setting.section), setting.key) == setting.default
+    }
 
 
 def runtime_of(settings: Settings, clock: Clock) -> Runtime:

@@ -8,12 +8,13 @@ topic that is named twice in one request is refused. `validate_only` decides and
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
+from hutong.broker.node_configs import SOURCE_TOPIC
 from hutong.broker.partition import Topic
-from hutong.broker.topic_config import KEYS, effective_text
+from hutong.broker.topic_config import KEYS
 from hutong.foundation.errors import HutongError, Refused
 from hutong.wire.kafka.apis.k19_create_topics import (
     CreatableTopic,
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from hutong.broker.broker import Broker
 
 API_KEY = 19
-SOURCE_TOPIC: Final = 1  # DYNAMIC_TOPIC_CONFIG
-SOURCE_DEFAULT: Final = 5  # DEFAULT_CONFIG
 
 
 def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse | Later[CreateTopicsResponse]:
@@ -85,17 +84,14 @@ def _partition_count(asked: CreatableTopic, broker: Broker) -> int:
 
 
 def _describe_result(result: CreatableTopicResult, count: int, overrides: dict[str, str], broker: Broker) -> None:
-    text = effective_text(overrides, broker.topics.defaults)
     result.num_partitions = count
     result.replication_factor = 1
-    result.configs = [
-        CreatableTopicConfigs(
-            name=name,
-            value=text[name],
-            config_source=SOURCE_TOPIC if name in overrides else SOURCE_DEFAULT,
-        )
-        for name in KEYS
-    ]
+    result.configs = []
+    for name, key in KEYS.items():
+        value, source = broker.admin.node_configs.layers(key)[0]
+        if name in overrides:
+            value, source = overrides[name], SOURCE_TOPIC
+        result.configs.append(CreatableTopicConfigs(name=name, value=value, config_source=source))
 
 
 def _put_outcome(result: CreatableTopicResult, outcome: Topic | HutongError | None) -> None:

@@ -1,14 +1,26 @@
-"""DescribeConfigs (key 32, versions 1-4): the settings of topics, groups and this node (KIP-133, KIP-226, KIP-569).
+"""DescribeConfigs (key 32, versions 1-4): what topics, groups, the node and its loggers go by (KIP-133, KIP-226).
 
-Every setting that a topic can have is listed with its source: the topic's own, the node's, or the built-in default.
+Every setting is listed with its source: its own, set for the node or all nodes, given at the start, or built in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from hutong.broker import loggers
+from hutong.broker.config_changes import BROKER, GROUP, LOGGER, METRICS, TOPIC
 from hutong.broker.context import RequestContext
+from hutong.broker.metrics_configs import METRICS_KEYS
+from hutong.broker.node_configs import (
+    CHANGEABLE,
+    CLUSTER,
+    SOURCE_CLUSTER,
+    SOURCE_DEFAULT,
+    SOURCE_TOPIC,
+    Layer,
+    type_of,
+)
 from hutong.broker.topic_config import KEYS, UNNAMED_DEFAULTS, ConfigKey, ConfigType
 from hutong.broker.topics import check_topic_name
 from hutong.foundation.errors import Refused
@@ -24,13 +36,10 @@ from hutong.wire.kafka.apis.k32_describe_configs import (
 from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 32
-RESOURCE_TOPIC: Final = 2
-RESOURCE_BROKER: Final = 4
-RESOURCE_GROUP: Final = 32
-_SOURCE_TOPIC: Final = 1
-_SOURCE_NODE: Final = 4  # STATIC_BROKER_CONFIG
-_SOURCE_DEFAULT: Final = 5
+_SOURCE_LOGGER: Final = 6  # DYNAMIC_BROKER_LOGGER_CONFIG
+_SOURCE_METRICS: Final = 7  # DYNAMIC_CLIENT_METRICS_CONFIG
 _SOURCE_GROUP: Final = 8  # DYNAMIC_GROUP_CONFIG
+_ONLY_AT_START: Final = "Read when the node starts."
 _GROUPS_ALONE: Final = frozenset(("share.auto.offset.reset", "share.isolation.level", "share.renew.acknowledge.enable"))
 
 
@@ -49,13 +58,10 @@ def handle(request: DescribeConfigsRequest, context: RequestContext) -> Describe
 def _describe(
     asked: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext
 ) -> list[DescribeConfigsResourceResult]:
-    if asked.resource_type == RESOURCE_TOPIC:
-        return _describe_topic(asked, request, context)
-    if asked.resource_type == RESOURCE_BROKER:
-        return _describe_node(asked, request, context)
-    if asked.resource_type == RESOURCE_GROUP:
-        return _describe_group(asked, request, context)
-    raise Refused(ErrorCode.INVALID_REQUEST, f"Resource type {asked.resource_type} has no settings here.")
+    describe = _DESCRIBERS.get(asked.resource_type)
+    if describe is None:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Resource type {asked.resource_type} has no settings here.")
+    return describe(asked, request, context)
 
 
 def _wanted(names: list[str] | None, known: Iterable[str]) -> list[str]:
@@ -67,32 +73,83 @@ def _describe_topic(
     asked: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext
 ) -> list[DescribeConfigsResourceResult]:
     check_topic_name(asked.resource_name)
-    topics = context.broker.topics
-    topic = topics.get(asked.resource_name)
+    broker = context.broker
+    topic = broker.topics.get(asked.resource_name)
     if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This node hosts no such topic.")
-    return [
-        _entry(KEYS[name], _layers(KEYS[name], topic.overrides, topics.defaults), request)
-        for name in _wanted(asked.configuration_keys, KEYS)
-    ]
+    results = []
+    for name in _wanted(asked.configuration_keys, KEYS):
+        layers = broker.admin.node_configs.layers(KEYS[name])
+        if name in topic.overrides:
+            layers.insert(0, (topic.overrides[name], SOURCE_TOPIC))
+        results.append(_entry(KEYS[name], name, layers, request))
+    return results
 
 
 def _describe_node(
     asked: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext
 ) -> list[DescribeConfigsResourceResult]:
-    broker = context.broker
-    if asked.resource_name not in ("", str(broker.identity.node_id)):
-        raise Refused(ErrorCode.INVALID_REQUEST, f"This is node {broker.identity.node_id}, not {asked.resource_name}.")
+    """All that the node goes by; for no node in particular, what was set for all nodes while they run."""
+    configs = context.broker.admin.node_configs
+    configs.check_name(asked.resource_name)
+    known: Iterable[str] = sorted({*configs.static, *CHANGEABLE}) if asked.resource_name else configs.of(CLUSTER)
+    results = []
+    for name in _wanted(asked.configuration_keys, known):
+        if name in CHANGEABLE:
+            layers = configs.layers(CHANGEABLE[name])
+            if not asked.resource_name:
+                layers = [layer for layer in layers if layer[1] == SOURCE_CLUSTER]
+            results.append(_entry(CHANGEABLE[name], name, layers, request))
+        else:
+            results.append(_fixed_entry(name, configs.fixed(name), request))
+    return results
+
+
+def _fixed_entry(name: str, layer: Layer, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
+        name=name,
+        value=layer[0],
+        read_only=True,
+        config_source=layer[1],
+        config_type=type_of(layer[0]),
+        documentation=_ONLY_AT_START if request.include_documentation else None,
+        synonyms=[DescribeConfigsSynonym(name, *layer)] if request.include_synonyms else [],
+    )
+
+
+def _describe_loggers(
+    asked: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext
+) -> list[DescribeConfigsResourceResult]:
+    if asked.resource_name != str(context.broker.identity.node_id):
+        raise Refused(ErrorCode.INVALID_REQUEST, f"This is node {context.broker.identity.node_id}.")
+    levels = loggers.levels()
     return [
         DescribeConfigsResourceResult(
-            name=name,
-            value=broker.node_config[name],
-            read_only=True,
-            config_source=_SOURCE_NODE,
-            config_type=ConfigType.STRING,
+            name,
+            levels[name],
+            config_source=_SOURCE_LOGGER,
+            documentation="" if request.include_documentation else None,
         )
-        for name in _wanted(asked.configuration_keys, broker.node_config)
+        for name in _wanted(asked.configuration_keys, levels)
     ]
+
+
+def _describe_metrics(
+    asked: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext
+) -> list[DescribeConfigsResourceResult]:
+    """A subscription need not exist to be asked about, as with groups."""
+    if not asked.resource_name:
+        raise Refused(ErrorCode.INVALID_REQUEST, "A subscription has a name.")
+    overrides = context.broker.admin.metrics_configs.of(asked.resource_name)
+    results = []
+    for name in _wanted(asked.configuration_keys, METRICS_KEYS):
+        layers = [(METRICS_KEYS[name].default, SOURCE_DEFAULT)]
+        if name in overrides:
+            layers = [(overrides[name], _SOURCE_METRICS)]
+        entry = _entry(METRICS_KEYS[name], name, layers, request)
+        entry.synonyms = []
+        results.append(entry)
+    return results
 
 
 def _describe_group(
@@ -106,7 +163,7 @@ def _describe_group(
     results = []
     for name in _wanted(asked.configuration_keys, configs.keys):
         key = configs.keys[name]
-        layers = [(key.default, _SOURCE_DEFAULT)]
+        layers = [(key.default, SOURCE_DEFAULT)]
         if name in overrides:
             layers.insert(0, (overrides[name], _SOURCE_GROUP))
         results.append(_group_entry(key, layers, request))
@@ -134,22 +191,13 @@ def _group_synonym(name: str, value: str, source: int) -> DescribeConfigsSynonym
     )
 
 
-def _layers(key: ConfigKey, overrides: Mapping[str, str], defaults: Mapping[str, str]) -> list[tuple[str, int]]:
-    """(value, source) from the strongest to the built-in default."""
-    layers = [(key.default, _SOURCE_DEFAULT)]
-    if key.name in defaults:
-        layers.insert(0, (defaults[key.name], _SOURCE_NODE))
-    if key.name in overrides:
-        layers.insert(0, (overrides[key.name], _SOURCE_TOPIC))
-    return layers
-
-
 def _entry(
-    key: ConfigKey, layers: list[tuple[str, int]], request: DescribeConfigsRequest
+    key: ConfigKey, name: str, layers: list[Layer], request: DescribeConfigsRequest
 ) -> DescribeConfigsResourceResult:
+    """What is told of a setting; `layers` from the strongest to the built-in default."""
     value, source = layers[0]
     return DescribeConfigsResourceResult(
-        name=key.name,
+        name=name,
         value=value,
         config_source=source,
         config_type=key.type,
@@ -163,8 +211,20 @@ def _synonyms(key: ConfigKey, layers: list[tuple[str, int]]) -> list[DescribeCon
 
 
 def _synonym(key: ConfigKey, value: str, source: int) -> DescribeConfigsSynonym:
-    return DescribeConfigsSynonym(key.name if source == _SOURCE_TOPIC else key.node_name, value, source)
+    return DescribeConfigsSynonym(key.name if source == SOURCE_TOPIC else key.node_name, value, source)
 
 
 def _is_told(key: ConfigKey, layer: tuple[str, int]) -> bool:
-    return layer[1] != _SOURCE_DEFAULT or key.name not in UNNAMED_DEFAULTS
+    return layer[1] != SOURCE_DEFAULT or key.name not in UNNAMED_DEFAULTS
+
+
+_Describe = Callable[
+    [DescribeConfigsResource, DescribeConfigsRequest, RequestContext], list[DescribeConfigsResourceResult]
+]
+_DESCRIBERS: Final[Mapping[int, _Describe]] = {
+    TOPIC: _describe_topic,
+    BROKER: _describe_node,
+    LOGGER: _describe_loggers,
+    METRICS: _describe_metrics,
+    GROUP: _describe_group,
+}

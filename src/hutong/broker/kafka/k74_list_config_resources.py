@@ -1,0 +1,44 @@
+"""ListConfigResources (key 74, versions 0-1): what has settings, by type (KIP-714, KIP-1142).
+
+Version 0 asks for subscriptions to clients' metrics, version 1 for the types it names, or for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hutong.broker.broker import Broker
+from hutong.broker.config_changes import BROKER, GROUP, LOGGER, METRICS, TOPIC
+from hutong.broker.context import RequestContext
+from hutong.wire.kafka.apis.k74_list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+API_KEY = 74
+
+
+def handle(request: ListConfigResourcesRequest, context: RequestContext) -> ListConfigResourcesResponse:
+    if context.api_version == 0:
+        kinds: Iterable[int] = (METRICS,)
+    else:
+        kinds = dict.fromkeys(request.resource_types) or (GROUP, METRICS, LOGGER, BROKER, TOPIC)
+    response = ListConfigResourcesResponse()
+    for kind in kinds:
+        names = _names(kind, context.broker)
+        if names is None:
+            return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+        response.config_resources += [ConfigResource(name, kind) for name in names]
+    return response
+
+
+def _names(kind: int, broker: Broker) -> Iterable[str] | None:
+    if kind == TOPIC:
+        return [topic.name for topic in broker.topics.all()]
+    if kind in (BROKER, LOGGER):
+        return [str(broker.identity.node_id)]
+    if kind == METRICS:
+        return broker.admin.metrics_configs.names()
+    return sorted(broker.group_configs) if kind == GROUP else None
