@@ -35,9 +35,7 @@ def commit_error(
     if kind is GroupKind.SHARE:
         return ErrorCode.GROUP_ID_NOT_FOUND
     if kind is GroupKind.CONSUMER:
-        return broker.consumer_groups.commit_error(
-            group_id, member_id, instance_id, generation_or_epoch, partitions, api_version
-        )
+        return broker.consumer_groups.commit_error(group_id, member_id, generation_or_epoch, partitions, api_version)
     has_no_group = kind is None and generation_or_epoch >= 0 and api_version >= _MEMBER_EPOCHS_FROM
     if has_no_group and group_id_error(group_id, broker.groups.settings, may_be_empty=True) is ErrorCode.NONE:
         return ErrorCode.GROUP_ID_NOT_FOUND

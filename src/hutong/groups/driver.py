@@ -26,6 +26,7 @@ from hutong.groups.messages import (
     Cause,
     Event,
     GroupRecord,
+    HandOver,
     Instruction,
     JoinReply,
     Leave,
@@ -315,6 +316,17 @@ class GroupCoordinator:
         self._drop(seat)
         self.offset_log.forget_group(group_id, _ignore)
         return True
+
+    def portrait(self, group_id: str) -> GroupRecord | None:
+        """A stable group as it would be stored; None while it is not stable, or a request of a member waits."""
+        seat = self._seats.get(group_id)
+        return seat.group.portrait() if seat is not None else None
+
+    def hand_over(self, group_id: str) -> None:
+        """Forget a stable group, members and all: it goes on as one of another kind, which deletes its record."""
+        seat = self._seats[group_id]
+        self._tell(seat, HandOver())
+        self._drop(seat)
 
     def delete(self, group_id: str, then: Callable[[ErrorCode], None]) -> None:
         """Delete an empty group with all its offsets."""

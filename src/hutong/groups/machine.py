@@ -25,6 +25,7 @@ from hutong.groups.messages import (
     Event,
     GroupDescription,
     GroupRecord,
+    HandOver,
     Instruction,
     Join,
     JoinReply,
@@ -160,6 +161,11 @@ class ClassicGroup:
             members=describe_members(self.roster, agreed_protocol),
         )
 
+    def portrait(self) -> GroupRecord | None:
+        """The group as it would be stored; None while it is not stable, or a member's request waits."""
+        waits = any(m.join_ticket is not None or m.sync_ticket is not None for m in self.roster.members.values())
+        return None if waits or self.state is not GroupState.STABLE else self._record()
+
     def subscriptions(self) -> list[bytes]:
         """Every member's metadata, for those who know how to read it (see `groups.subscription`)."""
         return [
@@ -186,6 +192,9 @@ class ClassicGroup:
                 self._persist_failed(event)
             case Retire():
                 self._enter(GroupState.DEAD)
+            case HandOver():
+                assert self.portrait() is not None, "somebody waits for an answer of this group"
+                self.state = GroupState.DEAD
         out, self._out = self._out, []
         return out
 

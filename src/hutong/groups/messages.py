@@ -148,7 +148,12 @@ class Retire:
     """The group was deleted or expired; only an empty group is ever retired."""
 
 
-Event: TypeAlias = Join | Sync | Leave | Tick | Persisted | PersistFailed | Retire
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """A stable group in which nobody waits goes on as one of another kind; what it was is in its `portrait`."""
+
+
+Event: TypeAlias = Join | Sync | Leave | Tick | Persisted | PersistFailed | Retire | HandOver
 
 
 # ---- replies

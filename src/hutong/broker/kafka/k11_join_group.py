@@ -3,6 +3,8 @@
 Bad input: no or an overlong group id → INVALID_GROUP_ID; a session timeout out of bounds → INVALID_SESSION_TIMEOUT;
 overlong names or metadata → INVALID_REQUEST. All else is the group's decision (`hutong.groups.machine`).
 
+A consumer group that has members takes those of the classic protocol in (KIP-848): the broker assigns, nobody leads.
+
 Deviation: more than `members_max` members or `group_metadata_bytes_max` bytes of metadata in a group are refused with
 GROUP_MAX_SIZE_REACHED, where Kafka has no bounds by default.
 """
@@ -20,8 +22,11 @@ _NULL_PROTOCOL_NAME_FROM = 7
 
 def handle(request: JoinGroupRequest, context: RequestContext) -> Later[JoinGroupResponse]:
     later: Later[JoinGroupResponse] = Later()
-    version = context.api_version
-    context.broker.groups.join(request, caller_of(context), lambda reply: later.complete(_response(reply, version)))
+    version, broker = context.api_version, context.broker
+    join = broker.groups.join
+    if broker.consumer_groups.has_members(request.group_id):
+        join = broker.consumer_groups.join
+    join(request, caller_of(context), lambda reply: later.complete(_response(reply, version)))
     return later
 
 

@@ -13,4 +13,7 @@ API_KEY = 12
 
 
 def handle(request: HeartbeatRequest, context: RequestContext) -> HeartbeatResponse:
-    return HeartbeatResponse(error_code=context.broker.groups.heartbeat(request))
+    broker = context.broker
+    if broker.consumer_groups.has_members(request.group_id):
+        return HeartbeatResponse(error_code=broker.consumer_groups.heartbeat_classic(request))
+    return HeartbeatResponse(error_code=broker.groups.heartbeat(request))

@@ -16,7 +16,11 @@ API_KEY = 14
 
 def handle(request: SyncGroupRequest, context: RequestContext) -> Later[SyncGroupResponse]:
     later: Later[SyncGroupResponse] = Later()
-    context.broker.groups.sync(request, caller_of(context), lambda reply: later.complete(_response(reply)))
+    broker = context.broker
+    sync = broker.groups.sync
+    if broker.consumer_groups.has_members(request.group_id):
+        sync = broker.consumer_groups.sync
+    sync(request, caller_of(context), lambda reply: later.complete(_response(reply)))
     return later
 
 

@@ -84,7 +84,6 @@ def _check_epoch(beat: Heartbeat, member: Member) -> None:
 def commit_error(
     members: Mapping[str, Member],
     member_id: str,
-    instance_id: str | None,
     epoch: int,
     partitions: Iterable[Partition],
     api_version: int,
@@ -95,17 +94,15 @@ def commit_error(
     member = members.get(member_id)
     if member is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    if api_version < _MEMBER_EPOCHS_FROM:
+    if member.classic is None and api_version < _MEMBER_EPOCHS_FROM:
         return ErrorCode.UNSUPPORTED_VERSION
+    stale = ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
     if epoch == member.epoch:
         return ErrorCode.NONE
     if epoch > member.epoch:
-        return ErrorCode.STALE_MEMBER_EPOCH
-    for partition in partitions:
-        given = member.epoch_given(partition)
-        if given is None or epoch < given:
-            return ErrorCode.STALE_MEMBER_EPOCH
-    return ErrorCode.NONE
+        return stale
+    given = [member.epoch_given(partition) for partition in partitions]
+    return stale if any(given_at is None or epoch < given_at for given_at in given) else ErrorCode.NONE
 
 
 def offset_fetch_error(members: Mapping[str, Member], member_id: str | None, epoch: int) -> ErrorCode:

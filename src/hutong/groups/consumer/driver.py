@@ -20,6 +20,7 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone
 from hutong.foundation.parking import Owner, ParkingLot
 from hutong.foundation.timers import Timer, TimerWheel
+from hutong.groups.consumer import classic_members
 from hutong.groups.consumer.catalogue import Catalogue, TopicFacts
 from hutong.groups.consumer.machine import ConsumerGroup
 from hutong.groups.consumer.messages import (
@@ -41,14 +42,19 @@ from hutong.groups.consumer.messages import (
 )
 from hutong.groups.consumer.records import encode_key, encode_value, replay
 from hutong.groups.consumer.requests import heartbeat_error, heartbeat_event
-from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
+from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes, MigrationPolicy
 from hutong.groups.consumer.states import ConsumerGroupState
 from hutong.groups.directory import GroupDirectory, GroupKind
+from hutong.groups.messages import GroupRecord, JoinReply, SyncReply
 from hutong.groups.neighbours import Neighbour
 from hutong.groups.offset_log import Entry, OffsetLog, StatePort
 from hutong.groups.offsets import OffsetStore, Usage
-from hutong.groups.requests import Caller
+from hutong.groups.records import GroupKey, encode_group_key
+from hutong.groups.requests import Caller, Stamp, join_error, join_event, sync_error, sync_event
 from hutong.groups.settings import GroupSettings
+from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest
+from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
+from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest
 from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -70,6 +76,14 @@ class ClassicGroups(Protocol):
         """Let go of a group that has no members, so that it can become one of another kind; False if it has."""
         ...
 
+    def portrait(self, group_id: str) -> GroupRecord | None:
+        """A stable group as it would be stored; None while it is not stable."""
+        ...
+
+    def hand_over(self, group_id: str) -> None:
+        """Forget a stable group, members and all: it goes on as one of another kind."""
+        ...
+
 
 @dataclass(slots=True)
 class _Seat:
@@ -83,6 +97,7 @@ class _Seat:
     failed: int = 0  # the last of those that failed
     held: deque[tuple[int, int, Reply]] = field(default_factory=deque)  # (until that many are durable, ticket, reply)
     empty_since_ms: int | None = None  # wall time; None while it has members
+    extra: list[Entry] = field(default_factory=list)  # to be appended with the next records
 
 
 class ConsumerGroupCoordinator:
@@ -174,13 +189,51 @@ class ConsumerGroupCoordinator:
         if ticket is not None:
             self._tell(seat, Remove(ticket, self._clock.monotonic_ms(), tuple(removals)))
 
+    # ---- members that speak the classic protocol
+
+    def has_members(self, group_id: str) -> bool:
+        """Whether this is a consumer group that somebody is in: who joins it by the classic protocol joins here."""
+        seat = self._seats.get(group_id)
+        return seat is not None and bool(seat.group.members)
+
+    def join(self, request: JoinGroupRequest, caller: Caller, then: Callable[[JoinReply], None]) -> None:
+        """JoinGroup of a group that `has_members`."""
+        error = join_error(request, self._classic.settings)
+        if error is not ErrorCode.NONE:
+            then(JoinReply(error, request.member_id))
+            return
+        ticket = self._park(caller.owner, then, JoinReply(UNAVAILABLE, request.member_id))
+        if ticket is not None:
+            unique = str(uuid.UUID(bytes=self._random_bytes(16), version=4))
+            stamp = Stamp(ticket, self._clock.monotonic_ms())
+            self._tell(self._seats[request.group_id], join_event(request, caller, stamp, unique))
+
+    def sync(self, request: SyncGroupRequest, caller: Caller, then: Callable[[SyncReply], None]) -> None:
+        """SyncGroup of a group that `has_members`."""
+        error = sync_error(request, caller.api_version, self._classic.settings)
+        if error is not ErrorCode.NONE:
+            then(SyncReply(error))
+            return
+        ticket = self._park(caller.owner, then, SyncReply(UNAVAILABLE))
+        if ticket is not None:
+            stamp = Stamp(ticket, self._clock.monotonic_ms())
+            self._tell(self._seats[request.group_id], sync_event(request, stamp))
+
+    def heartbeat_classic(self, request: HeartbeatRequest) -> ErrorCode:
+        """Heartbeat of a group that `has_members`."""
+        seat = self._seats[request.group_id]
+        now_ms = self._clock.monotonic_ms()
+        asked = (request.member_id, request.group_instance_id, request.generation_id)
+        error = classic_members.heartbeat(seat.group, *asked, now_ms)
+        self._set_timer(seat)
+        return error
+
     # ---- offsets
 
     def commit_error(
         self,
         group_id: str,
         member_id: str,
-        instance_id: str | None,
         epoch: int,
         partitions: Iterable[tuple[bytes, int]],
         api_version: int,
@@ -189,7 +242,7 @@ class ConsumerGroupCoordinator:
         group = self.get(group_id)
         if group is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
-        return group.check_commit(member_id, instance_id, epoch, partitions, api_version)
+        return group.check_commit(member_id, epoch, partitions, api_version)
 
     def offset_fetch_error(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
         group = self.get(group_id)
@@ -276,12 +329,30 @@ class ConsumerGroupCoordinator:
                 "group %s is refused: there are %d groups already", group_id, self._classic.settings.groups_max
             )
             return HeartbeatReply(UNAVAILABLE, "There are too many groups.")
-        if kind is GroupKind.CLASSIC:
-            self._classic.give_up(group_id)
+        if kind is GroupKind.CLASSIC and not self._classic.give_up(group_id):
+            return self._upgrade(group_id)
         if not directory.claim(group_id, GroupKind.CONSUMER):
             return HeartbeatReply(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
         group = ConsumerGroup(group_id, self.catalogue, self.settings, self._times_of(group_id))
         seat = self._seats[group_id] = _Seat(group)
+        return seat
+
+    def _upgrade(self, group_id: str) -> _Seat | HeartbeatReply:
+        """A classic group that has members goes on under the broker's assignment, if that is allowed and possible."""
+        refusal = HeartbeatReply(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+        if self.settings.migration_policy not in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL):
+            return refusal
+        record = self._classic.portrait(group_id)
+        if record is None:
+            return HeartbeatReply(UNAVAILABLE, f"Group {group_id} is rebalancing by the classic protocol.")
+        group = ConsumerGroup(group_id, self.catalogue, self.settings, self._times_of(group_id))
+        if not classic_members.take_over(group, record, self._clock.monotonic_ms()):
+            return refusal
+        self._classic.hand_over(group_id)
+        self._classic.directory.claim(group_id, GroupKind.CONSUMER)
+        _log.info("group %s is under the broker's assignment from epoch %d on", group_id, group.epoch)
+        seat = self._seats[group_id] = _Seat(group)
+        seat.extra.append((encode_group_key(GroupKey(group_id)), None))  # the classic group's record
         return seat
 
     def _readers(self, topic: str) -> list[_Seat]:
@@ -342,6 +413,8 @@ class ConsumerGroupCoordinator:
     def _store(self, seat: _Seat, keys: tuple[RecordKey, ...]) -> None:
         group = seat.group
         entries: list[Entry] = [(encode_key(group.group_id, key), encode_value(group, key)) for key in keys]
+        entries += seat.extra
+        seat.extra = []
         seat.appends += 1
         if group.members:
             seat.empty_since_ms = None
@@ -407,4 +480,6 @@ def _failed(reply: Reply) -> Reply:
     """What is said instead where the change behind a reply could not be stored."""
     if isinstance(reply, RemoveReply):
         return RemoveReply((UNAVAILABLE,) * len(reply.errors))
-    return HeartbeatReply(UNAVAILABLE)
+    if isinstance(reply, JoinReply):
+        return JoinReply(UNAVAILABLE, reply.member_id)
+    return SyncReply(UNAVAILABLE) if isinstance(reply, SyncReply) else HeartbeatReply(UNAVAILABLE)

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from hutong.foundation.errors import Refused
+from hutong.groups.consumer import classic_members
 from hutong.groups.consumer.assignors import ASSIGNORS, Subscriber
 from hutong.groups.consumer.catalogue import Catalogue
 from hutong.groups.consumer.checks import commit_error, find_member, offset_fetch_error
@@ -47,6 +48,7 @@ from hutong.groups.consumer.messages import (
 from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
 from hutong.groups.consumer.states import ConsumerGroupState
 from hutong.groups.consumer.subscriptions import Subscriptions
+from hutong.groups.messages import Join, Sync
 from hutong.wire.kafka.error_codes import ErrorCode
 
 _NO_PARTITIONS: frozenset[Partition] = frozenset()
@@ -114,8 +116,9 @@ class ConsumerGroup:
                 client_host=said.client_host,
                 rebalance_timeout_ms=said.rebalance_timeout_ms,
                 server_assignor=said.server_assignor,
+                classic=said.classic,
             )
-            group._add(member)
+            group.add(member)
             group._subscribe_again(member, said)
             group.targets[member_id] = stored.targets.get(member_id, _NO_PARTITIONS)
             current = stored.currents.get(member_id)
@@ -124,7 +127,7 @@ class ConsumerGroup:
                 member.state = MemberState(current.state)
                 member.assigned, member.revoking = dict(current.assigned), dict(current.revoking)
                 group.owners.update(dict.fromkeys(member.held(), member_id))
-            group._renew(member, now_ms)
+            group.renew(member, now_ms)
             group._watch_revocation(member, now_ms)
         group._touched.clear()
         group.subscriptions.believe(stored.metadata_hash)
@@ -149,11 +152,18 @@ class ConsumerGroup:
         assign_ms = self._assign_after_ms if self.members and self.epoch > self.assignment_epoch else None
         return min((due for due in (self._check_ms, assign_ms) if due is not None), default=None)
 
-    def check_commit(
-        self, member_id: str, instance_id: str | None, epoch: int, partitions: Iterable[Partition], api_version: int
-    ) -> ErrorCode:
+    def check_commit(self, member_id: str, epoch: int, partitions: Iterable[Partition], api_version: int) -> ErrorCode:
         """Whether this caller may commit offsets of these partitions now."""
-        return commit_error(self.members, member_id, instance_id, epoch, partitions, api_version)
+        return commit_error(self.members, member_id, epoch, partitions, api_version)
+
+    @property
+    def members_max(self) -> int:
+        return self._settings.members_max
+
+    def may_give_more(self, member: Member) -> bool:
+        """Whether something that a member waits for is free by now."""
+        missing = self.targets[member.member_id] - member.assigned.keys()
+        return any(self._is_free(partition, member.member_id) for partition in missing)
 
     def check_offset_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
         """Whether this caller may see the committed offsets: a member that is behind would read old ones."""
@@ -178,6 +188,7 @@ class ConsumerGroup:
                     topic_regex=member.topic_regex,
                     assigned=frozenset(member.assigned),
                     target=self.targets.get(member.member_id, _NO_PARTITIONS),
+                    is_classic=member.classic is not None,
                 )
                 for member in self.members.values()
             ),
@@ -195,7 +206,11 @@ class ConsumerGroup:
                 self._tick(now_ms)
             case TopicsChanged(now_ms):
                 if self.subscriptions.refresh():
-                    self._begin_epoch("topics changed", now_ms)
+                    self.begin_epoch("topics changed", now_ms)
+            case Join():
+                self._out.append(Answer(event.ticket, classic_members.join(self, event)))
+            case Sync():
+                self._out.append(Answer(event.ticket, classic_members.sync(self, event)))
             case StoreFailed(keys):
                 self._touched.update(dict.fromkeys(keys))
                 return []
@@ -228,15 +243,15 @@ class ConsumerGroup:
             self.catalogue.check(beat.topic_regex)
         member = self._seat(beat, known)
         had = dict(member.assigned)
-        self._renew(member, beat.now_ms)
+        self.renew(member, beat.now_ms)
         reads_otherwise = self._take_in(member, beat)
         if known is None:
-            self._begin_epoch(f"{member.member_id} joined", beat.now_ms)
+            self.begin_epoch(f"{member.member_id} joined", beat.now_ms)
         elif reads_otherwise:
-            self._begin_epoch(f"{member.member_id} subscribed otherwise", beat.now_ms)
+            self.begin_epoch(f"{member.member_id} subscribed otherwise", beat.now_ms)
         else:
-            self._assign(beat.now_ms)
-        self._step(member, beat)
+            self.assign(beat.now_ms)
+        self.lead(member, beat.owned, beat.now_ms)
         says_all = (
             beat.rebalance_timeout_ms != NO_TIMEOUT
             and (beat.topic_names is not None or beat.topic_regex is not None)
@@ -255,22 +270,22 @@ class ConsumerGroup:
         """The member's place: its own, a new one, or that of the static member that it takes over."""
         if known is None:
             member = Member(beat.member_id, instance_id=beat.instance_id)
-            self._add(member)
+            self.add(member)
             self.targets[beat.member_id] = _NO_PARTITIONS
-            self._touch(RecordKind.MEMBER, beat.member_id)
-            self._touch(RecordKind.CURRENT, beat.member_id)
+            self.touch(RecordKind.MEMBER, beat.member_id)
+            self.touch(RecordKind.CURRENT, beat.member_id)
         elif known.member_id != beat.member_id:
-            member = self._rename(known, beat.member_id)
+            member = self.rename(known, beat.member_id)
         else:
             member = known
         return member
 
-    def _rename(self, member: Member, member_id: str) -> Member:
+    def rename(self, member: Member, member_id: str) -> Member:
         """A static member is back under a new id: everything that was kept for it is its own (KIP-345)."""
         old_id = member.member_id
         for kind in (RecordKind.MEMBER, RecordKind.TARGET, RecordKind.CURRENT):
-            self._touch(kind, old_id)
-            self._touch(kind, member_id)
+            self.touch(kind, old_id)
+            self.touch(kind, member_id)
         del self.members[old_id]
         member.member_id, member.epoch, member.previous_epoch = member_id, JOINING, -1
         self.members[member_id] = member
@@ -283,6 +298,7 @@ class ConsumerGroup:
     def _take_in(self, member: Member, beat: Heartbeat) -> bool:
         """What a member says of itself from now on; True if it subscribes otherwise than before."""
         before = _said(member)
+        member.classic = member.join_deadline_ms = None
         if beat.rack_id is not None:
             member.rack_id = beat.rack_id
         if beat.rebalance_timeout_ms != NO_TIMEOUT:
@@ -294,32 +310,32 @@ class ConsumerGroup:
         regex = member.topic_regex if beat.topic_regex is None else (beat.topic_regex or None)
         reads_otherwise = (names, regex) != (member.topic_names, member.topic_regex)
         if reads_otherwise:
-            self._subscribe(member, names, regex)
+            self.subscribe(member, names, regex)
         if before != _said(member):
-            self._touch(RecordKind.MEMBER, member.member_id)
+            self.touch(RecordKind.MEMBER, member.member_id)
         return reads_otherwise
 
-    def _subscribe(self, member: Member, names: frozenset[str], regex: str | None) -> None:
+    def subscribe(self, member: Member, names: frozenset[str], regex: str | None) -> None:
         self.subscriptions.replace((member.topic_names, member.topic_regex), (names, regex))
         member.topic_names, member.topic_regex = names, regex
 
     def _subscribe_again(self, member: Member, said: StoredMember) -> None:
         """After a restart. A pattern that was good once and is not any more matches nothing."""
         try:
-            self._subscribe(member, said.topic_names, said.topic_regex)
+            self.subscribe(member, said.topic_names, said.topic_regex)
         except Refused:
-            self._subscribe(member, said.topic_names, None)
+            self.subscribe(member, said.topic_names, None)
 
-    def _step(self, member: Member, beat: Heartbeat) -> None:
+    def lead(self, member: Member, owned: frozenset[Partition] | None, now_ms: int) -> None:
         """Lead the member on, and keep the books of who holds what."""
         held_before = list(member.held())
         target = self.targets[member.member_id]
-        if not step(member, target, self.assignment_epoch, beat.owned, lambda at: self._is_free(at, member.member_id)):
+        if not step(member, target, self.assignment_epoch, owned, lambda at: self._is_free(at, member.member_id)):
             return
         self._let_go(held_before)
         self.owners.update(dict.fromkeys(member.held(), member.member_id))
-        self._watch_revocation(member, beat.now_ms)
-        self._touch(RecordKind.CURRENT, member.member_id)
+        self._watch_revocation(member, now_ms)
+        self.touch(RecordKind.CURRENT, member.member_id)
 
     def _is_free(self, partition: Partition, member_id: str) -> bool:
         return self.owners.get(partition, member_id) == member_id
@@ -337,7 +353,7 @@ class ConsumerGroup:
             self._let_rest(known)
         else:
             self._drop(known)
-            self._begin_epoch(f"{known.member_id} left", beat.now_ms)
+            self.begin_epoch(f"{known.member_id} left", beat.now_ms)
         return HeartbeatReply(ErrorCode.NONE, member_id=beat.member_id, epoch=beat.epoch)
 
     def _let_rest(self, member: Member) -> None:
@@ -345,7 +361,7 @@ class ConsumerGroup:
         self._let_go(member.revoking)
         member.previous_epoch, member.epoch = member.epoch, LEAVING_FOR_A_WHILE
         member.state, member.revoking, member.revocation_deadline_ms = MemberState.STABLE, {}, None
-        self._touch(RecordKind.CURRENT, member.member_id)
+        self.touch(RecordKind.CURRENT, member.member_id)
 
     def _remove_all(self, event: Remove) -> None:
         errors = []
@@ -355,7 +371,7 @@ class ConsumerGroup:
                 self._drop(member)
             errors.append(error)
         if ErrorCode.NONE in errors:
-            self._begin_epoch("members were removed", event.now_ms)
+            self.begin_epoch("members were removed", event.now_ms)
         self._out.append(Answer(event.ticket, RemoveReply(tuple(errors))))
 
     def _named(self, removal: Removal) -> tuple[Member | None, ErrorCode]:
@@ -372,7 +388,7 @@ class ConsumerGroup:
 
     # ---- members
 
-    def _add(self, member: Member) -> None:
+    def add(self, member: Member) -> None:
         self.members[member.member_id] = member
         if member.instance_id is not None:
             self.static_ids[member.instance_id] = member.member_id
@@ -380,25 +396,25 @@ class ConsumerGroup:
     def _drop(self, member: Member) -> None:
         member_id = member.member_id
         self._let_go(member.held())
-        self._subscribe(member, frozenset(), None)
+        self.subscribe(member, frozenset(), None)
         del self.members[member_id], self.targets[member_id]
         if member.instance_id is not None:
             del self.static_ids[member.instance_id]
         for kind in (RecordKind.MEMBER, RecordKind.TARGET, RecordKind.CURRENT):
-            self._touch(kind, member_id)
+            self.touch(kind, member_id)
         if not self.members:
             self._assign_after_ms = 0  # who comes next shall not wait for anybody
 
     # ---- epochs and targets
 
-    def _begin_epoch(self, reason: str, now_ms: int) -> None:
+    def begin_epoch(self, reason: str, now_ms: int) -> None:
         self.subscriptions.refresh()
         self.epoch += 1
-        self._touch(RecordKind.GROUP)
+        self.touch(RecordKind.GROUP)
         self._out.append(Note(f"epoch {self.epoch}: {reason}", is_rebalance=True))
-        self._assign(now_ms)
+        self.assign(now_ms)
 
-    def _assign(self, now_ms: int) -> None:
+    def assign(self, now_ms: int) -> None:
         """Compute the target of this epoch, unless the last one was computed only just now."""
         if self.epoch == self.assignment_epoch or not self.members or now_ms < self._assign_after_ms:
             return
@@ -415,10 +431,10 @@ class ConsumerGroup:
         for member_id, target in targets.items():
             if target != self.targets[member_id]:
                 self.targets[member_id] = target
-                self._touch(RecordKind.TARGET, member_id)
+                self.touch(RecordKind.TARGET, member_id)
         self.assignment_epoch = self.epoch
         self._assign_after_ms = now_ms + self.times.assignment_interval_ms
-        self._touch(RecordKind.TARGET_EPOCH)
+        self.touch(RecordKind.TARGET_EPOCH)
 
     def _assignor_name(self) -> str:
         """What most members ask for; the first of the settings if nobody asks."""
@@ -438,12 +454,14 @@ class ConsumerGroup:
                 self._drop(member)
             self._check_ms = min((_deadline_ms(member) for member in self.members.values()), default=None)
             if lapsed:
-                self._begin_epoch("members were silent", now_ms)
-        self._assign(now_ms)
+                self.begin_epoch("members were silent", now_ms)
+        self.assign(now_ms)
 
-    def _renew(self, member: Member, now_ms: int) -> None:
-        member.session_deadline_ms = now_ms + self.times.session_timeout_ms
-        self._check_by(member.session_deadline_ms)
+    def renew(self, member: Member, now_ms: int) -> None:
+        classic = member.classic
+        timeout_ms = self.times.session_timeout_ms if classic is None else classic.session_timeout_ms
+        member.session_deadline_ms = now_ms + timeout_ms
+        self.check_by(member.session_deadline_ms)
 
     def _watch_revocation(self, member: Member, now_ms: int) -> None:
         """A member has its own rebalance time-out to give partitions up: others wait for them."""
@@ -451,15 +469,15 @@ class ConsumerGroup:
             member.revocation_deadline_ms = None
         elif member.revocation_deadline_ms is None:
             member.revocation_deadline_ms = now_ms + max(member.rebalance_timeout_ms, 0)
-            self._check_by(member.revocation_deadline_ms)
+            self.check_by(member.revocation_deadline_ms)
 
-    def _check_by(self, deadline_ms: int) -> None:
+    def check_by(self, deadline_ms: int) -> None:
         if self._check_ms is None or deadline_ms < self._check_ms:
             self._check_ms = deadline_ms
 
     # ---- records
 
-    def _touch(self, kind: RecordKind, member_id: str = "") -> None:
+    def touch(self, kind: RecordKind, member_id: str = "") -> None:
         self._touched[kind, member_id] = None
 
     # ---- invariants
@@ -491,10 +509,11 @@ def _said(member: Member) -> tuple[object, ...]:
         member.client_host,
         member.topic_names,
         member.topic_regex,
+        member.classic,
     )
 
 
 def _deadline_ms(member: Member) -> int:
     """When something of this member lapses next."""
-    deadlines = (member.session_deadline_ms, member.revocation_deadline_ms)
+    deadlines = (member.session_deadline_ms, member.revocation_deadline_ms, member.join_deadline_ms)
     return min(deadline for deadline in deadlines if deadline is not None)

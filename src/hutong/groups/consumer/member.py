@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from hutong.groups.consumer.messages import Partition
+from hutong.groups.consumer.messages import ClassicSpeech, Partition
 
 
 class MemberState(IntEnum):
@@ -49,6 +49,8 @@ class Member:
     revoking: dict[Partition, int] = field(default_factory=dict)  # to be given up; not empty exactly in UNREVOKED
     session_deadline_ms: int | None = None
     revocation_deadline_ms: int | None = None  # set exactly in UNREVOKED
+    classic: ClassicSpeech | None = None  # None for a member that speaks the protocol of KIP-848
+    join_deadline_ms: int | None = None  # of a classic member that was told to join again
 
     def held(self) -> Iterable[Partition]:
         """Everything that nobody else may have now."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, TypeAlias
 
+from hutong.groups.messages import Join, JoinReply, Sync, SyncReply
 from hutong.wire.kafka.error_codes import ErrorCode
 
 Partition: TypeAlias = tuple[bytes, int]
@@ -32,6 +33,17 @@ class RecordKind(IntEnum):
 
 RecordKey: TypeAlias = tuple[RecordKind, str]
 """Which record: the kind, and the member id where there is one for each member, else an empty string."""
+
+
+# ---- what members are
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicSpeech:
+    """What is known of a member that speaks the classic protocol: (name, metadata) in its order of preference."""
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
 
 
 # ---- events
@@ -92,7 +104,7 @@ class StoreFailed:
     keys: tuple[RecordKey, ...]
 
 
-Event: TypeAlias = Heartbeat | Remove | Tick | TopicsChanged | StoreFailed
+Event: TypeAlias = Heartbeat | Remove | Tick | TopicsChanged | StoreFailed | Join | Sync
 
 
 # ---- replies
@@ -117,7 +129,7 @@ class RemoveReply:
     errors: tuple[ErrorCode, ...]
 
 
-Reply: TypeAlias = HeartbeatReply | RemoveReply
+Reply: TypeAlias = HeartbeatReply | RemoveReply | JoinReply | SyncReply
 
 
 # ---- instructions
@@ -201,6 +213,7 @@ class StoredMember:
     topic_regex: str | None
     rebalance_timeout_ms: int
     server_assignor: str | None
+    classic: ClassicSpeech | None = None
 
 
 @dataclass(frozen=True, slots=True)

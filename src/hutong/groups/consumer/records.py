@@ -15,6 +15,7 @@ from hutong.foundation.errors import CorruptData, ProtocolError
 from hutong.groups.consumer.machine import ConsumerGroup
 from hutong.groups.consumer.member import Member
 from hutong.groups.consumer.messages import (
+    ClassicSpeech,
     Partition,
     RecordKey,
     RecordKind,
@@ -24,7 +25,20 @@ from hutong.groups.consumer.messages import (
 )
 from hutong.wire.buffer import Buffer
 from hutong.wire.kafka.codecs import Decoder, Encoder, decoder, encoder
-from hutong.wire.kafka.schema import INT32, STRING, array, int8, int32, int64, message, string, uuid
+from hutong.wire.kafka.schema import (
+    INT32,
+    STRING,
+    array,
+    int8,
+    int32,
+    int64,
+    message,
+    nested,
+    opaque,
+    string,
+    uuid,
+    value,
+)
 from hutong.wire.kafka.schema import struct as table
 
 KEY_VERSIONS: Final = frozenset(int(kind) for kind in RecordKind)
@@ -50,7 +64,19 @@ class GroupValue:
     metadata_hash: int = int64(tag=0)
 
 
-@message(versions="0-0", flexible="0+", open_ended=True)
+@table
+class ClassicProtocol:
+    name: str = string()
+    metadata: bytes = opaque()
+
+
+@value
+class ClassicMemberMetadata:
+    session_timeout_ms: int = int32()
+    supported_protocols: list[ClassicProtocol] = array(ClassicProtocol)
+
+
+@message(versions="0-0", flexible="0+")
 class MemberValue:
     instance_id: str | None = string(nullable="0+")
     rack_id: str | None = string(nullable="0+")
@@ -60,6 +86,7 @@ class MemberValue:
     subscribed_topic_regex: str | None = string(nullable="0+")
     rebalance_timeout_ms: int = int32(default=-1)
     server_assignor: str | None = string(nullable="0+")
+    classic: ClassicMemberMetadata | None = nested(ClassicMemberMetadata, nullable="0+", tag=0, default=None)
 
 
 @message(versions="0-0", flexible="0+")
@@ -138,7 +165,13 @@ def _member_value(member: Member) -> MemberValue:
         subscribed_topic_regex=member.topic_regex,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         server_assignor=member.server_assignor,
+        classic=None if member.classic is None else _classic_value(member.classic),
     )
+
+
+def _classic_value(classic: ClassicSpeech) -> ClassicMemberMetadata:
+    protocols = [ClassicProtocol(name, metadata) for name, metadata in classic.protocols]
+    return ClassicMemberMetadata(classic.session_timeout_ms, protocols)
 
 
 def _given(partitions: Mapping[Partition, int]) -> list[GivenPartitions]:
@@ -200,6 +233,7 @@ def _apply(group: StoredGroup, kind: RecordKind, member_id: str, value: bytes) -
             topic_regex=member.subscribed_topic_regex,
             rebalance_timeout_ms=member.rebalance_timeout_ms,
             server_assignor=member.server_assignor,
+            classic=None if member.classic is None else _classic(member.classic),
         )
     elif kind is RecordKind.TARGET:
         target = _decode(TargetValue, value)
@@ -215,6 +249,11 @@ def _apply(group: StoredGroup, kind: RecordKind, member_id: str, value: bytes) -
             assigned=_taken(current.assigned_partitions, current.member_epoch),
             revoking=_taken(current.partitions_pending_revocation, current.member_epoch),
         )
+
+
+def _classic(said: ClassicMemberMetadata) -> ClassicSpeech:
+    protocols = tuple((each.name, bytes(each.metadata)) for each in said.supported_protocols)
+    return ClassicSpeech(said.session_timeout_ms, protocols)
 
 
 def _taken(given: Iterable[GivenPartitions], member_epoch: int) -> dict[Partition, int]:

@@ -276,20 +276,20 @@ def test_administrators_remove_members() -> None:
 
 def test_who_may_commit() -> None:
     scene = play()
-    assert scene.group.check_commit("", None, -1, ALL_FOUR, 9) is ErrorCode.NONE, "an administrator, while it is empty"
+    assert scene.group.check_commit("", -1, ALL_FOUR, 9) is ErrorCode.NONE, "an administrator, while it is empty"
     scene.join("a", "orders")
     scene.join("b", "orders")
     check = scene.group.check_commit
-    assert check("", None, -1, ALL_FOUR, 9) is ErrorCode.UNKNOWN_MEMBER_ID
-    assert check("a", None, 1, ALL_FOUR, 9) is ErrorCode.NONE
-    assert check("a", None, 1, ALL_FOUR, 8) is ErrorCode.UNSUPPORTED_VERSION
-    assert check("a", None, 2, ALL_FOUR, 9) is ErrorCode.STALE_MEMBER_EPOCH
+    assert check("", -1, ALL_FOUR, 9) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert check("a", 1, ALL_FOUR, 9) is ErrorCode.NONE
+    assert check("a", 1, ALL_FOUR, 8) is ErrorCode.UNSUPPORTED_VERSION
+    assert check("a", 2, ALL_FOUR, 9) is ErrorCode.STALE_MEMBER_EPOCH
     scene.beat("a", 1)
     scene.beat("a", 1, owned=at("orders", 0, 1))
     scene.beat("b", 2)
-    assert check("a", None, 1, at("orders", 0, 1), 9) is ErrorCode.NONE, "it has had them since epoch 1"
-    assert check("a", None, 1, ALL_FOUR, 9) is ErrorCode.STALE_MEMBER_EPOCH
-    assert check("b", None, 1, at("orders", 2), 9) is ErrorCode.STALE_MEMBER_EPOCH
+    assert check("a", 1, at("orders", 0, 1), 9) is ErrorCode.NONE, "it has had them since epoch 1"
+    assert check("a", 1, ALL_FOUR, 9) is ErrorCode.STALE_MEMBER_EPOCH
+    assert check("b", 1, at("orders", 2), 9) is ErrorCode.STALE_MEMBER_EPOCH
 
 
 def test_who_may_look_at_offsets() -> None:
