@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
+import kafka
 import pytest
 from bench.raw_client import create_topic
 from confluent_kafka import (
@@ -312,3 +313,68 @@ def test_new_partitions_are_read(members: Members, bootstrap: str, name: str) ->
     until(lambda: members.shares(1), what="a topic that came later")
     admin.create_partitions([NewPartitions(topic, 3)])[topic].result(30)
     until(lambda: members.shares(3), what="partitions that came later")
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_a_group_changes_its_protocol_member_by_member(
+    members: Members, bootstrap: str, orders: str, strategy: str
+) -> None:
+    """Two members of one protocol each, read side by side; whoever is left reads everything."""
+    old = consumer(bootstrap, members.group, partition_assignment_strategy=strategy)
+    try:
+        old.subscribe([orders])
+        until(lambda: old.poll(0.1) or len(old.assignment()) == 4, what="everything for the classic member")
+        new = members.join(orders)
+
+        def shared() -> bool:
+            old.poll(0.05)
+            return members.shares(2) and len(old.assignment()) == 2
+
+        until(shared, what="an even share over both protocols")
+        assert not {at.partition for at in old.assignment()} & {at.partition for at in new.assignment()}
+        old.commit(offsets=[TopicPartition(orders, at.partition, 3) for at in old.assignment()], asynchronous=False)
+        new.commit(offsets=[TopicPartition(orders, at.partition, 4) for at in new.assignment()], asynchronous=False)
+        members.leave(new)
+        until(lambda: old.poll(0.1) is None and len(old.assignment()) == 4, what="everything for the classic member")
+        joined = members.join(orders)
+        until(shared, what="an even share again")
+    finally:
+        old.close()
+    until(lambda: joined.poll(0.1) is None and members.shares(4), what="everything for the new member")
+
+
+def test_two_libraries_in_one_group(members: Members, bootstrap: str, orders: str) -> None:
+    """kafka-python speaks the classic protocol alone, confluent-kafka the new one here."""
+    other = kafka.KafkaConsumer(
+        orders,
+        bootstrap_servers=bootstrap,
+        group_id=members.group,
+        heartbeat_interval_ms=200,
+        session_timeout_ms=6_000,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+    )
+    try:
+        seen: set[tuple[int, int]] = set()
+        mine = members.join(orders, enable_auto_commit=False)
+
+        def shared() -> bool:
+            other.poll(50)
+            return members.shares(2) and len(other.assignment()) == 2
+
+        until(shared, what="an even share of two libraries")
+        assert not {at.partition for at in mine.assignment()} & {at.partition for at in other.assignment()}
+        send(producer(bootstrap), orders, [b"last"], partition=0)
+
+        def everything() -> bool:
+            for messages in other.poll(50).values():
+                seen.update((message.partition, message.offset) for message in messages)
+            message = mine.poll(0.05)
+            if message is not None and message.offset() is not None:
+                seen.add((message.partition() or 0, message.offset() or 0))
+            return (0, 10) in seen
+
+        until(everything, what="the record after the share")
+    finally:
+        other.close()
+    until(lambda: members.shares(4), what="everything for the one that is left")

@@ -59,7 +59,7 @@ def transactional_commit_error(
     if not member_id and instance_id is None and generation_or_epoch < 0:
         return ErrorCode.NONE
     error = broker.consumer_groups.commit_error(
-        group_id, member_id, instance_id, generation_or_epoch, partitions, _MEMBER_EPOCHS_FROM
+        group_id, member_id, generation_or_epoch, partitions, _MEMBER_EPOCHS_FROM
     )
     return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
 

@@ -120,14 +120,14 @@ class Stage:
         self.groups.join(request, Caller(9, "app", "/127.0.0.1", Owner() if owner is None else owner), replies.append)
         return replies
 
-    def sync(self, joined: JoinReply, group_id: str = "g") -> list[SyncReply]:
+    def sync(self, joined: JoinReply, group_id: str = "g", share: bytes = b"share") -> list[SyncReply]:
         request = SyncGroupRequest(
             group_id=group_id,
             generation_id=joined.generation_id,
             member_id=joined.member_id,
             protocol_type="consumer",
             protocol_name="range",
-            assignments=[SyncGroupRequestAssignment(member_id, b"share") for member_id, _, _ in joined.members],
+            assignments=[SyncGroupRequestAssignment(member_id, share) for member_id, _, _ in joined.members],
         )
         replies: list[SyncReply] = []
         self.groups.sync(request, Caller(5, "app", "/127.0.0.1", Owner()), replies.append)
@@ -136,12 +136,12 @@ class Stage:
     def heartbeat(self, joined: JoinReply, group_id: str = "g") -> ErrorCode:
         return self.groups.heartbeat(HeartbeatRequest(group_id, joined.generation_id, joined.member_id, None))
 
-    def member(self, group_id: str = "g") -> JoinReply:
+    def member(self, group_id: str = "g", share: bytes = b"share") -> JoinReply:
         """Bring one member to a stable generation."""
         (offered,) = self.join(group_id=group_id)
         replies = self.join(offered.member_id, group_id=group_id)
         self.pass_time(300)
-        (synced,) = self.sync(replies[0], group_id)
+        (synced,) = self.sync(replies[0], group_id, share)
         assert synced.error is ErrorCode.NONE
         return replies[0]
 

@@ -1,7 +1,9 @@
 """A consumer group told as a story: who beats, what time it is, what is answered. Checks invariants at every step."""
 
 from collections.abc import Iterable
+from typing import Any
 
+from hutong.groups.consumer import classic_members
 from hutong.groups.consumer.catalogue import Catalogue, TopicFacts
 from hutong.groups.consumer.machine import ConsumerGroup
 from hutong.groups.consumer.messages import (
@@ -24,6 +26,14 @@ from hutong.groups.consumer.messages import (
 )
 from hutong.groups.consumer.records import encode_key, encode_value, replay
 from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
+from hutong.groups.messages import Join, JoinReply, Sync, SyncReply
+from hutong.wire.kafka.consumer_protocol import (
+    ConsumerProtocolSubscription,
+    TopicPartition,
+    decode_assignment,
+    encode,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
 
 SESSION_MS = 10_000
 REBALANCE_MS = 30_000
@@ -79,6 +89,50 @@ class Play:
         reply = self.tell(Remove(1, self.now_ms, removals))
         assert isinstance(reply, RemoveReply)
         return reply
+
+    def join_classic(
+        self, member_id: str, names: Iterable[str], owned: frozenset[Partition] = frozenset(), **said: Any
+    ) -> JoinReply:
+        """JoinGroup of a member that knows its id already."""
+        topics = [self.catalogue.by_id(topic) for topic, _ in sorted(owned)]
+        has = [TopicPartition(t.name, [i]) for t, (_, i) in zip(topics, sorted(owned), strict=True) if t is not None]
+        metadata = encode(ConsumerProtocolSubscription(sorted(names), None, has), 1)
+        event = Join(
+            **{
+                "ticket": 1,
+                "now_ms": self.now_ms,
+                "member_id": member_id,
+                "new_member_id": "made-up",
+                "group_instance_id": None,
+                "client_id": "classic",
+                "client_host": "/10.0.0.1",
+                "session_timeout_ms": SESSION_MS,
+                "rebalance_timeout_ms": REBALANCE_MS,
+                "protocol_type": "consumer",
+                "protocols": (("cooperative-sticky", metadata),),
+                **said,
+            }
+        )
+        reply = self.tell(event)
+        assert isinstance(reply, JoinReply)
+        return reply
+
+    def sync_classic(self, member_id: str, generation_id: int, **said: Any) -> SyncReply:
+        words: dict[str, Any] = {
+            "protocol_type": "consumer",
+            "protocol_name": "cooperative-sticky",
+            "group_instance_id": None,
+            "assignments": (),
+            **said,
+        }
+        reply = self.tell(Sync(1, self.now_ms, member_id, generation_id=generation_id, **words))
+        assert isinstance(reply, SyncReply)
+        return reply
+
+    def heartbeat_classic(self, member_id: str, generation_id: int, instance_id: str | None = None) -> ErrorCode:
+        error = classic_members.heartbeat(self.group, member_id, instance_id, generation_id, self.now_ms)
+        self.group.check_invariants()
+        return error
 
     # ---- what happens
 
@@ -178,6 +232,33 @@ class Client:
     def obey(self) -> None:
         """Give up and take what the last assignment said; the next heartbeat says so, be it nothing new."""
         self.owned, self.has_obeyed, self.has_wish = self.wanted, self.has_obeyed or self.has_wish, False
+
+
+class ClassicClient(Client):
+    """A member by the classic protocol that rebalances cooperatively (KIP-429): joins, syncs, obeys, joins again."""
+
+    def beat(self, *, loses_reply: bool = False) -> HeartbeatReply:
+        """A heartbeat, or a round of JoinGroup and SyncGroup where it has to take one; told as a heartbeat is."""
+        if self.epoch > JOINING and not self.has_wish:
+            error = self.play.heartbeat_classic(self.member_id, self.epoch)
+            if error is ErrorCode.NONE and not self.has_obeyed:
+                return HeartbeatReply(error)
+            if error not in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
+                self.epoch, self.owned, self.wanted = JOINING, frozenset(), frozenset()
+        joined = self.play.join_classic(self.member_id, self.names, self.owned)
+        if loses_reply or joined.error:
+            return HeartbeatReply(joined.error)
+        self.epoch, self.has_obeyed = joined.generation_id, False
+        synced = self.play.sync_classic(self.member_id, self.epoch)
+        if synced.error is ErrorCode.NONE:
+            taken = decode_assignment(synced.assignment).assigned_partitions
+            self.wanted, self.has_wish = frozenset().union(*(at(each.topic, *each.partitions) for each in taken)), True
+        return HeartbeatReply(synced.error)
+
+    def obey(self) -> None:
+        """Who gave something up joins again: others wait for it."""
+        gives_up = bool(self.owned - self.wanted)
+        self.owned, self.has_obeyed, self.has_wish = self.wanted, self.has_obeyed or gives_up, False
 
 
 def settle(*clients: Client, rounds: int = 12) -> None:

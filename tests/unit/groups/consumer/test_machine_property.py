@@ -7,9 +7,9 @@ event by its own invariants; here it is compared with what the clients themselve
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.groups.consumer.play import SESSION_MS, SETTINGS, Client, Play, settle, topic_id
+from tests.unit.groups.consumer.play import SESSION_MS, SETTINGS, ClassicClient, Client, Play, settle, topic_id
 
-from hutong.groups.consumer.messages import JOINING, LEAVING, LEAVING_FOR_A_WHILE, Partition
+from hutong.groups.consumer.messages import JOINING, LEAVING, LEAVING_FOR_A_WHILE, Partition, Removal
 from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
 from hutong.groups.consumer.states import ConsumerGroupState
 
@@ -36,10 +36,12 @@ STEPS = st.one_of(
 class World:
     """Four clients around one group; every other one has an instance id."""
 
-    def __init__(self, interval_ms: int) -> None:
+    def __init__(self, interval_ms: int, has_classic: bool) -> None:
         times = GroupTimes(SESSION_MS, 500, interval_ms)
         self.play = Play(ConsumerGroupSettings(times=times, assignors=SETTINGS.assignors), orders=4, other=2)
         self.clients = [Client(self.play, f"m{n}", *SUBSCRIPTIONS[n]) for n in range(4)]
+        if has_classic:
+            self.clients[0] = ClassicClient(self.play, "m0", SUBSCRIPTIONS[0][0])
         for number in (1, 3):
             self.clients[number].instance_id = f"i{number}"
         self.lives = 0
@@ -73,7 +75,9 @@ class World:
 
     def _leave(self, client: Client, epoch: int) -> None:
         """A client that leaves reads nothing any more, whatever it is told."""
-        if client.epoch > JOINING:
+        if client.epoch > JOINING and isinstance(client, ClassicClient):
+            self.play.remove(Removal(client.member_id))
+        elif client.epoch > JOINING:
             self.play.beat(client.member_id, epoch, instance_id=client.instance_id)
         self._begin_anew(client)
 
@@ -82,6 +86,7 @@ class World:
         self.lives += 1
         client.member_id = f"{client.member_id.split('/')[0]}/{self.lives}"
         client.epoch, client.owned, client.wanted, client.said = JOINING, frozenset(), frozenset(), None
+        client.has_wish = client.has_obeyed = False
 
     def _change_topic(self, name: str, count: int) -> None:
         known = self.play.catalogue.get(name)
@@ -122,9 +127,11 @@ class World:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(STEPS, max_size=60), st.sampled_from((0, 1_000)))
-def test_one_reader_for_each_partition_and_all_settles(steps: list[tuple[object, ...]], interval_ms: int) -> None:
-    world = World(interval_ms)
+@given(st.lists(STEPS, max_size=60), st.sampled_from((0, 1_000)), st.booleans())
+def test_one_reader_for_each_partition_and_all_settles(
+    steps: list[tuple[object, ...]], interval_ms: int, has_classic: bool
+) -> None:
+    world = World(interval_ms, has_classic)
     for step in steps:
         world.take(step)
     world.check_settled()
