@@ -468,7 +468,9 @@ class PartitionLog:
 
     def _admit(self, header: "BatchHeader") -> int | None:
         """The original's base offset if the batch is a repetition. Raises Refused."""
-        producers = self._known_producers()
+        producers = self.producers
+        if producers is None:
+            producers = self._known_producers()
         is_transactional = header.attributes & TRANSACTIONAL != 0
         original = producers.admit(
             header.producer_id,

@@ -121,7 +121,11 @@ class Producers:
             last_sequence = sequence_after(base_sequence, count - 1)
             batches = (*batches[1 - BATCHES_REMEMBERED :], RememberedBatch(base_sequence, last_sequence, base_offset))
         coordinator_epoch = NO_COORDINATOR_EPOCH if state is None else state.coordinator_epoch
-        self._put(producer_id, ProducerState(epoch, now_ms, batches, coordinator_epoch), now_ms)
+        if self._is_shared:
+            self._states, self._is_shared = self._states.copy(), False
+        self._states[producer_id] = ProducerState(epoch, now_ms, batches, coordinator_epoch)
+        self._states.move_to_end(producer_id)
+        self._forget_silent(now_ms)
 
     def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> None:
         """Raises Refused with INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED for what must not be written."""
@@ -138,9 +142,9 @@ class Producers:
 
     def mark(self, producer_id: int, epoch: int, coordinator_epoch: int, now_ms: int) -> None:
         """Note a marker: it has no sequence, and an epoch that is newer makes everything before it old."""
-        state = self._states.get(producer_id)
-        batches = state.batches if state is not None and state.epoch == epoch else ()
-        self._put(producer_id, ProducerState(epoch, now_ms, batches, coordinator_epoch), now_ms)
+        self.remember(producer_id, epoch, NO_SEQUENCE, 1, 0, now_ms)
+        batches = self._states[producer_id].batches
+        self._states[producer_id] = ProducerState(epoch, now_ms, batches, coordinator_epoch)
 
     def get(self, producer_id: int) -> ProducerState | None:
         return self._states.get(producer_id)
@@ -168,26 +172,20 @@ class Producers:
             pairs = pairwise(state.batches)
             assert all(after.base_sequence == sequence_after(before.last_sequence, 1) for before, after in pairs)
 
-    def _put(self, producer_id: int, state: ProducerState, now_ms: int) -> None:
-        if self._is_shared:
-            self._states, self._is_shared = self._states.copy(), False
-        self._states[producer_id] = state
-        self._states.move_to_end(producer_id)
-        self._forget_silent(now_ms)
-
     def _forget_silent(self, now_ms: int) -> None:
         states = self._states
         passed_over = 0
         while states:
             producer_id = next(iter(states))
             silent_ms = now_ms - states[producer_id].seen_at_ms
-            is_surplus = len(states) > self._producers_max
-            if silent_ms < self._expiry_ms and not is_surplus:
+            if silent_ms < self._expiry_ms and len(states) <= self._producers_max:
                 return
-            if producer_id in self.in_transaction and passed_over < PASSED_OVER_MAX:
+            if producer_id not in self.in_transaction:
+                del states[producer_id]
+            elif passed_over < PASSED_OVER_MAX:
                 states.move_to_end(producer_id)  # it will be looked at again when its transaction has ended
                 passed_over += 1
-            elif is_surplus or producer_id not in self.in_transaction:
+            elif len(states) > self._producers_max:
                 del states[producer_id]
             else:
                 return
