@@ -86,6 +86,15 @@ NOT_OFFERED: Final = {
     *_lacks("kcat", "group-848", "group-share", "txn-abort", "txn-offsets", "txn-fencing", *_NO_ADMIN_OF_INTERNALS),
     *_lacks("kcat", "topics", "partitions", "configs", "groups-described", "groups-deleted", "group-offsets"),
     *_lacks("kcat", "delete-records", "list-offsets"),
+    *_lacks("Java 3.x", "group-share"),
+    *_lacks("Kafka's tools", "produce-idempotent", "large-records", "produce-errors", "out-of-range"),
+    *_lacks("Kafka's tools", "group-rebalance", "group-static", "group-cooperative", "txn-offsets", "txn-fencing"),
+    *_lacks(
+        "Spark", "group-rebalance", "group-commit", "group-static", "group-cooperative", "group-848", "group-share"
+    ),
+    *_lacks("Spark", "topics", "partitions", "configs", "cluster", "groups-described", "groups-deleted"),
+    *_lacks("Spark", "group-offsets", "delete-records", "list-offsets", *_NO_ADMIN_OF_INTERNALS),
+    *_lacks("Spark", "txn-offsets", "txn-fencing"),
 }
 
 

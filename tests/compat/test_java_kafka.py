@@ -45,6 +45,7 @@ SCENARIOS: Final = (
     "group-cooperative",
     "group-static",
     "group-commit",
+    "group-848",
     "txn-commit",
     "txn-abort",
     "txn-fencing",
@@ -61,7 +62,7 @@ SCENARIOS: Final = (
     "log-dirs",
     "describe-transactions",
 )
-OF_VERSION_4: Final = ("group-848", "described-848", "pattern", "exactly-once-848", "force-terminated")
+OF_VERSION_4: Final = ("described-848", "pattern", "exactly-once-848", "force-terminated")
 pytestmark = pytest.mark.timeout(300)
 
 Run = Callable[[str, str], "str | None"]

@@ -28,15 +28,15 @@ FETCH_S_MAX: Final = 240.0
 FILLS: Final = cells("Kafka's tools", VERSION)
 FEATURES: Final = {
     "topics": ("topics", "partitions"),
-    "console": ("headers", "compression", "consume-range", "offsets-for-times"),
+    "console": ("headers", "nulls", "compression", "consume-range", "seek", "offsets-for-times", "list-offsets"),
     "classic_groups": ("group-commit", "groups-described", "groups-deleted", "group-offsets"),
     "consumer_groups": ("group-848",),
     "configs": ("configs",),
     "quotas": ("client-quotas",),
-    "load": ("produce-acks",),
+    "load": ("produce-acks", "txn-commit"),
     "partitions": ("delete-records", "log-dirs"),
     "cluster": ("cluster",),
-    "transactions": ("describe-transactions",),
+    "transactions": ("describe-transactions", "txn-commit", "txn-abort"),
     "share_groups": ("group-share",),
 }
 pytestmark = pytest.mark.timeout(300)

@@ -32,9 +32,10 @@ def jars() -> str:
     return ",".join(str(jar) for jar in jars_alone("spark-kafka", *JARS))
 
 
-@FILLS("headers", "produce-idempotent", "consume-range", "seek", "offsets-for-times", "out-of-range", "compression")
+@FILLS("headers", "nulls", "large-records", "produce-acks", "produce-idempotent", "produce-errors", "compression")
+@FILLS("consume-range", "seek", "offsets-for-times", "out-of-range")
 def test_batch(bootstrap: str, jars: str) -> None:
-    _run(bootstrap, jars, "batch", "offsets", "gone", "compression")
+    _run(bootstrap, jars, "batch", "refusals", "offsets", "gone", "compression")
 
 
 def test_streams_go_on_where_they_were(bootstrap: str, jars: str) -> None:

@@ -494,6 +494,10 @@ public class KafkaScenarios {
         }
     }
 
+    static void group848(KafkaScenarios our) throws Exception {
+        our.rebalances("848", "group.protocol", "consumer");
+    }
+
     // ---- transactions
 
     KafkaProducer<byte[], byte[]> transactional(String id, Object... settings) {
@@ -793,6 +797,7 @@ public class KafkaScenarios {
         SCENARIOS.put("group-cooperative", KafkaScenarios::groupCooperative);
         SCENARIOS.put("group-static", KafkaScenarios::groupStatic);
         SCENARIOS.put("group-commit", KafkaScenarios::groupCommit);
+        SCENARIOS.put("group-848", KafkaScenarios::group848);
         SCENARIOS.put("txn-commit", KafkaScenarios::txnCommit);
         SCENARIOS.put("txn-abort", KafkaScenarios::txnAbort);
         SCENARIOS.put("txn-fencing", KafkaScenarios::txnFencing);

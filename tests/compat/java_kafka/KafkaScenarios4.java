@@ -29,10 +29,6 @@ final class KafkaScenarios4 extends KafkaScenarios {
         super("", "");
     }
 
-    static void group848(KafkaScenarios our) throws Exception {
-        our.rebalances("848", "group.protocol", "consumer");
-    }
-
     static void exactlyOnce848(KafkaScenarios our) throws Exception {
         our.exactlyOnce("848-eos", "group.protocol", "consumer");
     }
@@ -152,7 +148,6 @@ final class KafkaScenarios4 extends KafkaScenarios {
     }
 
     static {
-        SCENARIOS.put("group-848", KafkaScenarios4::group848);
         SCENARIOS.put("exactly-once-848", KafkaScenarios4::exactlyOnce848);
         SCENARIOS.put("described-848", KafkaScenarios4::described848);
         SCENARIOS.put("pattern", KafkaScenarios4::pattern);

@@ -79,6 +79,10 @@ def console(shell: Shell) -> None:
     header = ("--reader-property", "parse.headers=true", "--reader-property", "headers.delimiter=\t")
     shell("console-producer", "--topic", orders, *header, "--reader-property", "parse.key=false", given=headed)
     shell("console-producer", "--topic", orders, "--sync", "--request-required-acks", "0", given="last\n")
+    nulls, none = shell.name("nulls"), ("--reader-property", "null.marker=NONE")
+    shell("topics", "--create", "--topic", nulls)
+    shell("console-producer", "--topic", nulls, *parsed, *none, given="k:NONE\nNONE:v\nk:\n")
+    shell("console-consumer", "--topic", nulls, "--from-beginning", "--max-messages", "3", *shown)
 
 
 def classic_groups(shell: Shell) -> None:
@@ -202,6 +206,10 @@ def load(shell: Shell) -> None:
     latency = ("--num-records", "20", "--producer-acks", "all", "--record-size", "100")
     shell("e2e-latency", "--topic", orders, *latency, then=[figures])
     shell("get-offsets", "--topic", orders)
+    whole = ("--transactional-id", shell.name("load"), "--transaction-duration-ms", "20")
+    shell("producer-perf", "--topic", orders, *_load(100), *whole, then=[figures])
+    committed = ("--isolation-level", "read_committed", "--from-beginning", "--max-messages", "1120")
+    shell("console-consumer", "--topic", orders, *committed, then=[lambda text: text[text.find("! ") :]])
     sent = ("--topic", verified, "--max-messages", "3", "--throughput", "-1")
     shell("verifiable-producer", *sent, then=[_events])
     read = ("--topic", verified, "--max-messages", "3", "--reset-policy", "earliest", "--group-id", shell.name("group"))
