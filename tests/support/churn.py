@@ -122,12 +122,22 @@ class Churn:
             asker.close()
 
     def history(self) -> tuple[History, list[str]]:
-        """What all journals say together, and what members found wrong themselves."""
+        """What all journals say together, and what is wrong in the eyes of members or by comparing their times."""
         history, wrong = History(), list[str]()
+        begins, commits = list[_Timed](), list[_Timed]()
         for member in self._everybody:
             for line in member.journal.read_text().splitlines() if member.journal.exists() else ():
-                self._tell(history, wrong, member, line)
-        return history, wrong
+                what, *words = line.split()
+                if what == "begin":
+                    begins.append((int(words[0]), int(words[1]), int(words[2])))
+                elif what == "committed":
+                    commits.append((int(words[0]), int(words[1]), int(words[2])))
+                    history.commit(self.group, (self._topic, int(words[1])), int(words[2]))
+                elif what == "gap":
+                    wrong.append(f"{member.label}: {line}")
+                else:
+                    self._tell(history, member, what, words)
+        return history, wrong + _begun_before_commits(begins, commits)
 
     def share(self, partition: int) -> Share:
         return self.group, (self._topic, partition)
@@ -198,18 +208,29 @@ class Churn:
     def _note(self, what: str) -> None:
         self.events[what] = self.events.get(what, 0) + 1
 
-    def _tell(self, history: History, wrong: list[str], member: Member, line: str) -> None:
-        what, *words = line.split()
+    def _tell(self, history: History, member: Member, what: str, words: list[str]) -> None:
         if what == "own":
-            for partition in words[1].split(",") if len(words) > 1 else ():
-                history.own(self.group, int(words[0]), (self._topic, int(partition)), member.label)
+            for partition in words[2].split(",") if len(words) > 2 else ():
+                history.own(self.group, int(words[1]), (self._topic, int(partition)), member.label)
         elif what == "done":
             place, first, last = map(int, words)
             history.processed[self.share(place)].update(range(first, last + 1))
-        elif what == "committed":
-            history.commit(self.group, (self._topic, int(words[0])), int(words[1]))
-        elif what == "gap":
-            wrong.append(f"{member.label}: {line}")
+
+
+_Timed = tuple[int, int, int]  # when, which partition, which offset
+
+
+def _begun_before_commits(begins: list[_Timed], commits: list[_Timed]) -> list[str]:
+    """Owners who began before what had been committed when they were told: a late commit of another took it back."""
+    wrong, committed = [], dict[int, int]()
+    events = sorted([(*begin, True) for begin in begins] + [(*commit, False) for commit in commits])
+    for _, partition, offset, is_begin in events:
+        known = committed.get(partition, 0)
+        if is_begin and offset < known:
+            wrong.append(f"partition {partition}: {known} was committed, then somebody began at {offset}")
+        elif not is_begin:
+            committed[partition] = max(known, offset)
+    return wrong
 
 
 def _tail(path: pathlib.Path, lines: int = 20) -> str:

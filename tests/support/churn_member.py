@@ -6,8 +6,9 @@ Strategy: each line of the journal is one thing that has happened, written at on
 killed process did is on record up to the last line. Processing is the line itself; a commit is asked for only when the
 lines of all before it are written, and recorded only when it was acknowledged. SIGTERM makes the member leave politely.
 
-Lines: `own GENERATION P,P,...` (all it owns then), `done P FIRST LAST`, `committed P OFFSET`, `gap P EXPECTED GOT`,
-`ended` (left politely), `fenced` (a newer process has its static identity).
+Lines: `own TIME GENERATION P,P,...` (all it owns then), `begin TIME P OFFSET` (the first record since it was assigned,
+and when that was), `done P FIRST LAST`, `committed TIME P OFFSET`, `gap P EXPECTED GOT`, `ended` (left politely),
+`fenced` (a newer process has its static identity). Times are of the machine's clock, which its processes share.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ import contextlib
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -30,15 +32,19 @@ class Journal:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._owned: set[int] = set()
         self._next: dict[int, int] = {}
+        self._assigned_at: dict[int, int] = {}
 
     def write(self, *lines: str) -> None:
         if lines:
             os.write(self._file, "".join(line + "\n" for line in lines).encode())
 
     def assigned(self, partitions: Iterable[int], generation: int) -> None:
-        self._owned.update(partitions)
+        now = time.monotonic_ns()
+        for partition in partitions:
+            self._owned.add(partition)
+            self._assigned_at[partition] = now
         if generation >= 0:
-            self.write(f"own {generation} {','.join(map(str, sorted(self._owned)))}")
+            self.write(f"own {now} {generation} {','.join(map(str, sorted(self._owned)))}")
 
     def revoked(self, partitions: Iterable[int]) -> None:
         for partition in partitions:
@@ -51,6 +57,8 @@ class Journal:
             return  # taken away in the very poll that brought them
         lines, first, following = [], None, self._next.get(partition)
         for offset in offsets:
+            if following is None:
+                lines.append(f"begin {self._assigned_at[partition]} {partition} {offset}")
             if following is not None and offset != following:
                 lines.append(f"gap {partition} {following} {offset}")
             first = offset if first is None else first
@@ -64,7 +72,8 @@ class Journal:
         return dict(self._next)
 
     def committed(self, offsets: Mapping[int, int]) -> None:
-        self.write(*(f"committed {partition} {offset}" for partition, offset in offsets.items()))
+        now = time.monotonic_ns()
+        self.write(*(f"committed {now} {partition} {offset}" for partition, offset in offsets.items()))
 
 
 class Leave:
