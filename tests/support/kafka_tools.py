@@ -53,6 +53,7 @@ TOOLS: Final = {
     "transactions": "TransactionsCommand",
     "verifiable-consumer": "VerifiableConsumer",
     "verifiable-producer": "VerifiableProducer",
+    "verifiable-share-consumer": "VerifiableShareConsumer",
 }
 ADDRESS_FIRST: Final = ("features", "metadata-quorum", "transactions")  # before their command, others after it
 
