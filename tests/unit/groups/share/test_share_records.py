@@ -1,0 +1,63 @@
+"""What share groups write down comes back as it was, and what is no such record is told."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hutong.foundation.errors import CorruptData
+from hutong.groups.share.delivery.window import DONE, RecordState, Run
+from hutong.groups.share.records import (
+    PartitionKey,
+    decode_group,
+    decode_key,
+    decode_progress,
+    encode_group,
+    encode_group_key,
+    encode_partition_key,
+    encode_progress,
+)
+
+LENGTHS = st.lists(
+    st.tuples(st.integers(1, 2**40), st.sampled_from(list(RecordState)), st.integers(1, 100), st.booleans()),
+    max_size=20,
+)
+
+
+@settings(deadline=None)
+@given(st.text(max_size=20), st.binary(min_size=16, max_size=16), st.integers(0, 2**31 - 1), st.integers(0, 2**31 - 1))
+def test_keys_and_groups(group_id: str, topic_id: bytes, partition: int, epoch: int) -> None:
+    key = PartitionKey(group_id, topic_id, partition)
+    assert decode_key(encode_partition_key(key)) == key
+    assert decode_key(encode_group_key(group_id)) == group_id
+    assert decode_group(encode_group(epoch)) == epoch
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**62), LENGTHS)
+def test_progress(start_offset: int, lengths: list[tuple[int, RecordState, int, bool]]) -> None:
+    runs, offset = [], start_offset
+    for length, state, deliveries, is_rejected in lengths:
+        member_id = "?" if state is RecordState.ACQUIRED else ""
+        count = 0 if state in DONE else deliveries
+        runs.append(Run(offset, offset + length - 1, state, count, member_id, is_rejected=is_rejected))
+        offset += length
+    progress = decode_progress(encode_progress(start_offset, runs))
+    assert (progress.start_offset, list(progress.runs)) == (start_offset, runs)
+
+
+@pytest.mark.parametrize("data", [b"", b"\0\0", b"\0\1" + bytes(8), bytes(10) + b"\x02", bytes(10) + b"\x02\x07\x02"])
+def test_what_is_no_progress_is_told(data: bytes) -> None:
+    with pytest.raises(CorruptData):
+        decode_progress(data)
+
+
+@pytest.mark.parametrize("data", [b"", b"\0", b"\0\2", b"\0\1" + bytes(4), b"\0\0\xff"])
+def test_what_is_no_key_is_told(data: bytes) -> None:
+    with pytest.raises(CorruptData):
+        decode_key(data)
+
+
+@pytest.mark.parametrize("data", [b"", b"\0\1\0\0\0\0", bytes(7)])
+def test_what_is_no_group_is_told(data: bytes) -> None:
+    with pytest.raises(CorruptData):
+        decode_group(data)
