@@ -9,16 +9,7 @@ from tests.support.node import Node
 
 NOT_THERE_YET = frozenset(
     {
-        "test_create_describe_delete_acls",
-        "test_elect_leaders",
-        "test_alter_replica_log_dirs",
-        "test_describe_log_dirs",
-        "test_list_config_resources",
-        "test_describe_metadata_quorum",
-        "test_alter_partition_reassignments",
-        "test_list_partition_reassignments",
-        "test_transactional_producer_messages",
-        "test_transactional_producer_offsets",
+        "test_create_describe_delete_acls",  # there is no authorizer
     }
 )
 

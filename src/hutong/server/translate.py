@@ -34,6 +34,7 @@ _WHAT_ONE_NODE_IS: Final = {
     "transaction.state.log.replication.factor": "1",
 }
 """What tools ask a broker for that is no setting here, for it follows from how a node works."""
+_ALWAYS_GIVEN: Final = frozenset(("advertised.listeners", "broker.id", "listeners", "log.dirs", "node.id"))
 _STATE_JOURNAL: Final = JournalSettings(
     # Small segments: a snapshot trims what came before it, and only whole segments give their space back.
     segment_bytes=16 * _MEBIBYTE,
@@ -195,11 +196,12 @@ def node_config(settings: Settings, listening: Address, advertised: Address) -> 
 
 def unset_in(settings: Settings) -> frozenset[str]:
     """Kafka's names of the settings that are as built in."""
-    return frozenset(_WHAT_ONE_NODE_IS) | {
+    unset = {
         setting.facts.kafka_name
         for setting in all_settings()
         if setting.facts.kafka_name and getattr(getattr(settings, setting.section), setting.key) == setting.default
     }
+    return (frozenset(_WHAT_ONE_NODE_IS) | unset) - _ALWAYS_GIVEN
 
 
 def runtime_of(settings: Settings, clock: Clock) -> Runtime:
