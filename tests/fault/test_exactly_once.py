@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 from bench.raw_client import create_topic
@@ -31,13 +31,29 @@ PER_SECOND = 300
 SESSION_MS = 1500 if IS_HUTONG else 6000
 INPUT, OUTPUT, GROUP = "input", "output", "transformers"
 SETTLE_S = 120.0
+GROUPS = [
+    pytest.param({"session.timeout.ms": str(SESSION_MS), "heartbeat.interval.ms": "300"}, id="classic"),
+    pytest.param(
+        {"group.protocol": "consumer"},  # KIP-848
+        id="server-side",
+        marks=pytest.mark.skipif(SECONDS < 10, reason="takes long: TEST_EOS_SECONDS"),
+    ),
+]
+NODE_SETTINGS = (
+    "group.min_session_timeout_ms=500",
+    "group.consumer_min_session_timeout_ms=500",
+    f"group.consumer_session_timeout_ms={SESSION_MS}",
+    "group.consumer_min_heartbeat_interval_ms=100",
+    "group.consumer_heartbeat_interval_ms=300",
+)
 
 
 class Workers:
     """The processes, each with a transactional id of its own, which its successor takes over."""
 
-    def __init__(self, folder: pathlib.Path, bootstrap: str) -> None:
+    def __init__(self, folder: pathlib.Path, bootstrap: str, settings: Mapping[str, str]) -> None:
         folder.mkdir()
+        self._settings = [f"{name}={value}" for name, value in settings.items()]
         self._folder = folder
         self._bootstrap = bootstrap
         self._running: dict[int, subprocess.Popen[bytes]] = {}
@@ -49,7 +65,7 @@ class Workers:
             self._running[number] = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "tests.support.eos_worker", str(journal), self._bootstrap),
-                    *(GROUP, INPUT, OUTPUT, f"worker-{number}", str(SESSION_MS)),
+                    *(GROUP, INPUT, OUTPUT, f"worker-{number}", *self._settings),
                 ],
                 stdin=subprocess.DEVNULL,
                 stderr=errors,
@@ -93,7 +109,7 @@ class Workers:
 
 @pytest.fixture
 def node(tmp_path: pathlib.Path) -> Iterator[Node]:
-    with Node(tmp_path, "group.min_session_timeout_ms=500") as running:
+    with Node(tmp_path, *NODE_SETTINGS) as running:
         for topic in (INPUT, OUTPUT):
             create_topic(running.address, topic, partitions=PARTITIONS, records=0)
         yield running
@@ -175,8 +191,9 @@ def read_output(node: Node, isolation: str) -> Counter[bytes]:
     return found
 
 
-def test_each_input_has_one_output(node: Node) -> None:
-    workers = Workers(node.folder / "workers", node.address)
+@pytest.mark.parametrize("settings", GROUPS)
+def test_each_input_has_one_output(node: Node, settings: dict[str, str]) -> None:
+    workers = Workers(node.folder / "workers", node.address, settings)
     try:
         for number in range(WORKERS):
             workers.start(number)

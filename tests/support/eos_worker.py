@@ -1,6 +1,6 @@
 """A worker that consumes, transforms and produces in transactions, in a process that may be killed at any point.
 
-    python -m tests.support.eos_worker JOURNAL BOOTSTRAP GROUP INPUT OUTPUT TRANSACTIONAL_ID SESSION_MS
+    python -m tests.support.eos_worker JOURNAL BOOTSTRAP GROUP INPUT OUTPUT TRANSACTIONAL_ID [NAME=VALUE ...]
 
 Strategy: what librdkafka's documentation asks for, and nothing more: a transaction takes what one poll brought, its
 output and the group's new offsets; an error that asks for it is answered by aborting and reading again from what is
@@ -14,7 +14,7 @@ timeout it was given (a fault that its makers know): an alarm ends a process tha
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
@@ -38,7 +38,7 @@ class Worker:
     """One transactional id at work."""
 
     def __init__(
-        self, journal: str, bootstrap: str, group: str, output: str, transactional_id: str, session: str
+        self, journal: str, bootstrap: str, group: str, output: str, transactional_id: str, settings: Mapping[str, str]
     ) -> None:
         self._journal = os.open(journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._output = output
@@ -59,9 +59,8 @@ class Worker:
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
                 "isolation.level": "read_committed",
-                "session.timeout.ms": session,
-                "heartbeat.interval.ms": 300,
                 **IMPATIENT,
+                **settings,
             }
         )
 
@@ -139,8 +138,8 @@ signal.signal(signal.SIGTERM, lambda number, _frame: IS_OVER.append(number))
 
 
 def main() -> None:
-    journal, bootstrap, group, topic, output, transactional_id, session = sys.argv[1:]
-    worker = Worker(journal, bootstrap, group, output, transactional_id, session)
+    journal, bootstrap, group, topic, output, transactional_id, *settings = sys.argv[1:]
+    worker = Worker(journal, bootstrap, group, output, transactional_id, dict(one.split("=", 1) for one in settings))
     try:
         worker.run(topic)
     except KafkaException as error:
