@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.compat.differential.side import CLOSED, Tree
+from tests.compat.differential.side import CLOSED, SILENT, Tree
 
 MISSING: Final = "(not there)"
 
@@ -62,6 +62,7 @@ def _of_lists(kafka: list[Any], hutong: list[Any], path: str) -> Iterator[Differ
 _NAMES: Final = (
     *("name", "topic", "topic_name", "config_name", "group_id", "key", "member_id", "index", "partition_index"),
     *("partition", "resource_type", "resource_name", "api_key", "topic_id", "producer_id", "mechanism", "entity_type"),
+    *("entity", "user"),
 )
 
 
@@ -109,6 +110,49 @@ MEANT: Final[list[Meant]] = [
         "",
         "Values that no enumeration has are refused with SECURITY_DISABLED like the rest; Kafka closes the connection.",
         kafka=CLOSED,
+    ),
+    Meant("DescribeLogDirs", r"results\[\]\.topics\[\](\.partitions\[\])?", "Internal topics, as in Metadata."),
+    Meant(
+        "DescribeLogDirs", r".*partition_size", "What a journal holds of a partition is not what a segment file holds."
+    ),
+    Meant(
+        "ElectLeaders",
+        r"replica_election_results\[\]",
+        "Internal topics, as in Metadata.",
+        kafka=r".*'__.*|\(not there\)",
+    ),
+    Meant("Produce", "", "Null records are refused as no batch; Kafka never answers.", kafka=SILENT),
+    Meant(
+        "Produce",
+        r".*\.log_append_time_ms",
+        "A repeated batch is answered with its offset; Kafka tells the producer's timestamp as well.",
+        hutong="-1",
+    ),
+    Meant("DescribeLogDirs", r".*usable_bytes", "It changes from one question to the next."),
+    Meant(
+        "DescribeProducers",
+        r".*last_timestamp",
+        "When the node took the producer's last batch, not the time that the batch tells.",
+    ),
+    Meant(
+        "WriteTxnMarkers",
+        r".*error_code",
+        "A marker of no producer is refused as such; Kafka fails on it.",
+        kafka="-1",
+    ),
+    Meant(
+        "Produce",
+        r"responses\[\]\.partition_responses\[\]\..*",
+        "A transactional batch in a request without a transactional id is refused alone, not the rest with it.",
+        kafka="53|-1",
+    ),
+    Meant("ApiVersions", r"finalized_features_epoch", "Kafka counts its metadata records there."),
+    Meant(
+        "(OffsetCommit|DeleteGroups|OffsetDelete|DescribeGroups|ListGroups)",
+        r".*(error_code|group_state|\[\])",
+        "A request that is refused leaves no group behind; Kafka keeps an empty one.",
+        kafka=r"25|0|Empty|.*'(protocol_type': '', .*Empty|error_code': 0).*",
+        hutong=r"22|69|Dead|\(not there\)",
     ),
     Meant(".*", r"(.*\.)?throttle_time_ms", "No request is throttled here, whatever Kafka measured."),
 ]

@@ -144,6 +144,29 @@ def _collect_codes(tree: Tree, codes: set[int]) -> None:
             _collect_codes(item, codes)
 
 
+def explain(report: Report, show: int = 3) -> str:
+    """The differences without a reason, the most frequent first, with examples of each."""
+    grouped: dict[tuple[str, str], list[tuple[int, int, Any, Difference]]] = defaultdict(list)
+    for number, name, version, message, difference in report.unexplained:
+        grouped[name, difference.path].append((number, version, message, difference))
+    lines = []
+    for (name, path), found in sorted(grouped.items(), key=lambda item: -len(item[1])):
+        lines.append(f"{len(found):5d}  {name}  {path or '(whole)'}")
+        for number, version, message, difference in found[:show]:
+            lines.append(
+                f"       #{number} v{version} kafka={_short(difference.kafka)} hutong={_short(difference.hutong)}"
+            )
+            lines.append(f"           {_short(message, 400)}")
+    meant = sum(report.meant.values())
+    lines.append(f"{report.sent} requests; differences: {len(report.unexplained)} without a reason, {meant} meant")
+    return "\n".join(lines)
+
+
+def _short(value: Any, length: int = 160) -> str:
+    text = repr(value)
+    return text if len(text) <= length else text[: length - 3] + "..."
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kafka")
@@ -156,25 +179,13 @@ def main() -> None:
     parser.add_argument("--show", type=int, default=3, help="examples of each difference")
     options = parser.parse_args()
     comparison = Comparison(options.kafka, options.hutong)
+    comparison.trace = range(*options.trace)
     comparison.prepare()
-    keys = frozenset(options.only or APIS) - frozenset(options.without)
-    report = comparison.run(options.seed, options.count, keys)
+    report = comparison.run(options.seed, options.count, frozenset(options.only or APIS) - frozenset(options.without))
     comparison.close()
-    grouped: dict[tuple[str, str], list[tuple[int, int, Any, Difference]]] = defaultdict(list)
-    for number, name, version, message, difference in report.unexplained:
-        grouped[name, difference.path].append((number, version, message, difference))
-    for (name, path), found in sorted(grouped.items(), key=lambda item: -len(item[1])):
-        print(f"{len(found):5d}  {name}  {path or '(whole)'}")
-        for number, version, message, difference in found[: options.show]:
-            print(f"       #{number} v{version} kafka={_short(difference.kafka)} hutong={_short(difference.hutong)}")
-            print(f"           {_short(message, 400)}")
-    meant = sum(report.meant.values())
-    print(f"{report.sent} requests; differences: {len(report.unexplained)} without a reason, {meant} meant")
-
-
-def _short(value: Any, length: int = 160) -> str:
-    text = repr(value)
-    return text if len(text) <= length else text[: length - 3] + "..."
+    print(explain(report, options.show))
+    codes = sorted({code for found in report.error_codes.values() for code in found})
+    print(f"{len(report.by_api)} APIs, error codes seen: {codes}")
 
 
 if __name__ == "__main__":

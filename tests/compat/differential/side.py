@@ -12,12 +12,14 @@ import socket
 import struct
 from typing import Any, Final, TypeAlias
 
+from crc32c import crc32c
 from tests.compat.differential.values import SESSION_SYMBOL_BASE, SYMBOL_BASE, topic_id
 
 from hutong.foundation.errors import ProtocolError
 from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k03_metadata import MetadataRequest
 from hutong.wire.kafka.headers import decode_response_header, encode_request_frame
+from hutong.wire.kafka.records import iterate_batches
 from hutong.wire.kafka.registry import APIS
 from hutong.wire.kafka.schema import message_info, rows_of
 
@@ -165,8 +167,6 @@ class Side:
         (producer_id,) = struct.unpack_from(">q", batch, 43)
         if producer_id < SYMBOL_BASE or producer_id not in self._real:
             return batch
-        from crc32c import crc32c
-
         changed = bytearray(batch)
         struct.pack_into(">q", changed, 43, self._real[producer_id])
         struct.pack_into(">I", changed, 17, crc32c(memoryview(changed)[21:]))
@@ -177,13 +177,25 @@ class Side:
             rows = [(key, row) for key, row in rows_of(type(value)) if version in row.versions]
             return {key: self._tree(getattr(value, key), version, key) for key, _ in rows}
         if isinstance(value, list) and value and isinstance(value[0], memoryview):
-            return b"".join(value)
+            return self._with_symbolic_producers(b"".join(value))
         if isinstance(value, list):
             items = [self._tree(item, version, name) for item in value]
             return sorted(items, key=repr) if name not in {"responses"} else items
         if isinstance(value, memoryview):
-            return bytes(value)
+            return self._with_symbolic_producers(bytes(value)) if name == "records" else bytes(value)
         return self._symbolic(value, name)
+
+    def _with_symbolic_producers(self, data: bytes) -> bytes:
+        """Batches whose producer got its id from this server show the symbol, and no checksum."""
+        batches = bytearray(data)
+        position = 0
+        for header, _ in iterate_batches(memoryview(data)):
+            symbol = self._symbols.get(("producer_id", header.producer_id))
+            if symbol is not None:
+                struct.pack_into(">q", batches, position + 43, symbol)
+                struct.pack_into(">I", batches, position + 17, 0)
+            position += header.size
+        return bytes(batches)
 
     def _symbolic(self, value: Any, name: str) -> Any:
         kind = "member_id" if name in {"leader", "member_id"} else name

@@ -38,7 +38,7 @@ _INSTANCES: Final = [None, None, None, "instance-1", "instance-2", ""]
 _METADATA: Final = [b"", b"\0\1\0\0\0\1\0\5alpha\xff\xff\xff\xff", b"garbage"]
 _CONFIGS: Final = [
     *("delete.retention.ms", "cleanup.policy", "max.message.bytes", "min.insync.replicas", "compression.type"),
-    *("segment.bytes", "message.timestamp.type", "index.interval.bytes", "no.such.config", ""),
+    *("segment.ms", "message.timestamp.type", "index.interval.bytes", "no.such.config", ""),
 ]
 _CONFIG_VALUES: Final = [
     "1000",
@@ -131,6 +131,18 @@ POOLS: Final[dict[str, list[Any]]] = {
     "cluster_id": [None],
     "rack_id": ["", "rack-1"],
     "retention_time_ms": [-1],
+    "entity_type": ["user", "user", "client-id", "ip", "nonsense"],
+    "entity_name": ["alice", "bob", "10.0.0.1"],
+    "match": ["alice", "bob"],
+    "match_type": [0, 0, 1, 2, 9],
+    "ops.key": ["producer_byte_rate", "consumer_byte_rate", "request_percentage", "nonsense"],
+    "ops.value": [1e9, 2e9, -1.0],
+    "deletions.name": ["alice", "bob", ""],
+    "upsertions.name": ["alice", "bob", ""],
+    "users.name": ["alice", "bob"],
+    "iterations": [4096, 8192, 1, 100_000],
+    "deletions.mechanism": [1, 2, 0, 9],
+    "upsertions.mechanism": [1, 2, 0, 9],
     "retention_time": [-1],
 }
 
@@ -176,6 +188,8 @@ def _value(wire_type: WireType, name: str, version: int, random: Random, parent:
             return random.random() < 0.5
         case Fixed("16s", _):
             return bytes(16)
+        case Fixed("d", _):
+            return random.choice([0.0, 1.0, 1e9])
         case Fixed():
             return random.choice([0, 1, -1])
 
@@ -185,7 +199,10 @@ def _name_of(item: Any) -> Any:
     if not dataclasses.is_dataclass(item):
         return repr(item)
     table: Any = item
-    keys = ("topic_id", "name", "topic", "topic_name", "index", "partition_index", "partition", "resource_name", "path")
+    keys = (
+        *("topic_id", "name", "topic", "topic_name", "index", "partition_index", "partition", "resource_name", "path"),
+        *("entity_type", "key"),
+    )
     return tuple(repr(getattr(table, key)) for key in keys if hasattr(table, key)) or id(item)
 
 

@@ -62,13 +62,16 @@ _WITHOUT_START: Final = frozenset(
         ErrorCode.INVALID_TOPIC_EXCEPTION,
         ErrorCode.KAFKA_STORAGE_ERROR,
         ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.TRANSACTION_ABORTABLE,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     }
 )
 
 
 def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse | Later[ProduceResponse] | Held | None:
     if request.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
-        return _refused_whole(request, ErrorCode.INVALID_REQUIRED_ACKS)
+        return _refused_whole(request, ErrorCode.INVALID_REQUIRED_ACKS, context)
     if context.broker.congestion.groups and _must_wait(request, context):
         return HELD
     refusals: Refusals | None = None
@@ -76,7 +79,7 @@ def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse 
         try:
             looked = _look_at_transaction(request, request.transactional_id, context)
         except Refused as refused:
-            return _refused_whole(request, ErrorCode(refused.code))
+            return _refused_whole(request, ErrorCode(refused.code), context)
         if looked is HELD:
             return HELD
         refusals = looked
@@ -306,16 +309,24 @@ def _close_on_error(response: ProduceResponse) -> None:
                 raise ProtocolError(f"produce with acks=0 failed with error code {result.error_code}")
 
 
-def _refused_whole(request: ProduceRequest, code: ErrorCode) -> ProduceResponse | None:
+def _refused_whole(request: ProduceRequest, code: ErrorCode, context: RequestContext) -> ProduceResponse | None:
+    """Refuse every batch for what the request says, but for those whose partition is not there at all."""
     if request.acks == ACKS_NONE:
         raise ProtocolError(f"produce with acks=0 failed with error code {code}")
-    return ProduceResponse(
-        [
-            TopicProduceResponse(
-                topic.name,
-                topic.topic_id,
-                [PartitionProduceResponse(data.index, code, -1) for data in topic.partition_data],
-            )
-            for topic in request.topic_data
+    response = ProduceResponse()
+    for topic_data in request.topic_data:
+        topic = _topic(context.broker.topics, topic_data, context.api_version)
+        results = [
+            PartitionProduceResponse(data.index, _code_for(topic, data.index, code, context.api_version), -1)
+            for data in topic_data.partition_data
         ]
-    )
+        response.responses.append(TopicProduceResponse(topic_data.name, topic_data.topic_id, results))
+    return response
+
+
+def _code_for(topic: Topic | None, index: int, code: int, api_version: int) -> int:
+    try:
+        _find(topic, index, api_version)
+    except Refused as refused:
+        return refused.code
+    return code

@@ -274,6 +274,7 @@ def _diverges(asked: FetchPartition, log: PartitionLog, data: PartitionData) -> 
     data.high_watermark, data.last_stable_offset = end_offset, log.last_stable_offset
     data.log_start_offset = log.start_offset
     data.diverging_epoch = EpochEndOffset(LEADER_EPOCH, end_offset)
+    data.aborted_transactions = None
     data.records = []
     return True
 

@@ -53,6 +53,9 @@ def _write(
             result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         gather.settled()
 
+    if marker.producer_id < 0 or marker.producer_epoch < 0:
+        result.error_code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        return
     gather.expect()
     context.broker.transaction_markers.write_one(
         ProducerIdentity(marker.producer_id, marker.producer_epoch),

@@ -68,9 +68,26 @@ class _Commit:
         if error is not ErrorCode.NONE:
             self.settle(error)
             return
+        self._refuse_long_notes()
+        if not self.changes:
+            self.later.complete(self.response)
+            return
         broker.groups.commit_transactional(
             request.group_id, request.producer_id, request.producer_epoch, self.changes, self.settle
         )
+
+    def _refuse_long_notes(self) -> None:
+        """Said only to who may commit at all, as Kafka does."""
+        bytes_max = self.context.broker.groups.settings.offset_metadata_bytes_max
+        kept = []
+        for change, result in zip(self.changes, self.open_results, strict=True):
+            committed = change[1]
+            if committed is not None and len(committed.metadata) > bytes_max:
+                result.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                kept.append((change, result))
+        self.changes = [change for change, _ in kept]
+        self.open_results = [result for _, result in kept]
 
 
 def handle(
@@ -106,8 +123,6 @@ def _take_topic(asked: TxnOffsetCommitRequestTopic, commit: _Commit, context: Re
         results.append(result)
         if topic is None or topic.partition(partition.partition_index) is None:
             result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        elif len(partition.committed_metadata or "") > context.broker.groups.settings.offset_metadata_bytes_max:
-            result.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
         else:
             commit.open_results.append(result)
             commit.changes.append(_change(partition, topic.name, commit))

@@ -5,6 +5,7 @@ A node keeps everything in one data folder: what is to go there is there already
 
 from hutong.broker.broker import Broker
 from hutong.broker.context import RequestContext
+from hutong.broker.topics import why_missing
 from hutong.wire.kafka.apis.k34_alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirPartitionResult,
@@ -22,14 +23,18 @@ def handle(request: AlterReplicaLogDirsRequest, context: RequestContext) -> Alte
     for folder in request.dirs:
         for asked in folder.topics:
             result = topics.setdefault(asked.name, AlterReplicaLogDirTopicResult(asked.name))
+            known = {partition.partition_index for partition in result.partitions}
             result.partitions += [
                 AlterReplicaLogDirPartitionResult(index, _outcome(folder, asked.name, index, context.broker))
                 for index in asked.partitions
+                if index not in known  # Kafka answers for a partition once, whichever folders it is asked into
             ]
     return AlterReplicaLogDirsResponse(results=list(topics.values()))
 
 
 def _outcome(folder: AlterReplicaLogDir, topic: str, index: int, broker: Broker) -> ErrorCode:
+    if why_missing(topic) == ErrorCode.INVALID_TOPIC_EXCEPTION:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
     if folder.path != broker.storage.path:
         return ErrorCode.LOG_DIR_NOT_FOUND
     if broker.topics.partition(topic, index) is None:

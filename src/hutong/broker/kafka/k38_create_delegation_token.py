@@ -19,10 +19,11 @@ _NEVER: Final = -1
 
 
 def handle(request: CreateDelegationTokenRequest, context: RequestContext) -> CreateDelegationTokenResponse:
+    has_owner = bool(request.owner_principal_name)
     return CreateDelegationTokenResponse(
         error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
-        principal_type=PRINCIPAL_TYPE,
-        principal_name=ANONYMOUS,
+        principal_type=request.owner_principal_type or "" if has_owner else PRINCIPAL_TYPE,
+        principal_name=request.owner_principal_name or "" if has_owner else ANONYMOUS,
         token_requester_principal_type=PRINCIPAL_TYPE,
         token_requester_principal_name=ANONYMOUS,
         issue_timestamp_ms=_NEVER,

@@ -23,11 +23,13 @@ _ELECTIONS: Final = (0, 1)  # preferred, unclean
 def handle(request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
     topics = context.broker.topics.all()
     asked = request.topic_partitions
+    is_known = request.election_type in _ELECTIONS
+    if asked is None and not is_known:
+        return ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST)
     if asked is None:
         return ElectLeadersResponse(replica_election_results=[ReplicaElectionResult(topic.name) for topic in topics])
-    is_known = request.election_type in _ELECTIONS
     return ElectLeadersResponse(
-        error_code=ErrorCode.NONE if is_known else ErrorCode.INVALID_REQUEST,
+        error_code=ErrorCode.NONE if is_known or not asked else ErrorCode.INVALID_REQUEST,
         replica_election_results=[
             ReplicaElectionResult(
                 item.topic, [_elect(item, index, is_known, context.broker) for index in item.partitions]

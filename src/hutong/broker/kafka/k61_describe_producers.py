@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from hutong.broker.topics import why_missing
 from hutong.wire.kafka.apis.k61_describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -16,7 +17,6 @@ from hutong.wire.kafka.apis.k61_describe_producers import (
     ProducerState,
     TopicResponse,
 )
-from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from hutong.broker.context import RequestContext
@@ -37,9 +37,7 @@ def handle(request: DescribeProducersRequest, context: RequestContext) -> Descri
         for index in asked.partition_indexes:
             partition = topic.partition(index) if topic is not None else None
             if partition is None:
-                entry = PartitionResponse(
-                    index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This node has no such partition."
-                )
+                entry = PartitionResponse(index, why_missing(asked.name), "This node has no such partition.")
             else:
                 entry = PartitionResponse(index, active_producers=_producers_of(partition.log))
             answer.partitions.append(entry)
