@@ -1,6 +1,6 @@
 """Whether a JoinGroup may be considered at all. Pure questions, asked before anything changes."""
 
-from hutong.groups.messages import Join
+from hutong.groups.messages import Join, JoinReply
 from hutong.groups.roster import Member, Roster
 from hutong.groups.settings import GroupSettings
 from hutong.groups.states import GroupState
@@ -22,6 +22,11 @@ def refusal(join: Join, state: GroupState, roster: Roster, protocol_type: str, s
     if join.member_id and not is_first_use:
         return roster.validate(join.member_id, join.group_instance_id)
     return ErrorCode.NONE
+
+
+def refused(error: ErrorCode, member_id: str) -> JoinReply:
+    """The reply; where the protocols do not fit it names no member, as in Kafka."""
+    return JoinReply(error, "" if error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL else member_id)
 
 
 def may_keep_generation(join: Join, state: GroupState, roster: Roster, member: Member) -> bool:

@@ -13,6 +13,13 @@ class JoinBarrier:
     deadline_ms: int
     gathering_until_ms: int | None = None  # the limit of extensions; None where absent members are known by name
     newcomer_arrived: bool = False  # since the deadline was last set
+    nobody_came: bool = False  # until the last deadline: this one only waits for the sessions of the absent to end
+
+    def hasten(self, now_ms: int, timeout_ms: int) -> None:
+        """Somebody came after all: from here on the absent have what a rebalance gives them, and no longer."""
+        if self.nobody_came:
+            self.nobody_came = False
+            self.deadline_ms = min(self.deadline_ms, now_ms + timeout_ms)
 
     def extend(self, now_ms: int, delay_ms: int) -> bool:
         """Wait on for those still arriving: that costs less than one more rebalance. False when it is time to close."""

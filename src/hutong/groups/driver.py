@@ -19,6 +19,7 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.foundation.parking import Owner, ParkingLot
 from hutong.foundation.timers import Timer, TimerWheel
+from hutong.groups.admission import refused
 from hutong.groups.directory import GroupDirectory, GroupKind
 from hutong.groups.machine import ClassicGroup
 from hutong.groups.messages import (
@@ -185,14 +186,14 @@ class GroupCoordinator:
         seat = None
         if error is ErrorCode.NONE:
             seat = self._seats.get(request.group_id)
-            if seat is None and request.member_id:
-                error = ErrorCode.UNKNOWN_MEMBER_ID
-            elif seat is None and self._is_foreign(request.group_id) and not self._taken_over(request.group_id):
+            if seat is None and self._is_foreign(request.group_id) and not self._taken_over(request.group_id):
                 error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+            elif seat is None and request.member_id:
+                error = ErrorCode.UNKNOWN_MEMBER_ID
             elif seat is None and (seat := self._new_seat(request.group_id)) is None:
                 error = UNAVAILABLE
         if seat is None:
-            then(JoinReply(error, request.member_id))
+            then(refused(error, request.member_id))
             return
         stamp = self._park(caller.owner, then, JoinReply(UNAVAILABLE, request.member_id))
         if stamp is None:

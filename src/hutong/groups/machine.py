@@ -14,7 +14,7 @@ together: cut in two, no reader could check one half against the other.
 
 from dataclasses import replace
 
-from hutong.groups.admission import may_keep_generation, refusal
+from hutong.groups.admission import may_keep_generation, refusal, refused
 from hutong.groups.barrier import JoinBarrier
 from hutong.groups.leases import Leases
 from hutong.groups.messages import (
@@ -203,7 +203,7 @@ class ClassicGroup:
     def _join(self, join: Join) -> None:
         error = refusal(join, self.state, self.roster, self.protocol_type, self._settings)
         if error is not ErrorCode.NONE:
-            self._answer(join.ticket, JoinReply(error, join.member_id))
+            self._answer(join.ticket, refused(error, join.member_id))
         elif join.member_id:
             self._rejoin(join)
         elif join.group_instance_id is not None:
@@ -330,6 +330,7 @@ class ClassicGroup:
     def _rebalance(self, reason: str, now_ms: int) -> None:
         """Open the join barrier unless it is open already, and close it at once if nobody is missing."""
         barrier = self._barrier or self._open_barrier(reason, now_ms)
+        barrier.hasten(now_ms, self.roster.rebalance_timeout_ms)
         self._close_barrier_if_complete(barrier, now_ms)
 
     def _open_barrier(self, reason: str, now_ms: int) -> JoinBarrier:
@@ -359,7 +360,7 @@ class ClassicGroup:
         if self.roster.members and not self.roster.elect_joined_leader():
             # Only absent static members are left: their sessions decide, so look again when one may have ended.
             patience_ms = max(self.roster.rebalance_timeout_ms, self._settings.session_timeout_ms_min)
-            barrier.deadline_ms = now_ms + patience_ms
+            barrier.deadline_ms, barrier.nobody_came = now_ms + patience_ms, True
             return
         self._barrier = None
         self.generation_id += 1

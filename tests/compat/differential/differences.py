@@ -62,7 +62,7 @@ def _of_lists(kafka: list[Any], hutong: list[Any], path: str) -> Iterator[Differ
 _NAMES: Final = (
     *("name", "topic", "topic_name", "config_name", "group_id", "key", "member_id", "index", "partition_index"),
     *("partition", "resource_type", "resource_name", "api_key", "topic_id", "producer_id", "mechanism", "entity_type"),
-    *("entity", "user"),
+    *("entity", "user", "transactional_id"),
 )
 
 
@@ -154,5 +154,23 @@ MEANT: Final[list[Meant]] = [
         kafka=r"25|0|Empty|.*'(protocol_type': '', .*Empty|error_code': 0).*",
         hutong=r"22|69|Dead|\(not there\)",
     ),
+    Meant(
+        "ApiVersions",
+        r"api_keys\[\]",
+        "The share coordinator's own requests (83-87) are for brokers among themselves; streams groups (88, 89) are "
+        "not there.",
+        kafka=r"\{'api_key': 8[3-9],.*",
+    ),
+    Meant(
+        "ApiVersions",
+        r"(supported|finalized)_features\[\]",
+        "Streams groups are not there.",
+        kafka=".*streams.version.*",
+    ),
+    Meant(
+        "WriteTxnMarkers", r"markers\[\](\.topics\[\])?", "A marker of no producer: as above.", kafka=r"\(not there\)"
+    ),
+    Meant("DescribeShareGroupOffsets", "", "Kafka never answers for a group that it does not know.", kafka=SILENT),
+    Meant("AddPartitionsToTxn", "", "Kafka never answers a request that names no transaction.", kafka=SILENT),
     Meant(".*", r"(.*\.)?throttle_time_ms", "No request is throttled here, whatever Kafka measured."),
 ]

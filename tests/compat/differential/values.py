@@ -201,7 +201,7 @@ def _name_of(item: Any) -> Any:
     table: Any = item
     keys = (
         *("topic_id", "name", "topic", "topic_name", "index", "partition_index", "partition", "resource_name", "path"),
-        *("entity_type", "key"),
+        *("entity_type", "key", "transactional_id"),
     )
     return tuple(repr(getattr(table, key)) for key in keys if hasattr(table, key)) or id(item)
 

@@ -150,6 +150,21 @@ def test_if_only_absent_static_members_are_left_their_sessions_decide() -> None:
     assert scene.joined(back).generation_id == 2
 
 
+def test_a_newcomer_waits_for_absent_static_members_no_longer_than_a_rebalance_lasts() -> None:
+    scene = Scene()
+    hours_ms, short_ms = 4 * REBALANCE_MS, 400
+    scene.join(instance="a", session_ms=hours_ms, rebalance_ms=short_ms)
+    dynamic = scene.join(session_ms=hours_ms, rebalance_ms=short_ms)
+    scene.pass_time(GATHERING_MS)
+    scene.share_out(list(scene.group.roster.members))
+    scene.leave(Leaver(scene.joined(dynamic).member_id))
+    scene.pass_time(short_ms)  # nobody came
+    newcomer = scene.join(session_ms=hours_ms, rebalance_ms=short_ms)
+    scene.pass_time(short_ms)
+    assert scene.joined(newcomer).generation_id == 2
+    assert len(scene.joined(newcomer).members) == 2
+
+
 def test_an_administrator_removes_a_static_member_by_instance() -> None:
     scene = Scene()
     first, _ = scene.stable(instances=("a", "b"))
