@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from confluent_kafka import AcknowledgeType, Message, ShareConsumer
+from confluent_kafka import AcknowledgeType, Message, Producer, ShareConsumer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from tests.support.confluent import producer, read_partition, send
 from tests.support.kafka_tools import Shell, Tools
@@ -93,6 +93,36 @@ def test_members_share_one_partition(bootstrap: str, name: str, topic: str) -> N
             return all(len(values) >= 3 for values in taken.values())
 
         until(work, what="records for both")
+
+
+def test_what_was_aborted_is_not_for_readers_of_committed_records(bootstrap: str, name: str, topic: str) -> None:
+    committed = f"{name}-committed"
+    configure(bootstrap, name, share_auto_offset_reset="earliest")
+    configure(bootstrap, committed, share_auto_offset_reset="earliest", share_isolation_level="read_committed")
+    writer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name})
+    writer.init_transactions(ANSWER_S)
+    for number in range(6):
+        writer.begin_transaction()
+        writer.produce(topic, b"%d" % number)
+        writer.flush(ANSWER_S)
+        if number % 2:
+            writer.abort_transaction(ANSWER_S)
+        else:
+            writer.commit_transaction(ANSWER_S)
+    for group, wanted in ((name, numbered(6)), (committed, [b"0", b"2", b"4"])):
+        seen: list[bytes] = []
+        with closing(member(bootstrap, group, topic)) as consumer:
+
+            def work(consumer: ShareConsumer = consumer, seen: list[bytes] = seen, count: int = len(wanted)) -> bool:
+                for message in take(consumer):
+                    consumer.acknowledge(message)
+                    seen.append(message.value() or b"")
+                consumer.commit_sync(ANSWER_S)
+                return len(seen) >= count
+
+            until(work, what="the records")
+            assert take(consumer) == []
+        assert seen == wanted
 
 
 def test_java_takes_what_it_is_given(

@@ -173,7 +173,19 @@ _ABSENT: Final = object()
 class ShareFetch:
     """One fetch, from its coming to its answer."""
 
-    __slots__ = ("_all", "_found", "_is_over", "_keys", "_open", "_parked", "_peer", "_records_left", "_then", "_wish")
+    __slots__ = (
+        "_all",
+        "_bytes_left",
+        "_found",
+        "_is_over",
+        "_keys",
+        "_open",
+        "_parked",
+        "_peer",
+        "_records_left",
+        "_then",
+        "_wish",
+    )
 
     def __init__(
         self,
@@ -189,7 +201,8 @@ class ShareFetch:
         self._peer = peer
         self._then: Callable[[dict[PartitionKey, Found]], None] | None = then
         self._found: dict[PartitionKey, Found] = {}
-        self._records_left = wish.records_max
+        self._records_left = wish.records_max  # after what is taken already, whether handed over yet or not
+        self._bytes_left = wish.bytes_max
         self._open = 0  # looks that have not ended
         self._is_over = False  # its time has come, or it has got something
         self._parked: Parked[None] | None = None
@@ -198,10 +211,16 @@ class ShareFetch:
     def is_in_service(self) -> bool:
         return self._open > 0
 
+    @property
+    def _has_enough(self) -> bool:
+        """Of records, or of bytes; a first batch may be larger than is asked for (KIP-74)."""
+        is_first = self._records_left == self._wish.records_max
+        return self._records_left <= 0 or (self._bytes_left <= 0 and not is_first)
+
     def begin(self) -> None:
         self._open += 1
         for key in self._keys:
-            if self._records_left > 0 and not self._all.is_awaited(key):
+            if not self._has_enough and not self._all.is_awaited(key):
                 self._look(key)
         self._ended()
 
@@ -225,7 +244,7 @@ class ShareFetch:
         self._all.groups.deliveries.open(key, opened)
 
     def _read(self, key: PartitionKey, machine: SharePartition, rounds: int) -> None:
-        if self._peer.owner.has_ended or not rounds or self._records_left <= 0:
+        if self._peer.owner.has_ended or not rounds or self._has_enough:
             self._ended()
             return
         self._all.groups.deliveries.refresh(machine, key)
@@ -240,7 +259,7 @@ class ShareFetch:
         is_committed = self._all.groups.rules_of(key.group_id).is_read_committed
         limit = log.last_stable_offset if is_committed else log.high_watermark
         try:
-            size = min(self._wish.bytes_max, READ_BYTES_MAX)
+            size = max(0, min(self._bytes_left, READ_BYTES_MAX))
             found = log.read(offset, size, up_to=limit, cold_bytes_max=self._all.cold_reads.bytes_max)
         except Refused:
             self._ended()  # the group stands where the log has not got to
@@ -270,7 +289,7 @@ class ShareFetch:
         self, key: PartitionKey, partition: Partition, offset: int, buffers: Sequence[memoryview], rounds: int
     ) -> None:
         machine = self._all.groups.deliveries.get(key)
-        if machine is None or self._peer.owner.has_ended or self._records_left <= 0:
+        if machine is None or self._peer.owner.has_ended or self._has_enough:
             self._ended()
             return
         wish = self._wish
@@ -297,15 +316,16 @@ class ShareFetch:
             else:
                 self._ended()
 
-        self._all.groups.deliveries.acquire(key, event, handed)
+        taken = self._all.groups.deliveries.acquire(key, event, handed)
+        self._records_left -= taken
+        self._all.records_total += taken
+        if taken:
+            self._bytes_left -= sum(len(batch) for _, batch in batches)
 
     def _got(self, key: PartitionKey, batches: Sequence[Batch], acquired: tuple[Acquired, ...]) -> None:
         found = self._found.setdefault(key, Found())
         found.acquired += acquired
         found.buffers += _overlapping(batches, acquired)
-        count = sum(each.last - each.first + 1 for each in acquired)
-        self._records_left -= count
-        self._all.records_total += count
         self._is_over = True
         self._ended()
 

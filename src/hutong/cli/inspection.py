@@ -237,7 +237,11 @@ def _names(groups: "dict[str, Inspector]") -> Names:
     catalogue = {name: inspector for name, inspector in groups.items() if name == CATALOGUE_GROUP}
     for run in _runs(catalogue, {}, None, None):
         topics.update({record.key or b"": record.value for record in _records(run)})
-    names = {(CATALOGUE_GROUP, 0): "__hutong_metadata/0", ("offsets", 0): "__consumer_offsets/0"}
+    names = {
+        (CATALOGUE_GROUP, 0): "__hutong_metadata/0",
+        ("offsets", 0): "__consumer_offsets/0",
+        ("share", 0): "__share_group_state/0",
+    }
     for key, value in topics.items():
         if key.startswith(CATALOGUE_KEY) and value is not None:
             entry = json.loads(value)

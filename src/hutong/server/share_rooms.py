@@ -81,6 +81,7 @@ async def open_share_rooms(
         settings=limits,
     )
     await state.replay(groups.replay)
+    state.on_late = groups.apply_late
     groups.start()
     waits: ParkingLot[None] = ParkingLot("share_fetches", wheel, _WAITS_MAX)
     held: ParkingLot[None] = ParkingLot("share_sessions", wheel, _SESSIONS_MAX)

@@ -18,7 +18,7 @@ from tests.unit.broker.share_member import (
     produce,
     values,
 )
-from tests.unit.broker.wire_node import client_of, running_node
+from tests.unit.broker.wire_node import batch_of, client_of, running_node
 
 from hutong.server.settings import Settings, ShareGroupSettings
 from hutong.wire.kafka.apis.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
@@ -220,5 +220,26 @@ def test_a_lock_is_renewed(tmp_path: Path) -> None:
             assert (await ann.acknowledge((0, 0, RENEW))).responses[0].partitions[0].error_code == 0
             refused = await ann.fetch((0, 0, RENEW), version=1)
             assert acknowledge_errors(refused) == [ErrorCode.INVALID_REQUEST]
+
+    asyncio.run(scenario())
+
+
+def test_groups_have_each_record_and_a_member_looks_at_its_partitions_in_turn(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running_node(tmp_path) as address, client_of(address) as client, client_of(address) as other:
+            for name in ("t", "u"):
+                await client.create(name)
+            ann, bob = Member(client, "ann"), Member(other, "bob", "h")
+            await ann.begin("t", "u")
+            await bob.begin("t")
+            for name in ("t", "u"):
+                for value in (b"1", b"2"):
+                    await client.produce(batch_of(value, timestamp_ms=1_700_000_000_000), name)
+            answers = [await ann.fetch(max_records=1) for _ in range(4)]
+            assert [len(acquired(answer)) for answer in answers] == [1, 1, 1, 1]
+            topics = [answer.responses[0].topic_id for answer in answers]
+            assert topics[0] != topics[1]
+            assert topics[:2] == topics[2:]
+            assert acquired(await bob.fetch()) == [(0, 1, 1)]
 
     asyncio.run(scenario())

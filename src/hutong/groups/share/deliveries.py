@@ -186,14 +186,15 @@ class Deliveries:
 
     def acquire(
         self, key: PartitionKey, event: Acquire, then: Callable[[tuple[Acquired, ...] | HutongError], None]
-    ) -> None:
-        """Take records for a member. The caller has opened the key and looked at the machine in this turn."""
+    ) -> int:
+        """Take records for a member; how many, `then` comes later. The caller has the machine open in this turn."""
         handed: list[Hand] = []
 
         def safe(error: HutongError | None) -> None:
             then(error if error is not None else handed[0].acquired)
 
         self._tell(self._seats[key], event, safe, handed=handed)
+        return sum(each.last - each.first + 1 for each in handed[0].acquired)
 
     def acknowledge(self, key: PartitionKey, event: Acknowledge, then: Callable[[Settle], None]) -> None:
         """Take a member's word on what it holds."""

@@ -100,6 +100,12 @@ class ShareCoordinator:
         else:
             self._stored[decoded] = decode_group(value)
 
+    def apply_late(self, key: bytes, value: bytes | None) -> None:
+        """A record whose append had failed is on disk after all. What members do needs no record to go on from."""
+        decoded = decode_key(key)
+        if isinstance(decoded, PartitionKey):
+            self.deliveries.replay(decoded, value)
+
     def start(self) -> None:
         """Take the groups up as replayed; those with progress and no record of their own too."""
         for group_id in {*self._stored, *self.deliveries.groups()}:
