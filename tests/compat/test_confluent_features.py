@@ -131,16 +131,28 @@ def test_a_static_member_comes_back_to_its_share(bootstrap: str, admin: AdminCli
             assert {one.group_instance_id for one in group.members} == {"one", "two"}
 
 
+def joined_by_848(bootstrap: str, group: str) -> Consumer:
+    settings = {"bootstrap.servers": bootstrap, "group.id": group, "group.protocol": "consumer"}
+    return Consumer({**settings, "auto.offset.reset": "earliest", "enable.auto.commit": False})
+
+
+@FILLS("group-848")
+def test_a_member_of_the_consumer_protocol_commits_and_resumes(bootstrap: str, topic: str) -> None:
+    send(producer(bootstrap), topic, numbered(20))
+    for wanted in (numbered(20)[:10], numbered(20)[10:]):
+        with closing(joined_by_848(bootstrap, topic)) as reader:
+            reader.subscribe([topic])
+            assert values(read(reader, 10)) == wanted
+            reader.commit(offsets=reader.position(reader.assignment()), asynchronous=False)
+
+
+@thorough
 @FILLS("group-848")
 def test_members_of_the_consumer_protocol(bootstrap: str, admin: AdminClient, wide_topic: str) -> None:
-    def joined() -> Consumer:
-        settings = {"bootstrap.servers": bootstrap, "group.id": wide_topic, "group.protocol": "consumer"}
-        return Consumer({**settings, "auto.offset.reset": "earliest", "enable.auto.commit": False})
-
-    with closing(joined()) as first:
+    with closing(joined_by_848(bootstrap, wide_topic)) as first:
         first.subscribe([wide_topic])
         until(lambda: first.poll(0.1) or len(first.assignment()) == 4, what="the first member owns everything")
-        with closing(joined()) as second:
+        with closing(joined_by_848(bootstrap, wide_topic)) as second:
             second.subscribe([wide_topic])
             until(
                 lambda: (
