@@ -53,7 +53,10 @@ def rendered(results: Results) -> str:
             lines.append([f"**{group}**", *("" for _ in CLIENTS)])
         lines.append([feature.meaning, *(_cell(results, client, name) for client in CLIENTS)])
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    legend = f"{SIGNS[WORKS]} works, {SIGNS[FAILS]} fails, {HAS_NONE}: the client has no call for it, empty: not tried."
+    legend = (
+        f"{SIGNS[WORKS]} works, as far as the client has it; {SIGNS[FAILS]} fails; "
+        f"{HAS_NONE}: the client has no call for it; empty: not tried."
+    )
     return "\n\n".join(part for part in (table, legend, _failures(results)) if part)
 
 

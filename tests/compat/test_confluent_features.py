@@ -1,5 +1,6 @@
 """confluent-kafka, what the table asks beyond test_confluent_kafka.py: refusals, more groups, more administration."""
 
+import importlib.metadata
 import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -16,8 +17,6 @@ from confluent_kafka import (
     Producer,
     ShareConsumer,
     TopicPartition,
-    libversion,
-    version,
 )
 from confluent_kafka.admin import (
     AdminClient,
@@ -32,7 +31,7 @@ from tests.compat.report import cells
 from tests.support.confluent import consumer, producer, read, read_partition, send, values
 from tests.support.waiting import until
 
-FILLS: Final = cells("confluent-kafka", f"{version()} (librdkafka {libversion()[0]})")
+FILLS: Final = cells("confluent-kafka", importlib.metadata.version("confluent-kafka"))
 thorough = pytest.mark.thorough
 ANSWER_S: Final = 30.0
 

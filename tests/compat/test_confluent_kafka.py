@@ -1,12 +1,13 @@
 """confluent-kafka (librdkafka), used as its documentation shows."""
 
+import importlib.metadata
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition, libversion, version
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 from tests.compat.report import cells
 from tests.support.confluent import consumer, producer, read, read_partition, send, values
@@ -14,7 +15,7 @@ from tests.support.node import Node
 from tests.support.waiting import until
 
 HOUR_MS = 3_600_000
-FILLS = cells("confluent-kafka", f"{version()} (librdkafka {libversion()[0]})")
+FILLS = cells("confluent-kafka", importlib.metadata.version("confluent-kafka"))
 
 
 @contextmanager
