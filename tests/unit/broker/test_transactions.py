@@ -116,7 +116,7 @@ class Scene:
 
     async def list_offset(self, timestamp: int, isolation_level: int) -> tuple[int, int]:
         asked = ListOffsetsTopic("t", [ListOffsetsPartition(0, timestamp=timestamp)])
-        answer = await self.client.ask(ListOffsetsRequest(isolation_level=isolation_level, topics=[asked]), 7)
+        answer = await self.client.ask(ListOffsetsRequest(-1, isolation_level, [asked]), 7)
         found = answer.topics[0].partitions[0]
         assert found.error_code == 0
         return found.timestamp, found.offset

@@ -170,14 +170,18 @@ class _Appender:
     def _append(
         self, group: str, partition: Partition, records: memoryview | None, result: PartitionProduceResponse
     ) -> None:
+        if self._refusals:
+            refused = self._refusals.get((partition.topic_name, partition.index))
+            if refused is not None:
+                raise refused
         header = validate_batch_set(
             records,
             partition.config.max_message_bytes,
             zstd_allowed=self._context.api_version >= _ZSTD_FROM_VERSION,
         )
         assert records is not None, "validate_batch_set refuses null records"
-        if header.attributes & TRANSACTIONAL:
-            self._check_transaction(partition)
+        if header.attributes & TRANSACTIONAL and self._refusals is None:
+            raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "A transactional batch without an id.")
         check_batch(partition, header, self._context.broker.clock)
         if partition.config.compacted:
             check_keys(header, records)
@@ -196,13 +200,6 @@ class _Appender:
 
         gather.expect()
         log.append(records, header, qos, settle, self._timeout_ms)
-
-    def _check_transaction(self, partition: Partition) -> None:
-        if self._refusals is None:
-            raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "A transactional batch without an id.")
-        refused = self._refusals.get((partition.topic_name, partition.index))
-        if refused is not None:
-            raise refused
 
     def _settle(
         self,

@@ -47,6 +47,7 @@ _FROM_VERSION: Final = {
 }
 NEVER: Final = 1 << 15  # above every version
 _NONE: Final = -1
+_CONSUMER: Final = -1  # as a replica id: only consumers have an isolation level
 
 Found = tuple[int, int]  # (timestamp in ms, offset), -1 where there is none
 Then = Callable[[Found | HutongError], None]
@@ -54,7 +55,7 @@ Then = Callable[[Found | HutongError], None]
 
 def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse | Later[ListOffsetsResponse]:
     gather = Gather(ListOffsetsResponse())
-    is_committed = request.isolation_level == READ_COMMITTED
+    is_committed = request.isolation_level == READ_COMMITTED and request.replica_id == _CONSUMER
 
     def settle(entry: ListOffsetsPartitionResponse, outcome: Found | HutongError) -> None:
         if isinstance(outcome, HutongError):
