@@ -22,7 +22,7 @@ from tests.support.load import RecordedLoad
 from tests.support.log_checker import check
 from tests.support.node import IS_HUTONG, Node
 
-SECONDS = float(os.environ.get("TEST_EOS_SECONDS", "4"))
+SECONDS = float(os.environ.get("TEST_EOS_SECONDS", "3"))
 SEED = int(os.environ.get("TEST_EOS_SEED", "1"))
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(int(SECONDS) + 300)]
 WORKERS = 3

@@ -17,7 +17,7 @@ from tests.support.load import RecordedLoad
 from tests.support.log_checker import check
 from tests.support.node import IS_HUTONG, Node
 
-SECONDS = float(os.environ.get("TEST_CHURN_SECONDS", "3"))
+SECONDS = float(os.environ.get("TEST_CHURN_SECONDS", "2"))
 IS_LONG = SECONDS > 60 or os.environ.get("TEST_LONG") == "1"
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(int(SECONDS) + 300)]
 SEATS = 20 if SECONDS > 60 else 4
