@@ -31,7 +31,7 @@ SUBSCRIPTION = encode(ConsumerProtocolSubscription(["orders"]), 1)
 
 
 def topic_id(name: str) -> bytes:
-    return name.encode().ljust(16, b"_")
+    return name.encode().ljust(16, b"\1")
 
 
 class FakeState:
