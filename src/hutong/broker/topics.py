@@ -94,6 +94,7 @@ class Topics:
         self._creations = creations
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
+        self._by_flat_name: dict[str, str] = {}  # names with `_` for `.`, which are one and the same in Kafka's metrics
         self._being_created: set[str] = set()
         self._next_log_id = 1
         self._log_ids_end = 1  # ids below this are reserved by a record; never less than _next_log_id
@@ -148,6 +149,9 @@ class Topics:
         check_topic_name(name)
         if name in self._by_name or name in self._being_created:
             raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        twin = self._by_flat_name.get(name.replace(".", "_"), name)
+        if twin != name:
+            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {twin}.")
         if not 0 < partition_count <= PARTITIONS_PER_TOPIC_MAX:
             raise Refused(
                 ErrorCode.INVALID_PARTITIONS, f"A topic has from 1 to {PARTITIONS_PER_TOPIC_MAX} partitions here."
@@ -293,6 +297,7 @@ class Topics:
             topic = Topic(name, topic_id, group, [], overrides, config, is_internal=False)
             self._by_name[name] = topic
             self._by_id[topic_id] = topic
+            self._by_flat_name.setdefault(name.replace(".", "_"), name)
         topic.overrides = overrides
         journal = self._journals[group]
         for index in range(len(topic.log_ids), len(log_ids)):
@@ -314,6 +319,8 @@ class Topics:
         if topic is None:
             return
         del self._by_id[topic.topic_id]
+        if self._by_flat_name.get(name.replace(".", "_")) == name:
+            del self._by_flat_name[name.replace(".", "_")]
         self._partition_count -= len(topic.partitions)
         for log_id in topic.log_ids:
             self._journals[topic.group].delete_log(log_id)

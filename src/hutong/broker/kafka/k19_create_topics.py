@@ -14,6 +14,7 @@ from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
 from hutong.broker.node_configs import SOURCE_TOPIC
 from hutong.broker.partition import Topic
+from hutong.broker.replicas import check_replicas
 from hutong.broker.topic_config import KEYS
 from hutong.foundation.errors import HutongError, Refused
 from hutong.wire.kafka.apis.k19_create_topics import (
@@ -49,6 +50,8 @@ def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopic
                 raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             count = _partition_count(asked, broker)
             overrides = {config.name: config.value for config in asked.configs}
+            if None in overrides.values():
+                raise Refused(ErrorCode.INVALID_CONFIG, "A setting of a new topic has a value.")
             checked = broker.topics.check_creation(asked.name, count, overrides)
             _describe_result(result, count, checked, broker)
             if request.validate_only:
@@ -72,8 +75,8 @@ def _partition_count(asked: CreatableTopic, broker: Broker) -> int:
             raise Refused(ErrorCode.INVALID_REQUEST, "Assignments exclude a partition count and a replication factor.")
         if sorted(item.partition_index for item in asked.assignments) != list(range(len(asked.assignments))):
             raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Partitions are numbered from 0 without gaps.")
-        if any(item.broker_ids != [broker.identity.node_id] for item in asked.assignments):
-            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Only this node can hold replicas.")
+        for item in asked.assignments:
+            check_replicas(item.broker_ids, broker.identity.node_id)
         return len(asked.assignments)
     if asked.replication_factor not in (-1, 1):
         raise Refused(

@@ -1,10 +1,11 @@
 """DeleteTopics (key 20, versions 1-6): delete topics by name or, from 6, by id (KIP-516).
 
-The answer leaves when the deletion is durable; the data is gone from then on.
+The answer leaves when the deletion is durable; the data is gone from then on. What is named twice is not deleted.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from hutong.broker.context import Later, RequestContext
@@ -23,7 +24,9 @@ ZERO_UUID = bytes(16)
 
 
 def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse | Later[DeleteTopicsResponse]:
-    asked = request.topics or [DeleteTopicState(name) for name in request.topic_names]
+    named = request.topics or [DeleteTopicState(name) for name in request.topic_names]
+    times = Counter((item.name, item.topic_id) for item in named)
+    asked = {(item.name, item.topic_id): item for item in named}.values()
     gather = Gather(DeleteTopicsResponse(responses=[DeletableTopicResult(item.name, item.topic_id) for item in asked]))
 
     def settle(result: DeletableTopicResult, outcome: HutongError | None) -> None:
@@ -34,6 +37,8 @@ def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopic
     for result in gather.response.responses:
         gather.expect()
         try:
+            if times[result.name, result.topic_id] > 1:
+                raise Refused(ErrorCode.INVALID_REQUEST, "A request names a topic once.")
             _delete(result, context, lambda outcome, result=result: settle(result, outcome))  # type: ignore[misc]
         except Refused as refused:
             settle(result, refused)
@@ -48,8 +53,10 @@ def _delete(result: DeletableTopicResult, context: RequestContext, then: Callabl
         topic = topics.by_id(result.topic_id)
         if topic is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, "This node hosts no topic with that id.")
+    elif result.name is None:
+        raise Refused(ErrorCode.INVALID_REQUEST, "A topic is named by its name or by its id.")
     else:
-        topic = topics.get(result.name or "")
+        topic = topics.get(result.name)
         if topic is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This node hosts no such topic.")
     if topic.is_internal:

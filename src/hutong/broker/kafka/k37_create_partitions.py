@@ -1,9 +1,15 @@
-"""CreatePartitions (key 37, versions 0-3): let a topic grow (KIP-195). It never shrinks."""
+"""CreatePartitions (key 37, versions 0-3): let a topic grow (KIP-195). It never shrinks.
+
+Assignments of the new partitions, one each, may name this node alone. What is named twice stays as it is.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
+from hutong.broker.replicas import check_replicas
 from hutong.foundation.errors import HutongError, Refused
 from hutong.wire.kafka.apis.k37_create_partitions import (
     CreatePartitionsRequest,
@@ -26,17 +32,20 @@ def handle(
             put_error(result, outcome)
         gather.settled()
 
-    for asked in request.topics:
+    times = Counter(asked.name for asked in request.topics)
+    for asked in {asked.name: asked for asked in request.topics}.values():
         result = CreatePartitionsTopicResult(asked.name)
         gather.response.results.append(result)
         gather.expect()
         try:
-            _check(asked, context)
+            if times[asked.name] > 1:
+                raise Refused(ErrorCode.INVALID_REQUEST, "A request names a topic once.")
             topic = context.broker.topics.get(asked.name)
             if topic is None or topic.is_internal:
                 raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This node hosts no such topic.")
+            context.broker.topics.check_growth(topic, asked.count)
+            _check(asked, len(topic.partitions), context)
             if request.validate_only:
-                context.broker.topics.check_growth(topic, asked.count)
                 settle(result, None)
             else:
                 context.broker.topics.add_partitions(
@@ -49,7 +58,13 @@ def handle(
     return gather.returned()
 
 
-def _check(asked: CreatePartitionsTopic, context: RequestContext) -> None:
-    node_id = context.broker.identity.node_id
-    if asked.assignments and any(assignment.broker_ids != [node_id] for assignment in asked.assignments):
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Only this node can hold replicas.")
+def _check(asked: CreatePartitionsTopic, now: int, context: RequestContext) -> None:
+    """What the assignments of new partitions must satisfy, where there are any. Raises Refused."""
+    if asked.assignments is None:
+        return
+    if len(asked.assignments) != asked.count - now:
+        raise Refused(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{asked.count - now} new partitions need as many assignments."
+        )
+    for assignment in asked.assignments:
+        check_replicas(assignment.broker_ids, context.broker.identity.node_id)
