@@ -62,7 +62,14 @@ SCENARIOS: Final = (
     "log-dirs",
     "describe-transactions",
 )
-OF_VERSION_4: Final = ("described-848", "pattern", "exactly-once-848", "force-terminated")
+OF_VERSION_4: Final = (
+    "described-848",
+    "pattern",
+    "exactly-once-848",
+    "force-terminated",
+    "group-share",
+    "group-configs",
+)
 pytestmark = pytest.mark.timeout(300)
 
 Run = Callable[[str, str], "str | None"]

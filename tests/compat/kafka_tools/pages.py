@@ -160,6 +160,15 @@ def configs(shell: Shell) -> None:
     broker = ("--entity-type", "brokers", "--entity-name", "1")
     shell("configs", "--describe", *broker, then=[without("min.insync.replicas")])
     shell("configs", "--alter", *broker, "--add-config", "broker.id=3")
+    for which in (broker, ("--entity-type", "brokers", "--entity-default")):
+        shell("configs", "--alter", *which, "--add-config", "log.index.interval.bytes=8192")
+        shell("configs", "--alter", *which, "--delete-config", "log.index.interval.bytes")
+    metrics = ("--entity-type", "client-metrics", "--entity-name", shell.name("metrics"))
+    shell("configs", "--alter", *metrics, "--add-config", "interval.ms=1000,metrics=[a,b]")
+    shell("configs", "--describe", *metrics)
+    shell("client-metrics", "--list", mine=True)
+    shell("configs", "--alter", *metrics, "--delete-config", "interval.ms,metrics")
+    shell("configs", "--describe", *metrics)
     shell("configs", "--describe", "--entity-type", "brokers", "--entity-name", "7")
     groups = ("--entity-type", "groups", "--entity-name", group)
     shell("configs", "--alter", *groups, "--add-config", "consumer.session.timeout.ms=50000")
@@ -250,6 +259,9 @@ def cluster(shell: Shell) -> None:
     shell("features", "describe", then=[without("streams.version"), replaced(r"Epoch: \d+", "Epoch: N")])
     why = [replaced("(Could not upgrade nonsense to 1.) .*", r"\1 REASON")]
     shell("features", "upgrade", "--feature", "nonsense=1", then=why)
+    status = [figures, replaced("ClusterId: .*", "ClusterId: ID"), replaced('CONTROLLER://[^"]*', "ADDRESS")]
+    shell("metadata-quorum", "describe", "--status", then=status)
+    shell("streams-groups", "--list")
     shell("acls", "--list")
     shell("acls", "--add", "--allow-principal", "User:ann", "--operation", "Read", "--topic", "orders")
     shell("delegation-tokens", "--describe")
@@ -354,8 +366,11 @@ PAGES: Final[tuple[Callable[[Shell], None], ...]] = (
     console,
     classic_groups,
     consumer_groups,
+    configs,
     quotas,
     load,
     partitions,
+    cluster,
     transactions,
+    share_groups,
 )

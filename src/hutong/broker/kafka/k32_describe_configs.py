@@ -147,7 +147,7 @@ def _describe_metrics(
         if name in overrides:
             layers = [(overrides[name], _SOURCE_METRICS)]
         entry = _entry(METRICS_KEYS[name], name, layers, request)
-        entry.synonyms = []
+        entry.synonyms = [synonym for synonym in entry.synonyms if synonym.source == _SOURCE_METRICS]
         results.append(entry)
     return results
 
