@@ -123,6 +123,23 @@ def test_what_a_lost_connection_held_is_for_others(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_who_leaves_may_still_say_what_became_of_the_last_records(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running_node(tmp_path) as address, client_of(address) as client:
+            await client.create("t")
+            ann, bob = Member(client, "ann"), Member(client, "bob")
+            await ann.begin("t")
+            await produce(client, [b"a", b"b"])
+            assert acquired(await ann.fetch()) == [(0, 1, 1)]
+            assert (await ann.beat(-1)).error_code == 0
+            done = await ann.acknowledge((0, 0, ACCEPT), epoch=-1)
+            assert (done.error_code, done.responses[0].partitions[0].error_code) == (0, 0)
+            await bob.beat(0, "t")
+            assert acquired(await bob.fetch(partitions=True)) == [(1, 1, 2)]
+
+    asyncio.run(scenario())
+
+
 def test_sessions_are_checked(tmp_path: Path) -> None:
     async def scenario() -> None:
         settings = Settings(share=ShareGroupSettings(max_share_sessions=1))

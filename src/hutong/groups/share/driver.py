@@ -3,7 +3,8 @@
 Strategy: a heartbeat is an event of one group; its answer waits only where the group's epoch has changed, until that is
 on disk. Members themselves are not stored: after a restart each is told that it is unknown, and joins again under its
 own id at once, as Kafka's clients do; what matters, the progress in the partitions, is (`deliveries.py`). One timer per
-group stands at the earliest session that can end. Who is gone, gives back what it holds.
+group stands at the earliest session that can end. Who is silent for too long gives back what it holds; who leaves,
+by the end of its share session.
 
 Contains no decision about members (`members/machine.py`) or records (`delivery/machine.py`). Belongs to one loop.
 """
@@ -76,7 +77,7 @@ class ShareCoordinator:
     ) -> None:
         self.settings = settings or ShareSettings()
         self.rules_of = rules_of
-        self.on_gone: Callable[[str, str], None] = lambda _group_id, _member_id: None  # (group, member) has left
+        self.on_gone: Callable[[str, str], None] = lambda _group_id, _member_id: None  # (group, member) is silent
         self.deliveries = Deliveries(
             clock=clock, timers=timers, state=state, logs=logs, rules_of=rules_of, settings=self.settings
         )

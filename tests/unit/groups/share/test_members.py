@@ -47,7 +47,7 @@ def test_a_member_joins_stays_and_leaves() -> None:
     scene = Scene()
     assert scene.beat("ann", 0, "a") == [Persist(1), told(1, ("a", 0), ("a", 1))]
     assert scene.beat("ann", 1) == [Answer(ErrorCode.NONE, None, 1)]
-    assert scene.group.handle(Leave("ann")) == [Gone("ann"), Persist(2), Answer(ErrorCode.NONE, None, -1)]
+    assert scene.group.handle(Leave("ann")) == [Persist(2), Answer(ErrorCode.NONE, None, -1)]
     assert scene.beat("ann", 1)[0] == Answer(ErrorCode.UNKNOWN_MEMBER_ID, "Member ann is not a member of group g.")
 
 

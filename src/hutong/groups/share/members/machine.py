@@ -128,6 +128,7 @@ class ShareGroup:
     def _leave(self, member_id: str) -> list[Instruction]:
         if member_id not in self._members:
             return [_refused(ErrorCode.UNKNOWN_MEMBER_ID, self._unknown(member_id))]
+        # Its session goes on: clients leave first, and then say what became of the last records.
         return [*self._remove([member_id]), Answer(ErrorCode.NONE, None, LEFT_EPOCH)]
 
     def _expel_silent(self, now_ms: int) -> list[Instruction]:
@@ -136,13 +137,13 @@ class ShareGroup:
             if now_ms - heard_at_ms < self._session_timeout_ms():
                 break
             silent.append(member_id)
-        return self._remove(silent) if silent else []
+        return [*map(Gone, silent), *self._remove(silent)] if silent else []
 
     def _remove(self, member_ids: list[str]) -> list[Instruction]:
         for member_id in member_ids:
             del self._members[member_id]
             del self._heard_at_ms[member_id]
-        return [*map(Gone, member_ids), *self._assign()]
+        return self._assign()
 
     def _wanted_counts(self) -> dict[str, int]:
         topics = {topic for member in self for topic in member.topics}

@@ -72,7 +72,7 @@ class Persist:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """A member is not here any more."""
+    """A member has been silent for too long: what it holds is for others."""
 
     member_id: str
 
