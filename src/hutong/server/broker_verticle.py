@@ -303,6 +303,7 @@ class BrokerVerticle(Verticle):
         )
         await state.replay(transactions.replay)
         state.on_late = transactions.apply_late
+        self._sources.transactions = transactions
         transactions.start()
         return transactions
 

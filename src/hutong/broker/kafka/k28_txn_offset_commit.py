@@ -127,7 +127,8 @@ def _take_topic(asked: TxnOffsetCommitRequestTopic, commit: _Commit, context: Re
             commit.open_results.append(result)
             commit.changes.append(_change(partition, topic.name, commit))
             commit.partitions.append((topic.topic_id, partition.partition_index))
-    commit.response.topics.append(TxnOffsetCommitResponseTopic(asked.name, results))
+    if results:  # as in Kafka a topic without partitions is not answered
+        commit.response.topics.append(TxnOffsetCommitResponseTopic(asked.name, results))
 
 
 def _change(partition: TxnOffsetCommitRequestPartition, topic: str, commit: _Commit) -> Change:

@@ -25,6 +25,7 @@ from hutong.runtime.blocked import BlockedThreads
 from hutong.runtime.collector import Collector
 from hutong.runtime.stalls import StallMonitor
 from hutong.server.monitoring.exposition import Family, Kind, Samples, Scale, Spread, Value, render
+from hutong.transactions.driver import TransactionCoordinator
 from hutong.wire.kafka.registry import APIS
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Sources:
     requests_total: Mapping[int, int] = field(default_factory=dict)
     cold_reads: ColdReads | None = None
     fetch_sessions: FetchSessions | None = None
+    transactions: TransactionCoordinator | None = None
     blocked: BlockedThreads | None = None
     bridges: "dict[str, BridgeFigures]" = field(default_factory=dict)
 
@@ -185,6 +187,16 @@ def _from_cold_reads(read: Callable[[ColdReads], int]) -> Read:
 
 def _from_sessions(read: Callable[[FetchSessions], int]) -> Read:
     return lambda sources: [((), read(sources.fetch_sessions))] if sources.fetch_sessions is not None else []
+
+
+def _from_transactions(read: Callable[[TransactionCoordinator], int]) -> Read:
+    return lambda sources: [((), read(sources.transactions))] if sources.transactions is not None else []
+
+
+def _ended_transactions(sources: Sources) -> Iterator[tuple[Sequence[str], Value]]:
+    if sources.transactions is not None:
+        yield ("commit",), sources.transactions.committed_total
+        yield ("abort",), sources.transactions.aborted_total
 
 
 def _metric(name: str, kind: Kind, meaning: str, read: Read, *labels: str) -> Metric:
@@ -407,6 +419,20 @@ METRICS: Final = (
         _COUNTER,
         "Sessions that were evicted for others.",
         _from_sessions(lambda sessions: sessions.evictions_total),
+    ),
+    _metric("hutong_transactional_ids", _GAUGE, "Transactional ids that the node knows.", _from_transactions(len)),
+    _metric(
+        "hutong_transactions_total",
+        _COUNTER,
+        "Transactions that have ended, by how.",
+        _ended_transactions,
+        "outcome",
+    ),
+    _metric(
+        "hutong_transactions_timed_out_total",
+        _COUNTER,
+        "Transactions that were aborted because they lasted longer than their producer had said.",
+        _from_transactions(lambda transactions: transactions.timed_out_total),
     ),
     _metric(
         "hutong_connections_open",
