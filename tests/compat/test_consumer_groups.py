@@ -184,6 +184,7 @@ def test_a_pattern_takes_topics_as_they_come(members: Members, bootstrap: str, o
     assert {at.topic for at in member.assignment()} == {f"{orders}-more"}
 
 
+@pytest.mark.thorough
 def test_a_pattern_that_is_none_is_refused(members: Members, name: str) -> None:
     member = members.join(r"^(a)\1")  # RE2 looks back at nothing
     assert "regular expression" in refusal_of(member)
@@ -202,6 +203,7 @@ def test_a_static_member_comes_back_to_its_partitions(members: Members, orders: 
     assert {at.partition for at in back.assignment()} == had
 
 
+@pytest.mark.thorough
 def test_the_range_assignor_gives_runs(members: Members, orders: str) -> None:
     first = members.join(orders, group_remote_assignor="range")
     second = members.join(orders, group_remote_assignor="range")
@@ -210,6 +212,7 @@ def test_the_range_assignor_gives_runs(members: Members, orders: str) -> None:
     assert shares == [[0, 1], [2, 3]]
 
 
+@pytest.mark.thorough
 def test_an_assignor_that_is_not_ours_is_refused(members: Members, orders: str) -> None:
     member = members.join(orders, group_remote_assignor="mine")
     assert "assignor" in refusal_of(member)
@@ -304,6 +307,7 @@ def test_a_group_may_change_its_protocol_while_nobody_is_in_it(members: Members,
         classic.close()
 
 
+@pytest.mark.thorough
 def test_new_partitions_are_read(members: Members, bootstrap: str, name: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     topic = f"{name}-later"
@@ -315,7 +319,7 @@ def test_new_partitions_are_read(members: Members, bootstrap: str, name: str) ->
     until(lambda: members.shares(3), what="partitions that came later")
 
 
-@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize("strategy", [pytest.param("range", marks=pytest.mark.thorough), "cooperative-sticky"])
 def test_a_group_changes_its_protocol_member_by_member(
     members: Members, bootstrap: str, orders: str, strategy: str
 ) -> None:

@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.groups.consumer.play import REBALANCE_MS, SESSION_MS, ClassicClient, Client, Play, at, settle, topic_id
+from tests.unit.groups.consumer.play import REBALANCE_MS, SESSION_MS, ClassicClient, Client, Play, at, settle
 from tests.unit.groups.consumer.test_driver import beat, only
-from tests.unit.groups.stage import CONSUMER_SETTINGS, SUBSCRIPTION, Stage
+from tests.unit.groups.stage import CONSUMER_SETTINGS, SUBSCRIPTION, Stage, topic_id
 
 from hutong.groups.consumer.machine import ConsumerGroup
 from hutong.groups.consumer.messages import LEAVING, LEAVING_FOR_A_WHILE
