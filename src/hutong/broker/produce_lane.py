@@ -17,7 +17,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.kafka.k00_produce import ACKS_NONE, API_KEY, put_outcome, qos_for, timeout_for, timestamp_bounds
+from hutong.broker.kafka.k00_produce import ACKS_NONE, API_KEY, put_outcome, qos_for, timeout_for
+from hutong.broker.record_checks import timestamp_bounds
 from hutong.foundation.errors import HutongError, Refused
 from hutong.reactor.channel import Pending
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse

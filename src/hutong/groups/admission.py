@@ -24,9 +24,10 @@ def refusal(join: Join, state: GroupState, roster: Roster, protocol_type: str, s
     return ErrorCode.NONE
 
 
-def refused(error: ErrorCode, member_id: str) -> JoinReply:
-    """The reply; where the protocols do not fit it names no member, as in Kafka."""
-    return JoinReply(error, "" if error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL else member_id)
+def refused(error: ErrorCode, member_id: str, *, has_protocols: bool = True) -> JoinReply:
+    """The reply; where protocols do not fit those of the group it names no member, as in Kafka."""
+    is_misfit = error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL and has_protocols
+    return JoinReply(error, "" if is_misfit else member_id)
 
 
 def may_keep_generation(join: Join, state: GroupState, roster: Roster, member: Member) -> bool:

@@ -193,7 +193,8 @@ class GroupCoordinator:
             elif seat is None and (seat := self._new_seat(request.group_id)) is None:
                 error = UNAVAILABLE
         if seat is None:
-            then(refused(error, request.member_id))
+            has_protocols = bool(request.protocol_type and request.protocols)
+            then(refused(error, request.member_id, has_protocols=has_protocols))
             return
         stamp = self._park(caller.owner, then, JoinReply(UNAVAILABLE, request.member_id))
         if stamp is None:

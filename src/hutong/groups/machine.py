@@ -203,7 +203,9 @@ class ClassicGroup:
     def _join(self, join: Join) -> None:
         error = refusal(join, self.state, self.roster, self.protocol_type, self._settings)
         if error is not ErrorCode.NONE:
-            self._answer(join.ticket, refused(error, join.member_id))
+            self._answer(
+                join.ticket, refused(error, join.member_id, has_protocols=bool(join.protocol_type and join.protocols))
+            )
         elif join.member_id:
             self._rejoin(join)
         elif join.group_instance_id is not None:

@@ -84,7 +84,11 @@ def _by_name(items: list[Any]) -> dict[Any, Any]:
 
 _TOPICS: Final = "(Metadata|DescribeTopicPartitions)"
 MEANT: Final[list[Meant]] = [
-    Meant(".*", r"(.*\.)?error_message", "The words of a message are our own; the code beside it is the same."),
+    Meant(
+        ".*",
+        r"(.*\.)?(batch_index_error_message|error_message|documentation)",
+        "The words of a message are our own; the code beside it is the same.",
+    ),
     Meant(".*", r"(.*\.)?(host|port|cluster_id)", "Each server's own address and name."),
     Meant("DescribeLogDirs", r".*log_dir", "Each server's own folder."),
     Meant(
@@ -172,5 +176,33 @@ MEANT: Final[list[Meant]] = [
     ),
     Meant("DescribeShareGroupOffsets", "", "Kafka never answers for a group that it does not know.", kafka=SILENT),
     Meant("AddPartitionsToTxn", "", "Kafka never answers a request that names no transaction.", kafka=SILENT),
+    Meant(
+        "(CreateTopics|CreatePartitions|IncrementalAlterConfigs|AlterConfigs|AlterUserScramCredentials|Produce|SyncGroup|"
+        "AlterReplicaLogDirs|WriteTxnMarkers|JoinGroup|AddPartitionsToTxn)",
+        r"(.*\.)?(partition_)?error_code",
+        "Of several faults in one request another may be told first.",
+        kafka="(?!0).*",
+        hutong="(?!0).*",
+    ),
+    Meant(
+        "DescribeConfigs",
+        r"results\[\]\..*",
+        "A resource of no known type is refused alone; Kafka refuses all that is asked with it.",
+        kafka=r"42|\(not there\)",
+    ),
+    Meant(
+        "DescribeShareGroupOffsets",
+        r"groups\[\]\..*",
+        "Topics that are not there are answered so; Kafka fails on them.",
+        kafka=r"-1|\(not there\)",
+    ),
+    Meant(
+        "(CreateTopics|DescribeConfigs)",
+        r".*configs\[\](\.(value|config_source|synonyms.*))?",
+        "A segment is smaller here, and topics have settings of our own.",
+        kafka=r"1073741824|3|5|\(not there\)",
+        hutong=r"134217728|4|5|.*(hutong|segment).*",
+    ),
+    Meant("Fetch", r".*", "Where Kafka fails on an offset (UNKNOWN_SERVER_ERROR) it is looked for here.", kafka="-1"),
     Meant(".*", r"(.*\.)?throttle_time_ms", "No request is throttled here, whatever Kafka measured."),
 ]

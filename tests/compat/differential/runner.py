@@ -12,16 +12,18 @@ from typing import Any, Final
 from tests.compat.differential.differences import MEANT, Difference, differences
 from tests.compat.differential.script import steps
 from tests.compat.differential.side import CLOSED, Side, Tree
-from tests.compat.differential.values import TOPICS
+from tests.compat.differential.values import TOPICS, TRANSACTIONAL_IDS
 
 from hutong.wire.kafka.apis.k10_find_coordinator import FindCoordinatorRequest
 from hutong.wire.kafka.apis.k18_api_versions import ApiVersionsRequest
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from hutong.wire.kafka.apis.k65_describe_transactions import DescribeTransactionsRequest
 from hutong.wire.kafka.registry import APIS
 from hutong.wire.kafka.schema import message_info
 
 CHANGING_TOPICS: Final = frozenset({3, 19, 20, 37})
-NOT_READY: Final = frozenset({14, 15, 16})  # the coordinator is loading, or being looked for
+ENDING_TRANSACTIONS: Final = frozenset({22, 26})
+NOT_READY: Final = frozenset({14, 15, 16, 51})  # the coordinator loads, is looked for, or writes its markers
 SETTLE_S_MAX: Final = 15.0
 
 
@@ -89,6 +91,8 @@ class Comparison:
                 self.report.meant[reason] += 1
         if info.api_key in CHANGING_TOPICS:
             self._settle()
+        if info.api_key in ENDING_TRANSACTIONS:
+            self._until_ended()
 
     def _both(self, number: int, message: Any, version: int) -> tuple[Tree, Tree]:
         self.kafka.send(message, version)
@@ -110,6 +114,17 @@ class Comparison:
         while time.monotonic() < deadline:
             kafka, hutong = self.kafka.topics(), self.hutong.topics()
             if _public(kafka) == _public(hutong):
+                return
+            time.sleep(0.02)
+
+    def _until_ended(self) -> None:
+        """Kafka answers the end of a transaction before its markers are written."""
+        deadline = time.monotonic() + SETTLE_S_MAX
+        request = DescribeTransactionsRequest(TRANSACTIONAL_IDS)
+        while time.monotonic() < deadline:
+            answers = [side.ask(-1, request, 0) for side in (self.kafka, self.hutong)]
+            states = [each["transaction_state"] for answer in answers for each in answer["transaction_states"]]
+            if not any(state.startswith("Prepare") for state in states):
                 return
             time.sleep(0.02)
 

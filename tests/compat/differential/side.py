@@ -180,7 +180,7 @@ class Side:
             return self._with_symbolic_producers(b"".join(value))
         if isinstance(value, list):
             items = [self._tree(item, version, name) for item in value]
-            return sorted(items, key=repr) if name not in {"responses"} else items
+            return sorted(_once(items), key=repr)
         if isinstance(value, memoryview):
             return self._with_symbolic_producers(bytes(value)) if name == "records" else bytes(value)
         return self._symbolic(value, name)
@@ -205,3 +205,21 @@ class Side:
         if isinstance(value, str):
             return _MEMBER_ID.sub("<unique>", value)
         return value
+
+
+def _once(items: list[Tree]) -> list[Tree]:
+    """A topic that an answer names in several places is one with all its partitions."""
+    topics: dict[tuple[Any, Any], Tree] = {}
+    others = []
+    for item in items:
+        if (
+            isinstance(item, dict)
+            and isinstance(item.get("partitions"), list)
+            and ("topic" in item or "topic_id" in item)
+        ):
+            known = topics.setdefault((item.get("topic"), item.get("topic_id")), item)
+            if known is not item:
+                known["partitions"] = sorted([*known["partitions"], *item["partitions"]], key=repr)
+        else:
+            others.append(item)
+    return [*topics.values(), *others]

@@ -34,7 +34,7 @@ _OFFSETS: Final = [0, 0, 1, 2, 3, 5, 100, -1, -2, 2**62]
 _EPOCHS: Final = [-1, -1, -1, 0, 0, 1, 7]
 _GROUP_NAMES: Final = [*GROUPS, *GROUPS, *GROUPS, "nobody", ""]
 _MEMBERS: Final = ["", "stranger"]
-_INSTANCES: Final = [None, None, None, "instance-1", "instance-2", ""]
+_INSTANCES: Final = [None, None, None, "instance-1", "instance-2"]
 _METADATA: Final = [b"", b"\0\1\0\0\0\1\0\5alpha\xff\xff\xff\xff", b"garbage"]
 _CONFIGS: Final = [
     *("delete.retention.ms", "cleanup.policy", "max.message.bytes", "min.insync.replicas", "compression.type"),
@@ -201,7 +201,7 @@ def _name_of(item: Any) -> Any:
     table: Any = item
     keys = (
         *("topic_id", "name", "topic", "topic_name", "index", "partition_index", "partition", "resource_name", "path"),
-        *("entity_type", "key", "transactional_id"),
+        *("entity_type", "key", "transactional_id", "producer_id"),
     )
     return tuple(repr(getattr(table, key)) for key in keys if hasattr(table, key)) or id(item)
 
@@ -216,7 +216,7 @@ def records(random: Random) -> memoryview | None:
     if fault < 0.06:
         return memoryview(b"")
     if fault < 0.2:
-        position = random.choice([3, 11, 12, 16, 17, 21, 22, 26, 34, 50, 52, 60, len(batch) - 1])
+        position = random.choice([3, 11, 12, 16, 17, 26, 34, 50, 52, 60, len(batch) - 1])
         batch[position] ^= random.choice([1, 2, 4, 8, 16, 128])
     elif fault < 0.24:
         batch = batch[: random.randrange(len(batch))]

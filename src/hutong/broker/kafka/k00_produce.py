@@ -22,10 +22,12 @@ from typing import TYPE_CHECKING, Final
 from hutong.broker.admissions import Asked
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
-from hutong.foundation.errors import Expired, HutongError, LimitExceeded, ProtocolError, Refused, UsageError
+from hutong.broker.record_checks import RefusedRecords, check_keys, check_times
+from hutong.foundation.errors import Expired, HutongError, ProtocolError, Refused
 from hutong.journal.qos import Qos
 from hutong.reactor.channel import HELD, Held
 from hutong.wire.kafka.apis.k00_produce import (
+    BatchIndexAndErrorMessage,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
@@ -33,26 +35,21 @@ from hutong.wire.kafka.apis.k00_produce import (
     TopicProduceResponse,
 )
 from hutong.wire.kafka.error_codes import ErrorCode
-from hutong.wire.kafka.record_slices import DELETE_HORIZON, all_have_keys, unpack_records
 from hutong.wire.kafka.records import TRANSACTIONAL, validate_batch_set
 
 if TYPE_CHECKING:
     from hutong.broker.admissions import Refusals
     from hutong.broker.broker import BrokerSettings
     from hutong.broker.partition import Partition, Topic
-    from hutong.broker.topic_config import TopicConfig
     from hutong.broker.topics import Topics
-    from hutong.foundation.clock import Clock
     from hutong.journal.log import PartitionLog
     from hutong.journal.writer import Appended
-    from hutong.wire.kafka.records import BatchHeader
 
 API_KEY = 0
 ACKS_NONE: Final = 0
 ACKS_LEADER: Final = 1
 ACKS_ALL: Final = -1
 _ZSTD_FROM_VERSION: Final = 7  # KIP-110
-COMPACTED_BATCH_BYTES_MAX: Final = 32 * 1024 * 1024  # unpacked, for its keys are looked at
 _IDS_FROM_VERSION: Final = 13  # KIP-516
 _WITHOUT_START: Final = frozenset(
     {
@@ -182,7 +179,7 @@ class _Appender:
         assert records is not None, "validate_batch_set refuses null records"
         if header.attributes & TRANSACTIONAL and self._refusals is None:
             raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "A transactional batch without an id.")
-        check_batch(partition, header, self._context.broker.clock)
+        check_times(partition, header, records, self._context.broker.clock)
         if partition.config.compacted:
             check_keys(header, records)
         log, qos = partition.log, qos_for(partition, self._acks)
@@ -245,38 +242,6 @@ def _find(topic: Topic | None, index: int, api_version: int) -> Partition:
     return partition
 
 
-def check_batch(partition: Partition, header: BatchHeader, clock: Clock) -> None:
-    """What depends on the topic and the time; the batch by itself has been validated. Raises Refused."""
-    config = partition.config
-    if not config.log_append_time:
-        earliest_ms, latest_ms = timestamp_bounds(config, clock)
-        if not earliest_ms <= header.max_timestamp_ms <= latest_ms:
-            raise Refused(ErrorCode.INVALID_TIMESTAMP, "A record's timestamp is outside the range the topic accepts.")
-
-
-def check_keys(header: BatchHeader, batch: memoryview) -> None:
-    """What a compacted topic asks of a batch besides: every record has a key. Raises Refused, as Kafka does."""
-    if header.attributes & DELETE_HORIZON:
-        raise Refused(ErrorCode.INVALID_RECORD, "Clients may not say when tombstones go.")
-    try:
-        data = unpack_records(header, batch, COMPACTED_BATCH_BYTES_MAX)
-        have_keys = all_have_keys(data, header.record_count)
-    except ProtocolError as error:
-        raise Refused(ErrorCode.CORRUPT_MESSAGE, f"The records cannot be read: {error}.") from error
-    except LimitExceeded as error:
-        raise Refused(ErrorCode.MESSAGE_TOO_LARGE, f"The records unpack to too much: {error}.") from error
-    except UsageError as error:
-        raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error)) from error
-    if not have_keys:
-        raise Refused(ErrorCode.INVALID_RECORD, "A compacted topic takes no record without a key.")
-
-
-def timestamp_bounds(config: TopicConfig, clock: Clock) -> tuple[int, int]:
-    """The earliest and the latest timestamp that the topic accepts now (message.timestamp.before|after.max.ms)."""
-    now_ms = clock.wall_ms()
-    return now_ms - config.timestamp_before_max_ms, now_ms + config.timestamp_after_max_ms
-
-
 def put_outcome(result: PartitionProduceResponse, outcome: Appended | HutongError) -> None:
     """Fill in what became of one partition."""
     if isinstance(outcome, Expired):
@@ -286,6 +251,8 @@ def put_outcome(result: PartitionProduceResponse, outcome: Appended | HutongErro
     elif isinstance(outcome, HutongError):
         put_error(result, outcome)
         result.base_offset = -1
+        if isinstance(outcome, RefusedRecords):
+            result.record_errors = [BatchIndexAndErrorMessage(index, outcome.message) for index in outcome.indexes]
     else:
         result.base_offset = outcome.base_offset
         result.log_append_time_ms = outcome.append_time_ms

@@ -22,7 +22,7 @@ API_KEY = 45
 
 def handle(request: AlterPartitionReassignmentsRequest, context: RequestContext) -> AlterPartitionReassignmentsResponse:
     return AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=request.allow_replication_factor_change,
+        allow_replication_factor_change=request.allow_replication_factor_change or not request.topics,
         responses=[
             ReassignableTopicResponse(
                 topic.name, [_reassign(topic.name, asked, context.broker) for asked in topic.partitions]

@@ -67,6 +67,7 @@ def _checked(entry: EntryData) -> tuple[Entity, Mapping[str, float | None]]:
     for change in entry.ops:
         if change.key in changes:
             raise Refused(ErrorCode.INVALID_REQUEST, "A request changes a quota of an entity once.")
-        check_quota(entity, change.key, 1 if change.remove else change.value)
+        if not change.remove:  # what nobody can have can be taken back, as in Kafka
+            check_quota(entity, change.key, change.value)
         changes[change.key] = None if change.remove else change.value
     return entity, changes

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from hutong.broker.context import Later, RequestContext
 from hutong.foundation.errors import HutongError
+from hutong.groups.directory import GroupKind
 from hutong.groups.share.records import PartitionKey
 from hutong.wire.kafka.apis.k91_alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
@@ -29,13 +30,16 @@ def handle(
     groups = context.broker.share_groups
     if not request.group_id:
         return AlterShareGroupOffsetsResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    if not groups.ensure(request.group_id):
-        message = f"Group {request.group_id} is not a share group."
-        return AlterShareGroupOffsetsResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message)
+    if context.broker.groups.directory.kind(request.group_id) not in (None, GroupKind.SHARE):
+        return _no_share_group(request.group_id)
     if len(groups.get(request.group_id) or ()):
         return AlterShareGroupOffsetsResponse(error_code=ErrorCode.NON_EMPTY_GROUP, error_message=NOT_EMPTY)
     response = AlterShareGroupOffsetsResponse()
     offsets = _take(request, response, context)
+    if not offsets:
+        return response  # nothing to keep, so no group comes into being for it
+    if not groups.ensure(request.group_id):
+        return _no_share_group(request.group_id)
     later: Later[AlterShareGroupOffsetsResponse] = Later()
 
     def altered(error: HutongError | None) -> None:
@@ -45,6 +49,11 @@ def handle(
 
     groups.deliveries.reset(offsets, altered)
     return later
+
+
+def _no_share_group(group_id: str) -> AlterShareGroupOffsetsResponse:
+    message = f"Group {group_id} is not a share group."
+    return AlterShareGroupOffsetsResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message)
 
 
 def _take(

@@ -74,11 +74,11 @@ def iterate_slices(data: bytes, count: int) -> Iterator[RecordSlice]:
         raise ProtocolError("a record batch has bytes after its last record")
 
 
-def all_have_keys(data: bytes, count: int) -> bool:
-    """Whether each of the `count` records of a batch has a key; looks at nothing else. Raises ProtocolError."""
+def records_without_key(data: bytes, count: int) -> Iterator[int]:
+    """Which of the `count` records of a batch have no key; looks at nothing else. Raises ProtocolError."""
     position, size = 0, len(data)
     try:
-        for _ in range(count):
+        for index in range(count):
             length, start = read_varlong(data, position)
             position = start + length
             if length < 1 or position > size:  # so that there are no more rounds than bytes
@@ -90,10 +90,9 @@ def all_have_keys(data: bytes, count: int) -> bool:
             while data[at] > 127:  # the offset delta
                 at += 1
             if data[at + 1] & 1:  # zig-zag: a negative length of the key
-                return False
+                yield index
     except IndexError as error:
         raise ProtocolError(f"record: {error}") from error
-    return True
 
 
 def with_timestamp_delta(data: bytes, record: RecordSlice, timestamp_delta_ms: int) -> bytes:
