@@ -186,13 +186,16 @@ class Side:
         return self._symbolic(value, name)
 
     def _with_symbolic_producers(self, data: bytes) -> bytes:
-        """Batches whose producer got its id from this server show the symbol, and no checksum."""
+        """Batches whose producer got its id from this server show the symbol, and no checksum; markers no time."""
         batches = bytearray(data)
         position = 0
         for header, _ in iterate_batches(memoryview(data)):
             symbol = self._symbols.get(("producer_id", header.producer_id))
             if symbol is not None:
                 struct.pack_into(">q", batches, position + 43, symbol)
+                struct.pack_into(">I", batches, position + 17, 0)
+            if header.is_control:
+                struct.pack_into(">qq", batches, position + 27, 0, 0)
                 struct.pack_into(">I", batches, position + 17, 0)
             position += header.size
         return bytes(batches)
