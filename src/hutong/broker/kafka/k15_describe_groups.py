@@ -39,6 +39,7 @@ def _describe(group_id: str, groups: GroupCoordinator, api_version: int, operati
     described = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value, authorized_operations=operations)
     if api_version >= _NOT_FOUND_FROM:
         described.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+        described.authorized_operations = AUTHORIZED_OPERATIONS_NOT_ASKED
         is_other = groups.directory.kind(group_id) is not None
         described.error_message = f"Group {group_id} {'is not a classic group' if is_other else 'not found'}."
     return described
