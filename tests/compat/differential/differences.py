@@ -1,4 +1,4 @@
-"""Where two trees differ, and which differences are meant: each with its reason, which docs/differences.md prints."""
+"""Where two trees differ, and which differences are meant: each with its reason, which docs/compatibility.md prints."""
 
 import re
 from collections.abc import Iterator
@@ -110,7 +110,7 @@ MEANT: Final[list[Meant]] = [
         kafka=r"3|5|\(not there\)",
     ),
     Meant(
-        "(Create|Delete|Describe)Acls",
+        "(CreateAcls|DeleteAcls|DescribeAcls)",
         "",
         "Values that no enumeration has are refused with SECURITY_DISABLED like the rest; Kafka closes the connection.",
         kafka=CLOSED,
@@ -131,7 +131,7 @@ MEANT: Final[list[Meant]] = [
         "A repeated batch is answered with its offset; Kafka tells the producer's timestamp as well.",
         hutong="-1",
     ),
-    Meant("DescribeLogDirs", r".*usable_bytes", "It changes from one question to the next."),
+    Meant("DescribeLogDirs", r".*usable_bytes", "What is free on the disk changes from one question to the next."),
     Meant(
         "DescribeProducers",
         r".*last_timestamp",
@@ -164,7 +164,6 @@ MEANT: Final[list[Meant]] = [
         "Streams groups are not there.",
         kafka=".*streams.version.*",
     ),
-    Meant("DescribeShareGroupOffsets", "", "Kafka never answers for a group that it does not know.", kafka=SILENT),
     Meant("AddPartitionsToTxn", "", "Kafka never answers a request that names no transaction.", kafka=SILENT),
     Meant(
         "(CreateTopics|CreatePartitions|IncrementalAlterConfigs|AlterConfigs|AlterUserScramCredentials|Produce|SyncGroup|"
@@ -181,12 +180,6 @@ MEANT: Final[list[Meant]] = [
         kafka=r"42|\(not there\)",
     ),
     Meant(
-        "DescribeShareGroupOffsets",
-        r"groups\[\]\..*",
-        "Topics that are not there are answered so; Kafka fails on them.",
-        kafka=r"-1|\(not there\)",
-    ),
-    Meant(
         "(CreateTopics|DescribeConfigs)",
         r".*configs\[\](\.(value|config_source|synonyms.*))?",
         "A segment is smaller here, and topics have settings of our own.",
@@ -194,7 +187,9 @@ MEANT: Final[list[Meant]] = [
         hutong=r"134217728|4|5|.*(hutong|segment).*",
     ),
     Meant("Fetch", r".*", "Where Kafka fails on an offset (UNKNOWN_SERVER_ERROR) it is looked for here.", kafka="-1"),
-    Meant("JoinGroup", "protocol_name", "A protocol without a name.", kafka="None", hutong=""),
+    Meant(
+        "JoinGroup", "protocol_name", "A protocol without a name is told as such, not as none.", kafka="None", hutong=""
+    ),
     Meant(
         "(IncrementalAlterConfigs|AlterConfigs)",
         r"responses\[\]\.error_code",
