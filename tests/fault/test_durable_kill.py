@@ -27,7 +27,7 @@ from tests.support.node import Node
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(1_200)]
-ROUNDS = int(os.environ.get("TEST_KILL_ROUNDS", "3"))
+ROUNDS = int(os.environ.get("TEST_KILL_ROUNDS", "2"))
 PARTITIONS = 4
 HANDLED_PER_ROUND = 1_000
 PER_SECOND = 300  # a partition waits for what fails, so one with the keys of those gets no further than about 250

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase
 from tests.fault.journal_history import JournalHistory
 from tests.fault.transaction_history import TransactionHistory
 
-EXAMPLES = int(os.environ.get("TEST_CRASH_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("TEST_CRASH_EXAMPLES", "100"))
 
 SETTINGS = hypothesis.settings(
     max_examples=EXAMPLES,

@@ -23,7 +23,7 @@ from hutong.journal.disk import RealDisk
 from hutong.journal.inspect import Inspector
 
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(600)]
-ROUNDS = int(os.environ.get("TEST_KILL_ROUNDS", "3"))
+ROUNDS = int(os.environ.get("TEST_KILL_ROUNDS", "2"))
 PARTITIONS = 4
 KILLS_UNTIL_FELT_MAX = 5
 RECORDS_PER_ROUND = 3000

@@ -216,7 +216,7 @@ def records(random: Random) -> memoryview:
     if fault < 0.05:
         return memoryview(b"")
     if fault < 0.2:
-        position = random.choice([3, 11, 12, 16, 17, 26, 34, 50, 52, 60, len(batch) - 1])
+        position = random.choice([3, 11, 12, 17, 26, 34, 50, 52, 60, len(batch) - 1])
         batch[position] ^= random.choice([1, 2, 4, 8, 16, 128])
     elif fault < 0.24:
         batch = batch[: random.randrange(len(batch))]
