@@ -25,7 +25,8 @@ VERSION: Final = "3.0.12"
 KAFKA_VERSION: Final = "4.3.0"  # as which broker the suite shall treat us
 DEADLINE_S: Final = 900.0
 LEFT_OUT: Final = ("test_sasl_integration.py", "test_ssl_integration.py")
-NODE_SETTINGS: Final = ("node.id=0", "group.min_session_timeout_ms=1000")  # as the suite's own brokers are set
+# As the suite's own brokers are set.
+NODE_SETTINGS: Final = ("node.id=0", "group.min_session_timeout_ms=1000", "topic.default_partitions=4")
 SERVICE_STAND_IN: Final = '''"""Stands in for a module that is not distributed: brokers are never started here."""
 
 
