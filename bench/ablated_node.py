@@ -30,7 +30,9 @@ from hutong.journal import journal
 from hutong.runtime.collector import Collector
 from hutong.runtime.stalls import INTERVAL_MS, StallMonitor
 from hutong.server.app import Node
-from hutong.server.settings import Address, KafkaSettings, NodeSettings, Settings
+from hutong.server.sections.network import KafkaSettings
+from hutong.server.sections.node import NodeSettings
+from hutong.server.settings import Address, Settings
 
 
 class WorkMonitor(StallMonitor):

@@ -39,12 +39,10 @@ CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10,
 
 @dataclass(frozen=True, slots=True)
 class NodeIdentity:
-    """Who this node is to its clients. `host` and `port` are what clients are told to connect to."""
+    """Who this node is to its clients. Where they connect is told by the listener that they came by."""
 
     node_id: int
     cluster_id: str
-    host: str
-    port: int
 
 
 @dataclass(frozen=True, slots=True)

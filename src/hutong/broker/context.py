@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from hutong.broker.broker import Broker
+    from hutong.broker.listeners import Listener
+    from hutong.broker.session import Session
     from hutong.reactor.connection import Peer
+    from hutong.security.principals import Principal
 
 ResponseT = TypeVar("ResponseT")
 
@@ -33,6 +36,22 @@ class RequestContext:
         self.client_id = client_id
         self.peer = peer
         self.broker = broker
+
+    @property
+    def session(self) -> Session:
+        """Of the connection that the request came by."""
+        session: Session = self.peer.session
+        return session
+
+    @property
+    def principal(self) -> Principal:
+        """Who asks."""
+        return self.session.principal
+
+    @property
+    def listener(self) -> Listener:
+        """Where the client came in, and so what it is told to connect to."""
+        return self.session.listener
 
 
 class Later(Generic[ResponseT]):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.kafka import HANDLERS, k00_produce, k01_fetch, k18_api_versions
 from hutong.broker.produce_lane import lane_for
+from hutong.broker.session import Session
 from hutong.foundation.errors import ProtocolError
 from hutong.reactor.channel import HELD, Held
 from hutong.reactor.connection import Pending
@@ -27,6 +28,7 @@ from hutong.wire.kafka.registry import APIS
 
 if TYPE_CHECKING:
     from hutong.broker.broker import Broker
+    from hutong.broker.listeners import Listener
     from hutong.reactor.connection import Peer, Response
     from hutong.wire.buffer import Buffer
 
@@ -51,19 +53,30 @@ class Route:
 
 
 class Dispatch:
-    """The reactor's handler for Kafka connections."""
+    """The reactor's handler for the Kafka connections of one listener.
 
-    def __init__(self, broker: Broker, handlers: Mapping[int, Handle] = HANDLERS) -> None:
+    `listener` is what connections that open from now on are told. `requests_total` counts by API, for all listeners.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        listener: Listener,
+        requests_total: dict[int, int] | None = None,
+        handlers: Mapping[int, Handle] = HANDLERS,
+    ) -> None:
         self._broker = broker
+        self.listener = listener
         self._meter = broker.meter
         self._handlers = handlers
         self._routes: dict[int, Route] = {}
         self._told_at_ms = -TELL_INTERVAL_MS
         self._untold = 0
-        self.requests_total: dict[int, int] = dict.fromkeys(handlers, 0)
+        self.requests_total = dict.fromkeys(handlers, 0) if requests_total is None else requests_total
 
     def connection_opened(self, peer: Peer) -> None:
-        """A connection needs no state of its own until there is authentication."""
+        """Who the client is stays open until it says so."""
+        peer.session = Session(self.listener)
 
     def connection_closed(self, peer: Peer) -> None:
         """What the connection was waiting for has ended with its owner."""

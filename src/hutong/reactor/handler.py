@@ -20,7 +20,8 @@ class Peer:
 
     `owner` ends with the connection, and with it everything parked under it. `certificate` is the one that the peer has
     shown, as `ssl.SSLSocket.getpeercert` gives it; None where none was asked for or there is no TLS. `express` is the
-    handler's short way for what this peer sends again and again, None while there is none.
+    handler's short way for what this peer sends again and again, None while there is none. `session` is whatever the
+    handler keeps for the connection.
 
     The functions may be called at any time and more than once, and do nothing once the connection is gone. `release`
     lets a peer go on whose request was answered with HELD. `push` sends buffers that answer no request; they are not
@@ -50,6 +51,7 @@ class Peer:
         "release",
         "send",
         "sending_changed",
+        "session",
         "unsent_bytes",
     )
 
@@ -62,6 +64,7 @@ class Peer:
         self.close_reason: CloseReason | None = None
         self.unsent_bytes: Callable[[], int] = _none
         self.express: Express | None = None
+        self.session: Any = None
         self.is_duplex = False
         self.release: Callable[[], None] = _nothing
         self.close: Callable[[], None] = _nothing

@@ -9,18 +9,15 @@ Everything happens on the loop of the verticle's context. Decides nothing: each 
 """
 
 import asyncio
-import dataclasses
 import logging
 import os
 import shutil
-import socket
 from typing import Final
 
 from hutong.broker.admin_state import AdminState
 from hutong.broker.broker import Broker, NodeIdentity, NodeStorage
 from hutong.broker.cold_reads import ColdReads
 from hutong.broker.congestion import Congestion
-from hutong.broker.dispatch import Dispatch
 from hutong.broker.fetch_sessions import FetchSessions
 from hutong.broker.kafka import HANDLERS
 from hutong.broker.lifetimes import (
@@ -41,13 +38,11 @@ from hutong.broker.topic_config import effective
 from hutong.broker.topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC, Topics
 from hutong.broker.transaction_markers import TransactionMarkers
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import CorruptData, OwnerGone, StorageError, UsageError
+from hutong.foundation.errors import CorruptData, OwnerGone, StorageError
 from hutong.foundation.parking import ParkingLot
 from hutong.journal.disk import Disk
 from hutong.journal.journal import Journal
-from hutong.reactor.acceptor import Acceptor
 from hutong.reactor.door import Door
-from hutong.reactor.framing import length_prefixed
 from hutong.runtime.offload import ThreadOffload
 from hutong.runtime.precedence import Precedence
 from hutong.runtime.verticles import Verticle
@@ -56,14 +51,13 @@ from hutong.scheduler.machine import Scheduler
 from hutong.server import translate
 from hutong.server.data_dir import DataDir
 from hutong.server.group_rooms import GroupRooms, group_configs, open_groups
+from hutong.server.listening import KafkaListeners
 from hutong.server.monitoring.metrics import Sources
 from hutong.server.settings import Address, Settings
 from hutong.server.share_rooms import ShareRooms, open_share_rooms
 from hutong.transactions.driver import TransactionCoordinator
 
 STATE_LOG_ID: Final = 0  # the one log of each state group; topics' logs are numbered from 1
-_EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})
-_EXIT_UNAVAILABLE: Final = 69
 _CREATIONS_MAX: Final = 10_000
 _HELD_MAX: Final = 1_000_000  # one for each connection: the reactor bounds those
 _FETCHES_MAX: Final = 100_000
@@ -93,7 +87,7 @@ class BrokerVerticle(Verticle):
         self._offloads: list[ThreadOffload] = []
         self._data_dir: DataDir | None = None
         self._admin = AdminState(settings.node.id, translate.topic_defaults(settings))
-        self._acceptor: Acceptor | None = None
+        self._listeners: KafkaListeners | None = None
         self._groups: GroupRooms | None = None
         self._share: ShareRooms | None = None
         self._transactions: TransactionCoordinator | None = None
@@ -118,7 +112,7 @@ class BrokerVerticle(Verticle):
         self._sources.waits |= {"held_producers": held_producers, "throttled": muted}
         broker = Broker(
             api_keys=tuple(HANDLERS),
-            identity=NodeIdentity(settings.node.id, self._data_dir.cluster_id, "", 0),
+            identity=NodeIdentity(settings.node.id, self._data_dir.cluster_id),
             settings=translate.broker_settings(settings),
             clock=self._clock,
             topics=topics,
@@ -173,8 +167,8 @@ class BrokerVerticle(Verticle):
         self._fetches.close(OwnerGone("the node is stopping"))  # those who wait for data are answered without
         self._cold_reads.close(OwnerGone("the node is stopping"))
         self._close_coordinators()
-        if self._acceptor is not None:
-            await self._acceptor.drain()
+        if self._listeners is not None:
+            await self._listeners.drain()
         for group, journal in self._journals.items():
             try:
                 await journal.close()
@@ -317,31 +311,12 @@ class BrokerVerticle(Verticle):
         return StateTopic(name, LogStorage(log), self._clock)
 
     async def _listen(self, broker: Broker) -> Address:
-        """Accept clients; what they are told to connect to is known only once the port is."""
-        listen, advertised = self._settings.kafka.listen, self._settings.kafka.advertised
-        dispatch = Dispatch(broker)
-        self._acceptor = Acceptor(
-            self.context.loop,
-            dispatch,
-            length_prefixed(),
-            clock=self._clock,
-            wheel=self._wheel,
-            limits=translate.reactor_limits(self._settings),
-            door=self._door,
-        )
-        try:
-            _, port = await self._acceptor.listen(listen.host, listen.port)
-        except OSError as error:
-            raise UsageError(
-                f"Cannot listen on {listen}: {error.strerror}; choose another address with --kafka.", _EXIT_UNAVAILABLE
-            ) from None
-        bound = Address(listen.host, port)
-        shown = advertised or Address(_reachable(listen.host), port)
-        broker.identity = dataclasses.replace(broker.identity, host=shown.host, port=shown.port)
+        self._listeners = KafkaListeners(self.context.loop, self._settings, self._clock, self._wheel, self._door)
+        bound, shown = await self._listeners.open(broker)
         self._admin.node_configs.static = translate.node_config(self._settings, bound, shown)
         self._admin.node_configs.unset = translate.unset_in(self._settings)
-        self._sources.reactor = self._acceptor.figures
-        self._sources.requests_total = dispatch.requests_total
+        self._sources.reactor = self._listeners.figures
+        self._sources.requests_total = self._listeners.requests_total
         return bound
 
 
@@ -362,8 +337,3 @@ def _storage(data_dir: DataDir) -> NodeStorage:
 
 def _warn(sentence: str) -> None:
     _log.warning("%s", sentence)
-
-
-def _reachable(host: str) -> str:
-    """What to tell clients when the node listens on every interface and nothing else was set."""
-    return socket.gethostname() if host in _EVERY_INTERFACE else host

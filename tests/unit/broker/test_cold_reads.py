@@ -23,7 +23,9 @@ from hutong.reactor.framing import length_prefixed
 from hutong.reactor.handler import Peer
 from hutong.scheduler.driver import FairExecutor
 from hutong.scheduler.machine import Scheduler
-from hutong.server.settings import KIBIBYTE, MEBIBYTE, LogSettings, Settings
+from hutong.server.sections.facts import KIBIBYTE, MEBIBYTE
+from hutong.server.sections.log import LogSettings
+from hutong.server.settings import Settings
 from hutong.wire.kafka.apis.k01_fetch import (
     FetchableTopicResponse,
     FetchPartition,

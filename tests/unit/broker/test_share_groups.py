@@ -20,7 +20,8 @@ from tests.unit.broker.share_member import (
 )
 from tests.unit.broker.wire_node import batch_of, client_of, running_node
 
-from hutong.server.settings import Settings, ShareGroupSettings
+from hutong.server.sections.share_groups import ShareGroupSettings
+from hutong.server.settings import Settings
 from hutong.wire.kafka.apis.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
 from hutong.wire.kafka.apis.k77_share_group_describe import ShareGroupDescribeRequest
 from hutong.wire.kafka.apis.k78_share_fetch import FetchPartition, FetchTopic, ForgottenTopic, ShareFetchRequest

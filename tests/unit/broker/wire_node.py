@@ -9,7 +9,9 @@ from typing import Any
 
 from hutong.journal.disk import Disk
 from hutong.server.app import Node
-from hutong.server.settings import Address, KafkaSettings, NodeSettings, Settings
+from hutong.server.sections.network import KafkaSettings
+from hutong.server.sections.node import NodeSettings
+from hutong.server.settings import Address, Settings
 from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k00_produce import (
     PartitionProduceData,

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from hutong.foundation.errors import UsageError
 from hutong.server.config import EXIT_CONFIG, EXIT_NO_INPUT, Effective, convert, load, parse_address
-from hutong.server.settings import Address, Facts, Setting, Settings, all_settings
+from hutong.server.sections.facts import Facts
+from hutong.server.settings import Address, Setting, Settings, all_settings
 
 
 def shown(effective: Effective, name: str) -> tuple[str, str]:

@@ -21,7 +21,9 @@ from hutong.foundation.errors import UsageError
 from hutong.journal.disk import Disk, RealDisk
 from hutong.server.app import Node, ReadyInfo
 from hutong.server.monitoring.metrics import METRICS
-from hutong.server.settings import Address, KafkaSettings, MetricsSettings, NodeSettings, Settings
+from hutong.server.sections.network import KafkaSettings, MetricsSettings
+from hutong.server.sections.node import NodeSettings
+from hutong.server.settings import Address, Settings
 from hutong.testing.faults import FaultPlan
 from hutong.testing.faulty_disk import FaultyDisk
 

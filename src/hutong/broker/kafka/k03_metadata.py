@@ -38,7 +38,7 @@ def handle(request: MetadataRequest, context: RequestContext) -> MetadataRespons
     broker = context.broker
     if context.api_version < _IDS_FROM_VERSION and any(_is_by_id(topic) for topic in request.topics or ()):
         return _refused(request)
-    response = _about_the_cluster(broker, request)
+    response = _about_the_cluster(context, request)
     if request.topics is None or (context.api_version == 0 and not request.topics):
         response.topics = [describe(topic, broker, _operations(request)) for topic in broker.topics.all()]
         return response
@@ -69,10 +69,11 @@ def _operations(request: MetadataRequest) -> int:
     return TOPIC_OPERATIONS if request.include_topic_authorized_operations else AUTHORIZED_OPERATIONS_NOT_ASKED
 
 
-def _about_the_cluster(broker: Broker, request: MetadataRequest) -> MetadataResponse:
-    identity, asked = broker.identity, request.include_cluster_authorized_operations
+def _about_the_cluster(context: RequestContext, request: MetadataRequest) -> MetadataResponse:
+    identity, listener = context.broker.identity, context.listener
+    asked = request.include_cluster_authorized_operations
     return MetadataResponse(
-        brokers=[MetadataResponseBroker(identity.node_id, identity.host, identity.port)],
+        brokers=[MetadataResponseBroker(identity.node_id, listener.host, listener.port)],
         cluster_id=identity.cluster_id,
         controller_id=identity.node_id,
         cluster_authorized_operations=CLUSTER_OPERATIONS if asked else AUTHORIZED_OPERATIONS_NOT_ASKED,

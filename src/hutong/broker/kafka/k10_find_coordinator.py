@@ -42,5 +42,5 @@ def _find(key: str, key_type: int, context: RequestContext) -> Coordinator:
     if key_type not in _KEY_TYPES:
         error = ErrorCode.INVALID_REQUEST
         return Coordinator(key, _NO_NODE, "", _NO_PORT, error, f"Coordinators of type {key_type} are not kept here.")
-    identity = context.broker.identity
-    return Coordinator(key, identity.node_id, identity.host, identity.port)
+    listener = context.listener
+    return Coordinator(key, context.broker.identity.node_id, listener.host, listener.port)

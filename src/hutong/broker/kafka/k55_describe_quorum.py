@@ -35,7 +35,7 @@ def handle(request: DescribeQuorumRequest, context: RequestContext) -> DescribeQ
             is_found |= is_quorum
             partitions.append(_quorum(broker) if is_quorum else _unknown(partition.partition_index))
         topics.append(TopicData(asked.topic_name, partitions))
-    return DescribeQuorumResponse(topics=topics, nodes=_nodes(broker) if is_found else [])
+    return DescribeQuorumResponse(topics=topics, nodes=_nodes(context) if is_found else [])
 
 
 def _quorum(broker: Broker) -> PartitionData:
@@ -61,6 +61,6 @@ def _unknown(index: int) -> PartitionData:
     return PartitionData(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "No quorum keeps this partition.")
 
 
-def _nodes(broker: Broker) -> list[Node]:
-    identity = broker.identity
-    return [Node(identity.node_id, [Listener("CONTROLLER", identity.host, identity.port)])]
+def _nodes(context: RequestContext) -> list[Node]:
+    listener = context.listener
+    return [Node(context.broker.identity.node_id, [Listener("CONTROLLER", listener.host, listener.port)])]

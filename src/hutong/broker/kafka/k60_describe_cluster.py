@@ -21,7 +21,7 @@ _CONTROLLERS: Final = 2
 
 
 def handle(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
-    identity = context.broker.identity
+    identity, listener = context.broker.identity, context.listener
     if request.endpoint_type != _BROKERS:
         known = request.endpoint_type == _CONTROLLERS
         return DescribeClusterResponse(
@@ -33,6 +33,6 @@ def handle(request: DescribeClusterRequest, context: RequestContext) -> Describe
     return DescribeClusterResponse(
         cluster_id=identity.cluster_id,
         controller_id=identity.node_id,
-        brokers=[DescribeClusterBroker(identity.node_id, identity.host, identity.port)],
+        brokers=[DescribeClusterBroker(identity.node_id, listener.host, listener.port)],
         cluster_authorized_operations=CLUSTER_OPERATIONS if asked else AUTHORIZED_OPERATIONS_NOT_ASKED,
     )

@@ -1,0 +1,90 @@
+"""Opens the listeners for Kafka clients: one acceptor and one dispatch for each.
+
+Strategy: a listener's clients are told its own address, which is known once its port is. What the acceptors count is
+shown together.
+
+Decides nothing of what clients may do: `broker` does.
+"""
+
+import asyncio
+import socket
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from hutong.broker.broker import Broker
+from hutong.broker.dispatch import Dispatch
+from hutong.broker.kafka import HANDLERS
+from hutong.broker.listeners import Listener, SecurityProtocol
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import UsageError
+from hutong.foundation.timers import TimerWheel
+from hutong.reactor.acceptor import Acceptor
+from hutong.reactor.door import Door
+from hutong.reactor.figures import ReactorFigures
+from hutong.reactor.framing import length_prefixed
+from hutong.server import translate
+from hutong.server.settings import Address, Settings
+
+_EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})
+_EXIT_UNAVAILABLE: Final = 69
+
+
+class KafkaListeners:
+    """What clients of one broker enter by; `open` once, then `drain` once."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, settings: Settings, clock: Clock, wheel: TimerWheel, door: Door | None
+    ) -> None:
+        self._loop = loop
+        self._settings = settings
+        self._clock = clock
+        self._wheel = wheel
+        self._door = door
+        self._acceptor: Acceptor | None = None
+        self._requests_total = dict.fromkeys(HANDLERS, 0)
+
+    async def open(self, broker: Broker) -> tuple[Address, Address]:
+        """Accept clients; returns where, and what they are told. Raises UsageError where an address cannot be had."""
+        listen, advertised = self._settings.kafka.listen, self._settings.kafka.advertised
+        protocol = SecurityProtocol.PLAINTEXT
+        listener = Listener(protocol, protocol, listen.host, listen.port)
+        dispatch = Dispatch(broker, listener, self._requests_total)
+        self._acceptor = Acceptor(
+            self._loop,
+            dispatch,
+            length_prefixed(),
+            clock=self._clock,
+            wheel=self._wheel,
+            limits=translate.reactor_limits(self._settings),
+            door=self._door,
+        )
+        try:
+            _, port = await self._acceptor.listen(listen.host, listen.port)
+        except OSError as error:
+            raise UsageError(
+                f"Cannot listen on {listen}: {error.strerror}; choose another address with --kafka.", _EXIT_UNAVAILABLE
+            ) from None
+        shown = advertised or Address(_reachable(listen.host), port)
+        dispatch.listener = replace(listener, host=shown.host, port=shown.port)
+        return Address(listen.host, port), shown
+
+    @property
+    def figures(self) -> ReactorFigures | None:
+        """Of all connections; None before any can come."""
+        return self._acceptor.figures if self._acceptor is not None else None
+
+    @property
+    def requests_total(self) -> Mapping[int, int]:
+        """By API."""
+        return self._requests_total
+
+    async def drain(self) -> None:
+        """Accept no more, let open requests finish."""
+        if self._acceptor is not None:
+            await self._acceptor.drain()
+
+
+def _reachable(host: str) -> str:
+    """What to tell clients when the node listens on every interface and nothing else was set."""
+    return socket.gethostname() if host in _EVERY_INTERFACE else host

@@ -1,0 +1,89 @@
+"""Where the node listens, and the bounds of connections.
+
+Knows nothing of files, the environment or the command line.
+"""
+
+from dataclasses import dataclass
+
+from hutong.server.sections.facts import (
+    INT32_MAX,
+    INT64_MAX,
+    KIBIBYTE,
+    MEBIBYTE,
+    MINUTE_MS,
+    SECOND_MS,
+    Address,
+    setting,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSettings:
+    """The listener that Kafka clients use."""
+
+    listen: Address = setting(Address("127.0.0.1", 9092), "HOST:PORT where Kafka clients connect.", "listeners")
+    advertised: Address | None = setting(
+        None, "HOST:PORT told to clients, when it is not where the node listens.", "advertised.listeners"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsSettings:
+    """The HTTP listener for metrics and health."""
+
+    listen: Address | None = setting(
+        None, "HOST:PORT of `/metrics`, `/healthz` and `/readyz`; nothing is served where it is not set."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSettings:
+    """Bounds of connections."""
+
+    max_connections: int = setting(
+        20_000, "Open connections in total.", "max.connections", minimum=1, maximum=1_000_000
+    )
+    max_connections_per_ip: int = setting(
+        12_000, "Open connections from one address.", "max.connections.per.ip", minimum=1, maximum=1_000_000
+    )
+    connections_max_idle_ms: int = setting(
+        10 * MINUTE_MS,
+        "A connection silent for so long is closed.",
+        "connections.max.idle.ms",
+        minimum=SECOND_MS,
+        maximum=INT64_MAX,
+    )
+    listen_backlog: int = setting(
+        512, "Connections the kernel keeps until they are accepted.", "socket.listen.backlog.size", minimum=1
+    )
+    max_frame_bytes: int = setting(
+        100 * MEBIBYTE,
+        "Largest request; a longer one closes its connection.",
+        "socket.request.max.bytes",
+        minimum=KIBIBYTE,
+        maximum=INT32_MAX,
+    )
+    max_requests_in_flight: int = setting(
+        256, "Requests of one connection worked on at once; at the bound its reading pauses.", minimum=1, maximum=65_536
+    )
+    max_unsent_bytes: int = setting(
+        1 * MEBIBYTE,
+        "Unread response bytes of one connection above which no further request of it is begun.",
+        minimum=64 * KIBIBYTE,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaSettings:
+    """How clients' use is set against their quotas, which are set while the node runs."""
+
+    window_num: int = setting(
+        11,
+        "Samples of a client's use; what all but one of them allow together may be used at once.",
+        "quota.window.num",
+        minimum=2,
+        maximum=1000,
+    )
+    window_size_seconds: int = setting(
+        1, "Length of one such sample.", "quota.window.size.seconds", minimum=1, maximum=3600
+    )
