@@ -23,8 +23,8 @@ from hutong.runtime.verticles import Deployment, DeploymentOptions, Verticle
 from hutong.server import translate
 from hutong.server.broker_verticle import BrokerVerticle
 from hutong.server.bus_verticle import BusVerticle
-from hutong.server.monitoring.metrics import Sources
 from hutong.server.monitoring.monitor import Monitor
+from hutong.server.monitoring.sources import Sources
 from hutong.server.settings import Address, Settings
 
 if TYPE_CHECKING:  # a node without bridges starts without these

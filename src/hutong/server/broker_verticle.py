@@ -52,7 +52,7 @@ from hutong.server import translate
 from hutong.server.data_dir import DataDir
 from hutong.server.group_rooms import GroupRooms, group_configs, open_groups
 from hutong.server.listening import KafkaListeners
-from hutong.server.monitoring.metrics import Sources
+from hutong.server.monitoring.sources import Sources
 from hutong.server.settings import Address, Settings
 from hutong.server.share_rooms import ShareRooms, open_share_rooms
 from hutong.transactions.driver import TransactionCoordinator

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hutong.foundation.timers import TimerWheel
     from hutong.groups.configs import GroupConfigs
     from hutong.groups.directory import GroupDirectory
-    from hutong.server.monitoring.metrics import Sources
+    from hutong.server.monitoring.sources import Sources
     from hutong.server.settings import Settings
 
 _SESSIONS_MAX: Final = 1_000_000  # the setting bounds them: this is the lot's own

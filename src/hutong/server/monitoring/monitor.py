@@ -13,7 +13,8 @@ from hutong.runtime.verticles import Verticle
 from hutong.server.monitoring.exposition import CONTENT_TYPE
 from hutong.server.monitoring.health import Health
 from hutong.server.monitoring.http import LIMITS, HeadFraming, Page, Pages
-from hutong.server.monitoring.metrics import Sources, exposition
+from hutong.server.monitoring.metrics import exposition
+from hutong.server.monitoring.sources import Sources
 from hutong.server.settings import Address
 
 _EXIT_UNAVAILABLE: Final = 69

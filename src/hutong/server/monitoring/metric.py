@@ -1,0 +1,55 @@
+"""A row of the metrics page: what it is called and means, and the function that reads it from the node.
+
+Strategy: `metric` makes a row in one call, and `each` and its kin make the reading of what many rows read alike.
+
+Knows no metric.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hutong.foundation.histograms import Histogram
+from hutong.journal.journal import Journal
+from hutong.server.monitoring.exposition import Family, Kind, Samples, Scale, Spread, Value
+from hutong.server.monitoring.sources import Sources
+
+COUNTER, GAUGE, HISTOGRAM = Kind
+SECONDS: Final = Scale(4, 24, 1e-6)  # 16 us to 17 s
+
+Read = Callable[[Sources], Samples]
+Labelled = Iterator[tuple[Sequence[str], Value]]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One row of the table."""
+
+    family: Family
+    read: Read
+
+
+def metric(name: str, kind: Kind, meaning: str, read: Read, *labels: str) -> Metric:
+    return Metric(Family(name, kind, meaning, labels), read)
+
+
+def each(read: Callable[[Journal], int]) -> Read:
+    """A figure of every partition group."""
+    return lambda sources: [((group,), read(journal)) for group, journal in sources.journals.items()]
+
+
+def each_spread(read: Callable[[Journal], Histogram], scale: Scale) -> Read:
+    """A histogram of every partition group that has seen anything."""
+
+    def samples(sources: Sources) -> Labelled:
+        for group, journal in sources.journals.items():
+            histogram = read(journal)
+            if histogram.count:
+                yield (group,), Spread(histogram, scale)
+
+    return samples
+
+
+def total(read: Callable[[Journal], int]) -> Read:
+    """The sum over all partition groups."""
+    return lambda sources: [((), sum(read(journal) for journal in sources.journals.values()))]

@@ -1,0 +1,68 @@
+"""Reading: what left the cache, and the sessions of fetches.
+
+Knows nothing of topics.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from hutong.broker.cold_reads import ColdReads
+from hutong.broker.fetch_sessions import FetchSessions
+from hutong.server.monitoring.metric import COUNTER, GAUGE, Labelled, Read, metric
+from hutong.server.monitoring.sources import Sources
+
+
+def _cold_reads(sources: Sources) -> Labelled:
+    for group, journal in sources.journals.items():
+        yield (group, "page_cache"), journal.reader.cached_reads_total
+        yield (group, "worker"), journal.reader.worker_reads_total
+
+
+def _from_cold_reads(read: Callable[[ColdReads], int]) -> Read:
+    return lambda sources: [((), read(sources.cold_reads))] if sources.cold_reads is not None else []
+
+
+def _from_sessions(read: Callable[[FetchSessions], int]) -> Read:
+    return lambda sources: [((), read(sources.fetch_sessions))] if sources.fetch_sessions is not None else []
+
+
+METRICS: Final = (
+    metric(
+        "hutong_cold_reads_total",
+        COUNTER,
+        "Reads of what has left the cache, by who carried them out: the loop from the page cache, or a worker.",
+        _cold_reads,
+        "group",
+        "by",
+    ),
+    metric(
+        "hutong_cold_reads_refused_total",
+        COUNTER,
+        "Cold reads that found their queue full; the client was told to ask again.",
+        _from_cold_reads(lambda cold_reads: cold_reads.refused_total),
+    ),
+    metric(
+        "hutong_damaged_reads_total",
+        COUNTER,
+        "Reads that met bytes which fail their check; the log says where.",
+        _from_cold_reads(lambda cold_reads: cold_reads.damaged_total),
+    ),
+    metric(
+        "kafka_server_fetchsessioncache_numincrementalfetchsessions",
+        GAUGE,
+        "Incremental fetch sessions.",
+        _from_sessions(len),
+    ),
+    metric(
+        "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached",
+        GAUGE,
+        "Partitions in them.",
+        _from_sessions(lambda sessions: sessions.partitions),
+    ),
+    metric(
+        "kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total",
+        COUNTER,
+        "Sessions that were evicted for others.",
+        _from_sessions(lambda sessions: sessions.evictions_total),
+    ),
+)

@@ -1,0 +1,38 @@
+"""What Kafka's own exporters show of requests and records, under their names.
+
+Knows nothing of how a request is answered.
+"""
+
+from typing import Final
+
+from hutong.server.monitoring.metric import COUNTER, Labelled, metric, total
+from hutong.server.monitoring.sources import Sources
+from hutong.wire.kafka.registry import APIS
+
+
+def _requests(sources: Sources) -> Labelled:
+    for api_key, count in sorted(sources.requests_total.items()):
+        yield (APIS[api_key].name,), count
+
+
+METRICS: Final = (
+    metric(
+        "kafka_network_requestmetrics_requests_total",
+        COUNTER,
+        "Requests by API.",
+        _requests,
+        "request",
+    ),
+    metric(
+        "kafka_server_brokertopicmetrics_messagesin_total",
+        COUNTER,
+        "Records appended, those of internal topics included.",
+        total(lambda journal: journal.figures.records_total),
+    ),
+    metric(
+        "kafka_server_brokertopicmetrics_bytesin_total",
+        COUNTER,
+        "Bytes of record batches appended, those of internal topics included.",
+        total(lambda journal: journal.figures.batch_bytes_total),
+    ),
+)

@@ -1,0 +1,40 @@
+"""Where the figures of a node are while it runs: what a scrape reads.
+
+Strategy: whoever makes a room of the node puts it here; until then its place is empty, and its rows show no samples.
+
+Knows nothing of metrics.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hutong.broker.cold_reads import ColdReads
+from hutong.broker.fetch_sessions import FetchSessions
+from hutong.foundation.parking import ParkingLot
+from hutong.journal.journal import Journal
+from hutong.reactor.figures import ReactorFigures
+from hutong.runtime.blocked import BlockedThreads
+from hutong.runtime.collector import Collector
+from hutong.runtime.stalls import StallMonitor
+from hutong.transactions.driver import TransactionCoordinator
+
+if TYPE_CHECKING:
+    from hutong.bus.bridge.figures import BridgeFigures  # only a node with bridges needs it
+
+
+@dataclass(slots=True)
+class Sources:
+    """Where the figures are. What the node has not made yet is empty or None, and shows no samples."""
+
+    journals: dict[str, Journal]
+    stalls: StallMonitor
+    collector: Collector
+    waits: dict[str, ParkingLot[Any]] = field(default_factory=dict)
+    reactor: ReactorFigures | None = None
+    requests_total: Mapping[int, int] = field(default_factory=dict)
+    cold_reads: ColdReads | None = None
+    fetch_sessions: FetchSessions | None = None
+    transactions: TransactionCoordinator | None = None
+    blocked: BlockedThreads | None = None
+    bridges: "dict[str, BridgeFigures]" = field(default_factory=dict)
