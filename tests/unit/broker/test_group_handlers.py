@@ -20,6 +20,8 @@ from hutong.broker.kafka import (
     k42_delete_groups,
     k47_offset_delete,
 )
+from hutong.broker.listeners import Listener, SecurityProtocol
+from hutong.broker.session import Session
 from hutong.foundation.parking import Owner
 from hutong.groups.settings import GroupSettings
 from hutong.wire.kafka import codecs
@@ -96,9 +98,10 @@ class Desk:
             share_groups=(),
             clock=self.stage.clock,
             topics=FakeTopics(),
-            identity=SimpleNamespace(node_id=1, host="broker.example", port=9092),
+            identity=SimpleNamespace(node_id=1),
         )
-        self._peer = SimpleNamespace(address="10.1.2.3", owner=Owner())
+        listener = Listener("PLAINTEXT", SecurityProtocol.PLAINTEXT, "broker.example", 9092)
+        self._peer = SimpleNamespace(address="10.1.2.3", owner=Owner(), session=Session(listener))
 
     def context(self, version: int) -> RequestContext:
         return RequestContext(version, "app", cast(Any, self._peer), cast(Any, self._broker))
