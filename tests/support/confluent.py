@@ -8,6 +8,9 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 DEADLINE_S: Final = 30.0
 POLL_S: Final = 0.1
+LEAVE_POLL_S: Final = 0.005
+LEAVE_POLLS_MIN: Final = 4  # an assignment that was on its way comes before its revocation
+LEAVE_POLLS_MAX: Final = 2000
 RESTLESS_GROUP: Final = {  # notices joins and leaves fast
     "session.timeout.ms": 6000,
     "heartbeat.interval.ms": 200,
@@ -69,6 +72,19 @@ def read_partition(bootstrap: str, topic: str, partition: int = 0) -> list[Messa
         return messages
     finally:
         reader.close()
+
+
+def leave(consumer: Consumer) -> None:
+    """Gives up what it was assigned, then closes.
+
+    A rebalance in the middle of `close` hangs a consumer that has callbacks, with the interpreter's lock in its hand.
+    """
+    consumer.unsubscribe()
+    for turn in range(LEAVE_POLLS_MAX):
+        consumer.poll(LEAVE_POLL_S)
+        if turn >= LEAVE_POLLS_MIN and not consumer.assignment():
+            break
+    consumer.close()
 
 
 def values(messages: Sequence[Message]) -> list[bytes]:

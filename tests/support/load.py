@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.support.confluent import RESTLESS_GROUP
+from tests.support.confluent import RESTLESS_GROUP, leave
 from tests.support.log_checker import History, Partition
 from tests.support.waiting import until
 
@@ -187,7 +187,7 @@ class RecordedMember(Recorded):
                     self._commit()
             self._commit()
         finally:
-            self._consumer.close()
+            leave(self._consumer)
             self._forget()
 
     def _process(self, message: Message) -> None:

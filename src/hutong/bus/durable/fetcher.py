@@ -35,6 +35,8 @@ BATCHES_UNDER_WAY_MAX: Final = 4
 PATIENCE_S: Final = 0.05  # with a full partition, before it is paused
 ANSWER_S_MAX: Final = 10.0  # for the loop to answer in a rebalance; after it, messages are handled again by another
 REQUEST_S_MAX: Final = 30.0
+LEAVE_POLLS_MIN: Final = 4  # an assignment that was on its way comes before its revocation
+LEAVE_POLLS_MAX: Final = 2000  # ten seconds and what the callbacks take
 RESTART_S_MIN: Final = 0.5
 RESTART_S_MAX: Final = 30.0
 
@@ -146,7 +148,7 @@ class Fetcher:
             while not self._is_stopping:
                 self._turn(consumer)
         finally:
-            consumer.close()
+            _leave(consumer)
             self._tell(self._listener.lost, None)
             self._tell(self._listener.committed, "the consumer was closed")
 
@@ -255,6 +257,24 @@ class Fetcher:
 
     def _places(self, partitions: set[int] | frozenset[int]) -> list[TopicPartition]:
         return [TopicPartition(self._topic, partition) for partition in sorted(partitions)]
+
+
+def _leave(consumer: Consumer) -> None:
+    """Give up every partition, then close.
+
+    A rebalance that meets a closing consumer makes the client library wait for itself for ever, and with it everything
+    in this process: its callback asks, holding the interpreter, for what a closed group no longer answers.
+    """
+    try:
+        consumer.unsubscribe()
+        for turn in range(LEAVE_POLLS_MAX):
+            consumer.poll(RESTLESS_POLL_S)
+            if turn >= LEAVE_POLLS_MIN and not consumer.assignment():
+                break
+    except KafkaException as error:
+        _log.warning("left a group that may still count this consumer: %s", error)
+    finally:
+        consumer.close()
 
 
 def _commit(consumer: Consumer, topic: str, positions: Positions) -> None:
