@@ -9,6 +9,10 @@
 #   make docs                 the documentation as HTML in docs/_build/html
 
 ARGS ?=
+# Processes among which the files of tests are dealt out; 0: this one alone.
+WORKERS ?= 2
+# A client library can hang with the interpreter's lock, where no timer of Python's runs: then the worker is ended.
+HANG_SECONDS := 660
 UV := .tools/uv
 # --inexact: another target's packages may stay; --frozen: exactly what uv.lock says.
 SYNC := $(UV) sync --quiet --frozen --inexact --all-extras
@@ -30,7 +34,8 @@ demo: sync
 	@$(RUN) hutong demo $(ARGS)
 
 test: sync
-	@$(RUN) pytest $(ARGS)
+	@$(RUN) pytest -n $(WORKERS) --dist loadfile -o faulthandler_timeout=$(HANG_SECONDS) \
+		-o faulthandler_exit_on_timeout=true $(ARGS)
 
 compat: sync
 	@TEST_COMPAT=full TEST_COMPAT_REPORT=build/compat.jsonl $(RUN) pytest tests/compat -m compat $(ARGS)

@@ -72,7 +72,11 @@ def endless() -> list[Any]:
 
 
 @pytest.mark.parametrize("dialect", Dialect)
-@pytest.mark.parametrize("body", [object(), "\ud800", {"\ud800": 1}, endless(), {(1, 2): 3}], ids=repr)
+@pytest.mark.parametrize(
+    "body",
+    [object(), "\ud800", {"\ud800": 1}, endless(), {(1, 2): 3}],
+    ids=["object", "surrogate", "surrogate-key", "endless", "tuple-key"],
+)
 def test_what_cannot_be_written_is_told(dialect: Dialect, body: object) -> None:
     with pytest.raises(Unencodable):
         encode_message(dialect, "a", body)
