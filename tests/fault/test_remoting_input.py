@@ -33,7 +33,10 @@ SMALL = RemotingLimits(
     unsent_answer_bytes_max=2 * MEBIBYTE,
     unanswered_max=10,
     reactor=ReactorLimits(
-        frame_bytes_max=FRAME_BYTES_MAX, unsent_bytes_max=64 * KIBIBYTE, kernel_buffer_bytes=64 * KIBIBYTE
+        frame_bytes_max=FRAME_BYTES_MAX,
+        unsent_bytes_max=64 * KIBIBYTE,
+        send_buffer_bytes=64 * KIBIBYTE,
+        receive_buffer_bytes=64 * KIBIBYTE,
     ),
 )
 

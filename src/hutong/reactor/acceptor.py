@@ -1,7 +1,8 @@
 """Accepts connections within the limits, and ends them all when the node stops.
 
-Strategy: a connection over a limit is accepted and closed at once, so that the peer learns it and the kernel's queue
-stays short for others (as Kafka does per address). What is open lies in `open_connections`.
+Strategy: who comes is taken by an `intake`, under quotas that several acceptors may share: then a connection too many
+in total waits in the kernel's queue. An acceptor with bounds of its own closes it at once, so that the peer learns it.
+What is open lies in `open_connections`.
 
 Knows nothing of frames or requests. One acceptor serves one handler on one loop.
 """
@@ -9,15 +10,18 @@ Knows nothing of frames or requests. One acceptor serves one handler on one loop
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from heapq import nsmallest
 from itertools import count
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import TimerWheel
+from hutong.reactor.connection_quotas import ConnectionLimits, ConnectionQuotas
 from hutong.reactor.door import Door
-from hutong.reactor.figures import ReactorFigures
+from hutong.reactor.figures import CloseReason, ReactorFigures
 from hutong.reactor.framing import Framing
 from hutong.reactor.handler import Handler, Peer
+from hutong.reactor.intake import Failed, Intake
 from hutong.reactor.limits import ReactorLimits
 from hutong.reactor.open_connections import OpenConnections
 from hutong.reactor.protocol import SCRATCH_BYTES, ConnectionProtocol, Surroundings, Turns
@@ -37,16 +41,19 @@ class Acceptor:
         wheel: TimerWheel,
         limits: ReactorLimits | None = None,
         door: Door | None = None,
+        name: str = "",
+        quotas: ConnectionQuotas | None = None,
     ) -> None:
-        """`framing` makes the framing of one connection from its frame limit in bytes."""
+        """`framing` makes the framing of one connection from its frame limit in bytes.
+
+        With `quotas`, which know this acceptor by its name, the bounds of connections in `limits` do not count.
+        """
         self.limits = limits or ReactorLimits()
         self.figures = ReactorFigures()
         self._loop = loop
-        self._servers: list[asyncio.Server | SniffingListener] = []
+        self._sniffing_listeners: list[SniffingListener] = []
         self._peer_ids = count(1)
         self._open = OpenConnections(clock, wheel)
-        self._connections_per_ip: dict[str, int] = {}
-        self._door = door
         self._around = Surroundings(
             loop,
             handler if door is None else door.before(handler, self._open.cut),
@@ -61,6 +68,19 @@ class Acceptor:
             self._left,
             self._open.shed,
         )
+        own = ConnectionQuotas(ConnectionLimits(self.limits.connections_max, self.limits.connections_per_ip_max))
+        self._intake = Intake(
+            loop,
+            name,
+            quotas or own,
+            lambda: ConnectionProtocol(self._around),
+            (lambda _address: True) if door is None else door.admits,
+            clock=clock,
+            wheel=wheel,
+            limits=self.limits,
+            figures=self.figures,
+            waits=quotas is not None,
+        )
 
     async def listen(
         self, host: str, port: int, tls: ssl.SSLContext | None = None, *, is_tls_optional: bool = False
@@ -71,18 +91,18 @@ class Acceptor:
         `handshake_ms_max` is closed. Where it `is_tls_optional`, the first byte of each connection says whether it is
         TLS (see `sniffing`). Returns the first address and the port. Raises OSError where it cannot be bound.
         """
-        handshake_s = self.limits.handshake_ms_max / 1000 if tls is not None else None
-        closing_s = self.limits.closing_ms_max / 1000 if tls is not None else None
         found = await self._loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         bound: list[tuple[str, int]] = []
         for family, kind, number, _, address in dict.fromkeys(found):
             listener = socket.socket(family, kind, number)
             try:
-                # Both are inherited by the sockets accepted; TCP_NODELAY is set by the loop.
+                # Inherited by the sockets accepted.
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
                 if family == socket.AF_INET6:
                     listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                if self.limits.receive_buffer_bytes is not None:  # before the handshake of TCP, which tells its size
+                    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.limits.receive_buffer_bytes)
                 listener.setblocking(False)
                 listener.bind((address[0], bound[0][1] if bound else port, *address[2:]))
             except OSError:
@@ -90,18 +110,9 @@ class Acceptor:
                 raise
             bound.append(listener.getsockname()[:2])
             if tls is not None and is_tls_optional:
-                self._servers.append(self._sniffing(listener, tls))
-                continue
-            self._servers.append(
-                await self._loop.create_server(
-                    lambda: ConnectionProtocol(self._around),
-                    sock=listener,
-                    backlog=self.limits.listen_backlog,
-                    ssl=tls,
-                    ssl_handshake_timeout=handshake_s,
-                    ssl_shutdown_timeout=closing_s,
-                )
-            )
+                self._sniffing_listeners.append(self._sniffing(listener, tls))
+            else:
+                self._intake.add(listener, tls)
         return bound[0]
 
     async def drain(self, grace_ms: int | None = None) -> None:
@@ -109,9 +120,19 @@ class Acceptor:
 
         `grace_ms` is `drain_ms_max` by default. On return every connection has been closed and the handler told.
         """
-        for server in self._servers:
-            server.close()
+        self._intake.close()
+        for listener in self._sniffing_listeners:
+            listener.close()
         await self._open.drain(self.limits.drain_ms_max if grace_ms is None else grace_ms)
+
+    def on_handshake_failed(self, told: Failed) -> None:
+        """Say who is told of TLS handshakes that fail: from which address, and why."""
+        self._intake.handshake_failed = told
+
+    @property
+    def accept_blocked_ms_total(self) -> int:
+        """How long nobody could be accepted, for want of room or for the pace."""
+        return self._intake.blocked_ms_total
 
     def cut(self, is_chosen: Callable[[Peer], bool]) -> int:
         """End the connections of the peers for which this holds, now and with what is unsent; returns how many."""
@@ -126,26 +147,24 @@ class Acceptor:
         return sniffing
 
     def _admit(self, connection: ConnectionProtocol) -> int | None:
-        figures, limits, per_ip = self.figures, self.limits, self._connections_per_ip
-        is_shut = self._door is not None and not self._door.admits(connection.address)
-        if is_shut or self._open.is_draining or figures.connections_open >= limits.connections_max:
-            figures.connections_refused_total += 1
+        if not connection.has_entered and not self._intake.enter(connection.address):
             return None
-        open_from_there = per_ip.get(connection.address, 0)
-        if open_from_there >= limits.connections_per_ip_max:
-            figures.connections_refused_per_ip_total += 1
+        if self._open.is_draining:
+            self._intake.leave(connection.address)
             return None
-        per_ip[connection.address] = open_from_there + 1
-        figures.connections_open += 1
-        figures.connections_accepted_total += 1
+        self.figures.connections_open += 1
+        self.figures.connections_accepted_total += 1
         self._open.add(connection)
         return next(self._peer_ids)
 
     def _left(self, connection: ConnectionProtocol) -> None:
         self.figures.connections_open -= 1
-        remaining = self._connections_per_ip[connection.address] - 1
-        if remaining:
-            self._connections_per_ip[connection.address] = remaining
-        else:
-            del self._connections_per_ip[connection.address]
+        self._intake.leave(connection.address)
         self._open.discard(connection)
+
+
+def close_longest_idle(acceptors: Iterable[Acceptor], count: int) -> None:
+    """End so many connections of these acceptors, those first on which nothing has passed for the longest time."""
+    connections = [connection for acceptor in acceptors for connection in acceptor._open]
+    for connection in nsmallest(count, connections, key=lambda connection: connection.active_at_ms):
+        connection.abort(CloseReason.EXCESS)

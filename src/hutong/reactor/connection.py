@@ -58,7 +58,6 @@ class Connection:
     """The engine of one connection. `wake` asks the driver for a turn outside of its own calls."""
 
     __slots__ = (
-        "_active_at_ms",
         "_backlog",
         "_channel",
         "_direct",
@@ -72,6 +71,7 @@ class Connection:
         "_sending_is_paused",
         "_state",
         "_wake",
+        "active_at_ms",
         "bytes_held",
         "close_reason",
         "peer",
@@ -104,7 +104,7 @@ class Connection:
         peer.release = self._release
         peer.push = peer.send = self._push
         peer.close = self._close_for_handler
-        self._active_at_ms = now_ms
+        self.active_at_ms = now_ms
         self._frame_begun_at_ms: int | None = None  # None between frames, and while we are the ones who do not read
         self.bytes_held = 0  # of an unfinished frame: our part of figures.receiving_bytes
 
@@ -126,7 +126,7 @@ class Connection:
             if train is not None:
                 requests, taken, response = train
                 figures.requests_total += requests
-                self._active_at_ms = now_ms
+                self.active_at_ms = now_ms
                 if taken == len(data) and not in_flight and not isinstance(response, Pending):
                     for buffer in response:
                         figures.bytes_sent_total += len(buffer)
@@ -173,7 +173,7 @@ class Connection:
 
     def resume_sending(self, now_ms: int) -> None:
         self._sending_is_paused = False
-        self._active_at_ms = now_ms
+        self.active_at_ms = now_ms
         self.peer.sending_changed(False)
 
     def drain(self) -> None:
@@ -228,7 +228,7 @@ class Connection:
         total = channel.unsent_bytes - channel.held_bytes
         ready = channel.take()
         if ready:
-            self._active_at_ms = now_ms
+            self.active_at_ms = now_ms
             self._figures.bytes_sent_total += total
             if total < JOIN_BELOW_BYTES * len(ready):
                 ready = [b"".join(ready)]
@@ -256,7 +256,7 @@ class Connection:
         """When `handle_timer` is due, or None once closed."""
         if self._state is _CLOSED:
             return None
-        idle_at_ms = self._active_at_ms + self._limits.idle_ms_max
+        idle_at_ms = self.active_at_ms + self._limits.idle_ms_max
         frame_at_ms = self._frame_due_at_ms()
         return idle_at_ms if frame_at_ms is None else min(idle_at_ms, frame_at_ms)
 
@@ -266,14 +266,14 @@ class Connection:
         if frame_at_ms is not None and now_ms >= frame_at_ms:
             self.close(CloseReason.SLOW_SENDER)
         elif self._channel.in_flight and not self._sending_is_paused:
-            self._active_at_ms = now_ms  # it waits for us, so it is not idle
-        elif now_ms >= self._active_at_ms + self._limits.idle_ms_max:
+            self.active_at_ms = now_ms  # it waits for us, so it is not idle
+        elif now_ms >= self.active_at_ms + self._limits.idle_ms_max:
             self.close(CloseReason.IDLE)
 
     # What follows from it.
 
     def _received(self, frames: list[Buffer], now_ms: int) -> None:
-        self._active_at_ms = now_ms
+        self.active_at_ms = now_ms
         framing = self._framing
         if framing.bytes_held or self.bytes_held:
             self._hold(framing.bytes_held, bool(frames), now_ms)

@@ -13,6 +13,7 @@ class CloseReason(StrEnum):
     SLOW_SENDER = "it was too slow to finish a frame"
     MEMORY = "unfinished frames held too much memory, this one the most"
     DRAINED = "the node stops"
+    EXCESS = "the node had more connections than it may, and this one was idle the longest"
     CUT = "it was cut off by hand"
     FAULT = "a fault of this node"
 
@@ -21,13 +22,16 @@ class ReactorFigures:
     """Totals since the start, and gauges (`connections_open`, `receiving_bytes`)."""
 
     __slots__ = (
+        "accept_blocked_ms_total",
         "bytes_received_total",
         "bytes_sent_total",
         "closed_total",
         "connections_accepted_total",
         "connections_open",
+        "connections_refused_per_ip_rate_total",
         "connections_refused_per_ip_total",
         "connections_refused_total",
+        "handshakes_failed_total",
         "reading_pauses_total",
         "receiving_bytes",
         "requests_total",
@@ -39,6 +43,9 @@ class ReactorFigures:
         self.connections_accepted_total = 0
         self.connections_refused_total = 0
         self.connections_refused_per_ip_total = 0
+        self.connections_refused_per_ip_rate_total = 0
+        self.handshakes_failed_total = 0
+        self.accept_blocked_ms_total = 0  # while there was no room for another connection
         self.closed_total = dict.fromkeys(CloseReason, 0)
         self.requests_total = 0
         self.bytes_received_total = 0

@@ -23,7 +23,8 @@ class ReactorLimits:
     handshake_ms_max: int = 10_000  # of TLS
     closing_ms_max: int = 5_000  # for the peer to read what was written before the close
     drain_ms_max: int = 5_000  # for requests in flight when the node stops
-    kernel_buffer_bytes: int | None = None  # of each socket and each way (SO_SNDBUF, SO_RCVBUF); None: the kernel's own
+    send_buffer_bytes: int | None = None  # of each socket in the kernel (SO_SNDBUF); None: the kernel's own
+    receive_buffer_bytes: int | None = None  # the same for the other way (SO_RCVBUF)
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -6,7 +6,7 @@ whoever holds most is either the attacker or the one whose loss helps most.
 Knows nothing of how a connection came to be.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import Expired
@@ -30,6 +30,9 @@ class OpenConnections:
 
     def __contains__(self, connection: ConnectionProtocol) -> bool:
         return connection in self._connections
+
+    def __iter__(self) -> Iterator[ConnectionProtocol]:
+        return iter(self._connections)
 
     def add(self, connection: ConnectionProtocol) -> None:
         self._connections.add(connection)

@@ -77,6 +77,8 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         "_timer_at_ms",
         "_transport",
         "address",
+        "has_entered",
+        "is_made",
     )
 
     _engine: Connection
@@ -91,12 +93,17 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         self._is_closing = True  # until it is admitted, and once it is closed
         self._timer_at_ms = 0
         self.address = ""
+        self.has_entered = False  # whether it was counted already when it was accepted
+        self.is_made = False  # whether a transport has it
 
     # Called by the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self.address, port = (*(transport.get_extra_info("peername") or ("", 0)),)[:2]
+        self.is_made = True
+        address, port = (*(transport.get_extra_info("peername") or ("", 0)),)[:2]
+        if not self.has_entered:
+            self.address = address
         peer_id = self._around.admit(self)
         if peer_id is None:
             self._transport.abort()
@@ -112,8 +119,8 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         self._timer_at_ms = now_ms + limits.idle_ms_max
         self._timer = around.wheel.add(self._timer_at_ms, self._timer_fired)
         self._transport.set_write_buffer_limits(high=limits.unsent_bytes_max)
-        if limits.kernel_buffer_bytes is not None:
-            _bound_kernel(transport.get_extra_info("socket"), limits.kernel_buffer_bytes)
+        if limits.send_buffer_bytes is not None or limits.receive_buffer_bytes is not None:
+            _bound_kernel(transport.get_extra_info("socket"), limits)
         peer.unsent_bytes = self._unsent_bytes
         around.handler.connection_opened(peer)
 
@@ -169,6 +176,11 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
     @property
     def bytes_held(self) -> int:
         return self._engine.bytes_held
+
+    @property
+    def active_at_ms(self) -> int:
+        """When something passed last."""
+        return self._engine.active_at_ms
 
     def take_turn(self) -> None:
         """Write what was answered, begin what had to wait."""
@@ -266,6 +278,8 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         self._settle(now_ms)
 
 
-def _bound_kernel(connection: socket.socket, buffer_bytes: int) -> None:
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer_bytes)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
+def _bound_kernel(connection: socket.socket, limits: ReactorLimits) -> None:
+    if limits.send_buffer_bytes is not None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, limits.send_buffer_bytes)
+    if limits.receive_buffer_bytes is not None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, limits.receive_buffer_bytes)

@@ -13,7 +13,7 @@ from tests.unit.broker.wire_node import WireClient, batch_of, client_of, fetch_r
 
 from hutong.broker.quotas.book import QuotaBook
 from hutong.broker.quotas.entities import FETCH, PRODUCE, REQUEST, Entity, check_quota, entity_from, entity_of, text_of
-from hutong.broker.quotas.machine import THROTTLE_MS_MAX, Buckets
+from hutong.foundation.buckets import THROTTLE_MS_MAX, Buckets
 from hutong.foundation.errors import Refused
 from hutong.server.sections.network import QuotaSettings
 from hutong.server.settings import Settings

@@ -16,9 +16,10 @@ from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import HutongError, OwnerGone, ProtocolError
 from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
-from hutong.reactor.acceptor import Acceptor
+from hutong.reactor.acceptor import Acceptor, close_longest_idle
 from hutong.reactor.channel import Pending, Response
 from hutong.reactor.connection import Connection
+from hutong.reactor.connection_quotas import ConnectionLimits, ConnectionQuotas, ListenerLimits
 from hutong.reactor.figures import CloseReason
 from hutong.reactor.framing import LengthPrefixedFraming
 from hutong.reactor.handler import Peer
@@ -27,6 +28,9 @@ from hutong.reactor.protocol import SCRATCH_BYTES
 from hutong.wire.buffer import Buffer
 
 MEBIBYTE = 1 << 20
+SMALL_IN_THE_KERNEL = ReactorLimits(
+    send_buffer_bytes=64 * 1024, receive_buffer_bytes=64 * 1024, unsent_bytes_max=MEBIBYTE
+)
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 Reader = asyncio.StreamReader
@@ -71,7 +75,7 @@ def framed(*payloads: bytes) -> bytes:
 class Server:
     """An acceptor on a manual clock, whose handler answers as a frame's first byte says."""
 
-    def __init__(self, limits: ReactorLimits | None) -> None:
+    def __init__(self, limits: ReactorLimits | None, quotas: ConnectionQuotas | None = None) -> None:
         self.clock = ManualClock()
         self.wheel = TimerWheel(0)
         self.acceptor = Acceptor(
@@ -81,6 +85,8 @@ class Server:
             clock=self.clock,
             wheel=self.wheel,
             limits=limits,
+            name="TEST",
+            quotas=quotas,
         )
         self.figures = self.acceptor.figures
         self.peers: dict[int, Peer] = {}
@@ -121,6 +127,12 @@ class Server:
         self._clients.append(client[1])
         return client
 
+    async def knock(self) -> tuple[Reader, Writer]:
+        """A client of which nobody knows whether it will be accepted."""
+        client = await asyncio.open_connection("127.0.0.1", self.port)
+        self._clients.append(client[1])
+        return client
+
     async def close(self) -> None:
         """Cut off what is left, and check that nothing is left behind."""
         draining = asyncio.ensure_future(self.acceptor.drain(0))
@@ -141,8 +153,8 @@ class Server:
 
 
 @asynccontextmanager
-async def serving(limits: ReactorLimits | None = None) -> AsyncIterator[Server]:
-    server = Server(limits)
+async def serving(limits: ReactorLimits | None = None, quotas: ConnectionQuotas | None = None) -> AsyncIterator[Server]:
+    server = Server(limits, quotas)
     host, server.port = await server.acceptor.listen("127.0.0.1", 0)
     assert host == "127.0.0.1"
     try:
@@ -322,6 +334,84 @@ async def test_connections_are_limited_per_address() -> None:
 
 
 @on_both_loops
+async def test_one_connection_too_many_waits_until_another_goes() -> None:
+    quotas = ConnectionQuotas(ConnectionLimits(connections_max=2))
+    async with serving(quotas=quotas) as server:
+        first, _ = await server.connect(), await server.connect()
+        reader, writer = await server.knock()
+        writer.write(framed(b"is there room?"))
+        await turns(50)
+        assert server.figures.connections_open == 2
+        server.clock.advance(300)
+        assert server.acceptor.accept_blocked_ms_total == 300
+        first[1].close()
+        assert await reader.readexactly(18) == framed(b"is there room?")
+        assert server.acceptor.accept_blocked_ms_total == 300
+        quotas.check_invariants()
+
+
+@on_both_loops
+async def test_a_greater_bound_lets_those_in_who_wait() -> None:
+    quotas = ConnectionQuotas(ConnectionLimits(listeners={"TEST": ListenerLimits(connections_max=1)}))
+    async with serving(quotas=quotas) as server:
+        await server.connect()
+        reader, writer = await server.knock()
+        writer.write(framed(b"hello"))
+        await turns(50)
+        assert server.figures.connections_open == 1
+        quotas.set_limits(ConnectionLimits())
+        assert await reader.readexactly(9) == framed(b"hello")
+
+
+@on_both_loops
+async def test_connections_are_accepted_at_the_pace_that_is_allowed() -> None:
+    quotas = ConnectionQuotas(ConnectionLimits(creation_rate_max=2), window_ms=1_000)
+    async with serving(quotas=quotas) as server:
+        clients = [await server.knock() for _ in range(4)]
+        for _, writer in clients:
+            writer.write(framed(b"ping"))
+        for reader, _ in clients[:3]:
+            assert await reader.readexactly(8) == framed(b"ping")
+        await turns(50)
+        assert server.figures.connections_open == 3
+        server.pass_ms(600)
+        assert await clients[3][0].readexactly(8) == framed(b"ping")
+
+
+@on_both_loops
+async def test_an_address_that_comes_too_fast_is_closed_after_its_wait() -> None:
+    quotas = ConnectionQuotas(
+        ConnectionLimits(), rate_of=lambda address: 1 if address == "127.0.0.1" else None, window_ms=1_000
+    )
+    async with serving(quotas=quotas) as server:
+        for _ in range(2):
+            await server.connect()
+        reader, _ = await server.knock()
+        await until(lambda: server.figures.connections_refused_per_ip_rate_total == 1)
+        assert await ask(await server.connect("127.0.0.2"), b"others are not held up") == b"others are not held up"
+        assert not reader.at_eof()
+        server.pass_ms(1_100)
+        assert await is_closed(reader)
+        assert server.figures.connections_open == 3
+
+
+@on_both_loops
+async def test_the_longest_idle_go_when_the_bound_falls_below_what_is_there() -> None:
+    quotas = ConnectionQuotas(ConnectionLimits(connections_max=3))
+    async with serving(quotas=quotas) as server:
+        first, second, third = [await server.connect() for _ in range(3)]
+        for client in (second, first, third):
+            server.clock.advance(10)
+            await ask(client, b"ping")
+        quotas.set_limits(ConnectionLimits(connections_max=1))
+        close_longest_idle([server.acceptor], quotas.excess)
+        assert await is_closed(second[0])
+        assert await is_closed(first[0])
+        assert await ask(third, b"still here") == b"still here"
+        assert server.figures.closed_total[CloseReason.EXCESS] == 2
+
+
+@on_both_loops
 async def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
     async with serving(ReactorLimits(idle_ms_max=1_000)) as server:
         idle, busy = await server.connect(), await server.connect()
@@ -428,13 +518,13 @@ async def test_a_peer_that_never_reads_cannot_hold_up_the_close() -> None:
 
 @on_both_loops
 async def test_what_the_kernel_holds_of_a_connection_can_be_bounded() -> None:
-    async with serving(ReactorLimits(kernel_buffer_bytes=64 * 1024, unsent_bytes_max=MEBIBYTE)) as server:
+    async with serving(SMALL_IN_THE_KERNEL) as server:
         reader, writer = await server.connect()
         writer.write(framed(b"m", b"m"))
         frames = [await reader.readexactly(4 + MEBIBYTE) for _ in range(2)]
         assert frames == [framed(bytes(MEBIBYTE))] * 2
     plain = ReactorLimits()
-    assert plain.kernel_buffer_bytes is None, "the kernel knows best"
+    assert plain.send_buffer_bytes is plain.receive_buffer_bytes is None, "the kernel knows best"
 
 
 @on_both_loops

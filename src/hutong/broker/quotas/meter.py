@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.quotas.entities import FETCH, PRODUCE, REQUEST
-from hutong.broker.quotas.machine import Buckets
+from hutong.foundation.buckets import Buckets
 
 if TYPE_CHECKING:
     from hutong.broker.quotas.book import QuotaBook

@@ -346,7 +346,11 @@ async def dial(
 
 def limits_of(kernel_buffer_bytes: int = KERNEL_BUFFER_BYTES) -> ReactorLimits:
     """Those of the exercise. Small buffers of the kernel show what happens when both sides' are full."""
-    return ReactorLimits(unsent_bytes_max=UNSENT_BYTES_MAX, kernel_buffer_bytes=kernel_buffer_bytes)
+    return ReactorLimits(
+        unsent_bytes_max=UNSENT_BYTES_MAX,
+        send_buffer_bytes=kernel_buffer_bytes,
+        receive_buffer_bytes=kernel_buffer_bytes,
+    )
 
 
 def resident_bytes() -> int:

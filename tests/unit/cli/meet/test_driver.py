@@ -95,7 +95,7 @@ async def test_two_neighbours_say_and_hear_every_line() -> None:
 @on_both_loops
 async def test_full_buffers_on_both_sides_stop_nobody_for_ever() -> None:
     zhang, li = Side(ZHANG, 1_000_000), Side(LI, 1_000_000)
-    limits = ReactorLimits(unsent_bytes_max=4_096, kernel_buffer_bytes=32 * 1024)
+    limits = ReactorLimits(unsent_bytes_max=4_096, send_buffer_bytes=32 * 1024, receive_buffer_bytes=32 * 1024)
     by_zhang, by_li = await both(zhang, li, limits)
     assert by_zhang.pauses + by_li.pauses > 0
     assert zhang.is_done

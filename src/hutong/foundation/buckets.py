@@ -1,4 +1,4 @@
-"""How much each client used, and how long it must wait: one bucket for each quota and those who share it.
+"""Rates that are kept by waiting: one bucket for each rate and those who share it.
 
 Strategy: a bucket holds what may be used at once, at most a window's worth, and fills at the quota's rate. Use may
 overdraw it; the debt divided by the rate is how long the client waits. So a client that keeps within its quota over the
@@ -54,9 +54,14 @@ class Buckets:
             bucket.rate = rate
         self._fill(bucket, now_ms)
         bucket.credit -= amount
-        if bucket.credit >= 0:
-            return 0
-        return min(THROTTLE_MS_MAX, max(1, round(-bucket.credit / rate * 1000)))
+        return _wait_ms(bucket)
+
+    def use_unless_owed(self, key: Hashable, rate: float, amount: float, now_ms: int) -> int:
+        """The same, but nothing is used while there is a debt: then for how many ms to wait before asking again."""
+        wait_ms = self.use(key, rate, 0, now_ms)
+        if not wait_ms:
+            self._buckets[key].credit -= amount
+        return wait_ms
 
     def _fill(self, bucket: Bucket, now_ms: int) -> None:
         earned = bucket.rate * (now_ms - bucket.updated_ms) / 1000
@@ -79,3 +84,10 @@ class Buckets:
         assert len(self._buckets) <= self._buckets_max
         for bucket in self._buckets.values():
             assert bucket.credit <= self.burst(bucket.rate)
+
+
+def _wait_ms(bucket: Bucket) -> int:
+    """Until nothing is owed."""
+    if bucket.credit >= 0:
+        return 0
+    return min(THROTTLE_MS_MAX, max(1, round(-bucket.credit / bucket.rate * 1000)))
