@@ -21,6 +21,7 @@ from tests.support.eos_worker import FENCED_STATUS, STUCK_STATUS, transformed
 from tests.support.load import RecordedLoad
 from tests.support.log_checker import check
 from tests.support.node import IS_HUTONG, Node
+from tests.support.waiting import until
 
 SECONDS = float(os.environ.get("TEST_EOS_SECONDS", "3"))
 SEED = int(os.environ.get("TEST_EOS_SEED", "1"))
@@ -155,14 +156,19 @@ def committed(node: Node) -> dict[int, int]:
 
 def wait_until_transformed(node: Node, workers: Workers) -> None:
     """All input is committed, and no transaction is open."""
-    deadline_s = time.monotonic() + SETTLE_S
     ends = ends_of(node, INPUT, "read_committed")
-    while (seen := committed(node)) != ends or ends_of(node, OUTPUT, "read_committed") != ends_of(
-        node, OUTPUT, "read_uncommitted"
-    ):
-        assert time.monotonic() < deadline_s, f"committed {seen} of {ends}; {workers.words()}; {workers.faults()}"
+
+    def is_all_there() -> bool:
         workers.replace_ended()
-        time.sleep(0.2)
+        return committed(node) == ends and ends_of(node, OUTPUT, "read_committed") == ends_of(
+            node, OUTPUT, "read_uncommitted"
+        )
+
+    try:
+        until(is_all_there, deadline_s=SETTLE_S, between_s=0.2, what="the end of all transactions")
+    except AssertionError as error:
+        error.add_note(f"committed {committed(node)} of {ends}; {workers.words()}; {workers.faults()}")
+        raise
 
 
 def read_output(node: Node, isolation: str) -> Counter[bytes]:

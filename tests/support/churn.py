@@ -21,6 +21,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, TopicPartition
 from tests.support.log_checker import History, Share
+from tests.support.waiting import until
 
 LEAVE_DEADLINE_S: Final = 40.0
 STEP_S: Final = 0.3  # between two events, on average
@@ -87,11 +88,11 @@ class Churn:
             self._wake(seat)
             if seat.member is None or seat.member.process.poll() is not None:
                 self._join(seat)
-        deadline_s = time.monotonic() + SETTLE_DEADLINE_S
-        while (committed := self.committed(ends)) != ends:
-            if time.monotonic() > deadline_s:
-                raise AssertionError(f"committed: {committed}, ends: {dict(ends)}; {self.portrait()}")
-            time.sleep(0.2)
+        try:
+            until(lambda: self.committed(ends) == ends, deadline_s=SETTLE_DEADLINE_S, between_s=0.2, what="all commits")
+        except AssertionError as error:
+            error.add_note(f"committed: {self.committed(ends)}, ends: {dict(ends)}; {self.portrait()}")
+            raise
 
     def leave(self) -> None:
         """Everybody leaves politely. Raises AssertionError if one does not, or has ended by a fault."""

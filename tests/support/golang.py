@@ -19,10 +19,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import IO, Final
 
 import pytest
 from tests.support.grpc_node import ROOT, generate, print_proto, python_path
+from tests.support.waiting import until
 
 BUILD_S_MAX: Final = 150.0  # some 40 s of processor time; a machine that needs longer leaves the test out
 COMPAT_FOLDER: Final = pathlib.Path(__file__).parents[1] / "compat"
@@ -113,14 +114,18 @@ def _once_built(name: str, content: bytes, build: Build) -> pathlib.Path:
 def _locked(cache: pathlib.Path, deadline_s: float) -> Iterator[None]:
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "lock").open("w") as lock:
-        while True:
-            with contextlib.suppress(BlockingIOError):
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            if time.monotonic() > deadline_s:
-                pytest.skip(f"another process did not build it within {BUILD_S_MAX:g} s")
-            time.sleep(0.1)
+        try:
+            until(lambda: _has_taken(lock), deadline_s=deadline_s - time.monotonic(), between_s=0.1)
+        except AssertionError:
+            pytest.skip(f"another process did not build it within {BUILD_S_MAX:g} s")
         yield
+
+
+def _has_taken(lock: IO[str]) -> bool:
+    with contextlib.suppress(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
 
 
 def _generate(folder: pathlib.Path, proto: str, plugins: pathlib.Path) -> None:

@@ -1,6 +1,7 @@
 """Waiting for events with deadlines, for tests that have no loop of their own.
 
-Strategy: the step itself blocks for a moment (a poll with a timeout, a receive), so nothing here sleeps.
+Strategy: the step itself blocks for a moment (a poll with a timeout, a receive). Where it is a question to another
+process that is answered at once, the time between two questions is given.
 """
 
 import time
@@ -11,8 +12,10 @@ T = TypeVar("T")
 DEADLINE_S: Final = 30.0
 
 
-def until(step: Callable[[], T], *, deadline_s: float = DEADLINE_S, what: str = "the event") -> T:
-    """Calls `step`, which blocks for a short while, until it returns something true; that is returned.
+def until(
+    step: Callable[[], T], *, deadline_s: float = DEADLINE_S, what: str = "the event", between_s: float = 0.0
+) -> T:
+    """Calls `step` until it returns something true; that is returned. A step that does not block has `between_s`.
 
     Raises AssertionError when the deadline passes first.
     """
@@ -23,3 +26,5 @@ def until(step: Callable[[], T], *, deadline_s: float = DEADLINE_S, what: str = 
             return value
         if time.monotonic() > give_up:
             raise AssertionError(f"{what} did not happen within {deadline_s:g} s; last seen: {value!r}")
+        if between_s:
+            time.sleep(between_s)

@@ -21,13 +21,16 @@ OFFSET_COLUMNS = ("topic", "partition", "committed", "end", "lag", "member")
 
 @app.command("list")
 def list_groups(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
-    """List consumer groups with their state."""
+    """List consumer groups with their protocol and state. Share groups: kafka-share-groups.sh, or an admin client."""
     from hutong.cli import client
 
     admin = client.admin(bootstrap)
     found = client.result(admin.list_consumer_groups(), "list of groups")
-    rows = [{"group": group.group_id, "state": group.state.name.lower()} for group in found.valid]
-    print_rows(sorted(rows, key=lambda row: row["group"]), ("group", "state"), as_json=as_json)
+    rows = [
+        {"group": group.group_id, "type": group.type.name.lower(), "state": group.state.name.lower()}
+        for group in found.valid
+    ]
+    print_rows(sorted(rows, key=lambda row: row["group"]), ("group", "type", "state"), as_json=as_json)
 
 
 @app.command()

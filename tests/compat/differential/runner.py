@@ -4,8 +4,9 @@ python -m tests.compat.differential.runner KAFKA HUTONG --seed 1 --count 3000
 """
 
 import argparse
-import time
+import contextlib
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from tests.compat.differential.differences import MEANT, Difference, differences
 from tests.compat.differential.script import steps
 from tests.compat.differential.side import CLOSED, Side, Tree
 from tests.compat.differential.values import TOPICS, TRANSACTIONAL_IDS
+from tests.support.waiting import until
 
 from hutong.wire.kafka.apis.k10_find_coordinator import FindCoordinatorRequest
 from hutong.wire.kafka.apis.k18_api_versions import ApiVersionsRequest
@@ -25,6 +27,7 @@ CHANGING_TOPICS: Final = frozenset({3, 19, 20, 37})
 ENDING_TRANSACTIONS: Final = frozenset({22, 26})
 NOT_READY: Final = frozenset({14, 15, 16, 51})  # the coordinator loads, is looked for, or writes its markers
 SETTLE_S_MAX: Final = 15.0
+BETWEEN_S: Final = 0.03  # two questions to the same server
 
 
 @dataclass
@@ -101,40 +104,44 @@ class Comparison:
         return kafka, self._when_ready(self.hutong, number, message, version)
 
     def _when_ready(self, side: Side, number: int, message: Any, version: int) -> Tree:
-        deadline = time.monotonic() + SETTLE_S_MAX
-        answer = side.answer(number, message, version)
-        while _codes_of(answer) & NOT_READY and time.monotonic() < deadline:
-            time.sleep(0.05)
-            answer = side.ask(number, message, version)
-        return answer
+        answers = [side.answer(number, message, version)]
+
+        def is_ready() -> bool:
+            if not _codes_of(answers[-1]) & NOT_READY:
+                return True
+            answers.append(side.ask(number, message, version))
+            return False
+
+        _wait(is_ready)
+        return answers[-1]
 
     def _settle(self) -> None:
         """Kafka's broker learns of topics a moment after its controller has answered."""
-        deadline = time.monotonic() + SETTLE_S_MAX
-        while time.monotonic() < deadline:
-            kafka, hutong = self.kafka.topics(), self.hutong.topics()
-            if _public(kafka) == _public(hutong):
-                return
-            time.sleep(0.02)
+        _wait(lambda: _public(self.kafka.topics()) == _public(self.hutong.topics()))
 
     def _until_ended(self) -> None:
         """Kafka answers the end of a transaction before its markers are written."""
-        deadline = time.monotonic() + SETTLE_S_MAX
         request = DescribeTransactionsRequest(TRANSACTIONAL_IDS)
-        while time.monotonic() < deadline:
+
+        def are_ended() -> bool:
             answers = [side.ask(-1, request, 0) for side in (self.kafka, self.hutong)]
             states = [each["transaction_state"] for answer in answers for each in answer["transaction_states"]]
-            if not any(state.startswith("Prepare") for state in states):
-                return
-            time.sleep(0.02)
+            return not any(state.startswith("Prepare") for state in states)
+
+        _wait(are_ended)
 
     def _until_ready(self, side: Side, kind: int) -> None:
-        deadline = time.monotonic() + SETTLE_S_MAX
-        while time.monotonic() < deadline:
+        def is_ready() -> bool:
             answer = side.ask(-1, FindCoordinatorRequest(key="red", key_type=kind), 2)
-            if answer == CLOSED or answer["error_code"] not in NOT_READY:
-                return
-            time.sleep(0.1)
+            return answer == CLOSED or answer["error_code"] not in NOT_READY
+
+        _wait(is_ready)
+
+
+def _wait(is_so: Callable[[], bool]) -> None:
+    """Returns when it is, or after a while: what differs then is a difference to report."""
+    with contextlib.suppress(AssertionError):
+        until(is_so, deadline_s=SETTLE_S_MAX, between_s=BETWEEN_S)
 
 
 def _public(topics: dict[str, int]) -> dict[str, int]:

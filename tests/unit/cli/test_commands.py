@@ -144,7 +144,7 @@ def test_a_group_continues_where_it_stopped(hutong: Hutong, lines: Path) -> None
     assert "lag 7" in hutong("group", "describe", "readers")
     rest = hutong("consume", "grouped", "--group", "readers").splitlines()
     assert first + rest == lines.read_text().splitlines()
-    assert {"group": "readers", "state": "empty"} in hutong.rows("group", "list")
+    assert {"group": "readers", "type": "classic", "state": "empty"} in hutong.rows("group", "list")
 
 
 def test_a_reset_is_shown_first_and_done_only_when_told(hutong: Hutong, lines: Path) -> None:
