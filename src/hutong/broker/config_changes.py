@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from hutong.broker import loggers
 from hutong.broker.metrics_configs import METRICS_KEYS
-from hutong.broker.node_configs import CHANGEABLE
 from hutong.broker.topic_config import KEYS, ConfigKey, ConfigType, check_overrides
 from hutong.foundation.errors import HutongError, Refused
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -46,18 +45,18 @@ def alter_single(
         raise Refused(ErrorCode.INVALID_REQUEST, "A setting is set to something.")
     if kind == TOPIC:
         topic = _topic(name, broker)
-        overrides = _changed(topic.overrides, changes, KEYS, broker.topics.defaults)
+        overrides = _changed(topic.overrides, changes, KEYS.get, broker.topics.defaults)
         _put_topic(topic, overrides, validate_only, broker, then)
     elif kind == BROKER:
         configs = broker.admin.node_configs
         configs.check_name(name)
         now = {key.node_name: value for key in KEYS.values() if (value := broker.topics.defaults.get(key.name))}
-        _put_node(name, _changed(configs.of(name), changes, CHANGEABLE, now), validate_only, broker, then)
+        _put_node(name, _changed(configs.of(name), changes, configs.key, now), validate_only, broker, then)
     elif kind == LOGGER:
         _change_loggers(name, changes, validate_only, broker)
         then(None)
     elif kind == METRICS:
-        overrides = _changed(broker.admin.metrics_configs.of(name), changes, METRICS_KEYS, {})
+        overrides = _changed(broker.admin.metrics_configs.of(name), changes, METRICS_KEYS.get, {})
         _put_metrics(name, overrides, validate_only, broker, then)
     else:
         raise _unknown(kind)
@@ -97,12 +96,15 @@ def check_once(names: Sequence[str]) -> None:
 
 
 def _changed(
-    overrides: Mapping[str, str], changes: Iterable[Change], keys: Mapping[str, ConfigKey], defaults: Mapping[str, str]
+    overrides: Mapping[str, str],
+    changes: Iterable[Change],
+    key_of: Callable[[str], ConfigKey | None],
+    defaults: Mapping[str, str],
 ) -> dict[str, str]:
     """What is set once the changes are made; whether it may be is checked later. Raises Refused."""
     wanted = dict(overrides)
     for name, operation, value in changes:
-        key = keys.get(name)
+        key = key_of(name)
         if operation == DELETE:
             wanted.pop(name, None)
         elif operation == SET:
@@ -140,7 +142,7 @@ def _put_topic(topic: Topic, overrides: dict[str, str], validate_only: bool, bro
 
 def _put_node(name: str, overrides: dict[str, str], validate_only: bool, broker: Broker, then: Then) -> None:
     if validate_only:
-        broker.admin.node_configs.check(overrides)
+        broker.admin.node_configs.check(name, overrides)
         then(None)
     else:
         broker.admin.node_configs.alter(name, overrides, then)

@@ -46,7 +46,7 @@ class ConfigKey:
         return NODE_NAMES.get(self.name, self.name)
 
 
-def _whole(minimum: int, maximum: int = INT64_MAX) -> Callable[[str], bool]:
+def whole(minimum: int, maximum: int = INT64_MAX) -> Callable[[str], bool]:
     def accepts(text: str) -> bool:
         digits = text[1:] if text.startswith("-") else text
         return digits.isascii() and digits.isdigit() and len(digits) <= 19 and minimum <= int(text) <= maximum
@@ -95,8 +95,8 @@ KEYS: dict[str, ConfigKey] = {
             _subset_of("delete", "compact"),
             "delete: old records go by retention; compact: records are kept by key.",
         ),
-        _key("compression.gzip.level", ConfigType.INT, "-1", _whole(-1, 9), _STORED_AS_SENT),
-        _key("compression.lz4.level", ConfigType.INT, "9", _whole(1, 17), _STORED_AS_SENT),
+        _key("compression.gzip.level", ConfigType.INT, "-1", whole(-1, 9), _STORED_AS_SENT),
+        _key("compression.lz4.level", ConfigType.INT, "9", whole(1, 17), _STORED_AS_SENT),
         _key(
             "compression.type",
             ConfigType.STRING,
@@ -104,17 +104,17 @@ KEYS: dict[str, ConfigKey] = {
             _one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
             "Batches are stored as the producer compressed them.",
         ),
-        _key("compression.zstd.level", ConfigType.INT, "3", _whole(-131072, 22), _STORED_AS_SENT),
+        _key("compression.zstd.level", ConfigType.INT, "3", whole(-131072, 22), _STORED_AS_SENT),
         _key(
             "delete.retention.ms",
             ConfigType.LONG,
             "86400000",
-            _whole(0),
+            whole(0),
             "How long a tombstone stays after it was first cleaned.",
         ),
-        _key("file.delete.delay.ms", ConfigType.LONG, "60000", _whole(0), "Accepted; deleted data goes at once."),
-        _key("flush.messages", ConfigType.LONG, str(INT64_MAX), _whole(1), "Accepted; `hutong.qos` decides."),
-        _key("flush.ms", ConfigType.LONG, str(INT64_MAX), _whole(0), "Accepted; `hutong.qos` decides."),
+        _key("file.delete.delay.ms", ConfigType.LONG, "60000", whole(0), "Accepted; deleted data goes at once."),
+        _key("flush.messages", ConfigType.LONG, str(INT64_MAX), whole(1), "Accepted; `hutong.qos` decides."),
+        _key("flush.ms", ConfigType.LONG, str(INT64_MAX), whole(0), "Accepted; `hutong.qos` decides."),
         _key("follower.replication.throttled.replicas", ConfigType.LIST, "", _replicas, _NO_FOLLOWERS),
         _key(
             "hutong.qos",
@@ -123,30 +123,30 @@ KEYS: dict[str, ConfigKey] = {
             _one_of("persistence", "receive"),
             "What acks=1 waits for: persistence (fsync) or receive (the journal cache).",
         ),
-        _key("index.interval.bytes", ConfigType.INT, "4096", _whole(0, 2**31 - 1), _NODE_INDEX),
+        _key("index.interval.bytes", ConfigType.INT, "4096", whole(0, 2**31 - 1), _NODE_INDEX),
         _key("leader.replication.throttled.replicas", ConfigType.LIST, "", _replicas, _NO_FOLLOWERS),
-        _key("local.retention.bytes", ConfigType.LONG, "-2", _whole(-2), _NO_TIERS),
-        _key("local.retention.ms", ConfigType.LONG, "-2", _whole(-2), _NO_TIERS),
+        _key("local.retention.bytes", ConfigType.LONG, "-2", whole(-2), _NO_TIERS),
+        _key("local.retention.ms", ConfigType.LONG, "-2", whole(-2), _NO_TIERS),
         _key(
             "max.compaction.lag.ms",
             ConfigType.LONG,
             str(INT64_MAX),
-            _whole(1),
+            whole(1),
             "A record that compaction has not looked at for so long makes it due.",
         ),
-        _key("max.message.bytes", ConfigType.INT, "1048588", _whole(0, 2**31 - 1), "Largest record batch accepted."),
+        _key("max.message.bytes", ConfigType.INT, "1048588", whole(0, 2**31 - 1), "Largest record batch accepted."),
         _key(
             "message.timestamp.after.max.ms",
             ConfigType.LONG,
             "3600000",
-            _whole(0),
+            whole(0),
             "How far a record's timestamp may lie ahead of the node's clock.",
         ),
         _key(
             "message.timestamp.before.max.ms",
             ConfigType.LONG,
             str(INT64_MAX),
-            _whole(0),
+            whole(0),
             "How far a record's timestamp may lie behind the node's clock.",
         ),
         _key(
@@ -157,34 +157,34 @@ KEYS: dict[str, ConfigKey] = {
             "Whose clock stamps records: the producer's or the node's.",
         ),
         _key("min.cleanable.dirty.ratio", ConfigType.DOUBLE, "0.5", _share, "Dirty share that makes it due."),
-        _key("min.compaction.lag.ms", ConfigType.LONG, "0", _whole(0), "How long compaction leaves a record alone."),
+        _key("min.compaction.lag.ms", ConfigType.LONG, "0", whole(0), "How long compaction leaves a record alone."),
         _key(
             "min.insync.replicas",
             ConfigType.INT,
             "1",
-            _whole(1, 2**31 - 1),
+            whole(1, 2**31 - 1),
             "Replicas that must hold a record before acks=all is answered.",
         ),
         _key("preallocate", ConfigType.BOOLEAN, "false", _BOOLEAN, "Accepted; the journal always preallocates."),
         _key("remote.log.copy.disable", ConfigType.BOOLEAN, "false", _BOOLEAN, _NO_TIERS),
         _key("remote.log.delete.on.disable", ConfigType.BOOLEAN, "false", _BOOLEAN, _NO_TIERS),
         _key("remote.storage.enable", ConfigType.BOOLEAN, "false", _one_of("false"), _NO_TIERS),
-        _key("retention.bytes", ConfigType.LONG, "-1", _whole(-1), "Bytes kept per partition; -1: no bound."),
-        _key("retention.ms", ConfigType.LONG, "604800000", _whole(-1), "How long records are kept; -1: for ever."),
+        _key("retention.bytes", ConfigType.LONG, "-1", whole(-1), "Bytes kept per partition; -1: no bound."),
+        _key("retention.ms", ConfigType.LONG, "604800000", whole(-1), "How long records are kept; -1: for ever."),
         _key(
             "segment.bytes",
             ConfigType.INT,
             "1073741824",
-            _whole(14, 2**31 - 1),
+            whole(14, 2**31 - 1),
             _SEGMENT + "it holds so much of one partition.",
         ),
-        _key("segment.index.bytes", ConfigType.INT, "10485760", _whole(4, 2**31 - 1), _NODE_INDEX),
-        _key("segment.jitter.ms", ConfigType.LONG, "0", _whole(0), "Accepted without effect."),
+        _key("segment.index.bytes", ConfigType.INT, "10485760", whole(4, 2**31 - 1), _NODE_INDEX),
+        _key("segment.jitter.ms", ConfigType.LONG, "0", whole(0), "Accepted without effect."),
         _key(
             "segment.ms",
             ConfigType.LONG,
             "604800000",
-            _whole(1),
+            whole(1),
             _SEGMENT + "it was begun so long ago and holds records of the topic.",
         ),
         _key(

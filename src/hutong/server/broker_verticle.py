@@ -29,6 +29,7 @@ from hutong.broker.lifetimes import (
     TRANSACTIONS_GROUP,
 )
 from hutong.broker.log_storage import LogStorage
+from hutong.broker.network_configs import NODE_KEYS, OF_LISTENERS
 from hutong.broker.partition import Partition, Topic
 from hutong.broker.producer_ids import ProducerIds
 from hutong.broker.quotas.meter import Meter
@@ -252,7 +253,8 @@ class BrokerVerticle(Verticle):
             self._admin.replay(key, value)
 
         configs = self._admin.node_configs
-        configs.on_change = lambda: topics.set_defaults(configs.topic_defaults())
+        configs.add(NODE_KEYS, translate.network_configs(self._settings), of_listeners=OF_LISTENERS)
+        configs.on_change.append(lambda: topics.set_defaults(configs.topic_defaults()))
         await state.replay(apply)
         state.on_late = apply
         topics.start(state)

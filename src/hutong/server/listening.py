@@ -8,7 +8,7 @@ Decides nothing of what clients may do: `broker` does.
 
 import asyncio
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -16,10 +16,12 @@ from hutong.broker.broker import Broker
 from hutong.broker.dispatch import Dispatch
 from hutong.broker.kafka import HANDLERS
 from hutong.broker.listeners import Listener, SecurityProtocol
+from hutong.broker.network_configs import connection_limits
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import UsageError
 from hutong.foundation.timers import TimerWheel
-from hutong.reactor.acceptor import Acceptor
+from hutong.reactor.acceptor import Acceptor, close_longest_idle
+from hutong.reactor.connection_quotas import ConnectionQuotas
 from hutong.reactor.door import Door
 from hutong.reactor.figures import ReactorFigures
 from hutong.reactor.framing import length_prefixed
@@ -42,6 +44,7 @@ class KafkaListeners:
         self._wheel = wheel
         self._door = door
         self._acceptor: Acceptor | None = None
+        self._acceptors: list[Acceptor] = []
         self._requests_total = dict.fromkeys(HANDLERS, 0)
 
     async def open(self, broker: Broker) -> tuple[Address, Address]:
@@ -49,6 +52,7 @@ class KafkaListeners:
         listen, advertised = self._settings.kafka.listen, self._settings.kafka.advertised
         protocol = SecurityProtocol.PLAINTEXT
         listener = Listener(protocol, protocol, listen.host, listen.port)
+        quotas = self._share_quotas(broker, (listener.name,))
         dispatch = Dispatch(broker, listener, self._requests_total)
         self._acceptor = Acceptor(
             self._loop,
@@ -58,7 +62,10 @@ class KafkaListeners:
             wheel=self._wheel,
             limits=translate.reactor_limits(self._settings),
             door=self._door,
+            name=listener.name,
+            quotas=quotas,
         )
+        self._acceptors.append(self._acceptor)
         try:
             _, port = await self._acceptor.listen(listen.host, listen.port)
         except OSError as error:
@@ -68,6 +75,24 @@ class KafkaListeners:
         shown = advertised or Address(_reachable(listen.host), port)
         dispatch.listener = replace(listener, host=shown.host, port=shown.port)
         return Address(listen.host, port), shown
+
+    def _share_quotas(self, broker: Broker, names: Sequence[str]) -> ConnectionQuotas:
+        """What all listeners go by together, now and whenever it is changed."""
+        configs = broker.admin.node_configs
+        quotas = ConnectionQuotas(
+            connection_limits(configs, names),
+            rate_of=broker.admin.quotas.connection_rate,
+            window_ms=translate.quota_window_ms(self._settings),
+        )
+
+        def changed() -> None:
+            limits = connection_limits(configs, names)
+            if limits != quotas.limits:
+                quotas.set_limits(limits)
+                close_longest_idle(self._acceptors, quotas.excess)
+
+        configs.on_change.append(changed)
+        return quotas
 
     @property
     def figures(self) -> ReactorFigures | None:

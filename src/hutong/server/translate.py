@@ -6,8 +6,11 @@ from typing import Final
 
 from hutong.broker.broker import BrokerSettings
 from hutong.broker.lifetimes import STATE_GROUPS
+from hutong.broker.network_configs import NODE_KEYS
+from hutong.broker.node_configs import listener_prefix
 from hutong.broker.topic_config import KEYS
 from hutong.foundation.clock import Clock
+from hutong.foundation.errors import UsageError
 from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes, MigrationPolicy
 from hutong.groups.settings import GroupSettings
 from hutong.groups.share.settings import ShareSettings
@@ -19,6 +22,7 @@ from hutong.runtime.runtime import Runtime
 from hutong.server.settings import Address, Settings, all_settings
 from hutong.transactions.settings import TransactionSettings
 
+_EXIT_CONFIG: Final = 78
 _SECOND_MS: Final = 1_000
 _MINUTE_MS: Final = 60_000
 _MEBIBYTE: Final = 1024 * 1024
@@ -27,6 +31,7 @@ _WHAT_ONE_NODE_IS: Final = {
     "default.replication.factor": "1",
     "delete.topic.enable": "true",
     "group.coordinator.rebalance.protocols": "classic,consumer,share",
+    "num.network.threads": "1",
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
     "process.roles": "broker,controller",
@@ -97,17 +102,44 @@ def scheduler_limits(settings: Settings) -> dict[str, int]:
 
 
 def reactor_limits(settings: Settings) -> ReactorLimits:
+    """Bounds of connections; how many of Kafka's clients there may be is `network_configs`."""
     network = settings.network
     return ReactorLimits(
         connections_max=network.max_connections,
-        connections_per_ip_max=network.max_connections_per_ip,
+        connections_per_ip_max=max(1, network.max_connections_per_ip),
         listen_backlog=network.listen_backlog,
         frame_bytes_max=network.max_frame_bytes,
         requests_in_flight_max=network.max_requests_in_flight,
         unsent_bytes_max=network.max_unsent_bytes,
         idle_ms_max=network.connections_max_idle_ms,
         drain_ms_max=settings.node.shutdown_timeout_ms,
+        send_buffer_bytes=network.send_buffer_bytes if network.send_buffer_bytes > 0 else None,
+        receive_buffer_bytes=network.receive_buffer_bytes if network.receive_buffer_bytes > 0 else None,
     )
+
+
+def network_configs(settings: Settings) -> dict[str, str]:
+    """The bounds of connections that this node was given, under Kafka's names. Raises UsageError."""
+    network = settings.network
+    given = {
+        "max.connections": str(network.max_connections),
+        "max.connections.per.ip": str(network.max_connections_per_ip),
+        "max.connections.per.ip.overrides": ",".join(network.max_connections_per_ip_overrides),
+        "max.connection.creation.rate": str(network.max_connection_creation_rate),
+    }
+    known = {key.name: key for key in NODE_KEYS}
+    given = {name: value for name, value in given.items() if value != known[name].default}
+    for base, texts in (
+        ("max.connections", network.listener_max_connections),
+        ("max.connection.creation.rate", network.listener_max_connection_creation_rate),
+    ):
+        for text in texts:
+            listener, _, value = text.rpartition(":")
+            given[listener_prefix(listener) + base] = value
+    for name, value in given.items():
+        if not next(key for base, key in known.items() if name.endswith(base)).accepts(value):
+            raise UsageError(f"{name} is {value!r}, which it cannot be.", _EXIT_CONFIG)
+    return given
 
 
 def group_settings(settings: Settings) -> GroupSettings:
@@ -180,7 +212,7 @@ def node_config(settings: Settings, listening: Address, advertised: Address) -> 
     for setting in all_settings():
         value = getattr(getattr(settings, setting.section), setting.key)
         if setting.facts.kafka_name and value is not None and not setting.facts.secret:
-            shown[setting.facts.kafka_name] = str(value).lower() if isinstance(value, bool) else str(value)
+            shown[setting.facts.kafka_name] = _text(value)
     return (
         shown
         | _WHAT_ONE_NODE_IS
@@ -192,6 +224,13 @@ def node_config(settings: Settings, listening: Address, advertised: Address) -> 
             "advertised.listeners": f"PLAINTEXT://{advertised}",
         }
     )
+
+
+def _text(value: object) -> str:
+    """As Kafka writes it."""
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def unset_in(settings: Settings) -> frozenset[str]:

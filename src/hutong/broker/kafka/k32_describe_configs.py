@@ -13,7 +13,6 @@ from hutong.broker.config_changes import BROKER, GROUP, LOGGER, METRICS, TOPIC
 from hutong.broker.context import RequestContext
 from hutong.broker.metrics_configs import METRICS_KEYS
 from hutong.broker.node_configs import (
-    CHANGEABLE,
     CLUSTER,
     SOURCE_CLUSTER,
     SOURCE_DEFAULT,
@@ -92,16 +91,20 @@ def _describe_node(
     """All that the node goes by; for no node in particular, what was set for all nodes while they run."""
     configs = context.broker.admin.node_configs
     configs.check_name(asked.resource_name)
-    known: Iterable[str] = sorted({*configs.static, *CHANGEABLE}) if asked.resource_name else configs.of(CLUSTER)
+    known: Iterable[str] = sorted({*configs.static, *configs.names()}) if asked.resource_name else configs.of(CLUSTER)
     results = []
     for name in _wanted(asked.configuration_keys, known):
-        if name in CHANGEABLE:
-            layers = configs.layers(CHANGEABLE[name])
-            if not asked.resource_name:
-                layers = [layer for layer in layers if layer[1] == SOURCE_CLUSTER]
-            results.append(_entry(CHANGEABLE[name], name, layers, request))
-        else:
+        key = configs.key(name)
+        if key is None:
             results.append(_fixed_entry(name, configs.fixed(name), request))
+            continue
+        layers = configs.layers_of(name)
+        if not asked.resource_name:
+            layers = [layer for layer in layers if layer[1] == SOURCE_CLUSTER]
+        results.append(_entry(key, name, layers, request))
+        for synonym in results[-1].synonyms:
+            if synonym.source != SOURCE_DEFAULT:
+                synonym.name = name
     return results
 
 

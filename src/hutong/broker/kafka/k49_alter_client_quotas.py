@@ -1,7 +1,7 @@
 """AlterClientQuotas (key 49, versions 0-1): set and remove quotas of users, client ids and addresses (KIP-546).
 
-Each entity is changed as a whole or not at all. They count from the next request on; `connection_creation_rate` of
-addresses is kept and told, without effect.
+Each entity is changed as a whole or not at all. They count from the next request on, and `connection_creation_rate` of
+addresses from the next connection on.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.durable_table import DurableTable
-from hutong.broker.quotas.entities import CLIENT_KEYS, Entity, candidates, entity_from, text_of
+from hutong.broker.quotas.entities import CLIENT_KEYS, CONNECTION, IP, Entity, candidates, entity_from, text_of
 
 if TYPE_CHECKING:
     from hutong.broker.topics import StateLog
@@ -31,6 +31,7 @@ class QuotaBook:
         self._quotas: dict[Entity, dict[str, float]] = {}
         self._found: dict[tuple[str, str, str], tuple[float, tuple[str, str]] | None] = {}
         self.is_in_force = False
+        self._has_addresses = False
         self.on_change: Callable[[], None] = lambda: None
         self.replay = self._table.replay
 
@@ -56,6 +57,16 @@ class QuotaBook:
                 wanted[key] = value
         self._table.put(name, wanted or None, then)
 
+    def connection_rate(self, address: str) -> float | None:
+        """How many connections an address may make in a second; None: as many as it likes (KIP-612)."""
+        if not self._has_addresses:
+            return None
+        for entity in (((IP, address),), ((IP, None),)):
+            quotas = self._quotas.get(entity)
+            if quotas is not None and CONNECTION in quotas:
+                return quotas[CONNECTION]
+        return None
+
     def quota_for(self, key: str, user: str, client_id: str) -> tuple[float, tuple[str, str]] | None:
         """The quota of a client and who shares it, or None where it has none."""
         asked = (key, user, client_id)
@@ -79,5 +90,6 @@ class QuotaBook:
         else:
             self._quotas[entity] = quotas
         self._found.clear()
+        self._has_addresses = any(CONNECTION in quotas for quotas in self._quotas.values())
         self.is_in_force = any(not CLIENT_KEYS.isdisjoint(quotas) for quotas in self._quotas.values())
         self.on_change()

@@ -41,10 +41,34 @@ class NetworkSettings:
     """Bounds of connections."""
 
     max_connections: int = setting(
-        20_000, "Open connections in total.", "max.connections", minimum=1, maximum=1_000_000
+        20_000,
+        "Open connections in total; further ones wait until another goes.",
+        "max.connections",
+        minimum=1,
+        maximum=INT32_MAX,
     )
     max_connections_per_ip: int = setting(
-        12_000, "Open connections from one address.", "max.connections.per.ip", minimum=1, maximum=1_000_000
+        12_000,
+        "Open connections from one address; further ones are closed.",
+        "max.connections.per.ip",
+        minimum=0,
+        maximum=INT32_MAX,
+    )
+    max_connections_per_ip_overrides: tuple[str, ...] = setting(
+        (), "ADDRESS:CONNECTIONS: addresses that may have more or fewer.", "max.connections.per.ip.overrides"
+    )
+    max_connection_creation_rate: int = setting(
+        INT32_MAX,
+        "Connections accepted in a second; further ones wait.",
+        "max.connection.creation.rate",
+        minimum=1,
+        maximum=INT32_MAX,
+    )
+    listener_max_connections: tuple[str, ...] = setting(
+        (), "LISTENER:CONNECTIONS: open connections of one listener. Kafka: listener.name.LISTENER.max.connections."
+    )
+    listener_max_connection_creation_rate: tuple[str, ...] = setting(
+        (), "LISTENER:CONNECTIONS accepted in a second. Kafka: listener.name.LISTENER.max.connection.creation.rate."
     )
     connections_max_idle_ms: int = setting(
         10 * MINUTE_MS,
@@ -52,6 +76,20 @@ class NetworkSettings:
         "connections.max.idle.ms",
         minimum=SECOND_MS,
         maximum=INT64_MAX,
+    )
+    send_buffer_bytes: int = setting(
+        -1,  # Kafka's 102400 would keep the kernel from growing it where that helps
+        "What the kernel keeps of a connection's unread answers; -1: as much as it sees fit.",
+        "socket.send.buffer.bytes",
+        minimum=-1,
+        maximum=1024 * MEBIBYTE,
+    )
+    receive_buffer_bytes: int = setting(
+        -1,
+        "What it keeps of bytes that the node has not read; -1: as much as it sees fit.",
+        "socket.receive.buffer.bytes",
+        minimum=-1,
+        maximum=1024 * MEBIBYTE,
     )
     listen_backlog: int = setting(
         512, "Connections the kernel keeps until they are accepted.", "socket.listen.backlog.size", minimum=1
