@@ -21,11 +21,12 @@ from hutong.reactor.door import Door
 from hutong.reactor.figures import CloseReason, ReactorFigures
 from hutong.reactor.framing import Framing
 from hutong.reactor.handler import Handler, Peer
-from hutong.reactor.intake import Failed, Intake
+from hutong.reactor.handshakes import Handshakes
+from hutong.reactor.intake import Intake
 from hutong.reactor.limits import ReactorLimits
 from hutong.reactor.open_connections import OpenConnections
 from hutong.reactor.protocol import SCRATCH_BYTES, ConnectionProtocol, Surroundings, Turns
-from hutong.reactor.sniffing import SniffingListener
+from hutong.reactor.tls_protocol import TlsProtocol, TlsSource
 
 
 class Acceptor:
@@ -51,7 +52,6 @@ class Acceptor:
         self.limits = limits or ReactorLimits()
         self.figures = ReactorFigures()
         self._loop = loop
-        self._sniffing_listeners: list[SniffingListener] = []
         self._peer_ids = count(1)
         self._open = OpenConnections(clock, wheel)
         self._around = Surroundings(
@@ -73,7 +73,6 @@ class Acceptor:
             loop,
             name,
             quotas or own,
-            lambda: ConnectionProtocol(self._around),
             (lambda _address: True) if door is None else door.admits,
             clock=clock,
             wheel=wheel,
@@ -81,16 +80,19 @@ class Acceptor:
             figures=self.figures,
             waits=quotas is not None,
         )
+        self._handshakes = Handshakes(clock, self.figures, self._intake.leave)
 
     async def listen(
-        self, host: str, port: int, tls: ssl.SSLContext | None = None, *, is_tls_optional: bool = False
+        self, host: str, port: int, tls: ssl.SSLContext | TlsSource | None = None, *, is_tls_optional: bool = False
     ) -> tuple[str, int]:
         """Accept connections on every address of `host`; port 0 takes any free one, the same for all of them.
 
-        With `tls` a connection begins once its handshake is done, and one whose handshake takes longer than
-        `handshake_ms_max` is closed. Where it `is_tls_optional`, the first byte of each connection says whether it is
-        TLS (see `sniffing`). Returns the first address and the port. Raises OSError where it cannot be bound.
+        With `tls` (a function is asked for each connection) a connection begins once its handshake is done, and one
+        whose handshake takes longer than `handshake_ms_max` is closed. Where it `is_tls_optional`, the first byte of
+        each connection says whether it is TLS. Returns the first address and the port. Raises OSError where it cannot
+        be bound.
         """
+        make = self._plain if tls is None else self._encrypted(tls, is_tls_optional)
         found = await self._loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         bound: list[tuple[str, int]] = []
         for family, kind, number, _, address in dict.fromkeys(found):
@@ -109,10 +111,7 @@ class Acceptor:
                 listener.close()
                 raise
             bound.append(listener.getsockname()[:2])
-            if tls is not None and is_tls_optional:
-                self._sniffing_listeners.append(self._sniffing(listener, tls))
-            else:
-                self._intake.add(listener, tls)
+            self._intake.add(listener, make)
         return bound[0]
 
     async def drain(self, grace_ms: int | None = None) -> None:
@@ -121,13 +120,8 @@ class Acceptor:
         `grace_ms` is `drain_ms_max` by default. On return every connection has been closed and the handler told.
         """
         self._intake.close()
-        for listener in self._sniffing_listeners:
-            listener.close()
+        self._handshakes.close()
         await self._open.drain(self.limits.drain_ms_max if grace_ms is None else grace_ms)
-
-    def on_handshake_failed(self, told: Failed) -> None:
-        """Say who is told of TLS handshakes that fail: from which address, and why."""
-        self._intake.handshake_failed = told
 
     @property
     def accept_blocked_ms_total(self) -> int:
@@ -138,13 +132,12 @@ class Acceptor:
         """End the connections of the peers for which this holds, now and with what is unsent; returns how many."""
         return self._open.cut(is_chosen)
 
-    def _sniffing(self, listener: socket.socket, tls: ssl.SSLContext) -> SniffingListener:
-        around = self._around
-        sniffing = SniffingListener(
-            self._loop, listener, lambda: ConnectionProtocol(around), tls, around.clock, around.wheel, self.limits
-        )
-        sniffing.start()
-        return sniffing
+    def _plain(self) -> ConnectionProtocol:
+        return ConnectionProtocol(self._around)
+
+    def _encrypted(self, tls: ssl.SSLContext | TlsSource, is_optional: bool) -> Callable[[], TlsProtocol]:
+        source = (lambda: tls) if isinstance(tls, ssl.SSLContext) else tls
+        return lambda: TlsProtocol(self._around, source, self._handshakes, is_optional=is_optional)
 
     def _admit(self, connection: ConnectionProtocol) -> int | None:
         if not connection.has_entered and not self._intake.enter(connection.address):

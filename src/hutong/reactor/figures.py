@@ -2,6 +2,8 @@
 
 from enum import StrEnum
 
+from hutong.reactor.tls_session import HandshakeFailure
+
 
 class CloseReason(StrEnum):
     """Why a connection ended; also the label of the metric."""
@@ -32,6 +34,7 @@ class ReactorFigures:
         "connections_refused_per_ip_total",
         "connections_refused_total",
         "handshakes_failed_total",
+        "handshakes_total",
         "reading_pauses_total",
         "receiving_bytes",
         "requests_total",
@@ -44,7 +47,8 @@ class ReactorFigures:
         self.connections_refused_total = 0
         self.connections_refused_per_ip_total = 0
         self.connections_refused_per_ip_rate_total = 0
-        self.handshakes_failed_total = 0
+        self.handshakes_total = 0  # of TLS, that were finished
+        self.handshakes_failed_total = dict.fromkeys(HandshakeFailure, 0)
         self.accept_blocked_ms_total = 0  # while there was no room for another connection
         self.closed_total = dict.fromkeys(CloseReason, 0)
         self.requests_total = 0

@@ -19,7 +19,8 @@ class Peer:
     """Who is at the other end, for the handler.
 
     `owner` ends with the connection, and with it everything parked under it. `certificate` is the one that the peer has
-    shown, as `ssl.SSLSocket.getpeercert` gives it; None where none was asked for or there is no TLS. `express` is the
+    shown, as `ssl.SSLSocket.getpeercert` gives it, `certificate_der` the same whole; None where none was asked for or
+    there is no TLS. `express` is the
     handler's short way for what this peer sends again and again, None while there is none. `session` is whatever the
     handler keeps for the connection.
 
@@ -40,6 +41,7 @@ class Peer:
         "_framing",
         "address",
         "certificate",
+        "certificate_der",
         "close",
         "close_reason",
         "express",
@@ -61,6 +63,7 @@ class Peer:
         self.port = port
         self.owner = Owner()
         self.certificate: Mapping[str, Any] | None = None
+        self.certificate_der: bytes | None = None
         self.close_reason: CloseReason | None = None
         self.unsent_bytes: Callable[[], int] = _none
         self.express: Express | None = None

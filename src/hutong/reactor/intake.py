@@ -1,4 +1,4 @@
-"""What an acceptor takes in: connections for which there is room, at the pace that is allowed, one handshake each.
+"""What an acceptor takes in: connections for which there is room, at the pace that is allowed.
 
 Strategy: `connection_quotas` decides, this carries out. Without room the listening sockets are left alone, so that who
 comes waits in the kernel's queue, until a connection goes or the pace allows another. A connection that is refused for
@@ -10,7 +10,6 @@ Knows nothing of frames, nor of what is served.
 
 import asyncio
 import socket
-import ssl
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -22,12 +21,14 @@ from hutong.reactor.figures import ReactorFigures
 from hutong.reactor.limits import ReactorLimits
 from hutong.reactor.listening_socket import ListeningSocket
 from hutong.reactor.protocol import ConnectionProtocol
+from hutong.reactor.tls_protocol import TlsProtocol
 
 DELAYED_MAX: Final = 1_000
 """Connections that are closed later; one more is closed at once."""
 NO_DESCRIPTOR_WAIT_MS: Final = 100
-Failed = Callable[[str, OSError], None]
-"""Is told of a handshake that failed: from which address, and why."""
+
+Make = Callable[[], ConnectionProtocol | TlsProtocol]
+"""Makes the protocol of one connection."""
 
 
 class Intake:
@@ -38,7 +39,6 @@ class Intake:
         loop: asyncio.AbstractEventLoop,
         name: str,
         quotas: ConnectionQuotas,
-        make_protocol: Callable[[], ConnectionProtocol],
         admits: Callable[[str], bool],
         *,
         clock: Clock,
@@ -48,11 +48,9 @@ class Intake:
         waits: bool,
     ) -> None:
         """`admits` is asked for each address first (a door)."""
-        self.handshake_failed: Failed = _tell_nobody
         self._loop = loop
         self._name = name
         self._quotas = quotas
-        self._make_protocol = make_protocol
         self._admits = admits
         self._clock = clock
         self._wheel = wheel
@@ -60,16 +58,16 @@ class Intake:
         self._figures = figures
         self._waits = waits
         self._sockets: list[ListeningSocket] = []
-        self._handshakes: dict[asyncio.Task[None], ConnectionProtocol] = {}
+        self._handings: dict[asyncio.Task[None], ConnectionProtocol | TlsProtocol] = {}
         self._delayed: dict[socket.socket, Timer] = {}
         self._paused_at_ms: int | None = None
         self._timer: Timer | None = None  # of a pause that ends by itself
         quotas.on_room.append(self._room)
 
-    def add(self, listener: socket.socket, tls: ssl.SSLContext | None) -> None:
+    def add(self, listener: socket.socket, make: Make) -> None:
         """Listen on a socket that is bound and does not block."""
         listening = ListeningSocket(
-            self._loop, listener, self._has_room, partial(self._take, tls), lambda _error: self._no_descriptor()
+            self._loop, listener, self._has_room, partial(self._take, make), lambda _error: self._no_descriptor()
         )
         self._sockets.append(listening)
         listening.start(self._limits.listen_backlog)
@@ -77,7 +75,7 @@ class Intake:
             listening.pause()
 
     def close(self) -> None:
-        """Take nobody any more; handshakes under way are given up. A second call does nothing."""
+        """Take nobody any more. A second call does nothing."""
         if self._room in self._quotas.on_room:
             self._quotas.on_room.remove(self._room)
         self._resume()
@@ -87,9 +85,9 @@ class Intake:
             timer.cancel()
             connection.close()
         self._delayed.clear()
-        for handshake, protocol in self._handshakes.items():
+        for handing, protocol in self._handings.items():
             if not protocol.is_made:
-                handshake.cancel()
+                handing.cancel()
 
     def enter(self, address: str) -> bool:
         """Count a connection from there, if it may come. False: it is to be closed."""
@@ -115,7 +113,7 @@ class Intake:
             self._pause(wait_ms)
         return not wait_ms
 
-    def _take(self, tls: ssl.SSLContext | None, connection: socket.socket, address: str) -> None:
+    def _take(self, make: Make, connection: socket.socket, address: str) -> None:
         if not self._is_welcome(address):
             connection.close()
             return
@@ -124,31 +122,20 @@ class Intake:
             self._close_after(connection, refusal[1])
             return
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        protocol = self._make_protocol()
+        protocol = make()
         protocol.address, protocol.has_entered = address, True
-        handshake = self._loop.create_task(self._serve(connection, protocol, tls))
-        self._handshakes[handshake] = protocol
-        handshake.add_done_callback(self._ended)
+        handing = self._loop.create_task(self._hand_over(connection, protocol))
+        self._handings[handing] = protocol
+        handing.add_done_callback(self._handings.pop)
 
-    async def _serve(self, connection: socket.socket, protocol: ConnectionProtocol, tls: ssl.SSLContext | None) -> None:
+    async def _hand_over(self, connection: socket.socket, protocol: ConnectionProtocol | TlsProtocol) -> None:
         try:
-            await self._loop.connect_accepted_socket(
-                lambda: protocol,
-                connection,
-                ssl=tls,
-                ssl_handshake_timeout=self._limits.handshake_ms_max / 1000 if tls is not None else None,
-                ssl_shutdown_timeout=self._limits.closing_ms_max / 1000 if tls is not None else None,
-            )
-        except OSError as error:  # the handshake failed or took too long: the peer's affair
-            self._figures.handshakes_failed_total += 1
-            connection.close()
-            self.handshake_failed(protocol.address, error)
+            await self._loop.connect_accepted_socket(lambda: protocol, connection)
+        except OSError:
+            connection.close()  # gone already
         finally:
             if not protocol.is_made:
                 self.leave(protocol.address)
-
-    def _ended(self, handshake: "asyncio.Task[None]") -> None:
-        del self._handshakes[handshake]
 
     def _is_welcome(self, address: str) -> bool:
         if self._admits(address) and (self._waits or not self._quotas.is_full(self._name)):
@@ -204,7 +191,3 @@ class Intake:
             self._timer = None
         for listening in self._sockets:
             listening.resume()
-
-
-def _tell_nobody(address: str, error: OSError) -> None:
-    """Who hears of handshakes that fail, where nobody else asked to."""

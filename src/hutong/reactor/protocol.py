@@ -112,6 +112,7 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         framing = around.framing(limits.frame_bytes_max)
         peer = Peer(peer_id, self.address, port, framing)
         peer.certificate = transport.get_extra_info("peercert")
+        peer.certificate_der = transport.get_extra_info("peercert_der")
         now_ms = around.clock.monotonic_ms()
         self._engine = Connection(peer, framing, around.handler, limits, around.figures, now_ms, self._wake)
         peer.send = self._send_now

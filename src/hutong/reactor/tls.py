@@ -1,10 +1,12 @@
 """TLS for acceptors: the context of a listener, made from files.
 
-Strategy: what Python's defaults for servers allow today (TLS 1.2 and later), nothing to configure but whose
-certificates are shown and asked for. Knows nothing of connections.
+Strategy: what Python's defaults for servers allow today (TLS 1.2 and later), less what nobody needs here: no resumed
+sessions, so that every connection shows its certificate anew; no renegotiation, with which a client makes a node work
+for nothing. Knows nothing of connections.
 """
 
 import ssl
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
@@ -13,13 +15,56 @@ from hutong.foundation.errors import UsageError
 _EXIT_CONFIG: Final = 78
 
 
-def server_context(certificate: Path, key: Path | None = None, client_ca: Path | None = None) -> ssl.SSLContext:
+class ClientAuth(StrEnum):
+    """Whether clients show a certificate (ssl.client.auth)."""
+
+    NONE = "none"
+    REQUESTED = "requested"  # who shows none comes in without
+    REQUIRED = "required"
+
+
+class TlsVersion(StrEnum):
+    """The least version that is spoken."""
+
+    TLS_1_2 = "TLSv1.2"
+    TLS_1_3 = "TLSv1.3"
+
+
+_VERSIONS: Final = {
+    TlsVersion.TLS_1_2: ssl.TLSVersion.TLSv1_2,
+    TlsVersion.TLS_1_3: ssl.TLSVersion.TLSv1_3,
+}
+_VERIFY_MODES: Final = {
+    ClientAuth.NONE: ssl.CERT_NONE,
+    ClientAuth.REQUESTED: ssl.CERT_OPTIONAL,
+    ClientAuth.REQUIRED: ssl.CERT_REQUIRED,
+}
+
+
+def server_context(
+    certificate: Path,
+    key: Path | None = None,
+    client_ca: Path | None = None,
+    *,
+    client_auth: ClientAuth | None = None,
+    version: TlsVersion = TlsVersion.TLS_1_2,
+    ciphers: str = "",
+) -> ssl.SSLContext:
     """Shows the certificate (chain) in a PEM file, whose key is in another one or in the same.
 
-    With `client_ca`, clients must show a certificate that one of those authorities has signed. Raises UsageError where
-    a file cannot be used.
+    With `client_ca`, clients must show a certificate that one of those authorities has signed, unless `client_auth`
+    says otherwise. `ciphers` are those of TLS 1.2 in OpenSSL's words, its own choice where empty. Raises UsageError
+    where a file cannot be used.
     """
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = _VERSIONS[version]
+    context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
+    context.num_tickets = 0
+    if ciphers:
+        try:
+            context.set_ciphers(ciphers)
+        except ssl.SSLError:
+            raise UsageError(f"OpenSSL knows none of the TLS ciphers {ciphers!r}.", _EXIT_CONFIG) from None
     try:
         context.load_cert_chain(certificate, key, password=_no_password)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
@@ -29,7 +74,7 @@ def server_context(certificate: Path, key: Path | None = None, client_ca: Path |
             context.load_verify_locations(client_ca)
         except (OSError, ValueError) as error:
             raise _unusable("client authority", client_ca, error) from None
-        context.verify_mode = ssl.CERT_REQUIRED
+        context.verify_mode = _VERIFY_MODES[client_auth or ClientAuth.REQUIRED]
     return context
 
 

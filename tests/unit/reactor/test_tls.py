@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,9 @@ from hutong.reactor.channel import Response
 from hutong.reactor.framing import LengthPrefixedFraming
 from hutong.reactor.handler import Peer
 from hutong.reactor.limits import ReactorLimits
-from hutong.reactor.tls import server_context
+from hutong.reactor.tls import ClientAuth, TlsVersion, server_context
+from hutong.reactor.tls_protocol import TlsSource
+from hutong.reactor.tls_session import HandshakeFailure
 from hutong.runtime.timers import LoopTimers
 from hutong.wire.buffer import Buffer
 
@@ -50,11 +53,19 @@ class Authority:
         authority.cert_pem.write_to_path(self.ca)
         authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(self.server)
         authority.issue_cert("ann@example.org").private_key_and_cert_chain_pem.write_to_path(self.client)
+        self.expired, self.stranger = folder / "expired.pem", folder / "stranger.pem"
+        yesterday = datetime.now(UTC) - timedelta(days=1)
+        late = authority.issue_cert("late@example.org", not_before=yesterday - timedelta(days=1), not_after=yesterday)
+        late.private_key_and_cert_chain_pem.write_to_path(self.expired)
+        trustme.CA().issue_cert("eve@example.org").private_key_and_cert_chain_pem.write_to_path(self.stranger)
 
     def client_context(self, *, shows_certificate: bool = False) -> ssl.SSLContext:
+        return self.showing(self.client if shows_certificate else None)
+
+    def showing(self, certificate: Path | None) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=str(self.ca))
-        if shows_certificate:
-            context.load_cert_chain(self.client)
+        if certificate is not None:
+            context.load_cert_chain(certificate)
         return context
 
 
@@ -64,14 +75,25 @@ def authority(tmp_path: Path) -> Authority:
 
 
 @asynccontextmanager
-async def serving(tls: ssl.SSLContext, limits: ReactorLimits | None = None) -> AsyncIterator[tuple[Echo, int]]:
+async def serving(
+    tls: ssl.SSLContext | TlsSource, limits: ReactorLimits | None = None
+) -> AsyncIterator[tuple[Echo, int]]:
+    async with accepting(tls, limits) as (acceptor, handler, port):
+        assert acceptor.figures.connections_open == 0
+        yield handler, port
+
+
+@asynccontextmanager
+async def accepting(
+    tls: ssl.SSLContext | TlsSource, limits: ReactorLimits | None = None
+) -> AsyncIterator[tuple[Acceptor, Echo, int]]:
     clock, loop, handler = SystemClock(), asyncio.get_running_loop(), Echo()
     wheel = TimerWheel(clock.monotonic_ms())
     timers = LoopTimers(loop, wheel, clock)
     acceptor = Acceptor(loop, handler, LengthPrefixedFraming, clock=clock, wheel=wheel, limits=limits)
     _, port = await acceptor.listen("localhost", 0, tls)
     try:
-        yield handler, port
+        yield acceptor, handler, port
     finally:
         await acceptor.drain(0)
         timers.close()
@@ -136,6 +158,105 @@ def test_who_does_not_shake_hands_is_closed(loop: str, authority: Authority) -> 
 
     with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
         runner.run(scenario())
+
+
+REFUSED = {
+    "nothing": (HandshakeFailure.NO_CERTIFICATE, "CERTIFICATE_REQUIRED"),
+    "expired": (HandshakeFailure.EXPIRED, "CERTIFICATE_EXPIRED"),
+    "stranger": (HandshakeFailure.UNKNOWN_AUTHORITY, "UNKNOWN_CA"),
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("shown", REFUSED)
+def test_a_client_is_told_by_an_alert_why_it_is_refused(
+    loop: str, shown: str, authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    failure, alert = REFUSED[shown]
+
+    async def scenario() -> None:
+        async with accepting(server_context(authority.server, client_ca=authority.ca)) as (acceptor, handler, port):
+            for _ in range(3):
+                with pytest.raises(ssl.SSLError, match=alert):
+                    await ask(port, authority.showing(getattr(authority, shown, None)), b"hello")
+            assert acceptor.figures.handshakes_failed_total[failure] == 3
+            assert handler.peers == []
+            good = authority.client_context(shows_certificate=True)
+            assert await ask(port, good, b"still here") == b"still here"
+            assert acceptor.figures.handshakes_total == 1
+
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        runner.run(scenario())
+    (line,) = [record for record in caplog.records if record.name == "hutong.tls"]
+    assert failure.value in line.getMessage()
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_client_that_may_show_a_certificate_comes_in_without(loop: str, authority: Authority) -> None:
+    async def scenario() -> None:
+        context = server_context(authority.server, client_ca=authority.ca, client_auth=ClientAuth.REQUESTED)
+        async with serving(context) as (handler, port):
+            assert await ask(port, authority.client_context(), b"hello") == b"hello"
+            assert await ask(port, authority.client_context(shows_certificate=True), b"hello") == b"hello"
+            without, shown = handler.peers
+            assert without.certificate_der is None
+            assert shown.certificate_der is not None
+            with pytest.raises(ssl.SSLError, match="UNKNOWN_CA"):
+                await ask(port, authority.showing(authority.stranger), b"hello")
+
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        runner.run(scenario())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_each_connection_gets_the_context_of_its_time(loop: str, authority: Authority, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        (tmp_path / "other").mkdir()
+        other = Authority(tmp_path / "other")
+        contexts = [server_context(authority.server)]
+        async with serving(lambda: contexts[-1]) as (_, port):
+            reader, writer = await asyncio.open_connection("localhost", port, ssl=authority.client_context())
+            contexts.append(server_context(other.server))
+            assert await ask(port, other.client_context(), b"new") == b"new"
+            writer.write(b"\0\0\0\3old")
+            assert await reader.readexactly(7) == b"\0\0\0\3old"
+            writer.close()
+            await writer.wait_closed()
+
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        runner.run(scenario())
+
+
+def test_connections_that_shake_hands_count_against_the_bounds(authority: Authority) -> None:
+    async def scenario() -> None:
+        limits = ReactorLimits(connections_max=2)
+        async with accepting(server_context(authority.server), limits) as (acceptor, _, port):
+            silent = [await asyncio.open_connection("localhost", port) for _ in range(2)]
+            refused, writer = await asyncio.open_connection("localhost", port)
+            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+                await refused.readexactly(1)
+            assert acceptor.figures.connections_refused_total == 1
+            for _, open_writer in (*silent, (refused, writer)):
+                open_writer.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_client_of_an_older_version_is_refused(authority: Authority) -> None:
+    async def scenario() -> None:
+        async with accepting(server_context(authority.server, version=TlsVersion.TLS_1_3)) as (acceptor, _, port):
+            old = authority.client_context()
+            old.maximum_version = ssl.TLSVersion.TLSv1_2
+            with pytest.raises(ssl.SSLError, match="PROTOCOL_VERSION"):
+                await ask(port, old, b"hello")
+            assert acceptor.figures.handshakes_failed_total[HandshakeFailure.NO_AGREEMENT] == 1
+
+    asyncio.run(scenario())
+
+
+def test_ciphers_that_nobody_knows_are_refused(authority: Authority) -> None:
+    with pytest.raises(UsageError, match="knows none of the TLS ciphers"):
+        server_context(authority.server, ciphers="ROT13")
 
 
 def test_files_that_cannot_be_used_are_named(authority: Authority, tmp_path: Path) -> None:
