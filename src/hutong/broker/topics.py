@@ -115,6 +115,10 @@ class Topics:
         """Every topic, by name."""
         return [self._by_name[name] for name in sorted(self._by_name)]
 
+    def newest_last(self) -> list[Topic]:
+        """Every topic in the order in which this process came to know them: new ones change no other's place."""
+        return list(self._by_name.values())
+
     def partition(self, name: str, index: int) -> Partition | None:
         topic = self._by_name.get(name)
         return topic.partition(index) if topic is not None else None

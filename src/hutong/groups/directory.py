@@ -28,6 +28,10 @@ class GroupDirectory:
     def __len__(self) -> int:
         return len(self._kinds)
 
+    def newest_last(self) -> list[str]:
+        """Every id in the order in which this process came to know them."""
+        return list(self._kinds)
+
     def kind(self, group_id: str) -> GroupKind | None:
         """Who has this id, or None."""
         return self._kinds.get(group_id)

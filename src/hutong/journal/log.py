@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from hutong.foundation.errors import HutongError, OwnerGone, Refused, StorageError
 from hutong.foundation.parking import NEVER
 from hutong.foundation.regions import RegionCache
-from hutong.journal import chunk
+from hutong.journal import ages, chunk
 from hutong.journal.index import Extent, Extents
 from hutong.journal.producers import Producers
 from hutong.journal.progress import Progress
@@ -404,6 +404,12 @@ class PartitionLog:
     def oldest_span(self) -> Span | None:
         """The first of them, None where no segment holds anything."""
         return next(self.all_spans(), None)
+
+    def timestamp_near(self, offset: int) -> int:
+        """About the timestamp of the record at `offset`, from what is in memory; -1 where that says nothing."""
+        offset = max(offset, self.start_offset)
+        found = ages.hot_timestamp(self._stores.cache, self.hot, offset)
+        return found if found != ages.UNKNOWN else ages.cold_timestamp(offset, self.spans, self.extents)
 
     @property
     def held_bytes(self) -> int:

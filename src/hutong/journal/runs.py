@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 
 from hutong.foundation.regions import RegionCache
 from hutong.journal.batches import cut
+from hutong.wire.kafka.records import HEADER_BYTES
 
 
 class Views:
@@ -53,6 +54,15 @@ class HotRuns:
             del self._base_offsets[:count]
             del self._positions[:count]
             del self._sizes[:count]
+
+    def header_near(self, cache: RegionCache, offset: int) -> memoryview | None:
+        """The header of the first batch of the run that holds `offset`; None if that one is not in the cache."""
+        first = bisect_right(self._base_offsets, offset) - 1
+        if first < 0 or offset >= self._end_offset or self._positions[first] < cache.oldest_position:
+            return None
+        position = self._positions[first]
+        views = cache.view(position, position + HEADER_BYTES)
+        return views[0] if views else None
 
     def read(
         self, cache: RegionCache, offset: int, limit: int, max_bytes: int, at_least_one: bool, runs_max: int

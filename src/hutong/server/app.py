@@ -94,8 +94,8 @@ class Node:
         self._is_embedded = is_embedded
         self.stalls = StallMonitor(asyncio.get_running_loop(), clock)
         self.collector = Collector(clock, self.runtime.wheel, self._requests_total)
-        self._sources = Sources({}, self.stalls, self.collector, blocked=self.runtime.blocked_threads)
-        self._monitor = Monitor(self._sources, clock, settings.metrics.listen)
+        self._sources = Sources({}, self.stalls, self.collector, clock.wall_ms(), blocked=self.runtime.blocked_threads)
+        self._monitor = Monitor(self._sources, clock, settings.metrics.listen, translate.survey_limits(settings))
         self._broker = BrokerVerticle(settings, disk or RealDisk(), clock, self._sources, door)
         self._deployments: list[Deployment] = []
 

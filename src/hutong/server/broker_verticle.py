@@ -134,6 +134,7 @@ class BrokerVerticle(Verticle):
             admin=self._admin,
             meter=Meter(self._admin.quotas, self._clock, muted, translate.quota_window_ms(settings)),
         )
+        self._sources.broker = broker
         self.listens_at = await self._listen(broker)
 
     def _build(self) -> None:

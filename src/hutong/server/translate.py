@@ -19,6 +19,7 @@ from hutong.journal.settings import JournalSettings
 from hutong.reactor.limits import ReactorLimits
 from hutong.runtime.blocked import BlockedLimits
 from hutong.runtime.runtime import Runtime
+from hutong.server.monitoring.survey.result import SurveyLimits
 from hutong.server.settings import Address, Settings, all_settings
 from hutong.transactions.settings import TransactionSettings
 
@@ -48,6 +49,17 @@ _STATE_JOURNAL: Final = JournalSettings(
     hot_bytes_max=1 * _MEBIBYTE,
     batch_bytes_max=8 * _MEBIBYTE,
 )
+
+
+def survey_limits(settings: Settings) -> SurveyLimits:
+    """How much of what users make is shown singly on the page of metrics."""
+    section = settings.metrics
+    return SurveyLimits(
+        topics_max=section.max_topics,
+        partitions_max=section.max_partitions,
+        groups_max=section.max_groups,
+        group_partitions_max=section.max_group_partitions,
+    )
 
 
 def journal_settings(settings: Settings, group: str) -> JournalSettings:

@@ -290,6 +290,10 @@ class TransactionCoordinator:
         """Every id with its transaction, to look at."""
         return ((name, seat.transaction) for name, seat in self._seats.items() if not seat.is_leaving)
 
+    def ids(self) -> list[str]:
+        """Every id that is known now."""
+        return list(self._seats)
+
     def __len__(self) -> int:
         return len(self._seats)
 

@@ -1,5 +1,7 @@
 """The HTTP of the monitoring pages as an engine without a socket: whole, bytewise, with trailing data, and wrong."""
 
+from collections.abc import Callable, Iterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +10,8 @@ from hutong.foundation.clock import ManualClock
 from hutong.reactor.connection import Connection
 from hutong.reactor.figures import ReactorFigures
 from hutong.reactor.handler import Peer
-from hutong.server.monitoring.http import HEAD_BYTES_MAX, LIMITS, HeadFraming, Page, Pages, parse_head
+from hutong.server.monitoring.http import HEAD_BYTES_MAX, LIMITS, HeadFraming, Page, Pages, PageSource, parse_head
+from hutong.server.monitoring.slices import SlicedPage
 
 GET = b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n"
 LAST = b"GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -18,14 +21,28 @@ class Client:
     """Feeds bytes to a connection engine and collects its answers."""
 
     def __init__(self) -> None:
-        pages = Pages({"/a": lambda: Page(200, b"body of a"), "/b": lambda: Page(503, b"not now")}, ManualClock())
+        self.soon: list[Callable[[], None]] = []
+        sliced = SlicedPage(lambda: iter([b"one ", b"two"]), "text/x", self.soon.append)
+        sources: dict[str, PageSource] = {
+            "/a": lambda: Page(200, b"body of a"),
+            "/b": lambda: Page(503, b"not now"),
+            "/sliced": sliced,
+        }
+        pages = Pages(sources, ManualClock(), self.soon.append)
         framing = HeadFraming(LIMITS.frame_bytes_max)
         peer = Peer(1, "127.0.0.1", 1, framing)
+        pages.connection_opened(peer)
         self.engine = Connection(peer, framing, pages, LIMITS, ReactorFigures(), 0, lambda: None)
         self.answers = b""
 
     def send(self, data: bytes) -> None:
         self.engine.receive_data(data, 0)
+        self.take()
+        while self.soon:
+            self.soon.pop(0)()
+            self.take()
+
+    def take(self) -> None:
         self.answers += b"".join(bytes(part) for part in self.engine.data_to_send(0))
 
     def statuses(self) -> list[int]:
@@ -117,4 +134,63 @@ def test_no_bytes_make_it_hold_more_than_a_head(pieces: list[bytes]) -> None:
     for piece in pieces:
         framing.receive_data(piece)
         assert framing.bytes_held <= 100
-        assert framing.failure is None or framing.bytes_held == 0
+        assert framing.failure is None
+
+
+def test_a_page_that_takes_several_turns_is_answered_before_what_follows_it() -> None:
+    client = asked(GET.replace(b"/a", b"/sliced") + GET + LAST.replace(b"/a", b"/sliced") + GET)
+    assert client.statuses() == [200, 200, 200]
+    assert client.answers.count(b"one two") == 2
+    assert b"Content-Type: text/x\r\nContent-Length: 7\r\n" in client.answers
+    assert client.engine.is_closed
+
+
+def test_a_last_request_waits_for_the_pages_before_it() -> None:
+    client = asked(GET.replace(b"/a", b"/sliced") + LAST)
+    assert client.statuses() == [200, 200]
+    assert client.answers.endswith(b"body of a")
+    assert client.engine.is_closed
+
+
+def test_who_asks_while_a_page_is_made_gets_that_one() -> None:
+    soon: list[Callable[[], None]] = []
+    made: list[int] = []
+    got: list[bytes | None] = []
+
+    def steps() -> Iterator[bytes]:
+        made.append(1)
+        yield b"a"
+        yield b"b"
+
+    page = SlicedPage(steps, "text/x", soon.append)
+    page.ask(got.append)
+    soon.pop(0)()
+    page.ask(got.append)
+    while soon:
+        soon.pop(0)()
+    assert (got, made) == ([b"ab", b"ab"], [1])
+    page.ask(got.append)
+    while soon:
+        soon.pop(0)()
+    assert (len(got), len(made)) == (3, 2)
+
+
+def test_a_page_that_cannot_be_made_is_tried_anew_for_the_next() -> None:
+    soon: list[Callable[[], None]] = []
+    got: list[bytes | None] = []
+    faults = [True]
+
+    def steps() -> Iterator[bytes]:
+        if faults:
+            faults.clear()
+            raise ValueError("our fault")
+        yield b"a"
+
+    page = SlicedPage(steps, "text/x", soon.append)
+    page.ask(got.append)
+    with pytest.raises(ValueError, match="our fault"):
+        soon.pop(0)()
+    page.ask(got.append)
+    while soon:
+        soon.pop(0)()
+    assert got == [None, b"a"]

@@ -7,7 +7,7 @@ powers of two that `foundation.histograms` counts exactly. The format is a few l
 Knows nothing of what is measured.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -59,12 +59,14 @@ Value = int | float | Spread
 Samples = Iterable[tuple[Sequence[str], Value]]
 
 
+LINES_PER_PIECE: Final = 500  # some 0.3 ms of the event loop
+
+
 def render(families: Iterable[tuple[Family, Samples]]) -> bytes:
     """The page of all families, in their order. A family without samples has its HELP and TYPE all the same."""
     lines: list[str] = []
     for family, samples in families:
-        lines.append(f"# HELP {family.name} {_help(family.meaning)}")
-        lines.append(f"# TYPE {family.name} {family.kind}")
+        lines += _heading(family)
         for values, value in samples:
             labels = [f'{name}="{_label(text)}"' for name, text in zip(family.labels, values, strict=True)]
             if isinstance(value, Spread):
@@ -73,6 +75,28 @@ def render(families: Iterable[tuple[Family, Samples]]) -> bytes:
                 lines.append(f"{family.name}{_braced(labels)} {_number(value)}")
     lines.append("")
     return "\n".join(lines).encode()
+
+
+def pieces(family: Family, samples: Iterable[tuple[str, int | float]]) -> Iterator[bytes]:
+    """One family in pieces of some length, of samples whose labels are written out by `braced`."""
+    lines, name = _heading(family), family.name
+    for labels, value in samples:
+        lines.append(f"{name}{labels} {value}")
+        if len(lines) >= LINES_PER_PIECE:
+            lines.append("")
+            yield "\n".join(lines).encode()
+            lines = []
+    lines.append("")
+    yield "\n".join(lines).encode()
+
+
+def braced(names: Sequence[str], values: Sequence[str]) -> str:
+    """Labels as they stand behind a metric's name."""
+    return _braced([f'{name}="{_label(text)}"' for name, text in zip(names, values, strict=True)])
+
+
+def _heading(family: Family) -> list[str]:
+    return [f"# HELP {family.name} {_help(family.meaning)}", f"# TYPE {family.name} {family.kind}"]
 
 
 def _histogram(name: str, labels: list[str], spread: Spread) -> list[str]:

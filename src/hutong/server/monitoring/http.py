@@ -3,7 +3,8 @@
 Strategy: a framing cuts the stream at the empty line that ends a request's head, and a handler answers with a page. A
 request with a body is not one of ours: it is refused and its connection ends, so that a body can never be taken for a
 second request. Connections are kept open unless the client asks otherwise (RFC 9112, 9.3); how many, how long and
-how slowly they may send are the reactor's limits.
+how slowly they may send are the reactor's limits. A connection ends when its last request is answered, and with it all
+before, of which some may be pages that take several turns of the loop.
 
 Knows no page's content: each is a function that is called when it is asked for.
 """
@@ -15,8 +16,10 @@ from typing import Final
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ProtocolError
+from hutong.reactor.channel import Pending
 from hutong.reactor.handler import Peer
 from hutong.reactor.limits import ReactorLimits
+from hutong.server.monitoring.slices import SlicedPage
 from hutong.wire.buffer import Buffer
 
 HEAD_BYTES_MAX: Final = 8 * 1024
@@ -39,6 +42,7 @@ _REASONS: Final = {
     400: "Bad Request",
     404: "Not Found",
     405: "Method Not Allowed",
+    500: "Internal Server Error",
     431: "Request Header Fields Too Large",
     503: "Service Unavailable",
 }
@@ -81,69 +85,112 @@ def parse_head(head: bytes) -> Request | None:
     return Request(parts[0], parts[1].partition("?")[0], has_body, is_last)
 
 
-class HeadFraming:
-    """Cuts a stream into heads of requests. After one that is the last, `failure` ends the connection."""
+_FAILED: Final = Page(500, b"the page could not be made; the log says why\n")
+_UNREADABLE: Final = Request("", "", has_body=False, is_last=True)
 
-    __slots__ = ("_held", "bytes_held", "failure", "frame_bytes_max")
+
+class HeadFraming:
+    """Cuts a stream into heads of requests. What follows one that is the last is dropped."""
+
+    __slots__ = ("_held", "_is_finished", "bytes_held", "failure", "frame_bytes_max")
 
     def __init__(self, frame_bytes_max: int) -> None:
         self.frame_bytes_max = frame_bytes_max
         self.bytes_held = 0
         self.failure: ProtocolError | None = None
         self._held = b""
+        self._is_finished = False
 
     def receive_data(self, data: Buffer) -> list[Buffer]:
         heads: list[Buffer] = []
         rest = self._held + bytes(data)
-        while self.failure is None:
+        while not self._is_finished:
             rest = rest.lstrip(b"\r\n")  # RFC 9112, 2.2: empty lines before a request are ignored
             head, end, following = rest.partition(_END)
             if len(head) > self.frame_bytes_max:
                 heads.append(_TOO_LONG)
-                self.failure = ProtocolError(f"a request head of more than {self.frame_bytes_max} bytes")
+                self._is_finished = True
             elif not end:
                 break
             else:
                 heads.append(head)
                 rest = following
                 request = parse_head(head)
-                if request is None or request.is_last:
-                    self.failure = ProtocolError("no request follows")
-        self._held = b"" if self.failure is not None else rest
+                self._is_finished = request is None or request.is_last
+        self._held = b"" if self._is_finished else rest
         self.bytes_held = len(self._held)
         return heads
+
+
+PageSource = Callable[[], Page] | SlicedPage
+"""Makes a page at once, or in steps."""
+
+
+class _Visit:
+    """One connection: how many of its answers are still being made, and whether it ends with the last of them."""
+
+    __slots__ = ("in_making", "is_last")
+
+    def __init__(self) -> None:
+        self.in_making = 0
+        self.is_last = False
 
 
 class Pages:
     """The reactor's handler: a page for each path."""
 
-    def __init__(self, pages: Mapping[str, Callable[[], Page]], clock: Clock) -> None:
+    def __init__(
+        self, pages: Mapping[str, PageSource], clock: Clock, call_soon: Callable[[Callable[[], None]], object]
+    ) -> None:
         self._pages = pages
         self._clock = clock
+        self._call_soon = call_soon
 
     def connection_opened(self, peer: Peer) -> None:
-        """A connection has no state here."""
+        peer.session = _Visit()
 
     def connection_closed(self, peer: Peer) -> None:
         """Nothing of it is left."""
 
-    def request_received(self, frame: Buffer, peer: Peer) -> list[Buffer]:
+    def request_received(self, frame: Buffer, peer: Peer) -> list[Buffer] | Pending:
         head = bytes(frame)
+        request = None if head == _TOO_LONG else parse_head(head)
+        page = self._pages.get(request.path) if request is not None else None
         if head == _TOO_LONG:
-            return self._answer(Page(431, b"the head of the request is too long\n"), is_last=True)
-        request = parse_head(head)
-        if request is None:
-            return self._answer(Page(400, b"not a request that is served here\n"), is_last=True)
-        page = self._pages.get(request.path)
-        if request.method not in ("GET", "HEAD"):
+            shown: Page | SlicedPage = Page(431, b"the head of the request is too long\n")
+        elif request is None:
+            shown = Page(400, b"not a request that is served here\n")
+        elif request.method not in ("GET", "HEAD"):
             shown = Page(405, b"only GET and HEAD are served here\n")
         elif request.has_body:
             shown = Page(400, b"no request with a body is served here\n")
         elif page is None:
             shown = Page(404, f"there are {', '.join(self._pages)}\n".encode())
         else:
-            shown = page()
-        return self._answer(shown, is_last=request.is_last, with_body=request.method != "HEAD")
+            shown = page if isinstance(page, SlicedPage) else page()
+        return self._shown(shown, request or _UNREADABLE, peer)
+
+    def _shown(self, shown: Page | SlicedPage, request: Request, peer: Peer) -> list[Buffer] | Pending:
+        with_body = request.method != "HEAD"
+        if isinstance(shown, Page) and not request.is_last:
+            return self._answer(shown, is_last=False, with_body=with_body)
+        visit: _Visit = peer.session
+        visit.in_making += 1
+        visit.is_last = request.is_last
+        pending = Pending()
+
+        def made(page: Page) -> None:
+            pending.complete(self._answer(page, is_last=request.is_last, with_body=with_body))
+            visit.in_making -= 1
+            if visit.is_last and not visit.in_making:
+                peer.close()
+
+        if isinstance(shown, Page):
+            self._call_soon(lambda: made(shown))
+        else:
+            content_type = shown.content_type
+            shown.ask(lambda body: made(_FAILED if body is None else Page(200, body, content_type)))
+        return pending
 
     def _answer(self, page: Page, *, is_last: bool, with_body: bool = True) -> list[Buffer]:
         date = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(self._clock.wall_ms() // 1000))

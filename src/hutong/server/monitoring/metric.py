@@ -5,7 +5,7 @@ Strategy: `metric` makes a row in one call, and `each` and its kin make the read
 Knows no metric.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,11 +13,13 @@ from hutong.foundation.histograms import Histogram
 from hutong.journal.journal import Journal
 from hutong.server.monitoring.exposition import Family, Kind, Samples, Scale, Spread, Value
 from hutong.server.monitoring.sources import Sources
+from hutong.server.monitoring.survey.result import Survey
 
 COUNTER, GAUGE, HISTOGRAM = Kind
 SECONDS: Final = Scale(4, 24, 1e-6)  # 16 us to 17 s
 
 Read = Callable[[Sources], Samples]
+LabelsReady = Iterable[tuple[str, int | float]]  # samples whose labels are written out
 Labelled = Iterator[tuple[Sequence[str], Value]]
 
 
@@ -29,8 +31,20 @@ class Metric:
     read: Read
 
 
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """One row of the table that is read from a survey, and of which there may be many samples."""
+
+    family: Family
+    read: Callable[[Survey], LabelsReady]
+
+
 def metric(name: str, kind: Kind, meaning: str, read: Read, *labels: str) -> Metric:
     return Metric(Family(name, kind, meaning, labels), read)
+
+
+def surveyed(name: str, kind: Kind, meaning: str, read: Callable[[Survey], LabelsReady], *labels: str) -> Surveyed:
+    return Surveyed(Family(name, kind, meaning, labels), read)
 
 
 def each(read: Callable[[Journal], int]) -> Read:

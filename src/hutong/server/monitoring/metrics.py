@@ -1,33 +1,68 @@
 """Every metric of a node, in the order of its page.
 
-Strategy: one table, joined from the tables in `rows`, a module for each room. The rooms count with plain integers and
-histograms and know nothing of this; a scrape reads them all, so a figure costs nothing until somebody asks. What
-Kafka's own exporters show under a name that dashboards know has that name; the rest begins with `hutong_`. Labels are
-few and closed: partition groups, APIs, stages, levels of service, reasons; never topics or clients. A histogram that
-has seen nothing is left out.
+Strategy: two tables, joined from the tables in `rows`, a module for each room. The rooms count with plain integers and
+histograms and know nothing of this; a scrape reads them all, so a figure costs nothing until somebody asks. Those of
+the first table are few, and read in one turn of the loop, so that they agree with each other. Those of the second are
+as many as there are topics and groups: they are read from a survey, in steps, up to the bounds of `[metrics]`.
+
+What Kafka's own exporters show under a name that dashboards know has that name; the rest begins with `hutong_`. Labels
+of the first table are closed: partition groups, APIs, stages, levels of service, reasons. A histogram that has seen
+nothing is left out.
 
 Decides nothing, and writes no text: `exposition` does.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
-from hutong.server.monitoring.exposition import render
-from hutong.server.monitoring.metric import Metric
-from hutong.server.monitoring.rows import bridges, journals, network, process, reading, requests, security, transactions
+from hutong.server.monitoring.exposition import pieces, render
+from hutong.server.monitoring.metric import Metric, Surveyed
+from hutong.server.monitoring.rows import (
+    bridges,
+    groups,
+    journals,
+    network,
+    node,
+    process,
+    reading,
+    requests,
+    security,
+    topics,
+    transactions,
+)
 from hutong.server.monitoring.sources import Sources
+from hutong.server.monitoring.survey.result import Survey, SurveyLimits
+from hutong.server.monitoring.survey.steps import survey_of
 
-METRICS: Final[tuple[Metric, ...]] = (
+AT_ONCE: Final[tuple[Metric, ...]] = (
+    *node.METRICS,
     *requests.METRICS,
     *journals.METRICS,
     *reading.METRICS,
     *transactions.METRICS,
+    *groups.METRICS,
     *network.METRICS,
     *security.METRICS,
     *bridges.METRICS,
     *process.METRICS,
 )
+SURVEYED: Final[tuple[Surveyed, ...]] = (
+    *node.SURVEYED,
+    *topics.SURVEYED,
+    *groups.SURVEYED,
+    *transactions.SURVEYED,
+)
+METRICS: Final[tuple[Metric | Surveyed, ...]] = (*AT_ONCE, *SURVEYED)
 
 
-def exposition(sources: Sources) -> bytes:
-    """All metrics as Prometheus reads them."""
-    return render((metric.family, metric.read(sources)) for metric in METRICS)
+def exposition(sources: Sources, limits: SurveyLimits) -> Iterator[bytes]:
+    """All metrics as Prometheus reads them, a step at a time; between two steps others may have the loop."""
+    yield render((metric.family, metric.read(sources)) for metric in AT_ONCE)
+    if sources.broker is None:
+        yield render((metric.family, ()) for metric in SURVEYED)
+        return
+    survey = Survey(frozenset(group for group, journal in sources.journals.items() if journal.failure is not None))
+    for _ in survey_of(sources.broker, limits, survey):
+        yield b""
+    for surveyed in SURVEYED:
+        yield from pieces(surveyed.family, surveyed.read(survey))

@@ -1,9 +1,10 @@
 """The listener for metrics and health as a verticle: deployed before the broker, undeployed after it.
 
-Strategy: an acceptor of its own on the broker's loop, so that a crowd of scrapers takes no connection from clients and
-a page is read between two steps of the loop, when all figures agree with each other.
+Strategy: an acceptor of its own on the broker's loop, so that a crowd of scrapers takes no connection from clients, and
+figures are read between two steps of the loop, when they agree with each other.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from hutong.foundation.clock import Clock
@@ -12,9 +13,11 @@ from hutong.reactor.acceptor import Acceptor
 from hutong.runtime.verticles import Verticle
 from hutong.server.monitoring.exposition import CONTENT_TYPE
 from hutong.server.monitoring.health import Health
-from hutong.server.monitoring.http import LIMITS, HeadFraming, Page, Pages
+from hutong.server.monitoring.http import LIMITS, HeadFraming, Pages, PageSource
 from hutong.server.monitoring.metrics import exposition
+from hutong.server.monitoring.slices import SlicedPage
 from hutong.server.monitoring.sources import Sources
+from hutong.server.monitoring.survey.result import SurveyLimits
 from hutong.server.settings import Address
 
 _EXIT_UNAVAILABLE: Final = 69
@@ -27,22 +30,28 @@ class Monitor(Verticle):
     raises UsageError.
     """
 
-    def __init__(self, sources: Sources, clock: Clock, address: Address | None) -> None:
+    def __init__(self, sources: Sources, clock: Clock, address: Address | None, limits: SurveyLimits) -> None:
         self.sources = sources
         self.health = Health(sources.journals)
         self.listens_at: Address | None = None
         self._clock = clock
         self._address = address
+        self._limits = limits
         self._acceptor: Acceptor | None = None
 
     async def start(self) -> None:
         address = self._address
         if address is None:
             return
-        pages = {"/metrics": self._metrics, "/healthz": self.health.lives, "/readyz": self.health.is_ready}
+        metrics = SlicedPage(self._metrics, CONTENT_TYPE, self.context.loop.call_soon)
+        pages: dict[str, PageSource] = {
+            "/metrics": metrics,
+            "/healthz": self.health.lives,
+            "/readyz": self.health.is_ready,
+        }
         self._acceptor = Acceptor(
             self.context.loop,
-            Pages(pages, self._clock),
+            Pages(pages, self._clock, self.context.loop.call_soon),
             HeadFraming,
             clock=self._clock,
             wheel=self.context.home.wheel,
@@ -61,5 +70,5 @@ class Monitor(Verticle):
         if self._acceptor is not None:
             await self._acceptor.drain()
 
-    def _metrics(self) -> Page:
-        return Page(200, exposition(self.sources), CONTENT_TYPE)
+    def _metrics(self) -> Iterator[bytes]:
+        return exposition(self.sources, self._limits)

@@ -20,6 +20,7 @@ from hutong.runtime.stalls import StallMonitor
 from hutong.transactions.driver import TransactionCoordinator
 
 if TYPE_CHECKING:
+    from hutong.broker.broker import Broker
     from hutong.bus.bridge.figures import BridgeFigures  # only a node with bridges needs it
 
 
@@ -30,6 +31,7 @@ class Sources:
     journals: dict[str, Journal]
     stalls: StallMonitor
     collector: Collector
+    started_at_ms: int = 0  # wall time
     waits: dict[str, ParkingLot[Any]] = field(default_factory=dict)
     reactor: ReactorFigures | None = None
     requests_total: Mapping[int, int] = field(default_factory=dict)
@@ -37,4 +39,5 @@ class Sources:
     fetch_sessions: FetchSessions | None = None
     transactions: TransactionCoordinator | None = None
     blocked: BlockedThreads | None = None
+    broker: "Broker | None" = None
     bridges: "dict[str, BridgeFigures]" = field(default_factory=dict)

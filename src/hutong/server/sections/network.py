@@ -34,6 +34,28 @@ class MetricsSettings:
     listen: Address | None = setting(
         None, "HOST:PORT of `/metrics`, `/healthz` and `/readyz`; nothing is served where it is not set."
     )
+    max_topics: int = setting(
+        1000,
+        "Topics shown singly on `/metrics`, those known longest; the others are summed as the topic `(other)`.",
+        minimum=0,
+        maximum=100_000,
+    )
+    max_partitions: int = setting(
+        10_000,
+        "Partitions shown singly; a topic that would exceed this is shown as one partition `(other)`.",
+        minimum=0,
+        maximum=100_000,
+    )
+    max_groups: int = setting(
+        1000, "Groups shown singly, of consumers as of share groups; the others are summed as `(other)`.",
+        minimum=0, maximum=100_000,
+    )  # fmt: skip
+    max_group_partitions: int = setting(
+        10_000,
+        "Partitions shown singly of all groups together; what would exceed this is summed for each group.",
+        minimum=0,
+        maximum=100_000,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,19 @@
 Knows nothing of messaging.
 """
 
+import os
+import resource
 import time
 from pathlib import Path
 from typing import Final
 
 from hutong.server.monitoring.exposition import Samples, Spread
-from hutong.server.monitoring.metric import COUNTER, GAUGE, HISTOGRAM, SECONDS, Labelled, metric
+from hutong.server.monitoring.metric import COUNTER, GAUGE, HISTOGRAM, SECONDS, Labelled, Read, metric
 from hutong.server.monitoring.sources import Sources
 
 _STATM: Final = Path("/proc/self/statm")
-_PAGE_BYTES: Final = 4096
+_FILES: Final = "/proc/self/fd"
+_PAGE_BYTES: Final = resource.getpagesize()
 
 
 def _waits(sources: Sources) -> Labelled:
@@ -20,11 +23,27 @@ def _waits(sources: Sources) -> Labelled:
         yield (name,), len(lot)
 
 
-def _resident_bytes(_sources: Sources) -> Samples:
+def _memory(column: int) -> Read:
+    """Of the process, in pages as the kernel tells it; nothing on systems that do not."""
+
+    def samples(_sources: Sources) -> Samples:
+        try:
+            return [((), int(_STATM.read_bytes().split()[column]) * _PAGE_BYTES)]
+        except OSError:
+            return []
+
+    return samples
+
+
+def _open_files(_sources: Sources) -> Samples:
     try:
-        return [((), int(_STATM.read_bytes().split()[1]) * _PAGE_BYTES)]
-    except OSError:  # not on this system
+        return [((), os.stat(_FILES).st_size or len(os.listdir(_FILES)))]  # Linux tells how many there are since 6.2
+    except OSError:
         return []
+
+
+def _started_at(sources: Sources) -> Samples:
+    return [((), sources.started_at_ms / 1000)]
 
 
 METRICS: Final = (
@@ -65,5 +84,14 @@ METRICS: Final = (
         "Processor time of the process.",
         lambda _sources: [((), time.process_time())],
     ),
-    metric("process_resident_memory_bytes", GAUGE, "Memory of the process that is in RAM.", _resident_bytes),
+    metric("process_resident_memory_bytes", GAUGE, "Memory of the process that is in RAM.", _memory(1)),
+    metric("process_virtual_memory_bytes", GAUGE, "Address space of the process.", _memory(0)),
+    metric("process_open_fds", GAUGE, "Open files and sockets of the process.", _open_files),
+    metric(
+        "process_max_fds",
+        GAUGE,
+        "How many it may have.",
+        lambda _sources: [((), resource.getrlimit(resource.RLIMIT_NOFILE)[0])],
+    ),
+    metric("process_start_time_seconds", GAUGE, "When the node was started, in Unix time.", _started_at),
 )

@@ -5,14 +5,21 @@ Knows nothing of how a request is answered.
 
 from typing import Final
 
-from hutong.server.monitoring.metric import COUNTER, Labelled, metric, total
+from hutong.server.monitoring.metric import COUNTER, Labelled, Read, metric, total
 from hutong.server.monitoring.sources import Sources
 from hutong.wire.kafka.registry import APIS
+
+PRODUCE: Final = 0
+FETCH: Final = 1
 
 
 def _requests(sources: Sources) -> Labelled:
     for api_key, count in sorted(sources.requests_total.items()):
         yield (APIS[api_key].name,), count
+
+
+def _requests_of(api_key: int) -> Read:
+    return lambda sources: [((), sources.requests_total.get(api_key, 0))]
 
 
 METRICS: Final = (
@@ -34,5 +41,17 @@ METRICS: Final = (
         COUNTER,
         "Bytes of record batches appended, those of internal topics included.",
         total(lambda journal: journal.figures.batch_bytes_total),
+    ),
+    metric(
+        "kafka_server_brokertopicmetrics_totalproducerequests_total",
+        COUNTER,
+        "Produce requests.",
+        _requests_of(PRODUCE),
+    ),
+    metric(
+        "kafka_server_brokertopicmetrics_totalfetchrequests_total",
+        COUNTER,
+        "Fetch requests.",
+        _requests_of(FETCH),
     ),
 )

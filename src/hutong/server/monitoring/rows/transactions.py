@@ -3,11 +3,13 @@
 Knows nothing of their producers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
-from hutong.server.monitoring.metric import COUNTER, GAUGE, Labelled, Read, metric
+from hutong.server.monitoring.exposition import braced
+from hutong.server.monitoring.metric import COUNTER, GAUGE, Labelled, Read, Surveyed, metric, surveyed
 from hutong.server.monitoring.sources import Sources
+from hutong.server.monitoring.survey.result import Survey
 from hutong.transactions.driver import TransactionCoordinator
 
 
@@ -19,6 +21,10 @@ def _ended_transactions(sources: Sources) -> Labelled:
 
 def _from_transactions(read: Callable[[TransactionCoordinator], int]) -> Read:
     return lambda sources: [((), read(sources.transactions))] if sources.transactions is not None else []
+
+
+def _states(survey: Survey) -> Iterator[tuple[str, int]]:
+    return ((braced(("state",), (state,)), count) for state, count in sorted(survey.transactions.items()))
 
 
 METRICS: Final = (
@@ -35,5 +41,15 @@ METRICS: Final = (
         COUNTER,
         "Transactions that were aborted because they lasted longer than their producer had said.",
         _from_transactions(lambda transactions: transactions.timed_out_total),
+    ),
+)
+
+SURVEYED: Final[tuple[Surveyed, ...]] = (
+    surveyed("hutong_transactions", GAUGE, "Transactional ids by the state of their transaction.", _states, "state"),
+    surveyed(
+        "hutong_transaction_oldest_seconds",
+        GAUGE,
+        "How long the oldest transaction is open; 0 where none is. Committed readers wait for it.",
+        lambda survey: [("", survey.oldest_transaction_ms / 1000)],
     ),
 )

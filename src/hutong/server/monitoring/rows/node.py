@@ -1,0 +1,109 @@
+"""The node as part of a cluster: brokers, controller, partitions without a leader, and the volume that it writes to.
+
+Strategy: a node alone is its own controller. A partition whose group has failed counts as offline: it takes no records.
+
+Knows nothing of requests.
+"""
+
+import platform
+from collections.abc import Iterator
+from functools import cache
+from typing import Final
+
+from hutong.server.monitoring.metric import GAUGE, Labelled, Metric, Surveyed, metric, surveyed
+from hutong.server.monitoring.sources import Sources
+from hutong.server.monitoring.survey.result import Survey
+
+
+@cache
+def _version() -> str:
+    from importlib.metadata import version  # takes time that no start should wait for
+
+    return version("hutong")
+
+
+def _brokers(sources: Sources) -> Labelled:
+    if sources.broker is not None:
+        yield (), 1
+
+
+def _info(sources: Sources) -> Labelled:
+    if sources.broker is not None:
+        identity = sources.broker.identity
+        yield (_version(), platform.python_version(), str(identity.node_id), identity.cluster_id), 1
+
+
+def _volume(number: int, sources: Sources) -> Labelled:
+    if sources.broker is not None:
+        try:
+            yield (), sources.broker.storage.volume_bytes()[number]
+        except OSError:  # the folder cannot be reached: there is nothing to show
+            return
+
+
+def _failed_groups(sources: Sources) -> Labelled:
+    yield (), any(journal.failure is not None for journal in sources.journals.values())
+
+
+def _offline(survey: Survey) -> Iterator[tuple[str, int]]:
+    yield "", sum(survey.partitions_of_group[group] for group in survey.failed_groups)
+
+
+METRICS: Final[tuple[Metric, ...]] = (
+    metric("kafka_brokers", GAUGE, "Brokers of the cluster.", _brokers),
+    metric(
+        "hutong_node_info",
+        GAUGE,
+        "1, with what the node is as labels.",
+        _info,
+        "version",
+        "python",
+        "node_id",
+        "cluster_id",
+    ),
+    metric(
+        "kafka_controller_kafkacontroller_activecontrollercount",
+        GAUGE,
+        "1 where this node is the controller of its cluster.",
+        _brokers,
+    ),
+    metric(
+        "kafka_log_logmanager_offlinelogdirectorycount",
+        GAUGE,
+        "1 once a flush has failed: a partition group refuses records.",
+        _failed_groups,
+    ),
+    metric(
+        "hutong_volume_size_bytes",
+        GAUGE,
+        "Size of the volume that holds the data folder.",
+        lambda sources: _volume(0, sources),
+    ),
+    metric(
+        "hutong_volume_free_bytes",
+        GAUGE,
+        "What is free on it.",
+        lambda sources: _volume(1, sources),
+    ),
+)
+
+SURVEYED: Final[tuple[Surveyed, ...]] = (
+    surveyed(
+        "kafka_controller_kafkacontroller_offlinepartitionscount",
+        GAUGE,
+        "Partitions that take no records, since their partition group has failed.",
+        _offline,
+    ),
+    surveyed(
+        "kafka_controller_kafkacontroller_globalpartitioncount",
+        GAUGE,
+        "Partitions of the cluster.",
+        lambda survey: [("", sum(survey.partitions_of_group.values()))],
+    ),
+    surveyed(
+        "kafka_controller_kafkacontroller_globaltopiccount",
+        GAUGE,
+        "Topics of the cluster.",
+        lambda survey: [("", survey.topic_count)],
+    ),
+)

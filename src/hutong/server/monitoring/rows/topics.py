@@ -1,0 +1,90 @@
+"""Topics and partitions as kafka_exporter shows them, and what Kafka's own beans count of them.
+
+Strategy: a node alone is every partition's leader and only replica. What is summed under `(other)` counts as many
+replicas as it has partitions.
+
+Knows nothing of groups.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from hutong.server.monitoring.metric import GAUGE, LabelsReady, Surveyed, surveyed
+from hutong.server.monitoring.survey.result import PARTITION_LABELS, PartitionRow, Survey
+
+
+def _each(read: Callable[[PartitionRow], int]) -> Callable[[Survey], LabelsReady]:
+    return lambda survey: ((row.labels, read(row)) for row in survey.partitions)
+
+
+def _topics(survey: Survey) -> Iterator[tuple[str, int]]:
+    return ((row.labels, row.partitions) for row in survey.topics)
+
+
+def _partition_count(survey: Survey) -> int:
+    return sum(row.copies for row in survey.partitions)
+
+
+SURVEYED: Final[tuple[Surveyed, ...]] = (
+    surveyed("kafka_topic_partitions", GAUGE, "Partitions of a topic.", _topics, "topic"),
+    surveyed(
+        "kafka_topic_partition_current_offset",
+        GAUGE,
+        "Offset behind the newest record that can be read.",
+        _each(lambda row: row.newest),
+        *PARTITION_LABELS,
+    ),
+    surveyed(
+        "kafka_topic_partition_oldest_offset",
+        GAUGE,
+        "Offset of the oldest record that is kept.",
+        _each(lambda row: row.oldest),
+        *PARTITION_LABELS,
+    ),
+    surveyed(
+        "kafka_log_log_size",
+        GAUGE,
+        "Bytes of a partition's records on disk.",
+        _each(lambda row: row.bytes),
+        *PARTITION_LABELS,
+    ),
+    surveyed(
+        "kafka_topic_partition_replicas",
+        GAUGE,
+        "Replicas of a partition.",
+        _each(lambda row: row.copies),
+        *PARTITION_LABELS,
+    ),
+    surveyed(
+        "kafka_topic_partition_in_sync_replica",
+        GAUGE,
+        "Replicas that have all of it.",
+        _each(lambda row: row.copies),
+        *PARTITION_LABELS,
+    ),
+    surveyed(
+        "kafka_topic_partition_under_replicated_partition",
+        GAUGE,
+        "1 for a partition that has too few replicas in sync.",
+        _each(lambda _row: 0),
+        *PARTITION_LABELS,
+    ),
+    surveyed(
+        "kafka_server_replicamanager_partitioncount",
+        GAUGE,
+        "Partitions of this node.",
+        lambda survey: [("", _partition_count(survey))],
+    ),
+    surveyed(
+        "kafka_server_replicamanager_leadercount",
+        GAUGE,
+        "Partitions that this node leads.",
+        lambda survey: [("", _partition_count(survey))],
+    ),
+    surveyed(
+        "kafka_server_replicamanager_underreplicatedpartitions",
+        GAUGE,
+        "Partitions of this node that have too few replicas in sync.",
+        lambda _survey: [("", 0)],
+    ),
+)

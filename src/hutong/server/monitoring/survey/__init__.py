@@ -1,0 +1,1 @@
+"""A look at all topics, groups and transactions, in steps, with a bound on what is shown singly."""

@@ -1,0 +1,54 @@
+"""A node whose page of metrics is read, as a scraper reads it."""
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from tests.support.exposition import ParsedFamily, parse
+
+from hutong.journal.disk import Disk
+from hutong.server.app import Node, ReadyInfo
+from hutong.server.sections.network import KafkaSettings, MetricsSettings
+from hutong.server.sections.node import NodeSettings
+from hutong.server.settings import Address, Settings
+
+ANY_PORT = Address("127.0.0.1", 0)
+
+
+def settings(tmp_path: Path, metrics: Address = ANY_PORT, bounds: MetricsSettings | None = None) -> Settings:
+    return dataclasses.replace(
+        Settings(),
+        node=NodeSettings(data_dir=tmp_path),
+        kafka=KafkaSettings(listen=ANY_PORT),
+        metrics=dataclasses.replace(bounds or MetricsSettings(), listen=metrics),
+    )
+
+
+@asynccontextmanager
+async def monitored_node(
+    tmp_path: Path, disk: Disk | None = None, bounds: MetricsSettings | None = None
+) -> AsyncIterator[ReadyInfo]:
+    """A running node; the bounds are those of `[metrics]`."""
+    node = Node(settings(tmp_path, bounds=bounds), disk)
+    try:
+        yield await node.start()
+    finally:
+        await node.stop()
+
+
+async def get(address: Address | None, path: str) -> tuple[int, str]:
+    assert address is not None
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    writer.write(f"GET {path} HTTP/1.0\r\n\r\n".encode())
+    head, _, body = (await reader.read()).decode().partition("\r\n\r\n")
+    writer.close()
+    await writer.wait_closed()
+    return int(head.split(" ")[1]), body
+
+
+async def scrape(info: ReadyInfo) -> dict[str, ParsedFamily]:
+    status, body = await get(info.metrics, "/metrics")
+    assert status == 200
+    return parse(body)
