@@ -32,6 +32,7 @@ from hutong.bus.message import REPLY_PREFIX, FullMessage, Message, TrackedMessag
 from hutong.bus.options import DEFAULT, DeliveryOptions
 from hutong.bus.producer import WRITE_QUEUE_MAX, MessageProducer
 from hutong.bus.reply import LoopReply, Reply
+from hutong.bus.tracing import BusTracer
 from hutong.foundation.errors import LimitExceeded, UsageError
 from hutong.foundation.numbered_lot import NumberedLot, Numbers
 from hutong.foundation.timers import TimerWheel
@@ -62,7 +63,8 @@ class EventBus:
     """
 
     def __init__(self, runtime: Runtime, *, log: DurableLog | None = None) -> None:
-        self.is_plain = True  # without interceptors
+        self.is_plain = True  # without interceptors and tracer
+        self.tracer: BusTracer | None = None
         self.inbound_chain: tuple[Interceptor, ...] = ()
         self.outbound_chain: tuple[Interceptor, ...] = ()
         self._runtime = runtime
@@ -114,6 +116,8 @@ class EventBus:
             self._send_carefully(address, body, options)  # a reply address has one reader
             return DONE
         message = self._message(address, body, options, is_send=False)
+        if self.tracer is not None and options.is_traced:
+            self.tracer.sending(message)
         if self.outbound_chain:
             Delivery(message, self.outbound_chain, self._publish, self.tell).begin()
         else:
@@ -126,7 +130,7 @@ class EventBus:
         desk = self._desks.get(current_context() or loop) or self.callers_desk()
         around = self._rounds.get(address)
         kind = type(body)
-        if loop is None or around is None or options is not DEFAULT or kind not in WITHOUT_CODEC or self.outbound_chain:
+        if loop is None or around is None or options is not DEFAULT or kind not in WITHOUT_CODEC or not self.is_plain:
             return self._request_carefully(desk, address, body, options)
         if kind not in IMMUTABLE:
             body = copied(body)
@@ -264,6 +268,17 @@ class EventBus:
         with self._lock:
             self._set_chains(self.outbound_chain, _shorter(self.inbound_chain, interceptor))
 
+    def set_tracer(self, tracer: BusTracer | None) -> None:
+        """Tell it of every message but replies from now on; of RPC calls, who traces those is told (`Rpc.set_tracer`).
+
+        Raises UsageError where there is another one already.
+        """
+        with self._lock:
+            if tracer is not None and self.tracer not in (None, tracer):
+                raise UsageError("this bus is traced already.")
+            self.tracer = tracer
+            self._set_chains(self.outbound_chain, self.inbound_chain)
+
     def add_close_hook(self, hook: Callable[[], Awaitable[object]]) -> None:
         """Await `hook()` when the bus is closed, before anything of it ends: for what is built on it."""
         self._close_hooks.append(hook)
@@ -311,7 +326,10 @@ class EventBus:
     def message_of(self, producer: MessageProducer, body: Any) -> FullMessage:
         """For producers: what will be carried, as the body is now."""
         self._check_open()
-        return self._message(producer.address, body, producer.options, is_send=producer.is_send)
+        message = self._message(producer.address, body, producer.options, is_send=producer.is_send)
+        if self.tracer is not None and producer.options.is_traced:
+            self.tracer.sending(message)  # now, though it may be held for a while: who writes it caused it
+        return message
 
     def carry(self, message: FullMessage) -> None:
         """For producers: send or publish. Raises ReplyError NO_HANDLERS where nobody would get it."""
@@ -425,6 +443,8 @@ class EventBus:
                 self._deliver_reply(reply, self._message(reply._number, body, options, is_send=True))
             return
         message = self._message(address, body, options, is_send=True)
+        if self.tracer is not None and options.is_traced:
+            self.tracer.sending(message)
         if self.outbound_chain:
             Delivery(message, self.outbound_chain, self._send, self.tell).begin()
         else:
@@ -438,6 +458,8 @@ class EventBus:
         reply = self._reply(desk, address)
         message = self._message(address, body, options, is_send=True, reply=reply)
         desk.line_for(options.timeout_ms).park(reply)
+        if self.tracer is not None and options.is_traced:
+            self.tracer.sending(message)
         if self.outbound_chain:
             Delivery(message, self.outbound_chain, self._send, self.tell).begin()
         else:
@@ -540,7 +562,7 @@ class EventBus:
 
     def _set_chains(self, outbound: tuple[Interceptor, ...], inbound: tuple[Interceptor, ...]) -> None:
         self.outbound_chain, self.inbound_chain = outbound, inbound
-        self.is_plain = not outbound and not inbound
+        self.is_plain = not outbound and not inbound and self.tracer is None
         for consumers in self._consumers.values():
             for consumer in consumers:
                 consumer.settle()

@@ -45,7 +45,8 @@ class Consumer:
     is called once it is unregistered. Both are called in the consumer's context.
 
     One that never changes a body that it is given may set `shares_bodies`: publications then come to all such consumers
-    of an address with one body, instead of a copy for each.
+    of an address with one body, instead of a copy for each. Of one without `is_traced` the bus's tracer hears nothing:
+    its handler tells of what it does itself.
     """
 
     __slots__ = (
@@ -66,6 +67,7 @@ class Consumer:
         "discarded_total",
         "end_handler",
         "is_registered",
+        "is_traced",
         "local_only",
         "max_buffered_messages",
         "shares_bodies",
@@ -83,6 +85,7 @@ class Consumer:
         self.discarded_total = 0
         self.shares_bodies = False
         self.is_registered = True
+        self.is_traced = True
         self._desk = desk
         self._handler: Handler | None = None
         self._iteration: Iteration | None = None
@@ -198,7 +201,8 @@ class Consumer:
         self._is_flowing = (
             self.is_registered and self._handler is not None and self._demand == UNLIMITED and not self._buffer
         )
-        self._is_plain = self._is_flowing and not self._desk.bus.inbound_chain
+        bus = self._desk.bus
+        self._is_plain = self._is_flowing and not bus.inbound_chain and (bus.tracer is None or not self.is_traced)
 
     def _go_on(self) -> None:
         """Demand or handler have changed: hand over what is kept, one message a step, in the context."""
@@ -256,8 +260,12 @@ class Consumer:
         if handler is None or not self.is_registered:
             self._discard(message)
             return None
+        tracer = self._desk.bus.tracer
         try:
-            result = handler(message)
+            if tracer is None or not self.is_traced or self._iteration is not None:
+                result = handler(message)
+            else:
+                result = tracer.handling(message, handler)
         except BaseException as error:
             _fail(message, error)
             _give_back(message)

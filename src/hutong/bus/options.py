@@ -17,14 +17,15 @@ class DeliveryOptions:
     """How a message is delivered. Options can be used any number of times: headers are copied with each message.
 
     `timeout_ms` is how long a request waits for its reply, from 1 to TIMEOUT_MS_MAX. `codec_name` names the codec of
-    the body; without it the body's type decides. `local_only` keeps a message within the process. Raises TypeError or
-    ValueError.
+    the body; without it the body's type decides. `local_only` keeps a message within the process. Without `is_traced`
+    the bus's tracer is not told of it: whoever sends it has told. Raises TypeError or ValueError.
     """
 
     timeout_ms: int = TIMEOUT_MS_DEFAULT
     headers: Headers | None = None
     codec_name: str | None = None
     local_only: bool = False
+    is_traced: bool = True
 
     def __post_init__(self) -> None:
         if type(self.timeout_ms) is not int:

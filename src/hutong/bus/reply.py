@@ -65,6 +65,10 @@ class Reply(Promise[Message]):
         """The reply address, by which `bus.send` replies too, as long as the reply is awaited."""
         return f"{REPLY_PREFIX}{self._number}"
 
+    def watch(self, ended: Callable[["BaseException | None"], object]) -> None:
+        """Call `ended(error)` once when it is over, error or None, on whatever thread that happens."""
+        self.then(lambda outcome: ended(outcome if isinstance(outcome, BaseException) else None))
+
     def fail_without_handlers(self) -> None:
         """The requested address leads nowhere."""
         text = f"no handlers for address {self._requested!r}"
@@ -146,6 +150,9 @@ class LoopReply(Reply):
         elif not future.cancelled():
             self._lane.run(handler, future.exception() or future.result())  # type: ignore[arg-type]
 
+    def watch(self, ended: Callable[["BaseException | None"], object]) -> None:
+        self._future.add_done_callback(lambda future: ended(_error_of(future)))
+
     def arrive(self, work: Callable[[], object]) -> None:
         self._lane.run(_do, work)
 
@@ -180,6 +187,10 @@ class LoopReply(Reply):
         if is_first:
             _soon(self._future, self._future.cancel)
         return is_first
+
+
+def _error_of(future: "asyncio.Future[Message]") -> BaseException | None:
+    return asyncio.CancelledError() if future.cancelled() else future.exception()
 
 
 def _do(work: Callable[[], object]) -> object:

@@ -37,7 +37,7 @@ class BusTransport:
         options: DeliveryOptions | None = site.cache
         if call.headers or options is None or options.timeout_ms != timeout_ms:
             pairs = ((ACTION, site.action), *site.headers, *call.headers)
-            options = DeliveryOptions(timeout_ms, Headers(pairs))
+            options = DeliveryOptions(timeout_ms, Headers(pairs), is_traced=False)  # calls are, by whoever traces them
             if not call.headers:
                 site.cache = options
         reply = self._bus.request(site.address, as_names(call.arguments), options)

@@ -16,6 +16,7 @@ from hutong.rpc.description import describe
 from hutong.rpc.errors import error_of
 from hutong.rpc.options import DEFAULT, RETRIES_DEFAULT, CallOptions, Delivery, GivenHeaders
 from hutong.rpc.proxy import Bound, Proxy, Target, ended
+from hutong.rpc.tracing import CallTracer
 from hutong.rpc.transport import CallSite, OutgoingCall, Transport
 
 T = TypeVar("T")
@@ -28,6 +29,7 @@ class Caller:
 
     def __init__(self, transport: Transport, *, make_reliable: MakeReliable | None = None) -> None:
         self.transport = transport
+        self._tracer: CallTracer | None = None
         self._make_reliable = make_reliable
         self._loop = asyncio.get_running_loop()
 
@@ -74,7 +76,7 @@ class Caller:
             timeout=timeout, headers=headers, retries=retries, request_id=request_id, delivery=delivery
         )
         site = CallSite(address, action, None, options.headers, result)
-        return _ended(self.transport_for(options), OutgoingCall(site, arguments or {}), options.timeout_ms)
+        return _ended(self.transport_for(options, address), OutgoingCall(site, arguments or {}), options.timeout_ms)
 
     @overload
     def go(self, method: str, action: str, arguments: Mapping[str, Any] | None = None, /) -> "asyncio.Future[Any]": ...
@@ -90,7 +92,7 @@ class Caller:
         """
         future: asyncio.Future[Any] = get_running_loop().create_future()
         call, timeout_ms, bound = self._prepared(method, arguments, named)
-        transport = self.transport if bound is None else bound.transport
+        transport = self.transport_for(DEFAULT, call.address) if bound is None else bound.transport
 
         def done(outcome: Outcome | HutongError) -> None:
             if future.done():
@@ -121,8 +123,16 @@ class Caller:
 
         return asyncio.run_coroutine_threadsafe(call(), self._loop)
 
-    def transport_for(self, options: CallOptions) -> Transport:
-        """For proxies: what carries calls with these options."""
+    def set_tracer(self, tracer: "CallTracer | None") -> None:
+        """Tell it of every call of proxies that are made, and of calls by name, from now on."""
+        self._tracer = tracer
+
+    def transport_for(self, options: CallOptions, service: str) -> Transport:
+        """For proxies: what carries calls with these options. `service` is what tracing calls their service."""
+        transport = self._transport_for(options)
+        return transport if self._tracer is None else self._tracer.carrying(transport, service)
+
+    def _transport_for(self, options: CallOptions) -> Transport:
         if options.delivery is Delivery.AT_MOST_ONCE and options.request_id is None:
             return self.transport
         if self._make_reliable is None:

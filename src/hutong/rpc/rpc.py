@@ -40,6 +40,7 @@ from hutong.rpc.figures import ServiceStatistics
 from hutong.rpc.implementation import invocations
 from hutong.rpc.interceptors import Interceptor, chain_of
 from hutong.rpc.temporaries import IDLE_MS_DEFAULT, TEMPORARIES_MAX, BindingTemporaries, Surroundings
+from hutong.rpc.tracing import CallTracer, dispatcher_for
 from hutong.runtime.contexts import Context, ContextKind, current_context
 from hutong.runtime.runtime import Runtime
 from hutong.runtime.timers import LoopTimers
@@ -122,6 +123,13 @@ class Rpc(Caller):
         await self._be_found()
         return await self._bind(description, implementation, place, contexts, terms, owns=given not in contexts)
 
+    def set_tracer(self, tracer: CallTracer | None) -> None:
+        """Tell it of every call from now on, of services here too. Raises UsageError where something is bound already."""
+        if self.registry.bindings:
+            raise UsageError("calls are traced from the start or not at all: say so before a service is bound.")
+        super().set_tracer(tracer)
+        self.temporaries.tracer = tracer
+
     def services(self) -> list[ServiceEntry]:
         """What is bound here, by address. Others ask the service `hutong.rpc` (`hutong.rpc.discovery.Discovery`)."""
         return entries_of(self.registry)
@@ -169,6 +177,8 @@ class Rpc(Caller):
         for dispatcher in dispatchers:
             door = BusDoor(address, dispatcher)
             consumer = self.bus.consumer(address, door.receive, context=dispatcher.context)
+            consumer.is_traced = False  # the dispatcher's calls are
+            consumer.settle()
             binding.on_unbind(consumer.unregister)
         return binding
 
@@ -205,7 +215,7 @@ class Rpc(Caller):
         temporaries: BindingTemporaries,
     ) -> Dispatcher:
         may_block = context.kind is not ContextKind.EVENT_LOOP
-        return Dispatcher(
+        return dispatcher_for(self._tracer)(
             description,
             invocations(description, implementation, may_block=may_block),
             context,

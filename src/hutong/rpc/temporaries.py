@@ -23,6 +23,7 @@ from hutong.rpc.dispatcher import Dispatcher
 from hutong.rpc.errors import DispatchFailed
 from hutong.rpc.implementation import invocations
 from hutong.rpc.streams import InVariables, Stream, StreamSource
+from hutong.rpc.tracing import CallTracer, dispatcher_for
 from hutong.runtime.contexts import Context, ContextKind
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Surroundings:
         self.clock = clock
         self.lot = lot
         self.idle_ms = idle_ms
+        self.tracer: CallTracer | None = None
         self.open: set[Temporary] = set()
 
 
@@ -82,7 +84,8 @@ class BindingTemporaries:
         except UsageError as error:
             raise DispatchFailed(f"{call.action!r} returned what is no {description.name}: {error}") from None
         clock = self._surroundings.clock
-        dispatcher = Dispatcher(
+        tracer = None if isinstance(value, StreamSource) else self._surroundings.tracer
+        dispatcher = dispatcher_for(tracer)(
             description, methods, context, clock, has_debug_info=self._has_debug_info, temporaries=self
         )
         temporary = Temporary(self._surroundings, dispatcher, value, self._open.discard)
@@ -123,6 +126,8 @@ class Temporary:
         if call.peer == PEER:
             door = BusDoor(self.address, dispatcher)
             self._consumer = around.bus.consumer(self.address, door.receive, context=dispatcher.context)
+            self._consumer.is_traced = False
+            self._consumer.settle()
         around.bus.on_home_loop(self._park)
 
     def close(self) -> None:

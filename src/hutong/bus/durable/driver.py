@@ -269,7 +269,11 @@ class DurableConsumer:
         try:
             if self._handler is None:
                 raise _Unhandled("the handler was taken away")
-            result = self._handler(message)
+            tracer = self._desk.bus.tracer
+            if tracer is None:
+                result = self._handler(message)
+            else:
+                result = tracer.handling_record(message, self.options.group, self._handler)
         except BaseException as error:
             self.post_outcome(entry, error, message)
             if not isinstance(error, Exception):

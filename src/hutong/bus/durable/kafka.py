@@ -20,7 +20,7 @@ from hutong.bus.durable.driver import DurableConsumer, Handler
 from hutong.bus.durable.failures import cause_of
 from hutong.bus.durable.options import ConsumerOptions, DurableOptions, checked
 from hutong.bus.durable.port import PublishFailed, Stored
-from hutong.bus.durable.publishing import Publisher
+from hutong.bus.durable.publishing import Publisher, Settle
 from hutong.bus.durable.records import KEY_HEADER, OutgoingRecord, encode_body, encode_headers, encode_key
 from hutong.bus.durable.table import CompactedTable
 from hutong.bus.options import DeliveryOptions
@@ -99,10 +99,15 @@ class KafkaLog:
         record = OutgoingRecord(topic, encode_key(key), value, encode_headers(pairs, content_type))
         publication = Publication(desk, address)
         desk.lot.line(options.timeout_ms).park(publication)
+        settle: Settle = publication.settle
+        tracer = desk.bus.tracer
+        if tracer is not None and options.is_traced:
+            record, settle = tracer.publishing(record, settle)
         try:
-            self.publisher.publish(record, publication.settle)
-        except HutongError:
+            self.publisher.publish(record, settle)
+        except HutongError as error:
             publication.abandon()
+            settle(error if isinstance(error, PublishFailed) else PublishFailed(str(error), code="REFUSED"))
             raise
         return publication
 

@@ -37,7 +37,7 @@ CODE_DIGITS_MAX: Final = 16
 HEADS_MAX: Final = 4_096  # remembered at a time
 REMEMBERED_BYTES_MAX: Final = 1_024  # a longer head is decoded each time
 TIMEOUT_MS_MAX: Final = 24 * 3_600_000
-PER_CALL: Final = frozenset({"h.request-id", "h.acked-below"})
+PER_CALL: Final = frozenset({"h.request-id", "h.acked-below", "h.traceparent", "h.tracestate"})
 """Fields that differ from call to call."""
 _HEADER: Final = "h."
 _KEY: Final = struct.Struct(">h")

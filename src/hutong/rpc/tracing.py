@@ -1,0 +1,50 @@
+"""What services and callers know of tracing: whom they tell of calls, if they are told to tell anybody.
+
+Strategy: a caller that is traced has another transport around its own, and a service that is traced a dispatcher of
+another class; without a tracer neither is there. Knows no tracer: `hutong.tracing` is one.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final, Protocol
+
+from hutong.rpc.call import Done, IncomingCall
+from hutong.rpc.dispatcher import Dispatcher
+from hutong.rpc.transport import Transport
+
+OTHER: Final = "_OTHER"
+"""What a method that nobody has is called."""
+Dispatch = Callable[[IncomingCall, Done], None]
+
+
+class CallTracer(Protocol):
+    """Adds headers to calls and has services run as part of the trace that a call's headers tell of."""
+
+    def carrying(self, transport: Transport, service: str) -> Transport:
+        """A transport that tells of each call of the service before `transport` carries it."""
+        ...
+
+    def serving(self, service: str, action: str, call: IncomingCall, done: Done, dispatch: Dispatch) -> None:
+        """Call `dispatch(call, done)`, with `done` perhaps wrapped. `action` is OTHER where there is no such method."""
+        ...
+
+
+class TracedDispatcher(Dispatcher):
+    """Tells the tracer of each call before it is executed."""
+
+    tracer: CallTracer
+
+    def dispatch(self, call: IncomingCall, done: Done) -> None:
+        action = call.action if call.action in self.served else OTHER
+        self.tracer.serving(self.description.name, action, call, done, super().dispatch)
+
+
+def dispatcher_for(tracer: CallTracer | None) -> Callable[..., Dispatcher]:
+    """What makes dispatchers."""
+    return Dispatcher if tracer is None else partial(_traced, tracer)
+
+
+def _traced(tracer: CallTracer, *arguments: object, **named: object) -> Dispatcher:
+    dispatcher = TracedDispatcher(*arguments, **named)  # type: ignore[arg-type]
+    dispatcher.tracer = tracer
+    return dispatcher

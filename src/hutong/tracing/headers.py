@@ -1,0 +1,68 @@
+"""From OpenTelemetry's contexts to headers and back.
+
+Strategy: our own parser reads, since what it reads comes from strangers; headers are text on the bus and in calls,
+bytes in records, and both are taken as they come. Knows no messages.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from opentelemetry.context import Context
+from opentelemetry.trace import (
+    INVALID_SPAN_CONTEXT,
+    NonRecordingSpan,
+    SpanContext,
+    TraceFlags,
+    TraceState,
+    get_current_span,
+    set_span_in_context,
+)
+
+from hutong.foundation.trace_context import TRACE_NAMES, HeaderValue, TraceContext, read_trace
+
+Pairs = tuple[tuple[str, str], ...]
+AnyHeaders = Mapping[str, HeaderValue] | Iterable[tuple[str, HeaderValue]] | None
+
+
+def inject(headers: AnyHeaders = None, *, context: Context | None = None) -> list[tuple[str, bytes | None]]:
+    """The headers of a record, for confluent-kafka, aiokafka or kafka-python, with the trace of the current span.
+
+    What `headers` tell of another trace is left out; text becomes UTF-8.
+    """
+    pairs = headers.items() if isinstance(headers, Mapping) else headers or ()
+    kept = [(name, _bytes(value)) for name, value in pairs if name.lower() not in TRACE_NAMES]
+    return kept + [(name, value.encode()) for name, value in trace_headers(context)]
+
+
+def extract(headers: AnyHeaders) -> Context:
+    """The context that headers tell of: a parent for spans. Empty where they tell of none."""
+    found = span_context_of(headers)
+    return Context() if found is None else remote_parent(found)
+
+
+def span_context_of(headers: AnyHeaders) -> SpanContext | None:
+    """The span that headers tell of, for a link."""
+    pairs = headers.items() if isinstance(headers, Mapping) else headers or ()
+    found = read_trace(pairs)
+    if found is None:
+        return None
+    flags, state = TraceFlags(found.flags), TraceState(found.state)
+    return SpanContext(found.trace_id, found.span_id, is_remote=True, trace_flags=flags, trace_state=state)
+
+
+def remote_parent(parent: SpanContext) -> Context:
+    return set_span_in_context(NonRecordingSpan(parent), Context())
+
+
+def trace_headers(context: Context | None = None) -> Pairs:
+    """The headers that tell of the current span, or of that of the context; none where there is no span."""
+    return headers_of(get_current_span(context).get_span_context())
+
+
+def headers_of(span: SpanContext) -> Pairs:
+    if span is INVALID_SPAN_CONTEXT or not span.is_valid:
+        return ()
+    return TraceContext(span.trace_id, span.span_id, span.trace_flags, tuple(span.trace_state.items())).headers()
+
+
+def _bytes(value: HeaderValue) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value

@@ -1,0 +1,71 @@
+"""Spans and metrics of messages, as the conventions for messaging have them, whoever carries the messages.
+
+Knows neither the bus nor Kafka clients.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from opentelemetry.context import Context
+from opentelemetry.trace import Link, SpanKind
+
+from hutong.tracing import names
+from hutong.tracing.instruments import Instruments
+from hutong.tracing.names import BoundedNames
+from hutong.tracing.spans import Operation, Operations
+
+More = Mapping[str, str | int | bool]
+
+
+class Messaging:
+    """What is sent and what is handled."""
+
+    def __init__(self, operations: Operations, instruments: Instruments) -> None:
+        self._operations = operations
+        self._instruments = instruments
+        self._shown = BoundedNames()
+
+    def sending(self, system: str, name: str, destination: str) -> Operation:
+        attributes = {
+            names.SYSTEM: system,
+            names.OPERATION_NAME: name,
+            names.OPERATION_TYPE: names.SEND,
+            names.DESTINATION: destination,
+        }
+        measured = {**attributes, names.DESTINATION: self._shown(destination)}
+        self._instruments.sent(1, measured)
+        span_name = f"{name} {destination}"
+        return self._operations.begin(SpanKind.PRODUCER, span_name, attributes, self._instruments.operation_s, measured)
+
+    def processing(
+        self,
+        system: str,
+        destination: str,
+        *,
+        group: str | None = None,
+        more: More | None = None,
+        parent: Context | None = None,
+        links: Sequence[Link] = (),
+        count: int = 1,
+    ) -> Operation:
+        """`destination` may be empty: messages of several."""
+        attributes: dict[str, str | int | bool] = {
+            names.SYSTEM: system,
+            names.OPERATION_NAME: names.PROCESS,
+            names.OPERATION_TYPE: names.PROCESS,
+        }
+        if group is not None:
+            attributes[names.GROUP] = group
+        measured = dict(attributes)
+        if destination:
+            attributes[names.DESTINATION] = destination
+            measured[names.DESTINATION] = self._shown(destination)
+        self._instruments.consumed(count, measured)
+        return self._operations.begin(
+            SpanKind.CONSUMER,
+            f"{names.PROCESS} {destination}".rstrip(),
+            {**attributes, **(more or {})},
+            self._instruments.process_s,
+            measured,
+            parent=parent,
+            links=links,
+        )

@@ -1,0 +1,108 @@
+"""Tracing of calls, whatever carries them: at the caller around the transport, at the service around the dispatcher.
+
+Knows no transport and no door.
+"""
+
+from typing import Final
+
+from opentelemetry.context import attach, detach
+from opentelemetry.trace import SpanKind
+
+from hutong.foundation.errors import HutongError
+from hutong.foundation.trace_context import without_trace
+from hutong.rpc.call import Done, IncomingCall, Outcome
+from hutong.rpc.tracing import Dispatch
+from hutong.rpc.transport import Abandon, Ended, OutgoingCall, Transport
+from hutong.tracing import names
+from hutong.tracing.headers import extract, headers_of
+from hutong.tracing.instruments import Instruments, Measure
+from hutong.tracing.names import BoundedNames
+from hutong.tracing.spans import Operation, Operations
+
+CANCELLED: Final = "cancelled"
+
+
+class CallTracing:
+    """A `CallTracer`."""
+
+    def __init__(self, operations: Operations, instruments: Instruments) -> None:
+        self._operations = operations
+        self._instruments = instruments
+        self._shown = BoundedNames()
+
+    def carrying(self, transport: Transport, service: str) -> Transport:
+        return TracedTransport(self, transport, service)
+
+    def calling(self, service: str, action: str) -> Operation:
+        """A call begins at its caller."""
+        return self._operation(SpanKind.CLIENT, f"{service}/{action}", self._instruments.client_call_s)
+
+    def serving(self, service: str, action: str, call: IncomingCall, done: Done, dispatch: Dispatch) -> None:
+        operation = self._operation(
+            SpanKind.SERVER, f"{service}/{action}", self._instruments.server_call_s, call.header_pairs
+        )
+
+        def told(outcome: Outcome) -> None:
+            _end(operation, outcome)
+            done(outcome)
+
+        token = attach(operation.context)
+        try:
+            dispatch(call, told)
+        except BaseException as error:
+            operation.end(error)
+            raise
+        finally:
+            detach(token)
+
+    def _operation(
+        self,
+        kind: SpanKind,
+        method: str,
+        measure: Measure,
+        headers: tuple[tuple[str, str], ...] | None = None,
+    ) -> Operation:
+        attributes = {names.RPC_SYSTEM: names.BUS, names.RPC_METHOD: method}
+        measured = {**attributes, names.RPC_METHOD: self._shown(method)}
+        parent = None if headers is None else extract(headers)
+        return self._operations.begin(kind, method, attributes, measure, measured, parent=parent)
+
+
+class TracedTransport:
+    """Carries calls of one service, with a span for each."""
+
+    def __init__(self, tracing: CallTracing, transport: Transport, service: str) -> None:
+        self._tracing = tracing
+        self._transport = transport
+        self._service = service
+
+    def begin(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
+        operation = self._tracing.calling(self._service, call.action)
+
+        def ended(outcome: Outcome | HutongError) -> None:
+            _end(operation, outcome)
+            done(outcome)
+
+        headers = (*without_trace(call.headers), *headers_of(operation.span.get_span_context()))
+        try:
+            abandon = self._transport.begin(OutgoingCall(call.site, call.arguments, headers), timeout_ms, ended)
+        except BaseException as error:
+            operation.end(error)
+            raise
+
+        def abandoned() -> object:
+            operation.end(error_type=CANCELLED)
+            return abandon()
+
+        return abandoned
+
+
+def _end(operation: Operation, outcome: Outcome | HutongError) -> None:
+    if isinstance(outcome, HutongError):
+        operation.end(outcome)
+    elif outcome.failure is not None:
+        code = str(outcome.failure.code)
+        operation.span.set_attribute(names.RPC_STATUS, code)
+        operation.end(error_type=code)
+    else:
+        operation.end()
