@@ -143,7 +143,7 @@ class Bound:
         self.make = method.arguments_type
         self.errors = target.description.errors
         self.timeout_ms = target.options.timeout_ms
-        self.transport: Transport = target.caller.transport_for(target.options, target.description.name)
+        self.transport: Transport = target.caller.transport_for(target.options, target.description.address)
 
     def result_of(self, outcome: Outcome) -> Any:
         """What the caller gets. Raises what the service failed with, or BadReply."""

@@ -124,7 +124,7 @@ class Rpc(Caller):
         return await self._bind(description, implementation, place, contexts, terms, owns=given not in contexts)
 
     def set_tracer(self, tracer: CallTracer | None) -> None:
-        """Tell it of every call from now on, of services here too. Raises UsageError where something is bound already."""
+        """Tell it of every call from now on, of services here too. Raises UsageError where something is bound."""
         if self.registry.bindings:
             raise UsageError("calls are traced from the start or not at all: say so before a service is bound.")
         super().set_tracer(tracer)

@@ -36,7 +36,7 @@ class TracedDispatcher(Dispatcher):
 
     def dispatch(self, call: IncomingCall, done: Done) -> None:
         action = call.action if call.action in self.served else OTHER
-        self.tracer.serving(self.description.name, action, call, done, super().dispatch)
+        self.tracer.serving(self.description.address, action, call, done, super().dispatch)
 
 
 def dispatcher_for(tracer: CallTracer | None) -> Callable[..., Dispatcher]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from hutong.bus.bus import EventBus
 from hutong.foundation.clock import Clock, SystemClock
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from hutong.rpc.rpc import Rpc
     from hutong.server.bridge_settings import BridgeHooks
     from hutong.server.settings import Address
+    from hutong.tracing import Tracing
 
+T = TypeVar("T", bound="EventBus | Rpc")
 ANY_PORT: Final = "127.0.0.1:0"
 
 
@@ -54,6 +56,8 @@ class Node:
 
     With `rpc="HOST:PORT"` what is bound in `node.rpc` is called over connections there too (`hutong.rpc.connect`):
     encrypted ones, with `rpc_tls`; `rpc_limits` bound the calls under way. `node.rpc_address` is where.
+
+    With `tracing` (docs/tracing.md) messages and calls of this node are spans of OpenTelemetry's traces.
 
     `settings` are those of `hutong config`, as {"log.retention_ms": "60000"}. `event_loops` and `worker_threads` are
     those of `node.runtime`; `blocked_limits` say when a thread counts as blocked.
@@ -88,6 +92,7 @@ class Node:
         permit_out: Sequence[str] = (),
         settings: Mapping[str, str] | None = None,
         bridge_hooks: "BridgeHooks | None" = None,
+        tracing: "Tracing | None" = None,
         event_loops: int = 1,
         worker_threads: int = WORKER_THREADS,
         blocked_limits: BlockedLimits | None = DEFAULT_BLOCKED_LIMITS,
@@ -102,6 +107,7 @@ class Node:
         permits = {"bridge.permit_in": tuple(permit_in), "bridge.permit_out": tuple(permit_out)}
         self._settings |= {name: patterns for name, patterns in permits.items() if patterns}
         self._bridge_hooks = bridge_hooks
+        self._tracing = tracing
         self._grpc, self._grpc_tls = grpc, grpc_tls
         self._event_loops = event_loops
         self._worker_threads = worker_threads
@@ -133,7 +139,7 @@ class Node:
             if self._has_broker:
                 await self._start_broker(parts)
             else:
-                self.bus = EventBus(runtime, log=self._log())
+                self.bus = self._traced(EventBus(runtime, log=self._log()))
                 await runtime.deploy(lambda: BusVerticle(self.bus), DeploymentOptions(name="bus", loop=0))
                 if self._settings:
                     await self._open_bridges()
@@ -176,7 +182,7 @@ class Node:
         if self._rpc is None:
             from hutong.rpc.rpc import Rpc
 
-            self._rpc = Rpc(self.bus, self.runtime)
+            self._rpc = self._traced(Rpc(self.bus, self.runtime))
         return self._rpc
 
     async def _listen_for_calls(self, text: str, tls: "ssl.SSLContext | None", limits: "CallLimits | None") -> None:
@@ -216,8 +222,13 @@ class Node:
 
     def _make_bus(self, kafka: "Address") -> EventBus:
         self.kafka = str(kafka)
-        self.bus = EventBus(self.runtime, log=self._log() or NodeLog(self.kafka))
+        self.bus = self._traced(EventBus(self.runtime, log=self._log() or NodeLog(self.kafka)))
         return self.bus
+
+    def _traced(self, part: T) -> T:
+        if self._tracing is not None:
+            self._tracing.trace(part)
+        return part
 
     def _log(self) -> NodeLog | None:
         """Elsewhere, if the durable addresses are to be there."""

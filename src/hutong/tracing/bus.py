@@ -73,4 +73,4 @@ class BusTracing:
             more[names.ATTEMPT] = message.attempt
         parent = extract(message.header_pairs)
         operation = self._messaging.processing(names.KAFKA, message.topic, group=group, more=more, parent=parent)
-        return operation.during(handler, message)
+        return operation.during(handler, message, lambda: message.failure)

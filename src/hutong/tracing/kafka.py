@@ -62,7 +62,8 @@ def processing_batch(messaging: Messaging, messages: Sequence[Any], group: str |
 def headers_in(message: Any) -> AnyHeaders:
     """The headers of a message of whichever client, or of the bus."""
     pairs = getattr(message, "header_pairs", None)
-    return _read(message, "headers") if pairs is None else pairs
+    headers: AnyHeaders = _read(message, "headers") if pairs is None else pairs
+    return headers
 
 
 @contextmanager

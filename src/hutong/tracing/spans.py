@@ -15,6 +15,8 @@ from hutong.tracing.instruments import Attributes, Measure
 from hutong.tracing.names import ERROR_TYPE
 
 STATUS_CHARACTERS_MAX: Final = 256
+Failure = Callable[[], BaseException | None]
+_NONE: Final[Failure] = lambda: None  # noqa: E731
 
 
 class Operation:
@@ -50,8 +52,11 @@ class Operation:
         self.span.end()
         self._measure((self._now_us() - self._begun_us) / 1e6, measured)
 
-    def during(self, function: Callable[[Any], object], argument: Any) -> object:
-        """Call the function with the span as the current one, and end it with the function, or with its coroutine."""
+    def during(self, function: Callable[[Any], object], argument: Any, failure: Failure = _NONE) -> object:
+        """Call the function with the span as the current one, and end it with the function, or with its coroutine.
+
+        What is raised is a failure, and so is what `failure()` then says.
+        """
         context = self.context
         token = attach(context)
         try:
@@ -62,11 +67,11 @@ class Operation:
         finally:
             detach(token)
         if asyncio.iscoroutine(result):
-            return self._over(result, context)
-        self.end()
+            return self._over(result, context, failure)
+        self.end(failure())
         return result
 
-    async def _over(self, coroutine: Awaitable[object], context: Context) -> object:
+    async def _over(self, coroutine: Awaitable[object], context: Context, failure: Failure) -> object:
         """The span is current for the rest of the task that drives this, which has variables of its own."""
         attach(context)
         try:
@@ -74,7 +79,7 @@ class Operation:
         except BaseException as error:
             self.end(error)
             raise
-        self.end()
+        self.end(failure())
         return result
 
 
