@@ -12,7 +12,6 @@ import itertools
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from hutong.foundation.clock import Clock
@@ -44,7 +43,7 @@ from hutong.groups.messages import (
 )
 from hutong.groups.neighbours import Neighbour
 from hutong.groups.offset_log import Change, OffsetLog, StatePort
-from hutong.groups.offsets import OffsetStore, Usage
+from hutong.groups.offsets import OffsetStore
 from hutong.groups.records import (
     GroupKey,
     OffsetKey,
@@ -64,9 +63,9 @@ from hutong.groups.requests import (
     sync_error,
     sync_event,
 )
+from hutong.groups.seats import Seat
 from hutong.groups.settings import GroupSettings
 from hutong.groups.states import GroupState
-from hutong.groups.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from hutong.groups.transactional_offsets import TransactionalOffsets, is_transactional_key
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest
 from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
@@ -77,16 +76,6 @@ from hutong.wire.kafka.error_codes import ErrorCode
 UNAVAILABLE: Final = ErrorCode.COORDINATOR_NOT_AVAILABLE
 _log = logging.getLogger("hutong.groups")
 ReplyT = TypeVar("ReplyT", bound=Reply)
-
-
-@dataclass(slots=True)
-class _Seat:
-    """One group, and what the coordinator keeps beside it."""
-
-    group: ClassicGroup
-    timer: Timer | None = None
-    timer_at_ms: int = 0
-    empty_since_ms: int | None = None  # wall time; None while it has members, or if it never had any
 
 
 class GroupCoordinator:
@@ -121,7 +110,7 @@ class GroupCoordinator:
             self.offsets, state, ParkingLot("transactional offsets", timers, self.settings.waits_max)
         )
         self.offset_log = OffsetLog(self.offsets, state, self.transactional)
-        self._seats: dict[str, _Seat] = {}
+        self._seats: dict[str, Seat] = {}
         self._stored: dict[str, StoredGroup] = {}  # filled by replay, emptied by start
         self._waits: ParkingLot[Reply] = ParkingLot("group waits", timers, self.settings.waits_max)
         self._tickets = itertools.count(1)
@@ -159,7 +148,7 @@ class GroupCoordinator:
         for group_id, stored in self._stored.items():
             if not self.directory.claim(group_id, GroupKind.CLASSIC):
                 continue
-            seat = _Seat(ClassicGroup.restored(group_id, self.settings, stored.record, now_ms))
+            seat = Seat(ClassicGroup.restored(group_id, self.settings, stored.record, now_ms))
             seat.empty_since_ms = None if stored.record.members else stored.since_ms
             self._seats[group_id] = seat
             self._set_timer(seat)
@@ -353,23 +342,23 @@ class GroupCoordinator:
         """A group of another kind that has no members becomes a classic one."""
         return any(neighbour.give_up(group_id) for neighbour in self.neighbours)
 
-    def _new_seat(self, group_id: str) -> _Seat | None:
+    def _new_seat(self, group_id: str) -> Seat | None:
         """The group, made if nobody has named it before, or None if there are too many."""
         if group_id not in self._seats and len(self.directory) >= self.settings.groups_max:
             _log.warning("group %s is refused: there are %d groups already", group_id, self.settings.groups_max)
             return None
         return self._seat(group_id)
 
-    def _seat(self, group_id: str) -> _Seat:
+    def _seat(self, group_id: str) -> Seat:
         """Only for an id that no other kind has."""
         seat = self._seats.get(group_id)
         if seat is None:
             claimed = self.directory.claim(group_id, GroupKind.CLASSIC)
             assert claimed, f"{group_id} is a group of another kind"
-            seat = self._seats[group_id] = _Seat(ClassicGroup(group_id, self.settings))
+            seat = self._seats[group_id] = Seat(ClassicGroup(group_id, self.settings))
         return seat
 
-    def _end(self, seat: _Seat, keys: Sequence[OffsetKey], then: Callable[[ErrorCode], None]) -> None:
+    def _end(self, seat: Seat, keys: Sequence[OffsetKey], then: Callable[[ErrorCode], None]) -> None:
         """Write the end of a group: its offsets, then itself. It stays if meanwhile somebody joins or commits."""
         group = seat.group
 
@@ -387,7 +376,7 @@ class GroupCoordinator:
 
         self.offset_log.forget(group.group_id, keys, offsets_forgotten)
 
-    def _drop(self, seat: _Seat) -> None:
+    def _drop(self, seat: Seat) -> None:
         if seat.timer is not None:
             seat.timer.cancel()
             seat.timer = None
@@ -409,19 +398,19 @@ class GroupCoordinator:
             return None
         return Stamp(ticket, self._clock.monotonic_ms())
 
-    def _tell(self, seat: _Seat, event: Event) -> None:
+    def _tell(self, seat: Seat, event: Event) -> None:
         for instruction in seat.group.handle(event):
             self._carry_out(seat, instruction)
         self._tidy(seat)
 
-    def _tidy(self, seat: _Seat) -> None:
+    def _tidy(self, seat: Seat) -> None:
         """Leave nothing behind of a group that nothing is known of, and a timer for one that waits for something."""
         if seat.group.is_blank and not self.offset_log.holds(seat.group.group_id):
             self._drop(seat)
         elif seat.group.state is not GroupState.DEAD:
             self._set_timer(seat)
 
-    def _carry_out(self, seat: _Seat, instruction: Instruction) -> None:
+    def _carry_out(self, seat: Seat, instruction: Instruction) -> None:
         match instruction:
             case Answer(ticket, reply):
                 self._waits.resume(ticket, reply)
@@ -431,7 +420,7 @@ class GroupCoordinator:
                 self.rebalances_total += 1
                 _log.info("group %s rebalances after generation %d: %s", seat.group.group_id, generation_id, reason)
 
-    def _persist(self, seat: _Seat, record: GroupRecord, cause: Cause) -> None:
+    def _persist(self, seat: Seat, record: GroupRecord, cause: Cause) -> None:
         since_ms = self._clock.wall_ms()
         seat.empty_since_ms = None if record.members else since_ms
 
@@ -447,7 +436,7 @@ class GroupCoordinator:
         key = encode_group_key(GroupKey(seat.group.group_id))
         self._state.append_all([(key, encode_group(StoredGroup(record, since_ms)))], appended)
 
-    def _set_timer(self, seat: _Seat) -> None:
+    def _set_timer(self, seat: Seat) -> None:
         """Keep a timer at the earliest thing that can lapse; one that stands earlier will find out that it is early."""
         due_ms = seat.group.next_tick_ms()
         if due_ms is None or (seat.timer is not None and seat.timer_at_ms <= due_ms):
@@ -457,7 +446,7 @@ class GroupCoordinator:
         seat.timer_at_ms = due_ms
         seat.timer = self._timers.add(due_ms, lambda: self._timer_fired(seat))
 
-    def _timer_fired(self, seat: _Seat) -> None:
+    def _timer_fired(self, seat: Seat) -> None:
         seat.timer = None
         self._tell(seat, Tick(self._clock.monotonic_ms()))
 
@@ -478,7 +467,7 @@ class GroupCoordinator:
         now_ms = self._clock.wall_ms()
         for seat in list(self._seats.values()):
             group_id, is_empty = seat.group.group_id, seat.group.state is GroupState.EMPTY
-            old = self.offsets.expired(group_id, _usage(seat), now_ms, self.settings.offsets_retention_ms)
+            old = self.offsets.expired(group_id, seat.usage(), now_ms, self.settings.offsets_retention_ms)
             if is_empty and not seat.group.roster.pending and len(old) == len(self.offsets.keys_of_group(group_id)):
                 self._end(seat, old, _ignore)
             elif old:
@@ -486,16 +475,6 @@ class GroupCoordinator:
         for neighbour in self.neighbours:
             neighbour.enforce_retention(now_ms)
         self._arm_retention()
-
-
-def _usage(seat: _Seat) -> Usage:
-    group = seat.group
-    is_understood = group.state is GroupState.STABLE and group.protocol_type == CONSUMER_PROTOCOL_TYPE
-    return Usage(
-        has_members=group.state is not GroupState.EMPTY,
-        empty_since_ms=seat.empty_since_ms,
-        subscribed=subscribed_topics(group.subscriptions()) if is_understood else None,
-    )
 
 
 def _code(error: HutongError | None) -> ErrorCode:

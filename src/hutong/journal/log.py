@@ -8,7 +8,8 @@ Of a receive-QoS log the high watermark may be ahead of what is in the cache: re
 Strategy: a thin object per partition over the journal's shared writer, cache and reader. It decides what concerns this
 log alone (ranges, idempotence, where a read must go) and leaves the stream to the writer.
 
-Knows nothing of topics. Offsets are Kafka's; positions, the journal's, stay inside.
+Knows nothing of topics. Offsets are Kafka's; positions, the journal's, stay inside. Longer than a usual file because it
+is the whole contract of a partition in many small doors, whose order of offsets is checked in one place.
 """
 
 from collections.abc import Callable, Iterator

@@ -297,7 +297,7 @@ class ConsumerGroup:
 
     def _take_in(self, member: Member, beat: Heartbeat) -> bool:
         """What a member says of itself from now on; True if it subscribes otherwise than before."""
-        before = _said(member)
+        before = member.said()
         member.classic = member.join_deadline_ms = None
         if beat.rack_id is not None:
             member.rack_id = beat.rack_id
@@ -311,7 +311,7 @@ class ConsumerGroup:
         reads_otherwise = (names, regex) != (member.topic_names, member.topic_regex)
         if reads_otherwise:
             self.subscribe(member, names, regex)
-        if before != _said(member):
+        if before != member.said():
             self.touch(RecordKind.MEMBER, member.member_id)
         return reads_otherwise
 
@@ -446,13 +446,13 @@ class ConsumerGroup:
 
     def _tick(self, now_ms: int) -> None:
         if self._check_ms is not None and now_ms >= self._check_ms:
-            lapsed = [member for member in self.members.values() if _deadline_ms(member) <= now_ms]
+            lapsed = [member for member in self.members.values() if member.deadline_ms <= now_ms]
             for member in lapsed:
                 is_silent = member.session_deadline_ms is not None and member.session_deadline_ms <= now_ms
                 what = "was not heard of in time" if is_silent else "did not give up its partitions in time"
                 self._out.append(Note(f"{member.member_id} {what} and is removed"))
                 self._drop(member)
-            self._check_ms = min((_deadline_ms(member) for member in self.members.values()), default=None)
+            self._check_ms = min((member.deadline_ms for member in self.members.values()), default=None)
             if lapsed:
                 self.begin_epoch("members were silent", now_ms)
         self.assign(now_ms)
@@ -494,26 +494,7 @@ class ConsumerGroup:
         statics = {m.instance_id: m.member_id for m in self.members.values() if m.instance_id is not None}
         assert statics == self.static_ids
         assert all(member.epoch <= self.assignment_epoch for member in self.members.values())
-        assert all(self._check_ms is not None and self._check_ms <= _deadline_ms(m) for m in self.members.values())
+        assert all(self._check_ms is not None and self._check_ms <= m.deadline_ms for m in self.members.values())
         for member in self.members.values():
             member.check_invariants()
         self.subscriptions.check_invariants((m.topic_names, m.topic_regex) for m in self.members.values())
-
-
-def _said(member: Member) -> tuple[object, ...]:
-    return (
-        member.rack_id,
-        member.rebalance_timeout_ms,
-        member.server_assignor,
-        member.client_id,
-        member.client_host,
-        member.topic_names,
-        member.topic_regex,
-        member.classic,
-    )
-
-
-def _deadline_ms(member: Member) -> int:
-    """When something of this member lapses next."""
-    deadlines = (member.session_deadline_ms, member.revocation_deadline_ms, member.join_deadline_ms)
-    return min(deadline for deadline in deadlines if deadline is not None)

@@ -70,6 +70,25 @@ class Member:
         if epoch != self.epoch:
             self.previous_epoch, self.epoch = self.epoch, epoch
 
+    @property
+    def deadline_ms(self) -> int:
+        """When something of it lapses next."""
+        deadlines = (self.session_deadline_ms, self.revocation_deadline_ms, self.join_deadline_ms)
+        return min(deadline for deadline in deadlines if deadline is not None)
+
+    def said(self) -> tuple[object, ...]:
+        """What it told of itself: a change of it is to be recorded."""
+        return (
+            self.rack_id,
+            self.rebalance_timeout_ms,
+            self.server_assignor,
+            self.client_id,
+            self.client_host,
+            self.topic_names,
+            self.topic_regex,
+            self.classic,
+        )
+
     def check_invariants(self) -> None:
         assert bool(self.revoking) == (self.state is MemberState.UNREVOKED)
         assert not self.assigned.keys() & self.revoking.keys()
