@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hutong.broker.admissions import Admissions
+from hutong.reactor.memory_budget import MemoryBudget
 
 if TYPE_CHECKING:
     from hutong.broker.admin_state import AdminState
@@ -66,6 +67,9 @@ class BrokerSettings:
     acknowledgement_timeout_ms: int = 60 * 1000  # of a produce that names none
 
 
+_UNBOUNDED: Final = 2**63 - 1  # until there are listeners
+
+
 @dataclass(slots=True)
 class Broker:
     """The rooms behind the handlers."""
@@ -92,3 +96,4 @@ class Broker:
     admin: AdminState
     meter: Meter
     admissions: Admissions = field(default_factory=Admissions)
+    memory: MemoryBudget[Any] = field(default_factory=lambda: MemoryBudget(_UNBOUNDED))  # of all clients' connections

@@ -43,6 +43,10 @@ OTHER_FRAME_BYTES_MAX: Final = 8 * 1024 * 1024
 """Only Produce carries data; in any other request a byte can become an object many times its size."""
 
 
+OBJECT_BYTES_PER_BYTE: Final = 8
+"""What a byte of a request takes as objects, where they are kept (measured for Fetch with 500,000 partitions)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """What one (API, version) needs. `decode` takes (frame, offset of the body)."""
@@ -108,7 +112,7 @@ class Dispatch:
         if answer is None or answer is HELD:
             return answer
         if isinstance(answer, Later):
-            return _pending(answer, route.encode, header.correlation_id)
+            return _pending(answer, route.encode, header.correlation_id, _parked_bytes(api_key, frame))
         return route.encode(header.correlation_id, answer)
 
     def _answer_metered(self, frame: Buffer, peer: Peer) -> Response:
@@ -137,7 +141,7 @@ class Dispatch:
         finish = partial(self._finish_metered, route, header, peer, len(frame), spent_us)
         if not isinstance(answer, Later):
             return finish(answer)
-        pending = Pending()
+        pending = Pending(_parked_bytes(api_key, frame))
         answer.then(lambda response: pending.complete(finish(response)))
         return pending
 
@@ -181,8 +185,13 @@ class Dispatch:
         return route
 
 
-def _pending(later: Later[Any], encode: Encode, correlation_id: int) -> Pending:
+def _parked_bytes(api_key: int, frame: Buffer) -> int:
+    """What a request keeps until it is answered. What Produce brings is in the journal's cache, which has a bound."""
+    return 0 if api_key == _PRODUCE else OBJECT_BYTES_PER_BYTE * len(frame)
+
+
+def _pending(later: Later[Any], encode: Encode, correlation_id: int, parked_bytes: int) -> Pending:
     """The reactor's answer to come, completed by the handler's. It may be complete already: that is fine with both."""
-    pending = Pending()
+    pending = Pending(parked_bytes)
     later.then(lambda response: pending.complete(encode(correlation_id, response)))
     return pending

@@ -24,6 +24,7 @@ from hutong.reactor.handler import Handler, Peer
 from hutong.reactor.handshakes import Handshakes
 from hutong.reactor.intake import Intake
 from hutong.reactor.limits import ReactorLimits
+from hutong.reactor.memory_watch import MemoryWatch
 from hutong.reactor.open_connections import OpenConnections
 from hutong.reactor.protocol import SCRATCH_BYTES, ConnectionProtocol, Surroundings, Turns
 from hutong.reactor.tls_protocol import TlsProtocol, TlsSource
@@ -44,16 +45,21 @@ class Acceptor:
         door: Door | None = None,
         name: str = "",
         quotas: ConnectionQuotas | None = None,
+        memory: MemoryWatch | None = None,
     ) -> None:
         """`framing` makes the framing of one connection from its frame limit in bytes.
 
         With `quotas`, which know this acceptor by its name, the bounds of connections in `limits` do not count.
+        `memory` watches what the connections hold, together with those of other acceptors; without one this acceptor
+        has its own, with the bound of its limits.
         """
         self.limits = limits or ReactorLimits()
         self.figures = ReactorFigures()
         self._loop = loop
         self._peer_ids = count(1)
         self._open = OpenConnections(clock, wheel)
+        self.memory = memory or MemoryWatch(self.limits.memory_bytes_max, loop, clock, wheel)
+        self.memory.add(self._open, self.figures)
         self._around = Surroundings(
             loop,
             handler if door is None else door.before(handler, self._open.cut),
@@ -67,6 +73,7 @@ class Acceptor:
             self._admit,
             self._left,
             self._open.shed,
+            self.memory.ask,
         )
         own = ConnectionQuotas(ConnectionLimits(self.limits.connections_max, self.limits.connections_per_ip_max))
         self._intake = Intake(

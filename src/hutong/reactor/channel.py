@@ -27,9 +27,11 @@ _WAITING, _DONE, _CLOSE, _GONE = _State  # looking a member up costs more than t
 class Pending:
     """An answer that comes later: returned by the handler, completed exactly once, on the loop's thread."""
 
-    __slots__ = ("_buffers", "_channel", "_requests", "_size", "_state")
+    __slots__ = ("_buffers", "_channel", "_requests", "_size", "_state", "parked_bytes")
 
-    def __init__(self) -> None:
+    def __init__(self, parked_bytes: int = 0) -> None:
+        """`parked_bytes` is what the handler keeps of the request until it is answered, as far as it is much."""
+        self.parked_bytes = parked_bytes
         self._state = _WAITING
         self._requests = 1
         self._channel: RequestChannel | None = None
@@ -79,10 +81,21 @@ class RequestChannel:
     """`changed` is called when an answer that was pending becomes ready, `close` when one asks for the end.
 
     `in_flight` counts the requests that are begun and whose answers were not yet taken; `unsent_bytes` are the bytes of
-    answers not yet taken, of which `held_bytes` wait for an earlier answer.
+    answers not yet taken, of which `held_bytes` wait for an earlier answer. `parked_bytes` are what requests keep that
+    are not answered yet.
     """
 
-    __slots__ = ("_changed", "_close", "_line", "_ready", "_standing", "held_bytes", "in_flight", "unsent_bytes")
+    __slots__ = (
+        "_changed",
+        "_close",
+        "_line",
+        "_ready",
+        "_standing",
+        "held_bytes",
+        "in_flight",
+        "parked_bytes",
+        "unsent_bytes",
+    )
 
     def __init__(self, changed: Callable[[], None], close: Callable[[], None]) -> None:
         self._changed = changed
@@ -93,6 +106,7 @@ class RequestChannel:
         self.in_flight = 0
         self.unsent_bytes = 0
         self.held_bytes = 0
+        self.parked_bytes = 0
 
     @property
     def is_empty(self) -> bool:
@@ -152,7 +166,7 @@ class RequestChannel:
             pending._state = _GONE
         self._line = None
         self._standing = 0
-        self.held_bytes = 0
+        self.held_bytes = self.parked_bytes = 0
         self._changed = self._close = _nobody
 
     def _wait(self, pending: Pending, requests: int) -> None:
@@ -163,10 +177,12 @@ class RequestChannel:
         self._line.append(pending)
         self._standing += requests
         self.in_flight += requests
+        self.parked_bytes += pending.parked_bytes
 
     def _completed(self, pending: Pending) -> None:
         """Move what is answered from the head of the line to what is ready."""
         pending._channel = None
+        self.parked_bytes -= pending.parked_bytes
         for buffer in pending._buffers or ():
             pending._size += len(buffer)
         self.unsent_bytes += pending._size

@@ -35,6 +35,7 @@ class _State(Enum):
 
 
 _OPEN, _DRAINING, _CLOSED = _State  # looking a member up costs more than the rest of a test
+_BY_HANDLER, _FOR_MEMORY = 1, 2  # who said "not now"
 
 
 def _nobody() -> None:
@@ -65,7 +66,7 @@ class Connection:
         "_frame_begun_at_ms",
         "_framing",
         "_handler",
-        "_is_held",
+        "_holds",
         "_is_reading",
         "_limits",
         "_sending_is_paused",
@@ -100,7 +101,7 @@ class Connection:
         self._state = _OPEN
         self._is_reading = True  # what `wants_to_read` said last
         self._sending_is_paused = False
-        self._is_held = False  # the handler said "not now", and has not released the peer since
+        self._holds = 0  # who said "not now", and has not released the peer since
         peer.release = self._release
         peer.push = peer.send = self._push
         peer.close = self._close_for_handler
@@ -176,6 +177,13 @@ class Connection:
         self.active_at_ms = now_ms
         self.peer.sending_changed(False)
 
+    def hold(self) -> None:
+        """Memory is short, and this connection is among those that hold it: begin no request until `let_go`."""
+        self._holds |= _FOR_MEMORY
+
+    def let_go(self) -> None:
+        self._holds &= ~_FOR_MEMORY
+
     def drain(self) -> None:
         """Begin no more requests; close when those in flight are answered."""
         if self._state is _OPEN:
@@ -213,6 +221,13 @@ class Connection:
         return self._channel.unsent_bytes
 
     @property
+    def memory_bytes(self) -> int:
+        """All that is kept for this connection: what came and is not done, and what is not sent."""
+        channel, backlog = self._channel, self._backlog
+        kept = self.bytes_held + channel.unsent_bytes + channel.parked_bytes
+        return kept + sum(map(len, backlog)) if backlog else kept
+
+    @property
     def is_closed(self) -> bool:
         """Whether the driver should close the socket, after sending what is ready."""
         return self._state is _CLOSED
@@ -225,7 +240,10 @@ class Connection:
     def data_to_send(self, now_ms: int) -> list[Buffer]:
         """What is ready, in order; the driver's from now on. Small buffers come joined, large ones as they are."""
         channel = self._channel
-        total = channel.unsent_bytes - channel.held_bytes
+        held = channel.held_bytes
+        total = channel.unsent_bytes - held
+        if held or channel.parked_bytes:
+            self._figures.bytes_waiting_total += held + channel.parked_bytes
         ready = channel.take()
         if ready:
             self.active_at_ms = now_ms
@@ -301,7 +319,7 @@ class Connection:
             for frame in frames if self._may_begin() else ():
                 response = handle(frame, peer)
                 if response is HELD:
-                    self._is_held = True
+                    self._holds |= _BY_HANDLER
                     break
                 channel.add(response)
                 begun += 1
@@ -323,13 +341,13 @@ class Connection:
             and channel.in_flight < limits.requests_in_flight_max
             and channel.unsent_bytes < limits.unsent_bytes_max
             and (not self._sending_is_paused or self.peer.is_duplex)
-            and not self._is_held
+            and not self._holds
         )
 
     def _release(self) -> None:
         """The handler takes requests again."""
-        if self._is_held:
-            self._is_held = False
+        if self._holds & _BY_HANDLER:
+            self._holds &= ~_BY_HANDLER
             self._wake()
 
     def _push(self, buffers: list[Buffer]) -> None:

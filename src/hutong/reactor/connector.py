@@ -19,6 +19,7 @@ from hutong.reactor.figures import CloseReason, ReactorFigures
 from hutong.reactor.framing import Framing
 from hutong.reactor.handler import Handler, Peer
 from hutong.reactor.limits import ReactorLimits
+from hutong.reactor.memory_watch import MemoryWatch
 from hutong.reactor.open_connections import OpenConnections
 from hutong.reactor.protocol import SCRATCH_BYTES, ConnectionProtocol, Surroundings, Turns
 
@@ -50,6 +51,8 @@ class Connector:
         self._peer_ids = count(1)
         self._open = OpenConnections(clock, wheel)
         self._attempts: dict[ConnectionProtocol, asyncio.Task[None]] = {}
+        self._memory = MemoryWatch(self.limits.memory_bytes_max, loop, clock, wheel)
+        self._memory.add(self._open, self.figures)
         self._around = Surroundings(
             loop,
             handler,
@@ -63,6 +66,7 @@ class Connector:
             self._admit,
             self._left,
             self._open.shed,
+            self._memory.ask,
         )
 
     async def connect(

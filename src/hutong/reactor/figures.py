@@ -13,7 +13,7 @@ class CloseReason(StrEnum):
     HANDLER = "a request asked for it"
     IDLE = "it was idle too long"
     SLOW_SENDER = "it was too slow to finish a frame"
-    MEMORY = "unfinished frames held too much memory, this one the most"
+    MEMORY = "connections held too much memory together, this one the most"
     DRAINED = "the node stops"
     EXCESS = "the node had more connections than it may, and this one was idle the longest"
     CUT = "it was cut off by hand"
@@ -27,6 +27,7 @@ class ReactorFigures:
         "accept_blocked_ms_total",
         "bytes_received_total",
         "bytes_sent_total",
+        "bytes_waiting_total",
         "closed_total",
         "connections_accepted_total",
         "connections_open",
@@ -35,6 +36,7 @@ class ReactorFigures:
         "connections_refused_total",
         "handshakes_failed_total",
         "handshakes_total",
+        "look_at_bytes",
         "reading_pauses_total",
         "receiving_bytes",
         "requests_total",
@@ -54,6 +56,13 @@ class ReactorFigures:
         self.requests_total = 0
         self.bytes_received_total = 0
         self.bytes_sent_total = 0
+        self.bytes_waiting_total = 0  # seen waiting for something, again at each turn of a connection
+        self.look_at_bytes = 0  # the traffic at which to look what memory is held (see `memory_watch`)
         self.writes_total = 0
         self.reading_pauses_total = 0
         self.receiving_bytes = 0
+
+    @property
+    def traffic_bytes(self) -> int:
+        """All by which memory can have grown; never less than that."""
+        return self.bytes_sent_total + self.bytes_received_total + self.bytes_waiting_total

@@ -15,6 +15,7 @@ class ReactorLimits:
     listen_backlog: int = 512  # the kernel's queue of connections that are not accepted yet
     frame_bytes_max: int = 100 * MEBIBYTE  # socket.request.max.bytes; a handler may lower it per peer
     receiving_bytes_max: int = 256 * MEBIBYTE  # held in unfinished frames of all connections together
+    memory_bytes_max: int = 512 * MEBIBYTE  # held for all connections together: received, parked, unsent
     requests_in_flight_max: int = 256  # per connection: begun, and not yet handed to the kernel's side
     unsent_bytes_max: int = MEBIBYTE  # response bytes per connection above which no further request is begun
     idle_ms_max: int = 600_000  # connections.max.idle.ms

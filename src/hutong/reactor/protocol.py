@@ -61,6 +61,7 @@ class Surroundings:
     admit: Callable[["ConnectionProtocol"], int | None]  # the number of the new peer, or None to refuse it
     left: Callable[["ConnectionProtocol"], None]
     shed: Callable[[], None]  # unfinished frames hold more than receiving_bytes_max
+    look: Callable[[], None]  # so much has passed that memory may be short
 
 
 class ConnectionProtocol(asyncio.BufferedProtocol):
@@ -132,7 +133,12 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         around, engine = self._around, self._engine
-        now_ms = around.clock.monotonic_ms()
+        now_ms, figures = around.clock.monotonic_ms(), around.figures
+        if (
+            figures.bytes_sent_total + figures.bytes_received_total + figures.bytes_waiting_total
+            >= figures.look_at_bytes
+        ):
+            around.look()
         if self._is_direct:
             engine.buffer_received(nbytes, now_ms)
         else:
@@ -142,7 +148,7 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
                 return
         if engine.bytes_held:
             self._remind_of_frame()
-            if around.figures.receiving_bytes > around.limits.receiving_bytes_max:
+            if figures.receiving_bytes > around.limits.receiving_bytes_max:
                 around.shed()
         self._settle(now_ms)
 
@@ -183,12 +189,38 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         """When something passed last."""
         return self._engine.active_at_ms
 
+    @property
+    def unread_bytes(self) -> int:
+        """What was sent, and the kernel has not taken: the peer does not read it."""
+        size: int = self._transport.get_write_buffer_size()
+        return size
+
+    @property
+    def memory_bytes(self) -> int:
+        """All that is kept for this connection here."""
+        return self._engine.memory_bytes + self.unread_bytes
+
+    def hold(self) -> None:
+        """Begin no more requests until `let_go`, and read none."""
+        self._engine.hold()
+        self._wake()
+
+    def let_go(self) -> None:
+        self._engine.let_go()
+        self._wake()
+
     def take_turn(self) -> None:
         """Write what was answered, begin what had to wait."""
         self._is_marked = False
         if not self._is_closing:
             self._engine.resume_work()
             self._settle(self._around.clock.monotonic_ms())
+            figures = self._around.figures
+            if (
+                figures.bytes_sent_total + figures.bytes_received_total + figures.bytes_waiting_total
+                >= figures.look_at_bytes
+            ):
+                self._around.look()
 
     def drain(self) -> None:
         self._engine.drain()

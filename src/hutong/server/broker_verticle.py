@@ -319,6 +319,7 @@ class BrokerVerticle(Verticle):
         self._admin.node_configs.static = translate.node_config(self._settings, bound, shown)
         self._admin.node_configs.unset = translate.unset_in(self._settings)
         self._sources.reactor = self._listeners.figures
+        self._sources.memory = self._listeners.memory
         self._sources.requests_total = self._listeners.requests_total
         return bound
 

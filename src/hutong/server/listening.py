@@ -25,6 +25,7 @@ from hutong.reactor.connection_quotas import ConnectionQuotas
 from hutong.reactor.door import Door
 from hutong.reactor.figures import ReactorFigures
 from hutong.reactor.framing import length_prefixed
+from hutong.reactor.memory_watch import MemoryWatch
 from hutong.server import translate
 from hutong.server.settings import Address, Settings
 
@@ -43,6 +44,7 @@ class KafkaListeners:
         self._clock = clock
         self._wheel = wheel
         self._door = door
+        self._memory = MemoryWatch(settings.network.memory_bytes_max, loop, clock, wheel)
         self._acceptor: Acceptor | None = None
         self._acceptors: list[Acceptor] = []
         self._requests_total = dict.fromkeys(HANDLERS, 0)
@@ -53,6 +55,7 @@ class KafkaListeners:
         protocol = SecurityProtocol.PLAINTEXT
         listener = Listener(protocol, protocol, listen.host, listen.port)
         quotas = self._share_quotas(broker, (listener.name,))
+        broker.memory = self._memory.budget
         dispatch = Dispatch(broker, listener, self._requests_total)
         self._acceptor = Acceptor(
             self._loop,
@@ -64,6 +67,7 @@ class KafkaListeners:
             door=self._door,
             name=listener.name,
             quotas=quotas,
+            memory=self._memory,
         )
         self._acceptors.append(self._acceptor)
         try:
@@ -98,6 +102,11 @@ class KafkaListeners:
     def figures(self) -> ReactorFigures | None:
         """Of all connections; None before any can come."""
         return self._acceptor.figures if self._acceptor is not None else None
+
+    @property
+    def memory(self) -> MemoryWatch:
+        """Of all connections, together."""
+        return self._memory
 
     @property
     def requests_total(self) -> Mapping[int, int]:

@@ -123,6 +123,7 @@ def reactor_limits(settings: Settings) -> ReactorLimits:
         frame_bytes_max=network.max_frame_bytes,
         requests_in_flight_max=network.max_requests_in_flight,
         unsent_bytes_max=network.max_unsent_bytes,
+        memory_bytes_max=network.memory_bytes_max,
         idle_ms_max=network.connections_max_idle_ms,
         drain_ms_max=settings.node.shutdown_timeout_ms,
         send_buffer_bytes=network.send_buffer_bytes if network.send_buffer_bytes > 0 else None,

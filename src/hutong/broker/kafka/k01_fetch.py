@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 API_KEY = 1
 _NOT_THERE: Final = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 READ_COMMITTED: Final = 1
+TIGHT_BYTES: Final = 64 * 1024  # of one answer, and at least one batch, while memory for answers is short
 
 
 def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | Later[FetchResponse]:
@@ -145,7 +146,9 @@ class _Fetch:
         turn = self._turn
         look = _Look(self._context.broker.cold_reads.bytes_max)
         self._logs.clear()
-        bytes_left = min(self._request.max_bytes, self._context.broker.settings.fetch_max_bytes)
+        broker = self._context.broker
+        fetch_max_bytes = TIGHT_BYTES if broker.memory.is_tight else broker.settings.fetch_max_bytes
+        bytes_left = min(self._request.max_bytes, fetch_max_bytes)
         for topic in self._request.topics if turn is None else turn.topics():
             entries: list[PartitionData] = []
             look.response.responses.append(FetchableTopicResponse(topic.topic, topic.topic_id, entries))

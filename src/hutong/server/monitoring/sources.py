@@ -14,6 +14,7 @@ from hutong.broker.fetch_sessions import FetchSessions
 from hutong.foundation.parking import ParkingLot
 from hutong.journal.journal import Journal
 from hutong.reactor.figures import ReactorFigures
+from hutong.reactor.memory_watch import MemoryWatch
 from hutong.runtime.blocked import BlockedThreads
 from hutong.runtime.collector import Collector
 from hutong.runtime.stalls import StallMonitor
@@ -34,6 +35,7 @@ class Sources:
     started_at_ms: int = 0  # wall time
     waits: dict[str, ParkingLot[Any]] = field(default_factory=dict)
     reactor: ReactorFigures | None = None
+    memory: MemoryWatch | None = None
     requests_total: Mapping[int, int] = field(default_factory=dict)
     cold_reads: ColdReads | None = None
     fetch_sessions: FetchSessions | None = None

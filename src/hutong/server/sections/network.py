@@ -131,6 +131,13 @@ class NetworkSettings:
         "Unread response bytes of one connection above which no further request of it is begun.",
         minimum=64 * KIBIBYTE,
     )
+    memory_bytes_max: int = setting(
+        512 * MEBIBYTE,
+        "Memory that all connections may hold together: requests not done, answers not read. From half of it on, who "
+        "holds much is read no further; beyond it who holds most is closed.",
+        minimum=16 * MEBIBYTE,
+        maximum=INT64_MAX,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from hutong.reactor.figures import ReactorFigures
+from hutong.reactor.memory_watch import MemoryWatch
 from hutong.server.monitoring.metric import COUNTER, GAUGE, Labelled, Read, metric
 from hutong.server.monitoring.sources import Sources
 
@@ -25,6 +26,10 @@ def _closed(sources: Sources) -> Labelled:
 
 def _reactor(read: Callable[[ReactorFigures], int]) -> Read:
     return lambda sources: [((), read(sources.reactor))] if sources.reactor is not None else []
+
+
+def _memory(read: Callable[[MemoryWatch], int]) -> Read:
+    return lambda sources: [((), read(sources.memory))] if sources.memory is not None else []
 
 
 METRICS: Final = (
@@ -71,5 +76,29 @@ METRICS: Final = (
         GAUGE,
         "Bytes of requests that have not arrived whole.",
         _reactor(lambda reactor: reactor.receiving_bytes),
+    ),
+    metric(
+        "hutong_connection_memory_bytes",
+        GAUGE,
+        "Memory that connections hold together: requests not done, answers not read.",
+        _memory(lambda memory: memory.measure()),
+    ),
+    metric(
+        "hutong_connection_memory_limit_bytes",
+        GAUGE,
+        "Its bound, beyond which whoever holds most is closed (`network.memory_bytes_max`).",
+        _memory(lambda memory: memory.budget.bytes_max),
+    ),
+    metric(
+        "hutong_connections_held",
+        GAUGE,
+        "Connections of which no further request is begun because memory is short and they hold much.",
+        _memory(lambda memory: memory.budget.held_count),
+    ),
+    metric(
+        "hutong_connections_held_total",
+        COUNTER,
+        "How often a connection began to be held for that.",
+        _memory(lambda memory: memory.budget.holds_total),
     ),
 )

@@ -1,0 +1,122 @@
+"""How much memory all connections may hold together, and who has to pay when it runs short. A machine without a clock.
+
+What counts is what a connection keeps us from freeing: unfinished and waiting requests, what parked ones keep, answers
+that are not sent and answers that are sent and not read.
+
+Strategy: nothing is counted as it passes. Memory can only grow by traffic, so `step_bytes` says how much more of it may
+pass until somebody must look at all connections again, and `judge` decides on what was found. From a half of the bound
+on it is tight: whoever holds much is held (no further request of it begins) until that is gone, and answers should be
+small. Beyond the bound whoever holds most is closed, first who did not read for a while: then it is not a fast reader
+of large answers, but one of whom nothing is to be had.
+
+Knows nothing of connections: a holder is anything that can be told from others.
+"""
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
+
+HOLD_FROM_BYTES: Final = 64 * 1024  # less is nobody's fault, and thousands of it are little
+STALLED_MS: Final = 100  # of not reading anything of what was sent
+STALLED_WEIGHT: Final = 4  # how much more a byte counts of one who does not read
+STEP_BYTES_MIN: Final = 1024 * 1024
+
+HolderT = TypeVar("HolderT", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Holding(Generic[HolderT]):
+    """What one holds: in all, and of that what it was sent and does not read."""
+
+    holder: HolderT
+    memory_bytes: int
+    unread_bytes: int
+
+
+@dataclass(slots=True)
+class Verdict(Generic[HolderT]):
+    """Whom to hold, to let go, to close. Nobody is in two of them."""
+
+    hold: list[HolderT] = field(default_factory=list)
+    let_go: list[HolderT] = field(default_factory=list)
+    close: list[HolderT] = field(default_factory=list)
+
+
+class MemoryBudget(Generic[HolderT]):
+    """`held_bytes` is what the last look found, less what was closed then.
+
+    Invariant: who is held was seen in the last look, and held HOLD_FROM_BYTES or more when it was first held.
+    """
+
+    def __init__(self, bytes_max: int) -> None:
+        if bytes_max < 1:
+            raise ValueError("a budget has at least one byte")
+        self.bytes_max = bytes_max
+        self.held_bytes = 0
+        self.is_tight = False
+        self.holds_total = 0
+        self.closed_total = 0
+        self._held: dict[HolderT, None] = {}  # in the order in which they were found
+        self._unread: dict[HolderT, tuple[int, int]] = {}  # the least since when it was seen: (bytes, ms)
+
+    @property
+    def held_count(self) -> int:
+        """How many are held."""
+        return len(self._held)
+
+    @property
+    def step_bytes(self) -> int:
+        """How much traffic may pass until the next look, so that the bound is not passed unseen by much."""
+        return max(STEP_BYTES_MIN, (self.bytes_max - self.held_bytes) // 2)
+
+    def judge(self, holdings: Iterable[Holding[HolderT]], now_ms: int) -> Verdict[HolderT]:
+        """All who hold anything, as they were found now."""
+        seen = [holding for holding in holdings if holding.memory_bytes]
+        self.held_bytes = sum(holding.memory_bytes for holding in seen)
+        self._note_reading(seen, now_ms)
+        verdict: Verdict[HolderT] = Verdict()
+        if self.held_bytes > self.bytes_max:
+            self._close_worst(seen, verdict, now_ms)
+        self.is_tight = 2 * self.held_bytes >= self.bytes_max
+        self._hold_or_let_go(seen, verdict)
+        return verdict
+
+    def _note_reading(self, seen: list[Holding[HolderT]], now_ms: int) -> None:
+        noted: dict[HolderT, tuple[int, int]] = {}
+        for holding in seen:
+            if holding.unread_bytes:
+                least, since_ms = self._unread.get(holding.holder, (holding.unread_bytes, now_ms))
+                has_read = holding.unread_bytes < least
+                noted[holding.holder] = (holding.unread_bytes, now_ms) if has_read else (least, since_ms)
+        self._unread = noted
+
+    def _close_worst(self, seen: list[Holding[HolderT]], verdict: Verdict[HolderT], now_ms: int) -> None:
+        def weight(holding: Holding[HolderT]) -> int:
+            _, since_ms = self._unread.get(holding.holder, (0, now_ms))
+            return holding.memory_bytes * (STALLED_WEIGHT if now_ms - since_ms >= STALLED_MS else 1)
+
+        for holding in sorted(seen, key=weight, reverse=True):
+            if self.held_bytes <= self.bytes_max:
+                break
+            verdict.close.append(holding.holder)
+            self.held_bytes -= holding.memory_bytes
+        self.closed_total += len(verdict.close)
+
+    def _hold_or_let_go(self, seen: list[Holding[HolderT]], verdict: Verdict[HolderT]) -> None:
+        """Who is held stays so while it is tight and it has not come down to half of what is much."""
+        closed, held = set(verdict.close), dict[HolderT, None]()
+        for holding in seen:
+            holder = holding.holder
+            if holder in closed or not self.is_tight:
+                continue
+            if 2 * holding.memory_bytes >= HOLD_FROM_BYTES * (1 if holder in self._held else 2):
+                held[holder] = None
+        verdict.hold = [holder for holder in held if holder not in self._held]
+        verdict.let_go = [holder for holder in self._held if holder not in held and holder not in closed]
+        self.holds_total += len(verdict.hold)
+        self._held = held
+
+    def check_invariants(self) -> None:
+        assert self.held_bytes >= 0
+        assert not self._held or self.is_tight
+        assert self.is_tight == (2 * self.held_bytes >= self.bytes_max)

@@ -1,0 +1,81 @@
+"""Looks at what all connections of a loop hold, when enough has passed, and carries out what the budget decides.
+
+Strategy: each acceptor's figures say at which traffic to look next, which is one comparison for each read. A look
+asks every connection (half a microsecond each) in a step of its own, so that nobody is closed in the middle of his
+request. While memory is tight there is a look every LOOK_INTERVAL_MS besides: then it can only get better, which no
+traffic tells.
+
+Knows nothing of frames or requests. Acceptors of one loop may share one.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Final
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.timers import Timer, TimerWheel
+from hutong.reactor.figures import CloseReason, ReactorFigures
+from hutong.reactor.memory_budget import Holding, MemoryBudget
+from hutong.reactor.open_connections import OpenConnections
+from hutong.reactor.protocol import ConnectionProtocol
+
+LOOK_INTERVAL_MS: Final = 50
+
+
+class MemoryWatch:
+    """Of the connections of acceptors that were added. `budget` has the figures, as of the last look."""
+
+    def __init__(self, bytes_max: int, loop: asyncio.AbstractEventLoop, clock: Clock, wheel: TimerWheel) -> None:
+        self.budget: MemoryBudget[ConnectionProtocol] = MemoryBudget(bytes_max)
+        self.looks_total = 0
+        self._loop = loop
+        self._clock = clock
+        self._wheel = wheel
+        self._watched: list[tuple[OpenConnections, ReactorFigures]] = []
+        self._is_asked = False
+        self._timer: Timer | None = None
+
+    def add(self, connections: OpenConnections, figures: ReactorFigures) -> None:
+        """Watch these too, for good."""
+        self._watched.append((connections, figures))
+        self._set_marks()
+
+    def ask(self) -> None:
+        """Look in the next turn of the loop."""
+        if not self._is_asked:
+            self._is_asked = True
+            self._loop.call_soon(self._look)
+
+    def measure(self) -> int:
+        """What is held now, in bytes. Decides nothing."""
+        return sum(connection.memory_bytes for connection in self._connections())
+
+    def _look(self) -> None:
+        self._is_asked = False
+        self.looks_total += 1
+        verdict = self.budget.judge(
+            (Holding(each, each.memory_bytes, each.unread_bytes) for each in self._connections()),
+            self._clock.monotonic_ms(),
+        )
+        for connection in verdict.close:
+            connection.abort(CloseReason.MEMORY)
+        for connection in verdict.hold:
+            connection.hold()
+        for connection in verdict.let_go:
+            connection.let_go()
+        self._set_marks()
+        if self.budget.is_tight and self._timer is None:
+            self._timer = self._wheel.add(self._clock.monotonic_ms() + LOOK_INTERVAL_MS, self._timer_fired)
+
+    def _connections(self) -> Iterator[ConnectionProtocol]:
+        for connections, _ in self._watched:
+            yield from connections
+
+    def _timer_fired(self) -> None:
+        self._timer = None
+        self.ask()
+
+    def _set_marks(self) -> None:
+        step = self.budget.step_bytes // len(self._watched)
+        for _, figures in self._watched:
+            figures.look_at_bytes = figures.traffic_bytes + step
