@@ -22,7 +22,7 @@ from hutong.reactor.memory_watch import LOOK_INTERVAL_MS
 from hutong.wire.buffer import Buffer
 
 MEBIBYTE = 1 << 20
-LIMITS = ReactorLimits(memory_bytes_max=32 * MEBIBYTE, kernel_buffer_bytes=16 * 1024)
+LIMITS = ReactorLimits(memory_bytes_max=32 * MEBIBYTE, send_buffer_bytes=16 * 1024, receive_buffer_bytes=16 * 1024)
 ASK = struct.pack(">i", 1) + b"m"
 PING = struct.pack(">i", 1) + b"p"
 PONG = struct.pack(">i", 1) + b"p"
