@@ -155,7 +155,7 @@ def test_a_last_request_waits_for_the_pages_before_it() -> None:
 def test_who_asks_while_a_page_is_made_gets_that_one() -> None:
     soon: list[Callable[[], None]] = []
     made: list[int] = []
-    got: list[bytes | None] = []
+    got: list[list[bytes] | None] = []
 
     def steps() -> Iterator[bytes]:
         made.append(1)
@@ -168,7 +168,7 @@ def test_who_asks_while_a_page_is_made_gets_that_one() -> None:
     page.ask(got.append)
     while soon:
         soon.pop(0)()
-    assert (got, made) == ([b"ab", b"ab"], [1])
+    assert (got, made) == ([[b"a", b"b"], [b"a", b"b"]], [1])
     page.ask(got.append)
     while soon:
         soon.pop(0)()
@@ -177,7 +177,7 @@ def test_who_asks_while_a_page_is_made_gets_that_one() -> None:
 
 def test_a_page_that_cannot_be_made_is_tried_anew_for_the_next() -> None:
     soon: list[Callable[[], None]] = []
-    got: list[bytes | None] = []
+    got: list[list[bytes] | None] = []
     faults = [True]
 
     def steps() -> Iterator[bytes]:
@@ -193,4 +193,4 @@ def test_a_page_that_cannot_be_made_is_tried_anew_for_the_next() -> None:
     page.ask(got.append)
     while soon:
         soon.pop(0)()
-    assert got == [None, b"a"]
+    assert got == [None, [b"a"]]

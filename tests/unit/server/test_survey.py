@@ -75,7 +75,7 @@ async def test_lag_has_an_age_that_is_the_next_record_s(tmp_path: Path) -> None:
         for group, offset in (("new", 0), ("middle", 2), ("done", 3)):
             await commit(client, group, "t", {0: offset})
         families = await scrape(info)
-    ages = {key[0]: age for key, age in of(families, "hutong_consumergroup_lag_seconds").items()}
+    ages = {key[0]: age for key, age in of(families, "kafka_consumergroup_lag_seconds").items()}
     assert ages["done"] == 0
     assert 3 * AN_HOUR_S <= ages["new"] < 4 * AN_HOUR_S
     assert AN_HOUR_S <= ages["middle"] < 2 * AN_HOUR_S
@@ -135,7 +135,7 @@ async def test_groups_beyond_the_bounds_are_summed(tmp_path: Path) -> None:
         ("b", "(other)", "(other)"): 1,
         ("(other)", "(other)", "(other)"): 2,
     }
-    assert set(of(families, "hutong_consumergroup_lag_seconds")) == {("a", "t", "0"), ("a", "t", "1")}
+    assert set(of(families, "kafka_consumergroup_lag_seconds")) == {("a", "t", "0"), ("a", "t", "1")}
     assert set(of(families, "kafka_consumergroup_members")) == {("a",), ("b",), ("(other)",)}
     assert of(families, "hutong_metrics_folded", "groups") == {(): 2}
     assert of(families, "hutong_metrics_folded", "group_partitions") == {(): 6}

@@ -10,7 +10,7 @@ Knows no page's content: each is a function that is called when it is asked for.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -50,11 +50,12 @@ _REASONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """An answer: its status, type and body."""
+    """An answer: its status, type and body, which may be followed by further pieces of it."""
 
     status: int
     body: bytes
     content_type: str = TEXT
+    pieces: Sequence[bytes] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +190,7 @@ class Pages:
             self._call_soon(lambda: made(shown))
         else:
             content_type = shown.content_type
-            shown.ask(lambda body: made(_FAILED if body is None else Page(200, body, content_type)))
+            shown.ask(lambda pieces: made(_FAILED if pieces is None else Page(200, b"", content_type, pieces)))
         return pending
 
     def _answer(self, page: Page, *, is_last: bool, with_body: bool = True) -> list[Buffer]:
@@ -198,7 +199,7 @@ class Pages:
             f"HTTP/1.1 {page.status} {_REASONS[page.status]}",
             f"Date: {date}",
             f"Content-Type: {page.content_type}",
-            f"Content-Length: {len(page.body)}",
+            f"Content-Length: {len(page.body) + sum(map(len, page.pieces))}",
             "Cache-Control: no-store",
             "X-Content-Type-Options: nosniff",
             *(["Allow: GET, HEAD"] if page.status == 405 else []),
@@ -206,4 +207,4 @@ class Pages:
             "\r\n",
         ]
         head = "\r\n".join(lines).encode()
-        return [head, page.body] if with_body else [head]
+        return [head, page.body, *page.pieces] if with_body else [head]

@@ -21,12 +21,12 @@ class SlicedPage:
         self.content_type = content_type
         self._steps = steps
         self._call_soon = call_soon
-        self._waiting: list[Callable[[bytes | None], None]] = []
+        self._waiting: list[Callable[[list[bytes] | None], None]] = []
         self._making: Iterator[bytes] | None = None
         self._pieces: list[bytes] = []
 
-    def ask(self, then: Callable[[bytes | None], None]) -> None:
-        """Call `then` once with the page, in a later turn of the loop; with None where a step failed: our fault."""
+    def ask(self, then: Callable[[list[bytes] | None], None]) -> None:
+        """Call `then` once with the page's pieces, in a later turn of the loop; with None where a step failed."""
         self._waiting.append(then)
         if self._making is None:
             self._making = self._steps()
@@ -36,17 +36,19 @@ class SlicedPage:
         making = self._making
         assert making is not None, "a step belongs to a making"
         try:
-            self._pieces.append(next(making))
+            piece = next(making)
         except StopIteration:
             self._end()
         except Exception:
             self._end(is_whole=False)
             raise
         else:
+            if piece:
+                self._pieces.append(piece)
             self._call_soon(self._step)
 
     def _end(self, *, is_whole: bool = True) -> None:
-        page = b"".join(self._pieces) if is_whole else None
+        page = self._pieces if is_whole else None
         waiting, self._waiting, self._pieces, self._making = self._waiting, [], [], None
         for then in waiting:
             then(page)

@@ -89,7 +89,7 @@ SURVEYED: Final[tuple[Surveyed, ...]] = (
         *OFFSET_LABELS,
     ),
     surveyed(
-        "hutong_consumergroup_lag_seconds",
+        "kafka_consumergroup_lag_seconds",
         GAUGE,
         "Age of the next record that the group has to read; 0 without lag. By the records' timestamps, about.",
         _ages,
