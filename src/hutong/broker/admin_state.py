@@ -6,7 +6,7 @@ Knows nothing of requests.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from hutong.broker.features import Features
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 class AdminState:
     """Replayed and started together. `topic_defaults` are the settings of topics that the node was started with."""
 
-    def __init__(self, node_id: int, topic_defaults: Mapping[str, str]) -> None:
+    def __init__(self, node_id: int, topic_defaults: Mapping[str, str], random_bytes: Callable[[int], bytes]) -> None:
         self.features = Features()
         self.quotas = QuotaBook()
-        self.scram = ScramUsers()
+        self.scram = ScramUsers(random_bytes)
         self.node_configs = NodeConfigs(node_id, topic_defaults)
         self.metrics_configs = MetricsConfigs()
         self._parts = (self.features, self.quotas, self.scram, self.node_configs, self.metrics_configs)

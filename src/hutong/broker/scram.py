@@ -1,21 +1,30 @@
 """Users' SCRAM credentials (KIP-84, KIP-554), durable: what a server keeps to know them again (RFC 5802).
 
 Strategy: a client sends the salted password; kept are the two keys made from it, which prove a password but cannot be
-used to log in. Nobody asks for them yet: this node does not authenticate its clients.
+used to log in. PLAIN is answered from the same credentials: a password that salts to the key is the right one. A secret
+of this node's own makes the salts by which unknown users are answered, so that nobody learns who has an account.
 
 Knows nothing of requests.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hutong.broker.durable_table import DurableTable
 from hutong.foundation.errors import Refused
+from hutong.security.sasl import scram_credentials
+from hutong.security.sasl.scram_credentials import (
+    ITERATIONS_MAX,
+    MECHANISMS,
+    SALT_BYTES_MAX,
+    SALTED_PASSWORD_BYTES_MAX,
+    SHA_256,
+    SHA_512,
+    Credential,
+    Mechanism,
+)
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -24,28 +33,10 @@ if TYPE_CHECKING:
 
 USERS_MAX: Final = 100_000
 USER_CHARACTERS_MAX: Final = 1024
-ITERATIONS_MAX: Final = 16384
-_CLIENT_KEY: Final = b"Client Key"
-_SERVER_KEY: Final = b"Server Key"
-
-
-@dataclass(frozen=True, slots=True)
-class Mechanism:
-    """One SCRAM mechanism: its number in requests, its hash and the least iterations it asks for."""
-
-    number: int
-    name: str
-    hash_name: str
-    iterations_min: int
-
-
-MECHANISMS: Final = {
-    mechanism.number: mechanism
-    for mechanism in (
-        Mechanism(1, "SCRAM-SHA-256", "sha256", 4096),
-        Mechanism(2, "SCRAM-SHA-512", "sha512", 4096),
-    )
-}
+DECOY_ITERATIONS: Final = 8192  # as `hutong user add` gives them, with salts of that size
+DECOY_SALT_BYTES: Final = 32
+_SECRET: Final = "secret"
+_SECRET_BYTES: Final = 32
 
 
 def mechanism_of(number: int) -> Mechanism:
@@ -63,6 +54,8 @@ def check_credential(user: str, mechanism: Mechanism, iterations: int, salt: byt
         raise Refused(ErrorCode.UNACCEPTABLE_CREDENTIAL, f"A credential has {bounds} iterations.")
     if not salt or not salted_password:
         raise Refused(ErrorCode.UNACCEPTABLE_CREDENTIAL, "A credential has a salt and a password.")
+    if len(salt) > SALT_BYTES_MAX or len(salted_password) > SALTED_PASSWORD_BYTES_MAX:
+        raise Refused(ErrorCode.UNACCEPTABLE_CREDENTIAL, f"A salt has at most {SALT_BYTES_MAX} bytes.")
 
 
 def check_user(user: str) -> None:
@@ -76,13 +69,20 @@ def check_user(user: str) -> None:
 class ScramUsers:
     """User names with their credentials, by mechanism."""
 
-    def __init__(self) -> None:
+    def __init__(self, random_bytes: Callable[[int], bytes]) -> None:
+        self._random_bytes = random_bytes
         self._table = DurableTable("scram/", USERS_MAX)
-        self.replay = self._table.replay
+        self._decoys = DurableTable("scram-decoys/", 1)
+
+    def replay(self, key: bytes, value: bytes | None) -> None:
+        """Apply one record of the log, if it is one of these."""
+        self._table.replay(key, value)
+        self._decoys.replay(key, value)
 
     def start(self, state: StateLog) -> None:
         """From here on changes are recorded in `state`. Called once, after replay."""
         self._table.start(state)
+        self._decoys.start(state)
 
     @property
     def users(self) -> list[str]:
@@ -109,16 +109,48 @@ class ScramUsers:
         for mechanism in removed:
             kept.pop(str(mechanism.number), None)
         for number, (iterations, salt, salted_password) in added.items():
-            kept[str(number)] = _credential(MECHANISMS[number], iterations, salt, salted_password)
+            mechanism = MECHANISMS[number]
+            kept[str(number)] = _entry(scram_credentials.credential(mechanism, salted_password, salt, iterations))
         self._table.put(user, kept or None, then)
 
+    def credential(self, user: str, mechanism: Mechanism) -> Credential | None:
+        """What is kept of the user's password, durably."""
+        kept = (self._table.entries.get(user) or {}).get(str(mechanism.number))
+        return None if kept is None else _credential(kept)
 
-def _credential(mechanism: Mechanism, iterations: int, salt: bytes, salted_password: bytes) -> dict[str, Any]:
-    """RFC 5802, section 3: StoredKey = H(HMAC(SaltedPassword, "Client Key")), ServerKey beside it."""
-    client_key = hmac.digest(salted_password, _CLIENT_KEY, mechanism.hash_name)
+    def decoy(self, user: str, mechanism: Mechanism) -> Credential:
+        """What an unknown user is answered with: the same each time, by whichever start of this node."""
+        secret = bytes.fromhex(self._decoys.latest(_SECRET) or self._new_secret())
+        return scram_credentials.decoy(mechanism, secret, user, DECOY_ITERATIONS, DECOY_SALT_BYTES)
+
+    def password_check(self, user: str) -> Callable[[bytes], bool]:
+        """Tells whether a password is the user's. It takes milliseconds, and as many for who is not known."""
+        for mechanism in (SHA_512, SHA_256):
+            kept = self.credential(user, mechanism)
+            if kept is not None:
+                return _password_check(mechanism, kept, is_known=True)
+        return _password_check(SHA_512, self.decoy(user, SHA_512), is_known=False)
+
+    def _new_secret(self) -> str:
+        """Counts from now on; if it cannot be stored, the next start makes another."""
+        secret = self._random_bytes(_SECRET_BYTES).hex()
+        self._decoys.put(_SECRET, secret, lambda _error: None)
+        return secret
+
+
+def _password_check(mechanism: Mechanism, kept: Credential, *, is_known: bool) -> Callable[[bytes], bool]:
+    return lambda password: scram_credentials.is_password(mechanism, kept, password) and is_known
+
+
+def _entry(credential: Credential) -> dict[str, Any]:
     return {
-        "iterations": iterations,
-        "salt": salt.hex(),
-        "stored_key": hashlib.new(mechanism.hash_name, client_key).hexdigest(),
-        "server_key": hmac.digest(salted_password, _SERVER_KEY, mechanism.hash_name).hex(),
+        "iterations": credential.iterations,
+        "salt": credential.salt.hex(),
+        "stored_key": credential.stored_key.hex(),
+        "server_key": credential.server_key.hex(),
     }
+
+
+def _credential(entry: Mapping[str, Any]) -> Credential:
+    salt, stored_key, server_key = (bytes.fromhex(entry[name]) for name in ("salt", "stored_key", "server_key"))
+    return Credential(entry["iterations"], salt, stored_key, server_key)

@@ -7,13 +7,18 @@ Knows nothing of frames or sockets.
 
 from hutong.broker.listeners import Listener
 from hutong.security.principals import ANONYMOUS, Principal
+from hutong.security.sasl.machine import Login
 
 
 class Session:
-    """From the opening of a connection to its end."""
+    """From the opening of a connection to its end.
 
-    __slots__ = ("listener", "principal")
+    `login` is how far its authentication is; None where its listener asks for none.
+    """
+
+    __slots__ = ("listener", "login", "principal")
 
     def __init__(self, listener: Listener, principal: Principal = ANONYMOUS) -> None:
         self.listener = listener
+        self.login: Login | None = None
         self.principal = principal

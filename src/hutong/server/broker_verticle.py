@@ -50,6 +50,7 @@ from hutong.runtime.verticles import Verticle
 from hutong.scheduler.driver import FairExecutor
 from hutong.scheduler.machine import Scheduler
 from hutong.server import translate
+from hutong.server.authenticators import Authenticators
 from hutong.server.data_dir import DataDir
 from hutong.server.group_rooms import GroupRooms, group_configs, open_groups
 from hutong.server.listening import KafkaListeners
@@ -87,7 +88,8 @@ class BrokerVerticle(Verticle):
         self._journals = sources.journals
         self._offloads: list[ThreadOffload] = []
         self._data_dir: DataDir | None = None
-        self._admin = AdminState(settings.node.id, translate.topic_defaults(settings))
+        self._admin = AdminState(settings.node.id, translate.topic_defaults(settings), os.urandom)
+        self._authenticators: Authenticators | None = None
         self._listeners: KafkaListeners | None = None
         self._groups: GroupRooms | None = None
         self._share: ShareRooms | None = None
@@ -171,6 +173,8 @@ class BrokerVerticle(Verticle):
         self._close_coordinators()
         if self._listeners is not None:
             await self._listeners.drain()
+        if self._authenticators is not None:
+            self._authenticators.close()
         for group, journal in self._journals.items():
             try:
                 await journal.close()
@@ -314,7 +318,11 @@ class BrokerVerticle(Verticle):
         return StateTopic(name, LogStorage(log), self._clock)
 
     async def _listen(self, broker: Broker) -> Address:
-        self._listeners = KafkaListeners(self.context.loop, self._settings, self._clock, self._wheel, self._door)
+        loop, settings, wheel = self.context.loop, self._settings, self._wheel
+        self._authenticators = Authenticators(settings, self._admin.scram, loop, wheel, self._clock)
+        self._sources.sasl = self._authenticators.figures
+        self._sources.waits |= self._authenticators.waits
+        self._listeners = KafkaListeners(loop, settings, self._clock, wheel, self._door, self._authenticators)
         bound, shown = await self._listeners.open(broker)
         self._admin.node_configs.static = translate.node_config(self._settings, bound, shown)
         self._admin.node_configs.unset = translate.unset_in(self._settings)

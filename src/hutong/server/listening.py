@@ -27,6 +27,7 @@ from hutong.reactor.figures import ReactorFigures
 from hutong.reactor.framing import length_prefixed
 from hutong.reactor.memory_watch import MemoryWatch
 from hutong.server import translate
+from hutong.server.authenticators import Authenticators
 from hutong.server.settings import Address, Settings
 
 _EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})
@@ -37,7 +38,13 @@ class KafkaListeners:
     """What clients of one broker enter by; `open` once, then `drain` once."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, settings: Settings, clock: Clock, wheel: TimerWheel, door: Door | None
+        self,
+        loop: asyncio.AbstractEventLoop,
+        settings: Settings,
+        clock: Clock,
+        wheel: TimerWheel,
+        door: Door | None,
+        authenticators: Authenticators,
     ) -> None:
         self._loop = loop
         self._settings = settings
@@ -45,6 +52,7 @@ class KafkaListeners:
         self._wheel = wheel
         self._door = door
         self._memory = MemoryWatch(settings.network.memory_bytes_max, loop, clock, wheel)
+        self._authenticators = authenticators
         self._acceptor: Acceptor | None = None
         self._acceptors: list[Acceptor] = []
         self._requests_total = dict.fromkeys(HANDLERS, 0)
@@ -59,7 +67,7 @@ class KafkaListeners:
         dispatch = Dispatch(broker, listener, self._requests_total)
         self._acceptor = Acceptor(
             self._loop,
-            dispatch,
+            self._authenticators.before(dispatch) if protocol.has_sasl else dispatch,
             length_prefixed(),
             clock=self._clock,
             wheel=self._wheel,

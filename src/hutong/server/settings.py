@@ -22,6 +22,7 @@ from hutong.server.sections.groups import GroupSettings, OffsetSettings, Transac
 from hutong.server.sections.log import FetchSettings, LogSettings, TopicSettings
 from hutong.server.sections.network import KafkaSettings, MetricsSettings, NetworkSettings, QuotaSettings
 from hutong.server.sections.node import NodeSettings, RuntimeSettings
+from hutong.server.sections.sasl import SaslSettings
 from hutong.server.sections.share_groups import ShareGroupSettings
 
 __all__ = ["Address", "Setting", "Settings", "all_settings"]
@@ -35,6 +36,7 @@ class Settings:
     kafka: KafkaSettings = KafkaSettings()
     metrics: MetricsSettings = MetricsSettings()
     network: NetworkSettings = NetworkSettings()
+    sasl: SaslSettings = SaslSettings()
     topic: TopicSettings = TopicSettings()
     log: LogSettings = LogSettings()
     fetch: FetchSettings = FetchSettings()

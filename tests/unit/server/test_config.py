@@ -173,5 +173,6 @@ def test_every_setting_has_one_name_a_meaning_and_a_default_within_its_bounds() 
     assert len({setting.environment_name for setting in settings}) == len(settings)
     for setting in settings:
         assert setting.facts.meaning.endswith(".")
-        raw = "" if setting.default in (None, ()) else str(setting.default)
+        raw = setting.default if isinstance(setting.default, tuple) else str(setting.default)
+        raw = "" if setting.default is None else raw
         assert convert(setting, raw, "test") == setting.default

@@ -1,15 +1,16 @@
 """AlterUserScramCredentials (key 51, version 0): set and delete users' SCRAM credentials (KIP-554).
 
-They are kept for listeners that authenticate; there is none yet. A user is changed as a whole or not at all, so one
-that has anything wrong is refused, with the first fault that was found.
+A user is changed as a whole or not at all, so one that has anything wrong is refused, with the first fault that was
+found. Connections that are authenticated already stay so, until their sessions end.
 """
 
 from __future__ import annotations
 
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
-from hutong.broker.scram import Mechanism, ScramUsers, check_credential, check_user, mechanism_of
+from hutong.broker.scram import ScramUsers, check_credential, check_user, mechanism_of
 from hutong.foundation.errors import HutongError, Refused
+from hutong.security.sasl.scram_credentials import Mechanism
 from hutong.wire.kafka.apis.k51_alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,

@@ -18,6 +18,7 @@ from hutong.reactor.memory_watch import MemoryWatch
 from hutong.runtime.blocked import BlockedThreads
 from hutong.runtime.collector import Collector
 from hutong.runtime.stalls import StallMonitor
+from hutong.security.sasl.figures import SaslFigures
 from hutong.transactions.driver import TransactionCoordinator
 
 if TYPE_CHECKING:
@@ -42,4 +43,5 @@ class Sources:
     transactions: TransactionCoordinator | None = None
     blocked: BlockedThreads | None = None
     broker: "Broker | None" = None
+    sasl: SaslFigures | None = None
     bridges: "dict[str, BridgeFigures]" = field(default_factory=dict)

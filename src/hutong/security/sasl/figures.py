@@ -1,0 +1,18 @@
+"""What happened with clients who said who they are, in numbers.
+
+Knows nothing of how they are shown.
+"""
+
+from dataclasses import dataclass, field
+
+from hutong.security.sasl.steps import Fault
+
+
+@dataclass(slots=True)
+class SaslFigures:
+    """Of all listeners of a node. Totals rise for as long as it runs."""
+
+    succeeded_total: dict[str, int] = field(default_factory=dict)  # by mechanism
+    again_total: dict[str, int] = field(default_factory=dict)  # by mechanism: of sessions that went on (KIP-368)
+    failed_total: dict[Fault, int] = field(default_factory=lambda: dict.fromkeys(Fault, 0))
+    expired_total: int = 0  # connections closed because they were used after their session's end

@@ -1,0 +1,153 @@
+"""One connection's way through SASL: which mechanism, how far, who it is, and for how long that counts (KIP-368).
+
+Strategy: a small table of phases. Whoever is refused is done: nothing leads out of FAILED. Who was authenticated may be
+authenticated again, as the same user by the same mechanism, where sessions end at all; until that is through, nothing
+else is answered. Time arrives with each event.
+
+Knows nothing of requests: who drives it decides how messages travel and what may be asked in which phase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, Protocol
+
+from hutong.security.sasl.steps import Accepted, CheckPassword, Fault, Rejected, Step
+
+BEGIN_AGAIN_INTERVAL_MS: Final = 1_000
+"""Kafka's bound: who tries to authenticate again sooner than this is refused."""
+
+
+class Phase(Enum):
+    HANDSHAKE = "handshake"  # no mechanism is chosen
+    EXCHANGE = "exchange"  # the client's next message is awaited
+    CHECKING = "checking"  # somebody is finding out about a password
+    AUTHENTICATED = "authenticated"
+    FAILED = "failed"
+
+
+class Exchange(Protocol):
+    """The messages of one mechanism."""
+
+    def respond(self, message: bytes) -> Step: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a listener offers: its mechanisms, and how long a session lasts (0: as long as its connection)."""
+
+    exchanges: Mapping[str, Callable[[], Exchange]]
+    session_ms: int = 0
+
+
+class Login:
+    """One connection. `is_open` while its requests are answered: it is authenticated, and that still counts.
+
+    Invariant: is_open exactly while AUTHENTICATED and not expired; user is None until the first AUTHENTICATED.
+    """
+
+    __slots__ = (
+        "_begun_again_at_ms",
+        "_exchange",
+        "_is_expired",
+        "_rules",
+        "accepted_total",
+        "is_open",
+        "is_raw",
+        "mechanism",
+        "phase",
+        "user",
+    )
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._exchange: Exchange | None = None
+        self._begun_again_at_ms: int | None = None
+        self._is_expired = False
+        self.accepted_total = 0
+        self.is_open = False
+        self.is_raw = False  # whether messages come as bare frames (SaslHandshake version 0)
+        self.mechanism: str | None = None
+        self.phase = Phase.HANDSHAKE
+        self.user: str | None = None
+
+    def begin(self, mechanism: str, *, is_raw: bool, now_ms: int) -> Rejected | None:
+        """The client has chosen a mechanism; None where its messages are awaited now."""
+        again = self.phase is Phase.AUTHENTICATED
+        if not again and self.phase is not Phase.HANDSHAKE:
+            return self._reject(Fault.STATE, "a mechanism was chosen twice")
+        make = self._rules.exchanges.get(mechanism)
+        if make is None:
+            return self._reject(Fault.MECHANISM, "a mechanism that is not offered")
+        if again:
+            if mechanism != self.mechanism or is_raw:
+                return self._reject(Fault.MECHANISM, "another mechanism than the first time")
+            self._begun_again_at_ms = now_ms
+        self.mechanism, self.is_raw = mechanism, is_raw
+        self._exchange = make()
+        self.phase, self.is_open = Phase.EXCHANGE, False
+        return None
+
+    def may_begin_again(self, now_ms: int) -> bool:
+        """Whether a mechanism chosen now, while authenticated, begins anew: only where sessions end."""
+        if self.phase is not Phase.AUTHENTICATED or not self._rules.session_ms:
+            return False
+        begun_at_ms = self._begun_again_at_ms
+        return begun_at_ms is None or now_ms - begun_at_ms >= BEGIN_AGAIN_INTERVAL_MS
+
+    def respond(self, message: bytes) -> Step:
+        """The client's next message, and what follows."""
+        if self.phase is not Phase.EXCHANGE or self._exchange is None:
+            return self._reject(Fault.STATE, "a message outside of an exchange")
+        step = self._exchange.respond(message)
+        match step:
+            case Accepted():
+                return self._accept(step)
+            case CheckPassword():
+                self.phase = Phase.CHECKING
+            case Rejected():
+                return self._reject(step.fault, step.detail)
+        return step
+
+    def checked(self, user: str, *, is_right: bool) -> Accepted | Rejected:
+        """It is known whether the password is this user's."""
+        assert self.phase is Phase.CHECKING, "a password was checked that nobody had asked about"
+        if not is_right:
+            return self._reject(Fault.CREDENTIALS, "unknown user or wrong password")
+        return self._accept(Accepted(user))
+
+    def fail(self, fault: Fault, detail: str) -> Rejected:
+        """It ends for what the driver found."""
+        return self._reject(fault, detail)
+
+    def expire(self) -> None:
+        """The session has lasted as long as it may."""
+        self._is_expired = True
+        self.is_open = False
+
+    @property
+    def session_ms(self) -> int:
+        """How long a session lasts; 0 as long as its connection."""
+        return self._rules.session_ms
+
+    def check_invariants(self) -> None:
+        assert self.is_open is (self.phase is Phase.AUTHENTICATED and not self._is_expired)
+        assert self.user is not None or self.phase is not Phase.AUTHENTICATED
+        assert (self._exchange is not None) is (self.phase in (Phase.EXCHANGE, Phase.CHECKING))
+
+    def _accept(self, accepted: Accepted) -> Accepted | Rejected:
+        if self.user not in (None, accepted.user):
+            return self._reject(Fault.PRINCIPAL, "another user than the first time")
+        self.user = accepted.user
+        self._exchange = None
+        self._is_expired = False
+        self.accepted_total += 1
+        self.phase, self.is_open = Phase.AUTHENTICATED, True
+        return accepted
+
+    def _reject(self, fault: Fault, detail: str) -> Rejected:
+        self._exchange = None
+        self.phase, self.is_open = Phase.FAILED, False
+        return Rejected(fault, detail)

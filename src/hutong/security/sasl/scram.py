@@ -1,0 +1,95 @@
+"""SCRAM as a server speaks it (RFC 5802): two messages each way, after which both know that the other knows.
+
+Strategy: pure, one object for one exchange. The nonce must come back whole (CVE-2024-56128), proofs are compared in
+constant time (CVE-2021-38153), and who is not known goes through the same steps with a decoy, up to the same end.
+
+Knows nothing of chance: its part of the nonce arrives by constructor.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Final, Protocol
+
+from hutong.foundation.errors import ProtocolError
+from hutong.security.sasl.scram_credentials import Credential, Mechanism
+from hutong.security.sasl.scram_messages import (
+    ClientFinal,
+    ClientFirst,
+    parse_client_final,
+    parse_client_first,
+    server_final,
+    server_first,
+)
+from hutong.security.sasl.steps import Accepted, Challenge, Fault, Rejected, Step
+
+NOT_FOR_ANOTHER: Final = "a user asked to act for another one"
+
+
+class Credentials(Protocol):
+    """Who the users are."""
+
+    def credential(self, user: str, mechanism: Mechanism) -> Credential | None: ...
+
+    def decoy(self, user: str, mechanism: Mechanism) -> Credential:
+        """For who has none: always the same for a name."""
+        ...
+
+
+class ScramExchange:
+    """One exchange of one connection. `nonce` is our part: printable, without commas, never used before."""
+
+    __slots__ = ("_first", "_is_known", "_is_over", "_kept", "_mechanism", "_nonce", "_server_first", "_users")
+
+    def __init__(self, mechanism: Mechanism, users: Credentials, nonce: str) -> None:
+        self._mechanism = mechanism
+        self._users = users
+        self._nonce = nonce
+        self._first: ClientFirst | None = None
+        self._kept: Credential | None = None
+        self._is_known = False
+        self._is_over = False
+        self._server_first = ""
+
+    def respond(self, message: bytes) -> Step:
+        """The answer to the client's next message."""
+        if self._is_over:
+            return Rejected(Fault.STATE, "the exchange is over")
+        try:
+            if self._first is None:
+                return self._begin(parse_client_first(message))
+            self._is_over = True
+            return self._finish(self._first, parse_client_final(message))
+        except ProtocolError as error:
+            self._is_over = True
+            return Rejected(Fault.MALFORMED, str(error))
+
+    def _begin(self, first: ClientFirst) -> Step:
+        if first.authorization_id not in ("", first.user):
+            self._is_over = True
+            return Rejected(Fault.PRINCIPAL, NOT_FOR_ANOTHER)
+        kept = self._users.credential(first.user, self._mechanism)
+        self._is_known = kept is not None
+        self._kept = kept or self._users.decoy(first.user, self._mechanism)
+        self._first = first
+        self._nonce = first.nonce + self._nonce
+        self._server_first = server_first(self._nonce, self._kept.salt, self._kept.iterations)
+        return Challenge(self._server_first.encode())
+
+    def _finish(self, first: ClientFirst, final: ClientFinal) -> Step:
+        kept, hash_name = self._kept, self._mechanism.hash_name
+        assert kept is not None, "a credential is looked up with the first message"
+        if final.channel_binding != first.header.encode():
+            return Rejected(Fault.MALFORMED, "the second message is not bound to the first")
+        if not hmac.compare_digest(final.nonce, self._nonce):
+            return Rejected(Fault.MALFORMED, "the nonce did not come back as it was given")
+        signed = f"{first.bare},{self._server_first},{final.without_proof}".encode()
+        signature = hmac.digest(kept.stored_key, signed, hash_name)
+        if len(final.proof) != len(signature):
+            return Rejected(Fault.MALFORMED, "a proof of another mechanism's size")
+        client_key = bytes(one ^ other for one, other in zip(final.proof, signature, strict=True))
+        is_proven = hmac.compare_digest(hashlib.new(hash_name, client_key).digest(), kept.stored_key)
+        if not (is_proven and self._is_known):
+            return Rejected(Fault.CREDENTIALS, "unknown user or wrong password")
+        return Accepted(first.user, server_final(hmac.digest(kept.server_key, signed, hash_name)).encode())

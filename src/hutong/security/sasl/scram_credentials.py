@@ -1,0 +1,82 @@
+"""SCRAM's mechanisms, and what a server keeps of a password (RFC 5802, section 3; RFC 7677).
+
+Strategy: kept are the salt and two keys, which prove that somebody knows the password but cannot be used to log in.
+Passwords are taken as the bytes of their UTF-8, without SASLprep, as Kafka and its clients take them.
+
+Knows nothing of messages, nor of where credentials are kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass, field
+from typing import Final
+
+ITERATIONS_MIN: Final = 4096
+ITERATIONS_MAX: Final = 16384
+"""Both as Kafka has them: fewer are refused as too weak, more would make logins slow."""
+SALT_BYTES_MAX: Final = 1024
+SALTED_PASSWORD_BYTES_MAX: Final = 1024
+_CLIENT_KEY: Final = b"Client Key"
+_SERVER_KEY: Final = b"Server Key"
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """One SCRAM mechanism: its number in Kafka's requests, its name, its hash and the least iterations it asks for."""
+
+    number: int
+    name: str
+    hash_name: str
+    iterations_min: int = ITERATIONS_MIN
+
+
+SHA_256: Final = Mechanism(1, "SCRAM-SHA-256", "sha256")
+SHA_512: Final = Mechanism(2, "SCRAM-SHA-512", "sha512")
+MECHANISMS: Final = {mechanism.number: mechanism for mechanism in (SHA_256, SHA_512)}
+MECHANISM_NAMES: Final = {mechanism.name: mechanism for mechanism in MECHANISMS.values()}
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """What is kept of one user's password for one mechanism. Its text shows none of it."""
+
+    iterations: int
+    salt: bytes = field(repr=False)
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
+
+
+def salted_password(mechanism: Mechanism, password: bytes, salt: bytes, iterations: int) -> bytes:
+    """Hi() of RFC 5802. Slow on purpose: not for a loop."""
+    return hashlib.pbkdf2_hmac(mechanism.hash_name, password, salt, iterations)
+
+
+def credential(mechanism: Mechanism, salted: bytes, salt: bytes, iterations: int) -> Credential:
+    """What to keep of a password that was salted."""
+    client_key = hmac.digest(salted, _CLIENT_KEY, mechanism.hash_name)
+    server_key = hmac.digest(salted, _SERVER_KEY, mechanism.hash_name)
+    return Credential(iterations, salt, hashlib.new(mechanism.hash_name, client_key).digest(), server_key)
+
+
+def is_password(mechanism: Mechanism, kept: Credential, password: bytes) -> bool:
+    """Whether this password is the one. As slow as salting it."""
+    salted = salted_password(mechanism, password, kept.salt, kept.iterations)
+    return hmac.compare_digest(credential(mechanism, salted, kept.salt, kept.iterations).stored_key, kept.stored_key)
+
+
+def decoy(mechanism: Mechanism, secret: bytes, user: str, iterations: int, salt_bytes: int) -> Credential:
+    """What an unknown user is answered with: always the same for a name, and like that of a user whom we know.
+
+    Without it, asking for the salt would tell who has an account.
+    """
+
+    def derived(purpose: str, size: int) -> bytes:
+        name = f"{purpose} {mechanism.name} {user}".encode()
+        return hashlib.shake_256(hmac.digest(secret, name, "sha512")).digest(size)
+
+    key_bytes = hashlib.new(mechanism.hash_name).digest_size
+    return Credential(
+        iterations, derived("salt", salt_bytes), derived("stored key", key_bytes), derived("server key", key_bytes)
+    )

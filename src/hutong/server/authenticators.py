@@ -1,0 +1,117 @@
+"""Makes what stands before the dispatch of a listener with SASL, and owns what all of those share.
+
+Strategy: passwords are checked on one thread of their own, so that logins take no more than one core, and neither
+flushes nor reads wait for them; how many may wait for it is bounded.
+
+Decides nothing: `broker/authentication.py` carries out what `security/sasl` decides.
+"""
+
+import asyncio
+import base64
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from hutong.broker.authentication import Authentication, AuthenticationLimits, AuthenticationWaits
+from hutong.broker.dispatch import Dispatch
+from hutong.broker.scram import ScramUsers
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import UsageError
+from hutong.foundation.parking import ParkingLot
+from hutong.foundation.timers import TimerWheel
+from hutong.reactor.handler import Handler
+from hutong.runtime.offload import ThreadOffload
+from hutong.security.sasl import plain
+from hutong.security.sasl.figures import SaslFigures
+from hutong.security.sasl.machine import Exchange, Rules
+from hutong.security.sasl.scram import ScramExchange
+from hutong.security.sasl.scram_credentials import MECHANISM_NAMES, Mechanism
+from hutong.server.settings import Settings
+
+_CONNECTIONS_MAX: Final = 1_000_000  # one for each connection: the reactor bounds those
+_CHECKS_MAX: Final = 1_000  # passwords that wait to be checked, some milliseconds each
+_NONCE_BYTES: Final = 24
+_EXIT_CONFIG: Final = 78
+
+
+class Authenticators:
+    """Of one node. `before` each listener with SASL; `close` once none is left."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        users: ScramUsers,
+        loop: asyncio.AbstractEventLoop,
+        wheel: TimerWheel,
+        clock: Clock,
+    ) -> None:
+        """Raises UsageError for a mechanism that there is not."""
+        section = settings.sasl
+        self.figures = SaslFigures()
+        self._allow_without_tls = section.allow_without_tls
+        self._users = users
+        self._clock = clock
+        self._rules = Rules(_exchanges(section.enabled_mechanisms, users), section.connections_max_reauth_ms)
+        self._limits = AuthenticationLimits(
+            frame_bytes_max=min(section.server_max_receive_bytes, settings.network.max_frame_bytes),
+            deadline_ms=section.authentication_timeout_ms,
+            failure_delay_ms=section.failed_authentication_delay_ms,
+        )
+        self._workers = ThreadOffload(loop, 1, "hutong-password", _CHECKS_MAX)
+        self._waits = AuthenticationWaits(
+            deadlines=ParkingLot("authentications", wheel, _CONNECTIONS_MAX),
+            delays=ParkingLot("failed_authentications", wheel, _CONNECTIONS_MAX),
+            sessions=ParkingLot("authenticated_sessions", wheel, _CONNECTIONS_MAX),
+            checks=ParkingLot("password_checks", wheel, _CHECKS_MAX),
+        )
+
+    @property
+    def waits(self) -> Mapping[str, ParkingLot[Any]]:
+        """By name, for the page of metrics."""
+        waits = self._waits
+        lots: tuple[ParkingLot[Any], ...] = (waits.deadlines, waits.delays, waits.sessions, waits.checks)
+        return {lot.name: lot for lot in lots}
+
+    def before(self, dispatch: Dispatch) -> Handler:
+        """What the connections of a listener with SASL are given as their handler.
+
+        Raises UsageError where passwords would travel without TLS and nobody has said that they may.
+        """
+        listener = dispatch.listener
+        if not (listener.protocol.has_tls or self._allow_without_tls):
+            raise UsageError(
+                f"The listener {listener.name} is {listener.protocol}, where whoever listens in learns passwords or "
+                "enough to guess them; make it SASL_SSL, or set sasl.allow_without_tls.",
+                _EXIT_CONFIG,
+            )
+        return Authentication(
+            dispatch,
+            self._rules,
+            self._users.password_check,
+            workers=self._workers,
+            waits=self._waits,
+            limits=self._limits,
+            clock=self._clock,
+            figures=self.figures,
+        )
+
+    def close(self) -> None:
+        """End the thread."""
+        self._workers.close()
+
+
+def _exchanges(names: tuple[str, ...], users: ScramUsers) -> dict[str, Callable[[], Exchange]]:
+    known: dict[str, Callable[[], Exchange]] = {plain.NAME: plain.PlainExchange}
+    for name, mechanism in MECHANISM_NAMES.items():
+        known[name] = partial(_scram, mechanism, users)
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f"sasl.enabled_mechanisms has {name!r}; choose from {', '.join(sorted(known))}.", _EXIT_CONFIG
+            )
+    return {name: known[name] for name in names}
+
+
+def _scram(mechanism: Mechanism, users: ScramUsers) -> ScramExchange:
+    return ScramExchange(mechanism, users, base64.urlsafe_b64encode(os.urandom(_NONCE_BYTES)).decode())

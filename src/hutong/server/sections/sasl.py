@@ -1,0 +1,49 @@
+"""How clients say who they are, on listeners with SASL.
+
+Knows nothing of files, the environment or the command line.
+"""
+
+from dataclasses import dataclass
+
+from hutong.server.sections.facts import HOUR_MS, INT32_MAX, INT64_MAX, KIBIBYTE, SECOND_MS, setting
+
+
+@dataclass(frozen=True, slots=True)
+class SaslSettings:
+    """Clients that say who they are by a password. Users are kept by the node: `hutong user`."""
+
+    enabled_mechanisms: tuple[str, ...] = setting(
+        ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+        "What clients may choose from; PLAIN sends the password itself, through TLS.",
+        "sasl.enabled.mechanisms",
+    )
+    allow_without_tls: bool = setting(
+        False, "Whether a listener may be SASL_PLAINTEXT: whoever listens in learns or guesses passwords there."
+    )
+    server_max_receive_bytes: int = setting(
+        512 * KIBIBYTE,
+        "Largest request before a client is authenticated.",
+        "sasl.server.max.receive.size",
+        minimum=KIBIBYTE,
+        maximum=INT32_MAX,
+    )
+    authentication_timeout_ms: int = setting(
+        10 * SECOND_MS,
+        "A connection that is not authenticated within this time is closed.",
+        minimum=100,
+        maximum=HOUR_MS,
+    )
+    failed_authentication_delay_ms: int = setting(
+        100,
+        "How long a failed authentication waits for its answer, with which its connection is closed.",
+        "connection.failed.authentication.delay.ms",
+        minimum=0,
+        maximum=INT32_MAX,
+    )
+    connections_max_reauth_ms: int = setting(
+        0,
+        "How long an authentication counts, until it must be repeated on the connection; 0: for the connection's life.",
+        "connections.max.reauth.ms",
+        minimum=0,
+        maximum=INT64_MAX,
+    )
