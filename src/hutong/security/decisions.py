@@ -1,0 +1,236 @@
+"""Whether somebody may do something, decided from the ACLs that are there.
+
+Strategy: by Kafka's rules. All ACLs whose pattern covers the resource count, literal, prefixed and wildcard alike; a
+deny among them wins, then an allow. Where no ACL covers the resource at all, everybody may or nobody may, by a setting.
+Super users may do everything.
+
+ACLs lie by kind, pattern, name and principal, so a decision looks up the name, the wildcard, and one prefix for each
+length that prefixes have, and there two principals: thousands of ACLs cost no more than ten. Decisions are kept until
+an ACL comes or goes, which `version` tells to whoever keeps some of his own.
+
+Knows nothing of requests, topics or disks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from hutong.security.acls import (
+    EVERYBODY,
+    IMPLIED_BY,
+    WILDCARD,
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+    canonical_host,
+)
+
+DECISIONS_MAX: Final = 10_000  # that are kept
+NAME_CHARACTERS_MAX: Final = 300  # of a resource whose decision is kept: clients choose names
+_ANY_NAME: Final = None
+
+_Rules = dict[str, dict[Acl, None]]  # of one pattern, by principal
+_Asked = tuple[str, str, Operation, ResourceType, str | None]
+
+
+class _Kind:
+    """The ACLs about one kind of resource."""
+
+    __slots__ = ("literal", "prefix_lengths", "prefixed")
+
+    def __init__(self) -> None:
+        self.literal: dict[str, _Rules] = {}
+        self.prefixed: dict[str, _Rules] = {}
+        self.prefix_lengths: Counter[int] = Counter()  # of the names in `prefixed`
+
+    def covering(self, name: str) -> Iterator[_Rules]:
+        """The rules of every pattern that a resource of this name falls under."""
+        for literal in (name,) if name == WILDCARD else (name, WILDCARD):
+            if literal in self.literal:
+                yield self.literal[literal]
+        for length in self.prefix_lengths:
+            if length <= len(name) and name[:length] in self.prefixed:
+                yield self.prefixed[name[:length]]
+
+    def add(self, acl: Acl) -> None:
+        by_name = self.literal if acl.pattern is PatternType.LITERAL else self.prefixed
+        if by_name is self.prefixed and acl.name not in by_name:
+            self.prefix_lengths[len(acl.name)] += 1
+        by_name.setdefault(acl.name, {}).setdefault(acl.principal, {})[acl] = None
+
+    def remove(self, acl: Acl) -> None:
+        by_name = self.literal if acl.pattern is PatternType.LITERAL else self.prefixed
+        rules = by_name[acl.name]
+        del rules[acl.principal][acl]
+        if rules[acl.principal]:
+            return
+        del rules[acl.principal]
+        if rules:
+            return
+        del by_name[acl.name]
+        if by_name is self.prefixed:
+            self.prefix_lengths[len(acl.name)] -= 1
+            self.prefix_lengths += Counter()  # leaves lengths that nothing has any more out
+
+
+class Decisions:
+    """All ACLs, and what follows from them."""
+
+    def __init__(self, super_users: Iterable[str] = (), *, allows_without_acl: bool = False) -> None:
+        self.version = 0  # rises with every change of an answer that was given before
+        self._super_users = frozenset(super_users)
+        self._allows_without_acl = allows_without_acl
+        self._acls: dict[Acl, None] = {}
+        self._kinds: dict[ResourceType, _Kind] = {}
+        self._kept: dict[_Asked, bool] = {}
+
+    def __len__(self) -> int:
+        return len(self._acls)
+
+    def __contains__(self, acl: Acl) -> bool:
+        return acl in self._acls
+
+    # -- changes
+
+    def govern(self, super_users: Iterable[str], *, allows_without_acl: bool) -> None:
+        """Who may do everything, and whether everybody may where no ACL says anything."""
+        self._super_users = frozenset(super_users)
+        self._allows_without_acl = allows_without_acl
+        self._changed()
+
+    def add(self, acl: Acl) -> None:
+        """The rule counts from now on; one that is there already stays as it is."""
+        if acl in self._acls:
+            return
+        self._acls[acl] = None
+        self._kinds.setdefault(acl.resource_type, _Kind()).add(acl)
+        self._changed()
+
+    def remove(self, acl: Acl) -> None:
+        """The rule counts no more; one that is not there is no matter."""
+        if acl not in self._acls:
+            return
+        del self._acls[acl]
+        self._kinds[acl.resource_type].remove(acl)
+        self._changed()
+
+    # -- answers
+
+    def find(self, wanted: AclFilter) -> list[Acl]:
+        return [acl for acl in self._acls if wanted.matches(acl)]
+
+    def allows(self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str) -> bool:
+        """Whether this principal, from this address, may do that with the resource."""
+        if principal in self._super_users:
+            return True
+        asked = principal, host, operation, kind, name
+        known = self._kept.get(asked)
+        if known is None:
+            known = self._decide(principal, canonical_host(host), operation, kind, name)
+            if len(name) <= NAME_CHARACTERS_MAX:
+                self._keep(asked, known)
+        return known
+
+    def allows_some(self, principal: str, host: str, operation: Operation, kind: ResourceType) -> bool:
+        """Whether there is, or could be, a resource of the kind with which he may do that (KIP-679)."""
+        if principal in self._super_users:
+            return True
+        asked = principal, host, operation, kind, _ANY_NAME
+        known = self._kept.get(asked)
+        if known is None:
+            known = self._decide_some(principal, canonical_host(host), operation, kind)
+            self._keep(asked, known)
+        return known
+
+    def check_invariants(self) -> None:
+        indexed = [
+            acl
+            for kind in self._kinds.values()
+            for by_name in (kind.literal, kind.prefixed)
+            for rules in by_name.values()
+            for acls in rules.values()
+            for acl in acls
+        ]
+        assert len(indexed) == len(self._acls)
+        assert set(indexed) == self._acls.keys()
+        for kind in self._kinds.values():
+            assert kind.prefix_lengths == Counter(map(len, kind.prefixed))
+        assert len(self._kept) <= DECISIONS_MAX
+
+    # -- inside
+
+    def _changed(self) -> None:
+        self.version += 1
+        self._kept.clear()
+
+    def _keep(self, asked: _Asked, answer: bool) -> None:
+        if len(self._kept) >= DECISIONS_MAX:
+            self._kept.clear()
+        self._kept[asked] = answer
+
+    def _decide(self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str) -> bool:
+        there = self._kinds.get(kind)
+        is_covered = is_allowed = False
+        for rules in there.covering(name) if there is not None else ():
+            is_covered = True
+            for acl in _about(rules, principal, host):
+                if acl.permission is Permission.DENY:
+                    if acl.operation in (operation, Operation.ALL):
+                        return False
+                elif acl.operation in (operation, Operation.ALL) or acl.operation in IMPLIED_BY.get(operation, ()):
+                    is_allowed = True
+        return is_allowed if is_covered else self._allows_without_acl
+
+    def _decide_some(self, principal: str, host: str, operation: Operation, kind: ResourceType) -> bool:
+        """An allowed pattern counts unless a denied one covers all of it. Implied operations do not count here."""
+        there = self._kinds.get(kind)
+        if there is None:
+            return self._allows_without_acl
+        literals = _patterns(there.literal, principal, host, operation)
+        prefixes = _patterns(there.prefixed, principal, host, operation)
+        denied_names = {name for name, permission in literals if permission is Permission.DENY}
+        denied_prefixes = {name for name, permission in prefixes if permission is Permission.DENY}
+        if self._allows_without_acl and not _is_covered(_A_NAME, there):
+            return True
+        if WILDCARD in denied_names:
+            return False
+        allowed = [(name, True) for name, permission in literals if permission is Permission.ALLOW]
+        allowed += [(name, False) for name, permission in prefixes if permission is Permission.ALLOW]
+        if (WILDCARD, True) in allowed:
+            return True
+        return any(
+            not (is_literal and name in denied_names)
+            and not any(name[:end] in denied_prefixes for end in range(1, len(name) + 1))
+            for name, is_literal in allowed
+        )
+
+
+_A_NAME: Final = "hardcode"  # stands for a resource that nobody has thought of, by the name that Kafka gives it
+
+
+def _is_covered(name: str, kind: _Kind) -> bool:
+    return next(kind.covering(name), None) is not None
+
+
+def _about(rules: _Rules, principal: str, host: str) -> Iterator[Acl]:
+    """The rules for this principal, or for everybody, from this address."""
+    for who in (principal,) if principal == EVERYBODY else (principal, EVERYBODY):
+        for acl in rules.get(who, ()):
+            if acl.host == WILDCARD or canonical_host(acl.host) == host:
+                yield acl
+
+
+def _patterns(
+    by_name: dict[str, _Rules], principal: str, host: str, operation: Operation
+) -> list[tuple[str, Permission]]:
+    return [
+        (name, acl.permission)
+        for name, rules in by_name.items()
+        for acl in _about(rules, principal, host)
+        if acl.operation in (operation, Operation.ALL)
+    ]
