@@ -1,4 +1,4 @@
-"""What administrators set for the node as a whole: quotas, features, users' credentials, settings.
+"""What administrators set for the node as a whole: quotas, features, users' credentials, ACLs, settings.
 
 All of it lives in the node's metadata beside the catalogue of topics; this is the one place that hands records to each.
 Knows nothing of requests.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from hutong.broker.acl_table import AclTable
 from hutong.broker.features import Features
 from hutong.broker.metrics_configs import MetricsConfigs
 from hutong.broker.node_configs import NodeConfigs
@@ -16,7 +17,7 @@ from hutong.broker.quotas.book import QuotaBook
 from hutong.broker.scram import ScramUsers
 
 if TYPE_CHECKING:
-    from hutong.broker.topics import StateLog
+    from hutong.broker.topics import WideStateLog
 
 
 class AdminState:
@@ -26,16 +27,17 @@ class AdminState:
         self.features = Features()
         self.quotas = QuotaBook()
         self.scram = ScramUsers(random_bytes)
+        self.acls = AclTable()
         self.node_configs = NodeConfigs(node_id, topic_defaults)
         self.metrics_configs = MetricsConfigs()
-        self._parts = (self.features, self.quotas, self.scram, self.node_configs, self.metrics_configs)
+        self._parts = (self.features, self.quotas, self.scram, self.acls, self.node_configs, self.metrics_configs)
 
     def replay(self, key: bytes, value: bytes | None) -> None:
         """Apply one record of the log; each part knows its own."""
         for part in self._parts:
             part.replay(key, value)
 
-    def start(self, state: StateLog) -> None:
+    def start(self, state: WideStateLog) -> None:
         """From here on changes are recorded in `state`. Called once, after replay."""
         for part in self._parts:
             part.start(state)

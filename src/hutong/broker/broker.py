@@ -14,6 +14,7 @@ from hutong.reactor.memory_budget import MemoryBudget
 
 if TYPE_CHECKING:
     from hutong.broker.admin_state import AdminState
+    from hutong.broker.authorization import Authorizer
     from hutong.broker.cold_reads import ColdReads
     from hutong.broker.congestion import Congestion
     from hutong.broker.fetch_sessions import FetchSessions
@@ -30,12 +31,6 @@ if TYPE_CHECKING:
     from hutong.groups.driver import GroupCoordinator
     from hutong.groups.share.driver import ShareCoordinator
     from hutong.transactions.driver import TransactionCoordinator
-
-AUTHORIZED_OPERATIONS_NOT_ASKED: Final = -(2**31)
-# What everybody may do while there is no authorizer, as bits by the numbers of operations (KIP-430).
-TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
-GROUP_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,5 +90,6 @@ class Broker:
     storage: NodeStorage
     admin: AdminState
     meter: Meter
+    authorizer: Authorizer
     admissions: Admissions = field(default_factory=Admissions)
     memory: MemoryBudget[Any] = field(default_factory=lambda: MemoryBudget(_UNBOUNDED))  # of all clients' connections

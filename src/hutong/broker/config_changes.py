@@ -12,13 +12,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker import loggers
+from hutong.broker.authorization import check, check_cluster
 from hutong.broker.metrics_configs import METRICS_KEYS
 from hutong.broker.topic_config import KEYS, ConfigKey, ConfigType, check_overrides
 from hutong.foundation.errors import HutongError, Refused
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from hutong.broker.broker import Broker
+    from hutong.broker.context import RequestContext
     from hutong.broker.partition import Topic
 
 TOPIC: Final = 2
@@ -87,6 +90,16 @@ def alter_whole(
         broker.group_configs.alter(name, overrides, then)
     else:
         raise _unknown(kind)
+
+
+def check_configs(context: RequestContext, operation: Operation, kind: int, name: str) -> None:
+    """Raises Refused where the client may not do that with the settings of a resource."""
+    if kind == TOPIC:
+        check(context, operation, ResourceType.TOPIC, name)
+    elif kind == GROUP:
+        check(context, operation, ResourceType.GROUP, name)
+    else:
+        check_cluster(context, operation)
 
 
 def check_once(names: Sequence[str]) -> None:

@@ -106,9 +106,10 @@ class Dispatch:
             raise ProtocolError(f"a request of {len(frame)} bytes with API key {api_key}")
         self.requests_total[api_key] += 1
         request = route.decode(frame, offset)
-        answer = route.handle(request, RequestContext(api_version, header.client_id, peer, self._broker))
+        context = RequestContext(api_version, header.client_id, peer, self._broker)
+        answer = route.handle(request, context)
         if api_key == _PRODUCE:
-            peer.express = lane_for(frame, request, api_version, self._broker, self.requests_total)
+            peer.express = lane_for(frame, request, context, self.requests_total)
         if answer is None or answer is HELD:
             return answer
         if isinstance(answer, Later):

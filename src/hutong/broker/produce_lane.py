@@ -8,7 +8,7 @@ said. What does not match, or would be refused, goes the ordinary way, which alo
 `bench latency` measures it: 64 deep on one connection, where requests arrive together, is where it counts.
 
 Knows Produce from version 9 with acknowledgement, one topic and one partition, and batches below 16 KiB: larger ones
-have other costs. A change of any topic ends all lanes, by the catalogue's version, and so does
+have other costs. A change of any topic ends all lanes, by the catalogue's version, and so do a change of any ACL and
 the first quota of any client.
 """
 
@@ -17,10 +17,12 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
+from hutong.broker.authorization import may
 from hutong.broker.kafka.k00_produce import ACKS_NONE, API_KEY, put_outcome, qos_for, timeout_for
 from hutong.broker.record_checks import timestamp_bounds
 from hutong.foundation.errors import HutongError, Refused
 from hutong.reactor.channel import Pending
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from hutong.wire.kafka.produce_frame import encode_produce_response_frame, single_frame_encoder
 from hutong.wire.kafka.records import TRANSACTIONAL, validate_batch_set
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hutong.broker.broker import Broker
+    from hutong.broker.context import RequestContext
     from hutong.broker.partition import Partition
     from hutong.journal.writer import Appended
     from hutong.reactor.handler import Train
@@ -52,6 +55,7 @@ class ProduceLane:
     __slots__ = (
         "_api_version",
         "_broker",
+        "_decisions",
         "_encode",
         "_latest_ms",
         "_length_at",
@@ -59,6 +63,7 @@ class ProduceLane:
         "_partition",
         "_qos",
         "_requests_total",
+        "_rights_version",
         "_start",
         "_timeout_ms",
         "_topic",
@@ -85,6 +90,8 @@ class ProduceLane:
         self._timeout_ms = timeout_for(request, broker.settings)
         self._api_version = api_version
         self._version = broker.topics.version
+        self._decisions = broker.authorizer.decisions
+        self._rights_version = self._decisions.version
         self._start = frame[: _AFTER_CORRELATION - 4]
         self._middle = frame[_AFTER_CORRELATION:length_at]
         self._length_at = _SIZE_BYTES + length_at
@@ -98,6 +105,8 @@ class ProduceLane:
         """
         broker = self._broker
         if broker.topics.version != self._version or broker.congestion.groups or broker.meter.is_on:
+            return None
+        if self._decisions.version != self._rights_version:
             return None
         chunk = bytes(data)  # what is appended must not change, and `data` is only lent
         correlation_ids, batches, ends = self._repetitions(chunk, requests_max)
@@ -184,12 +193,13 @@ class ProduceLane:
 
 
 def lane_for(
-    frame: Buffer, request: ProduceRequest, api_version: int, broker: Broker, requests_total: dict[int, int]
+    frame: Buffer, request: ProduceRequest, context: RequestContext, requests_total: dict[int, int]
 ) -> ProduceLane | None:
     """The lane of a request that was just decoded, or None where it is not of the kind that lanes know.
 
     `requests_total` counts the requests that a lane handles, by API.
     """
+    api_version, broker = context.api_version, context.broker
     if (
         api_version < FLEXIBLE_FROM
         or type(frame) is not bytes
@@ -211,6 +221,8 @@ def lane_for(
     config = partition.config
     if config.compacted or config.log_append_time or config.timestamp_before_max_ms < _UNLIMITED_MS:
         return None  # what depends on keys, or on the time in other ways than a lane knows
+    if not may(context, Operation.WRITE, ResourceType.TOPIC, partition.topic_name, quietly=True):
+        return None  # the ordinary way has said so
     length_at = len(frame) - len(_TAGS) - (length - 1) - (1 if length <= _ONE_BYTE_MAX else 2)
     if _records(frame, memoryview(frame), length_at, len(frame)) != data.records:
         return None  # tags or bytes at the end that a lane does not know

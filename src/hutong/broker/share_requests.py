@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
+from hutong.broker.authorization import may
 from hutong.foundation.errors import Refused
 from hutong.groups.share.delivery.messages import Acknowledge, AcknowledgedBatch, Acknowledgement, Settle
 from hutong.groups.share.records import PartitionKey
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from hutong.broker.broker import Broker
     from hutong.broker.context import RequestContext
 
 MEMBER_ID_CHARS_MAX: Final = 36
@@ -58,11 +59,14 @@ def keys_of(group_id: str, topics: Sequence[_Topic]) -> Iterator[tuple[Partition
             yield key, partition.acknowledgement_batches
 
 
-def problem_of(key: PartitionKey, broker: Broker) -> ErrorCode:
+def problem_of(key: PartitionKey, context: RequestContext) -> ErrorCode:
     """What is wrong with a partition of a request; that of a group nobody has joined is answered as Kafka does."""
+    broker = context.broker
+    topic = broker.topics.by_id(key.topic_id)
+    if topic is not None and not may(context, Operation.READ, ResourceType.TOPIC, topic.name):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if broker.share_groups.get(key.group_id) is None:
         return ErrorCode.UNKNOWN_SERVER_ERROR
-    topic = broker.topics.by_id(key.topic_id)
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
     return ErrorCode.NONE if topic.partition(key.partition) is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

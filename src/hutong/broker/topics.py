@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, TypedDict
 
 from hutong.broker.lifetimes import partition_group_for
@@ -51,6 +51,16 @@ class StateLog(Protocol):
 
     def append(self, key: bytes, value: bytes | None, then: Callable[[HutongError | None], None]) -> None:
         """Append; `then` is called with None once durable, or with the error."""
+        ...
+
+
+class WideStateLog(StateLog, Protocol):
+    """One that takes many records at once, too."""
+
+    def append_all(
+        self, entries: Sequence[tuple[bytes, bytes | None]], then: Callable[[HutongError | None], None]
+    ) -> None:
+        """Append all: after a crash all of it is there or nothing."""
         ...
 
 

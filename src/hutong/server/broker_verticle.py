@@ -135,6 +135,7 @@ class BrokerVerticle(Verticle):
             storage=_storage(self._data_dir),
             admin=self._admin,
             meter=Meter(self._admin.quotas, self._clock, muted, translate.quota_window_ms(settings)),
+            authorizer=translate.authorizer(settings, self._admin.acls.decisions, self._clock),
         )
         self._sources.broker = broker
         self.listens_at = await self._listen(broker)

@@ -23,6 +23,7 @@ from hutong.server.sections.log import FetchSettings, LogSettings, TopicSettings
 from hutong.server.sections.network import KafkaSettings, MetricsSettings, NetworkSettings, QuotaSettings
 from hutong.server.sections.node import NodeSettings, RuntimeSettings
 from hutong.server.sections.sasl import SaslSettings
+from hutong.server.sections.security import SecuritySettings
 from hutong.server.sections.share_groups import ShareGroupSettings
 
 __all__ = ["Address", "Setting", "Settings", "all_settings"]
@@ -37,6 +38,7 @@ class Settings:
     metrics: MetricsSettings = MetricsSettings()
     network: NetworkSettings = NetworkSettings()
     sasl: SaslSettings = SaslSettings()
+    security: SecuritySettings = SecuritySettings()
     topic: TopicSettings = TopicSettings()
     log: LogSettings = LogSettings()
     fetch: FetchSettings = FetchSettings()

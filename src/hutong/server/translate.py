@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Final
 
+from hutong.broker.authorization import Authorizer
 from hutong.broker.broker import BrokerSettings
 from hutong.broker.lifetimes import STATE_GROUPS
 from hutong.broker.network_configs import NODE_KEYS
@@ -19,6 +20,8 @@ from hutong.journal.settings import JournalSettings
 from hutong.reactor.limits import ReactorLimits
 from hutong.runtime.blocked import BlockedLimits
 from hutong.runtime.runtime import Runtime
+from hutong.security.decisions import Decisions
+from hutong.server.config import EXIT_CONFIG
 from hutong.server.monitoring.survey.result import SurveyLimits
 from hutong.server.settings import Address, Settings, all_settings
 from hutong.transactions.settings import TransactionSettings
@@ -101,6 +104,20 @@ def broker_settings(settings: Settings) -> BrokerSettings:
         fetch_max_bytes=settings.fetch.max_bytes,
         acknowledgement_timeout_ms=settings.log.acknowledgement_timeout_ms,
     )
+
+
+def authorizer(settings: Settings, decisions: Decisions, clock: Clock) -> Authorizer:
+    """Who answers whether somebody may. Raises UsageError where a super user is no principal."""
+    section = settings.security
+    super_users = [user.strip() for text in section.super_users for user in text.split(";") if user.strip()]
+    for user in super_users:
+        kind, colon, name = user.partition(":")
+        if not (kind and colon and name):
+            raise UsageError(
+                f"security.super_users has {user!r}, which is no principal; write User: before the name.", EXIT_CONFIG
+            )
+    decisions.govern(super_users, allows_without_acl=section.allow_everyone_if_no_acl_found)
+    return Authorizer(decisions, clock, is_on=section.authorize)
 
 
 def quota_window_ms(settings: Settings) -> int:
@@ -233,6 +250,7 @@ def node_config(settings: Settings, listening: Address, advertised: Address) -> 
             "broker.id": str(settings.node.id),
             "node.id": str(settings.node.id),
             "log.dirs": str(settings.node.data_dir),
+            "super.users": ";".join(settings.security.super_users),
             "listeners": f"PLAINTEXT://{listening}",
             "advertised.listeners": f"PLAINTEXT://{advertised}",
         }

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.support.rights import everybody_may
 from tests.unit.broker.wire_node import batch_of, client_of, fetch_request, running_node
 from tests.unit.journal.stage import Stage, records_of
 
@@ -155,7 +156,9 @@ def test_damage_is_told_once_in_each_interval(caplog: pytest.LogCaptureFixture) 
 def test_a_fetch_that_finds_no_room_is_answered_with_a_throttle_time() -> None:
     scene = Scene(mailbox_max=1)
     reader = peer(1)
-    surroundings = SimpleNamespace(cold_reads=scene.reads, settings=BrokerSettings(fetch_throttle_ms=70))
+    surroundings = SimpleNamespace(
+        authorizer=everybody_may(), cold_reads=scene.reads, settings=BrokerSettings(fetch_throttle_ms=70)
+    )
     context = RequestContext(12, "client", reader, surroundings)  # type: ignore[arg-type]
     look = _Look(scene.reads.bytes_max)
     for offset in (0, 50):

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
 import pytest
+from tests.support.rights import everybody_may
 from tests.unit.groups.stage import SUBSCRIPTION, Stage
 
 from hutong.broker.context import Later, RequestContext
@@ -98,6 +99,7 @@ class Desk:
             share_groups=(),
             clock=self.stage.clock,
             topics=FakeTopics(),
+            authorizer=everybody_may(),
             identity=SimpleNamespace(node_id=1),
         )
         listener = Listener("PLAINTEXT", SecurityProtocol.PLAINTEXT, "broker.example", 9092)

@@ -5,6 +5,8 @@ compression (KAFKA-18659), and refused. From 10 the leader is told with NOT_LEAD
 come by id (KIP-516). Version 11 knows TRANSACTION_ABORTABLE, and from 12 partitions join a transaction by being
 produced to (KIP-890).
 
+Who may not write to the transactional id is refused as a whole, who may not write to a topic in its partitions.
+
 A transactional batch is taken where its producer's transaction is open (`broker/admissions.py`), a plain one of that
 producer is not. Without a transactional id a transactional batch is unauthorized, whoever sends it.
 
@@ -20,12 +22,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.admissions import Asked
+from hutong.broker.authorization import may, permitted, refusal
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
 from hutong.broker.record_checks import RefusedRecords, check_keys, check_times
 from hutong.foundation.errors import Expired, HutongError, ProtocolError, Refused
 from hutong.journal.qos import Qos
 from hutong.reactor.channel import HELD, Held
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k00_produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceResponse,
@@ -46,6 +50,7 @@ if TYPE_CHECKING:
     from hutong.journal.writer import Appended
 
 API_KEY = 0
+_WRITE: Final = Operation.WRITE
 ACKS_NONE: Final = 0
 ACKS_LEADER: Final = 1
 ACKS_ALL: Final = -1
@@ -67,6 +72,12 @@ _WITHOUT_START: Final = frozenset(
 
 
 def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse | Later[ProduceResponse] | Held | None:
+    denied: frozenset[str] = frozenset()
+    if context.broker.authorizer.is_on:
+        transactional_id = request.transactional_id
+        if transactional_id is not None and not may(context, _WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+            return _denied_whole(request)
+        denied = _denied_topics(request, context)
     if request.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
         return _refused_whole(request, ErrorCode.INVALID_REQUIRED_ACKS, context)
     if context.broker.congestion.groups and _must_wait(request, context):
@@ -74,14 +85,14 @@ def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse 
     refusals: Refusals | None = None
     if request.transactional_id is not None:
         try:
-            looked = _look_at_transaction(request, request.transactional_id, context)
+            looked = _look_at_transaction(request, request.transactional_id, denied, context)
         except Refused as refused:
             return _refused_whole(request, ErrorCode(refused.code), context)
         if looked is HELD:
             return HELD
         refusals = looked
     gather = Gather(ProduceResponse())
-    appender = _Appender(request, context, gather, refusals)
+    appender = _Appender(request, context, gather, refusals, denied)
     for topic_data in request.topic_data:
         results = appender.append_topic(topic_data)
         gather.response.responses.append(TopicProduceResponse(topic_data.name, topic_data.topic_id, results))
@@ -103,7 +114,21 @@ def _must_wait(request: ProduceRequest, context: RequestContext) -> bool:
     return False
 
 
-def _look_at_transaction(request: ProduceRequest, transactional_id: str, context: RequestContext) -> Refusals | Held:
+def _denied_topics(request: ProduceRequest, context: RequestContext) -> frozenset[str]:
+    """The names of topics that the client may not write to, whether there are such topics or not."""
+    names = {_name(topic_data, context) for topic_data in request.topic_data} - {""}
+    return frozenset(names - permitted(context, _WRITE, ResourceType.TOPIC, names))
+
+
+def _name(topic_data: TopicProduceData, context: RequestContext) -> str:
+    """Empty where a topic is named by an id that nothing has."""
+    topic = _topic(context.broker.topics, topic_data, context.api_version)
+    return topic_data.name if topic is None else topic.name
+
+
+def _look_at_transaction(
+    request: ProduceRequest, transactional_id: str, denied: frozenset[str], context: RequestContext
+) -> Refusals | Held:
     """Which partitions are refused because their batches belong to no open transaction, or HELD. Raises Refused."""
     broker = context.broker
     asked: list[Asked] = []
@@ -111,19 +136,20 @@ def _look_at_transaction(request: ProduceRequest, transactional_id: str, context
         topic = _topic(broker.topics, topic_data, context.api_version)
         for data in topic_data.partition_data:
             partition = topic.partition(data.index) if topic is not None else None
-            if partition is not None and not partition.is_internal:
+            if partition is not None and not partition.is_internal and partition.topic_name not in denied:
                 asked.append(Asked(partition, data.records))
     return broker.admissions.look(broker.transactions, transactional_id, context.api_version, asked, context.peer)
 
 
 class _Appender:
-    """Appends the batches of one request; `refusals` are those of its transaction, None if it belongs to none.
+    """Appends the batches of one request; `refusals` are those of its transaction, None if it belongs to none. To the
+    topics that are `denied` nothing is appended.
 
     What waits for the disk is acknowledged once for each partition group: its batches are in the stream one behind the
     other, so that all are safe when the last one is. A thousand partitions cost a thousand appends, but one wait.
     """
 
-    __slots__ = ("_acks", "_context", "_gather", "_refusals", "_taken", "_timeout_ms")
+    __slots__ = ("_acks", "_context", "_denied", "_gather", "_refusals", "_taken", "_timeout_ms")
 
     def __init__(
         self,
@@ -131,8 +157,10 @@ class _Appender:
         context: RequestContext,
         gather: Gather[ProduceResponse],
         refusals: Refusals | None,
+        denied: frozenset[str],
     ) -> None:
         self._context = context
+        self._denied = denied
         self._gather = gather
         self._refusals = refusals
         self._acks = request.acks
@@ -144,6 +172,8 @@ class _Appender:
         api_version = self._context.api_version
         topic = _topic(self._context.broker.topics, topic_data, api_version)
         results = []
+        if self._denied and (topic_data.name if topic is None else topic.name) in self._denied:
+            return [_denied(data.index) for data in topic_data.partition_data]
         for data in topic_data.partition_data:
             result = PartitionProduceResponse(data.index)
             results.append(result)
@@ -286,6 +316,29 @@ def _refused_whole(request: ProduceRequest, code: ErrorCode, context: RequestCon
         ]
         response.responses.append(TopicProduceResponse(topic_data.name, topic_data.topic_id, results))
     return response
+
+
+def _denied(index: int) -> PartitionProduceResponse:
+    result = PartitionProduceResponse(index)
+    put_outcome(result, refusal(ResourceType.TOPIC))
+    return result
+
+
+def _denied_whole(request: ProduceRequest) -> ProduceResponse | None:
+    """Who may not use the transactional id is not told which partitions there are."""
+    code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if request.acks == ACKS_NONE:
+        raise ProtocolError(f"produce with acks=0 failed with error code {code}")
+    return ProduceResponse(
+        [
+            TopicProduceResponse(
+                topic_data.name,
+                topic_data.topic_id,
+                [PartitionProduceResponse(data.index, code, -1) for data in topic_data.partition_data],
+            )
+            for topic_data in request.topic_data
+        ]
+    )
 
 
 def _code_for(topic: Topic | None, index: int, code: int, api_version: int) -> int:

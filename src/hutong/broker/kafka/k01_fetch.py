@@ -13,6 +13,8 @@ is read in fair turns (`broker/cold_reads.py`) before the answer leaves.
 A committed reader (isolation level 1) gets what is before the last stable offset, and with it which transactions were
 aborted there: leaving those out is the client's. Others get null instead, as from Kafka.
 
+Reading a topic needs a right to READ it. A right that was taken away is missed at the next look, in a session too.
+
 A damaged batch is answered with CORRUPT_MESSAGE, by which Java's and librdkafka's consumers tell their application
 where they stand, so that it can decide to go on behind; KAFKA_STORAGE_ERROR would make them look for another leader,
 silently and for ever. A reader that the node has no room for gets no records, no error and a throttle time (KIP-219).
@@ -20,10 +22,12 @@ silently and for ever. A reader that the node has no room for gets no records, n
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker import session_fetch
+from hutong.broker.authorization import may, may_in_cluster, refusal
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.fetch_sessions import NO_SESSION_EPOCH, NO_SESSION_ID
 from hutong.broker.gather import Gather, error_code_of
@@ -33,6 +37,7 @@ from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExc
 from hutong.journal.batches import end_offset_of
 from hutong.journal.log import ColdRead
 from hutong.journal.transactions import aborted_between
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k01_fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -112,15 +117,31 @@ class _Look:
         return gather.returned()
 
 
+class _Rights(Enum):
+    """What a fetch may read."""
+
+    ALL = auto()
+    AS_ASKED = auto()  # topic by topic
+    NONE = auto()
+
+
+def _rights_of(request: FetchRequest, context: RequestContext) -> _Rights:
+    """Whoever says that it is a follower must be one: only brokers may read that way, and they may read everything."""
+    if max(request.replica_id, request.replica_state.replica_id) < 0:
+        return _Rights.AS_ASKED
+    return _Rights.ALL if may_in_cluster(context, Operation.CLUSTER_ACTION) else _Rights.NONE
+
+
 class _Fetch:
     """One request that may have to look more than once; with a turn if it belongs to a session."""
 
-    __slots__ = ("_context", "_logs", "_parked", "_request", "_turn", "_watched", "later")
+    __slots__ = ("_context", "_logs", "_parked", "_request", "_rights", "_turn", "_watched", "later")
 
     def __init__(self, request: FetchRequest, context: RequestContext, turn: Turn | None) -> None:
         self._request = request
         self._context = context
         self._turn = turn
+        self._rights = _rights_of(request, context) if context.broker.authorizer.is_on else _Rights.ALL
         self._logs: list[PartitionLog] = []  # those that the latest look could read
         self._watched: list[PartitionLog] = []
         self._parked: Parked[None] | None = None
@@ -225,11 +246,17 @@ class _Fetch:
                 raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
         else:
             known = topics.get(topic.topic)
+        if self._rights is not _Rights.ALL:
+            self._check_rights(topic.topic if known is None else known.name)
         partition = known.partition(asked.partition) if known is not None else None
         if partition is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         check_leader_epoch(asked.current_leader_epoch)
         return partition
+
+    def _check_rights(self, name: str) -> None:
+        if self._rights is _Rights.NONE or not may(self._context, Operation.READ, ResourceType.TOPIC, name):
+            raise refusal(ResourceType.TOPIC)
 
     def _is_hopeless(self) -> bool:
         """Whether there is nothing to wait for: none of the partitions exists."""

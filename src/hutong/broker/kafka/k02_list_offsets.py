@@ -13,11 +13,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from hutong.broker.authorization import may, refusal
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, error_code_of
 from hutong.broker.kafka.k01_fetch import READ_COMMITTED, check_leader_epoch
 from hutong.broker.partition import LEADER_EPOCH
 from hutong.foundation.errors import HutongError, Refused
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k02_list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -67,12 +69,15 @@ def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsR
 
     repeated = _repeated(request)
     for topic in request.topics:
+        is_permitted = may(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         once = {asked.partition_index: asked for asked in topic.partitions}
         entries = [ListOffsetsPartitionResponse(index) for index in once]
         gather.response.topics.append(ListOffsetsTopicResponse(topic.name, entries))
         for asked, entry in zip(once.values(), entries, strict=True):
             gather.expect()
             try:
+                if not is_permitted:
+                    raise refusal(ResourceType.TOPIC)
                 if (topic.name, asked.partition_index) in repeated:
                     raise Refused(ErrorCode.INVALID_REQUEST, "The partition is asked for twice.")
                 _look_up(topic.name, asked, is_committed, context, lambda found, entry=entry: settle(entry, found))  # type: ignore[misc]

@@ -2,20 +2,20 @@
 
 A null list of topics asks for all (in version 0 an empty one does); from 12 topics may be named by id (KIP-516; the
 field is there from 10, and refused); from 4 the client says whether a missing topic may be created. A topic that is
-created here is answered whole once it is durable: clients need not come back for it. Without an authorizer everybody
-may do everything: that is what a client that asks for its authorized operations is told (KIP-430).
+created here is answered whole once it is durable: clients need not come back for it. A client that asks is told what it
+may do with topics and the cluster (KIP-430). Topics that it may not DESCRIBE are left out where it asks for all, and
+refused where it names them, there or not; to create one it needs CREATE, of the topic or of the cluster.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from hutong.broker.broker import AUTHORIZED_OPERATIONS_NOT_ASKED, CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from hutong.broker.authorization import cluster_operations, may, may_in_cluster, operations, permitted
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, error_code_of
 from hutong.broker.partition import LEADER_EPOCH, Topic
 from hutong.broker.topics import why_missing
 from hutong.foundation.errors import HutongError, Refused
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k03_metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -25,9 +25,6 @@ from hutong.wire.kafka.apis.k03_metadata import (
     MetadataResponseTopic,
 )
 from hutong.wire.kafka.error_codes import ErrorCode
-
-if TYPE_CHECKING:
-    from hutong.broker.broker import Broker
 
 API_KEY = 3
 ZERO_UUID = bytes(16)
@@ -39,17 +36,22 @@ def handle(request: MetadataRequest, context: RequestContext) -> MetadataRespons
     if context.api_version < _IDS_FROM_VERSION and any(_is_by_id(topic) for topic in request.topics or ()):
         return _refused(request)
     response = _about_the_cluster(context, request)
+    tells_operations = request.include_topic_authorized_operations
     if request.topics is None or (context.api_version == 0 and not request.topics):
-        response.topics = [describe(topic, broker, _operations(request)) for topic in broker.topics.all()]
+        response.topics = [
+            describe(topic, context, tells_operations=tells_operations)
+            for topic in broker.topics.all()
+            if may(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name, quietly=True)
+        ]
         return response
-    missing = _answer_known(request.topics, broker, response, _operations(request))
+    missing = _answer_known(request.topics, context, response, tells_operations=tells_operations)
     if not missing:
         return response
     if not (request.allow_auto_topic_creation and broker.settings.auto_create_topics):
         for entry in missing:
             entry.error_code = why_missing(entry.name or "")
         return response
-    return _create(missing, broker, response, _operations(request))
+    return _create(_that_may_be(missing, context), context, response, tells_operations=tells_operations)
 
 
 def _is_by_id(asked: MetadataRequestTopic) -> bool:
@@ -65,25 +67,26 @@ def _refused(request: MetadataRequest) -> MetadataResponse:
     return MetadataResponse(topics=topics)
 
 
-def _operations(request: MetadataRequest) -> int:
-    return TOPIC_OPERATIONS if request.include_topic_authorized_operations else AUTHORIZED_OPERATIONS_NOT_ASKED
-
-
 def _about_the_cluster(context: RequestContext, request: MetadataRequest) -> MetadataResponse:
     identity, listener = context.broker.identity, context.listener
-    asked = request.include_cluster_authorized_operations
     return MetadataResponse(
         brokers=[MetadataResponseBroker(identity.node_id, listener.host, listener.port)],
         cluster_id=identity.cluster_id,
         controller_id=identity.node_id,
-        cluster_authorized_operations=CLUSTER_OPERATIONS if asked else AUTHORIZED_OPERATIONS_NOT_ASKED,
+        cluster_authorized_operations=cluster_operations(
+            context, is_asked=request.include_cluster_authorized_operations
+        ),
     )
 
 
 def _answer_known(
-    asked: list[MetadataRequestTopic], broker: Broker, response: MetadataResponse, operations: int
+    asked: list[MetadataRequestTopic], context: RequestContext, response: MetadataResponse, *, tells_operations: bool
 ) -> list[MetadataResponseTopic]:
-    """Fill in what exists; returns the entries of named topics that do not. Each topic is answered once."""
+    """Fill in what exists and may be seen; returns the entries of named topics that do not exist.
+
+    Each topic is answered once. Who may not see a topic is not told whether its name is taken; ids are no secret.
+    """
+    topics = context.broker.topics
     missing: list[MetadataResponseTopic] = []
     seen: set[str | bytes] = set()
     for item in asked:
@@ -91,9 +94,14 @@ def _answer_known(
         if key in seen:
             continue
         seen.add(key)
-        topic = broker.topics.by_id(key) if isinstance(key, bytes) else broker.topics.get(key)
-        if topic is not None:
-            response.topics.append(describe(topic, broker, operations))
+        topic = topics.by_id(key) if isinstance(key, bytes) else topics.get(key)
+        name = (item.name or "") if topic is None else topic.name
+        is_named = not isinstance(key, bytes)
+        if (topic is not None or is_named) and not may(context, Operation.DESCRIBE, ResourceType.TOPIC, name):
+            shown = (name, ZERO_UUID) if isinstance(key, str) else (None, key)
+            response.topics.append(MetadataResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, *shown))
+        elif topic is not None:
+            response.topics.append(describe(topic, context, tells_operations=tells_operations))
         elif isinstance(key, bytes):
             response.topics.append(MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, key))
         else:
@@ -103,14 +111,25 @@ def _answer_known(
     return missing
 
 
+def _that_may_be(missing: list[MetadataResponseTopic], context: RequestContext) -> list[MetadataResponseTopic]:
+    """Those that the client may create, by a right to create topics at all or these; the others are refused."""
+    if may_in_cluster(context, Operation.CREATE, quietly=True):
+        return missing
+    names = permitted(context, Operation.CREATE, ResourceType.TOPIC, [entry.name or "" for entry in missing])
+    for entry in missing:
+        if entry.name not in names:
+            entry.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return [entry for entry in missing if entry.name in names]
+
+
 def _create(
-    missing: list[MetadataResponseTopic], broker: Broker, response: MetadataResponse, operations: int
+    missing: list[MetadataResponseTopic], context: RequestContext, response: MetadataResponse, *, tells_operations: bool
 ) -> MetadataResponse | Later[MetadataResponse]:
-    gather = Gather(response)
+    gather, broker = Gather(response), context.broker
 
     def settle(entry: MetadataResponseTopic, outcome: Topic | HutongError) -> None:
         if isinstance(outcome, Topic):
-            _fill(entry, outcome, broker, operations)
+            _fill(entry, outcome, context, tells_operations)
         else:
             entry.error_code = error_code_of(outcome)
         gather.settled()
@@ -128,20 +147,21 @@ def _create(
     return gather.returned()
 
 
-def describe(topic: Topic, broker: Broker, operations: int) -> MetadataResponseTopic:
+def describe(topic: Topic, context: RequestContext, *, tells_operations: bool) -> MetadataResponseTopic:
     """One topic with all its partitions, of which this node is leader and only replica."""
     entry = MetadataResponseTopic()
-    _fill(entry, topic, broker, operations)
+    _fill(entry, topic, context, tells_operations)
     return entry
 
 
-def _fill(entry: MetadataResponseTopic, topic: Topic, broker: Broker, operations: int) -> None:
-    node_id = broker.identity.node_id
+def _fill(entry: MetadataResponseTopic, topic: Topic, context: RequestContext, tells_operations: bool) -> None:
+    node_id = context.broker.identity.node_id
     entry.error_code = ErrorCode.NONE
     entry.name = topic.name
     entry.topic_id = topic.topic_id
     entry.is_internal = topic.is_internal
-    entry.topic_authorized_operations = operations
+    if tells_operations:
+        entry.topic_authorized_operations = operations(context, ResourceType.TOPIC, topic.name)
     entry.partitions = [
         MetadataResponsePartition(
             partition_index=partition.index,

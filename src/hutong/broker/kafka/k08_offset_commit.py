@@ -5,6 +5,8 @@ version 10, which names topics by id), OFFSET_METADATA_TOO_LARGE. What the group
 UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS, and of consumer groups GROUP_ID_NOT_FOUND and
 STALE_MEMBER_EPOCH) is the answer for every partition that is otherwise right.
 
+The client needs READ of the group, and of each topic.
+
 As in Kafka the group id may be empty here, and versions up to 4 may set an expiry of their own.
 """
 
@@ -12,11 +14,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from hutong.broker.authorization import may
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.group_offsets import commit_error
 from hutong.broker.partition import Topic
 from hutong.groups.offset_log import Change
 from hutong.groups.records import NO_EXPIRY_MS, CommittedOffset, OffsetKey
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -63,6 +67,8 @@ class _Commit:
 
 def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse | Later[OffsetCommitResponse]:
     commit = _Commit(request, context.broker.clock.wall_ms())
+    if not may(context, Operation.READ, ResourceType.GROUP, request.group_id):
+        return _denied(request)
     for asked in request.topics:
         _take_topic(asked, commit, context)
     if not commit.changes:
@@ -87,13 +93,32 @@ def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommi
     return later
 
 
+def _denied(request: OffsetCommitRequest) -> OffsetCommitResponse:
+    code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                asked.name,
+                asked.topic_id,
+                [OffsetCommitResponsePartition(partition.partition_index, code) for partition in asked.partitions],
+            )
+            for asked in request.topics
+        ]
+    )
+
+
 def _take_topic(asked: OffsetCommitRequestTopic, commit: _Commit, context: RequestContext) -> None:
     topics = context.broker.topics
     by_id = context.api_version >= TOPIC_IDS_FROM
     topic = topics.by_id(asked.topic_id) if by_id else topics.get(asked.name)
     results = []
+    is_known = topic is not None or not by_id
+    name = asked.name if topic is None else topic.name
+    is_denied = is_known and not may(context, Operation.READ, ResourceType.TOPIC, name)
     for partition in asked.partitions:
         error = _partition_error(partition, topic, by_id)
+        if is_denied:
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         result = OffsetCommitResponsePartition(partition.partition_index, error)
         results.append(result)
         if topic is not None and error is ErrorCode.NONE:

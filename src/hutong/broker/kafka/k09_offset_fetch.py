@@ -8,6 +8,8 @@ committed an offset is answered with UNSTABLE_OFFSET_COMMIT: who reads from ther
 A member of a consumer group says who it is from version 9 on, and is refused with UNKNOWN_MEMBER_ID or
 STALE_MEMBER_EPOCH where that is not so any more: what it would read here may be old (KIP-848).
 
+The client needs DESCRIBE of the group and of each topic; where it asks for all topics, others are left out.
+
 As in Kafka the group id may be empty here, and a group that does not exist has committed nothing.
 """
 
@@ -15,9 +17,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from hutong.broker.authorization import may
 from hutong.broker.context import RequestContext
 from hutong.broker.group_offsets import offset_fetch_error
 from hutong.groups.records import CommittedOffset
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k09_offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -32,6 +36,7 @@ from hutong.wire.kafka.apis.k09_offset_fetch import (
 from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 9
+_GROUP_ERROR_FROM: Final = 2
 _MANY_GROUPS_FROM: Final = 8
 _TOPIC_IDS_FROM: Final = 10
 _NOTHING: Final = CommittedOffset(-1, -1, "", -1)
@@ -41,8 +46,14 @@ def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchR
     if context.api_version >= _MANY_GROUPS_FROM:
         return OffsetFetchResponse(groups=[_group(asked, request.require_stable, context) for asked in request.groups])
     group_id, store = request.group_id, context.broker.groups.offsets
+    if not may(context, Operation.DESCRIBE, ResourceType.GROUP, group_id):
+        return _denied(request, context.api_version)
     if request.topics is None:
-        wanted = [(name, list(partitions)) for name, partitions in store.of_group(group_id).items()]
+        wanted = [
+            (name, list(partitions))
+            for name, partitions in store.of_group(group_id).items()
+            if may(context, Operation.DESCRIBE, ResourceType.TOPIC, name, quietly=True)
+        ]
     else:
         wanted = [(topic.name, topic.partition_indexes) for topic in request.topics]
     find = _Find(group_id, request.require_stable, context)
@@ -61,9 +72,25 @@ class _Find:
 
     def __call__(self, name: str, index: int) -> tuple[CommittedOffset, ErrorCode]:
         groups = self._context.broker.groups
+        if not may(self._context, Operation.DESCRIBE, ResourceType.TOPIC, name):
+            return _NOTHING, ErrorCode.TOPIC_AUTHORIZATION_FAILED
         if self._must_be_stable and groups.transactional.is_unstable(self._group_id, name, index):
             return _NOTHING, ErrorCode.UNSTABLE_OFFSET_COMMIT
         return groups.offsets.get(self._group_id, name, index) or _NOTHING, ErrorCode.NONE
+
+
+def _denied(request: OffsetFetchRequest, api_version: int) -> OffsetFetchResponse:
+    code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    if api_version >= _GROUP_ERROR_FROM:
+        return OffsetFetchResponse(error_code=code)
+    return OffsetFetchResponse(
+        topics=[
+            OffsetFetchResponseTopic(
+                topic.name, [OffsetFetchResponsePartition(index, -1, -1, "", code) for index in topic.partition_indexes]
+            )
+            for topic in request.topics or ()
+        ]
+    )
 
 
 def _topic(name: str, indexes: list[int], find: _Find) -> OffsetFetchResponseTopic:
@@ -75,6 +102,8 @@ def _topic(name: str, indexes: list[int], find: _Find) -> OffsetFetchResponseTop
 
 
 def _group(asked: OffsetFetchRequestGroup, must_be_stable: bool, context: RequestContext) -> OffsetFetchResponseGroup:
+    if not may(context, Operation.DESCRIBE, ResourceType.GROUP, asked.group_id):
+        return OffsetFetchResponseGroup(asked.group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     error = offset_fetch_error(context.broker, asked.group_id, asked.member_id, asked.member_epoch)
     if error is not ErrorCode.NONE:
         return OffsetFetchResponseGroup(asked.group_id, error_code=error)
@@ -90,6 +119,8 @@ def _everything(group_id: str, find: _Find, context: RequestContext) -> list[Off
     """Whatever the group has committed. By id, only topics that still exist can be named."""
     answers = []
     for name, partitions in context.broker.groups.offsets.of_group(group_id).items():
+        if not may(context, Operation.DESCRIBE, ResourceType.TOPIC, name, quietly=True):
+            continue
         answer = OffsetFetchResponseTopics(name=name)
         if context.api_version >= _TOPIC_IDS_FROM:
             topic = context.broker.topics.get(name)

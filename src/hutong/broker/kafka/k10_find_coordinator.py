@@ -1,14 +1,16 @@
 """FindCoordinator (key 10, versions 0-6): where a group or a transaction is coordinated. One node is always itself.
 
 Key types: 0 group, 1 transaction; any other, share groups (KIP-932) included, is answered with INVALID_REQUEST. From
-version 4 many keys are asked for at once (KIP-699).
+version 4 many keys are asked for at once (KIP-699). The client needs DESCRIBE of the group or the transactional id.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from hutong.broker.authorization import may, refusal
 from hutong.broker.context import RequestContext
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k10_find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -18,6 +20,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 10
 _MANY_KEYS_FROM: Final = 4
+_GROUP: Final = 0
 _KEY_TYPES: Final = frozenset({0, 1})
 _NO_NODE: Final = -1
 _NO_PORT: Final = -1
@@ -39,6 +42,10 @@ def handle(request: FindCoordinatorRequest, context: RequestContext) -> FindCoor
 
 
 def _find(key: str, key_type: int, context: RequestContext) -> Coordinator:
+    kind = ResourceType.GROUP if key_type == _GROUP else ResourceType.TRANSACTIONAL_ID
+    if key_type in _KEY_TYPES and not may(context, Operation.DESCRIBE, kind, key):
+        denied = refusal(kind)
+        return Coordinator(key, _NO_NODE, "", _NO_PORT, denied.code, denied.message)
     if key_type not in _KEY_TYPES:
         error = ErrorCode.INVALID_REQUEST
         return Coordinator(key, _NO_NODE, "", _NO_PORT, error, f"Coordinators of type {key_type} are not kept here.")

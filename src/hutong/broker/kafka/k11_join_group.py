@@ -3,6 +3,8 @@
 Bad input: no or an overlong group id → INVALID_GROUP_ID; a session timeout out of bounds → INVALID_SESSION_TIMEOUT;
 overlong names or metadata → INVALID_REQUEST. All else is the group's decision (`hutong.groups.machine`).
 
+The client needs READ of the group.
+
 A consumer group that has members takes those of the classic protocol in (KIP-848): the broker assigns, nobody leads.
 
 Deviation: more than `members_max` members or `group_metadata_bytes_max` bytes of metadata in a group are refused with
@@ -11,10 +13,13 @@ GROUP_MAX_SIZE_REACHED, where Kafka has no bounds by default.
 
 from __future__ import annotations
 
+from hutong.broker.authorization import may
 from hutong.broker.context import Later, RequestContext
 from hutong.groups.messages import JoinReply
 from hutong.groups.requests import Caller
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 11
 _NULL_PROTOCOL_NAME_FROM = 7
@@ -23,6 +28,9 @@ _NULL_PROTOCOL_NAME_FROM = 7
 def handle(request: JoinGroupRequest, context: RequestContext) -> Later[JoinGroupResponse]:
     later: Later[JoinGroupResponse] = Later()
     version, broker = context.api_version, context.broker
+    if not may(context, Operation.READ, ResourceType.GROUP, request.group_id):
+        later.complete(_response(JoinReply(ErrorCode.GROUP_AUTHORIZATION_FAILED), version))
+        return later
     join = broker.groups.join
     if broker.consumer_groups.has_members(request.group_id):
         join = broker.consumer_groups.join

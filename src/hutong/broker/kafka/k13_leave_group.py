@@ -2,15 +2,18 @@
 
 Before version 3 the one member's error is the response's; from 3 each member has its own. A group that is unknown has
 no such members: each is answered with UNKNOWN_MEMBER_ID. Administrators remove members of consumer groups by it, too.
+The client needs READ of the group.
 """
 
 from __future__ import annotations
 
+from hutong.broker.authorization import may
 from hutong.broker.context import Later, RequestContext
 from hutong.groups.consumer.messages import Removal, RemoveReply
 from hutong.groups.directory import GroupKind
 from hutong.groups.messages import Leaver, LeaveReply
 from hutong.groups.requests import group_id_error
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k13_leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -20,6 +23,8 @@ _MANY_MEMBERS_FROM = 3
 
 def handle(request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupResponse | Later[LeaveGroupResponse]:
     groups = context.broker.groups
+    if not may(context, Operation.READ, ResourceType.GROUP, request.group_id):
+        return LeaveGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     error = group_id_error(request.group_id, groups.settings)
     if error is not ErrorCode.NONE:
         return LeaveGroupResponse(error_code=error)

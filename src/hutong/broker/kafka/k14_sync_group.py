@@ -1,15 +1,18 @@
 """SyncGroup (key 14, versions 0-5): the leader hands in the assignment, everyone waits for their share of it.
 
 The answer is given once the assignment is durable. From version 5 the protocol's type and name are mandatory and must
-be the group's, else INCONSISTENT_GROUP_PROTOCOL (KIP-559).
+be the group's, else INCONSISTENT_GROUP_PROTOCOL (KIP-559). The client needs READ of the group.
 """
 
 from __future__ import annotations
 
+from hutong.broker.authorization import may
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.kafka.k11_join_group import caller_of
 from hutong.groups.messages import SyncReply
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest, SyncGroupResponse
+from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 14
 
@@ -17,6 +20,9 @@ API_KEY = 14
 def handle(request: SyncGroupRequest, context: RequestContext) -> Later[SyncGroupResponse]:
     later: Later[SyncGroupResponse] = Later()
     broker = context.broker
+    if not may(context, Operation.READ, ResourceType.GROUP, request.group_id):
+        later.complete(SyncGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
+        return later
     sync = broker.groups.sync
     if broker.consumer_groups.has_members(request.group_id):
         sync = broker.consumer_groups.sync

@@ -2,16 +2,16 @@
 
 A group that does not exist is described as one in state Dead; from version 6 with GROUP_ID_NOT_FOUND (KIP-1043). So is
 one of another kind: consumer groups are described by ConsumerGroupDescribe.
-Metadata and assignments are only shown while the group is stable.
+Metadata and assignments are only shown while the group is stable. The client needs DESCRIBE of the group.
 """
 
 from __future__ import annotations
 
-from hutong.broker.broker import AUTHORIZED_OPERATIONS_NOT_ASKED, GROUP_OPERATIONS
+from hutong.broker.authorization import OPERATIONS_NOT_ASKED, may, operations
 from hutong.broker.context import RequestContext
-from hutong.groups.driver import GroupCoordinator
 from hutong.groups.messages import GroupDescription
 from hutong.groups.states import GroupState
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k15_describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -25,27 +25,29 @@ _NOT_FOUND_FROM = 6
 
 
 def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
-    groups = context.broker.groups
-    operations = GROUP_OPERATIONS if request.include_authorized_operations else AUTHORIZED_OPERATIONS_NOT_ASKED
     return DescribeGroupsResponse(
-        groups=[_describe(group_id, groups, context.api_version, operations) for group_id in request.groups]
+        groups=[_describe(group_id, context, request.include_authorized_operations) for group_id in request.groups]
     )
 
 
-def _describe(group_id: str, groups: GroupCoordinator, api_version: int, operations: int) -> DescribedGroup:
+def _describe(group_id: str, context: RequestContext, tells_operations: bool) -> DescribedGroup:
+    if not may(context, Operation.DESCRIBE, ResourceType.GROUP, group_id):
+        return DescribedGroup(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id=group_id)
+    allowed = operations(context, ResourceType.GROUP, group_id) if tells_operations else OPERATIONS_NOT_ASKED
+    groups = context.broker.groups
     group = groups.get(group_id)
     if group is not None:
-        return _found(group.describe(), operations)
-    described = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value, authorized_operations=operations)
-    if api_version >= _NOT_FOUND_FROM:
+        return _found(group.describe(), allowed)
+    described = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value, authorized_operations=allowed)
+    if context.api_version >= _NOT_FOUND_FROM:
         described.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-        described.authorized_operations = AUTHORIZED_OPERATIONS_NOT_ASKED
+        described.authorized_operations = OPERATIONS_NOT_ASKED
         is_other = groups.directory.kind(group_id) is not None
         described.error_message = f"Group {group_id} {'is not a classic group' if is_other else 'not found'}."
     return described
 
 
-def _found(description: GroupDescription, operations: int) -> DescribedGroup:
+def _found(description: GroupDescription, allowed: int) -> DescribedGroup:
     return DescribedGroup(
         group_id=description.group_id,
         group_state=description.state,
@@ -62,5 +64,5 @@ def _found(description: GroupDescription, operations: int) -> DescribedGroup:
             )
             for member in description.members
         ],
-        authorized_operations=operations,
+        authorized_operations=allowed,
     )

@@ -1,29 +1,35 @@
 """ListGroups (key 16, versions 0-5): every group, filtered by state (version 4, KIP-518) and type (5, KIP-848).
 
 Filters are compared without regard to case; an empty one lets everything through, an unknown word nothing.
+Who may not DESCRIBE the cluster sees the groups that he may DESCRIBE.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hutong.broker.authorization import may, may_in_cluster
 from hutong.broker.context import RequestContext
 from hutong.groups.directory import GroupKind
 from hutong.groups.share.driver import PROTOCOL_TYPE, state_of
 from hutong.groups.subscription import CONSUMER_PROTOCOL_TYPE
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k16_list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 API_KEY = 16
 
 
 def handle(request: ListGroupsRequest, context: RequestContext) -> ListGroupsResponse:
+    sees_all = may_in_cluster(context, Operation.DESCRIBE, quietly=True)
     states = {state.casefold() for state in request.states_filter}
     types = {kind.casefold() for kind in request.types_filter}
     return ListGroupsResponse(
         groups=[
             group
             for group in _all(context)
-            if (not states or group.group_state.casefold() in states) and (not types or group.group_type in types)
+            if (sees_all or may(context, Operation.DESCRIBE, ResourceType.GROUP, group.group_id, quietly=True))
+            and (not states or group.group_state.casefold() in states)
+            and (not types or group.group_type in types)
         ]
     )
 

@@ -3,6 +3,9 @@
 A partition count or replication factor of -1 takes the node's default (KIP-464). Manual assignments are accepted
 where they name this node alone. From 5 the answer carries the resulting settings (KIP-525), from 7 the topic's id. A
 topic that is named twice in one request is refused. `validate_only` decides and changes nothing.
+
+The client needs CREATE, of the cluster or the topic; who may not DESCRIBE_CONFIGS of the topic is not told what became
+of it.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from hutong.broker.authorization import check, may, may_in_cluster
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
 from hutong.broker.node_configs import SOURCE_TOPIC
@@ -17,6 +21,7 @@ from hutong.broker.partition import Topic
 from hutong.broker.replicas import check_replicas
 from hutong.broker.topic_config import KEYS
 from hutong.foundation.errors import HutongError, Refused
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k19_create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -36,6 +41,7 @@ def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopic
     broker = context.broker
     gather = Gather(CreateTopicsResponse())
     named = Counter(topic.name for topic in request.topics)
+    may_create_all = may_in_cluster(context, Operation.CREATE, quietly=True)
 
     def settle(result: CreatableTopicResult, outcome: Topic | HutongError | None) -> None:
         _put_outcome(result, outcome)
@@ -48,12 +54,18 @@ def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopic
         try:
             if named[asked.name] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            if not may_create_all:
+                check(context, Operation.CREATE, ResourceType.TOPIC, asked.name)
             count = _partition_count(asked, broker)
             overrides = {config.name: config.value for config in asked.configs}
             if None in overrides.values():
                 raise Refused(ErrorCode.INVALID_CONFIG, "A setting of a new topic has a value.")
             checked = broker.topics.check_creation(asked.name, count, overrides)
-            _describe_result(result, count, checked, broker)
+            if may(context, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, asked.name, quietly=True):
+                _describe_result(result, count, checked, broker)
+            else:
+                result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                result.configs = []
             if request.validate_only:
                 settle(result, None)
             else:

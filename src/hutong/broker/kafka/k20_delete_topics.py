@@ -1,16 +1,19 @@
 """DeleteTopics (key 20, versions 1-6): delete topics by name or, from 6, by id (KIP-516).
 
 The answer leaves when the deletion is durable; the data is gone from then on. What is named twice is not deleted.
+The client needs DELETE, of the cluster or the topic.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 
+from hutong.broker.authorization import check, may, may_in_cluster, refusal
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
+from hutong.broker.partition import Topic
 from hutong.foundation.errors import HutongError, Refused
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k20_delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -34,18 +37,21 @@ def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopic
             put_error(result, outcome)
         gather.settled()
 
+    may_delete_all = may_in_cluster(context, Operation.DELETE, quietly=True)
     for result in gather.response.responses:
         gather.expect()
         try:
             if times[result.name, result.topic_id] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, "A request names a topic once.")
-            _delete(result, context, lambda outcome, result=result: settle(result, outcome))  # type: ignore[misc]
+            topic = _find(result, context, may_delete_all)
+            context.broker.topics.delete(topic, lambda outcome, result=result: settle(result, outcome))  # type: ignore[misc]
         except Refused as refused:
             settle(result, refused)
     return gather.returned()
 
 
-def _delete(result: DeletableTopicResult, context: RequestContext, then: Callable[[HutongError | None], None]) -> None:
+def _find(result: DeletableTopicResult, context: RequestContext, may_delete_all: bool) -> Topic:
+    """The topic that is meant, if the client may delete it. Raises Refused."""
     topics = context.broker.topics
     if result.topic_id != ZERO_UUID:
         if result.name is not None:
@@ -53,13 +59,26 @@ def _delete(result: DeletableTopicResult, context: RequestContext, then: Callabl
         topic = topics.by_id(result.topic_id)
         if topic is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, "This node hosts no topic with that id.")
+        if not may_delete_all:
+            _check(topic.name, result, context)
     elif result.name is None:
         raise Refused(ErrorCode.INVALID_REQUEST, "A topic is named by its name or by its id.")
     else:
+        if not may_delete_all:
+            check(context, Operation.DELETE, ResourceType.TOPIC, result.name)
         topic = topics.get(result.name)
         if topic is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This node hosts no such topic.")
     if topic.is_internal:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, "Internal topics cannot be deleted.")
     result.name, result.topic_id = topic.name, topic.topic_id
-    topics.delete(topic, then)
+    return topic
+
+
+def _check(name: str, result: DeletableTopicResult, context: RequestContext) -> None:
+    """Of a topic that is named by its id, whose name is told to who may see it. Raises Refused."""
+    if may(context, Operation.DELETE, ResourceType.TOPIC, name):
+        return
+    if may(context, Operation.DESCRIBE, ResourceType.TOPIC, name, quietly=True):
+        result.name = name
+    raise refusal(ResourceType.TOPIC)

@@ -1,14 +1,16 @@
 """DeleteRecords (key 21, versions 0-2): move the start of partitions forward (KIP-107).
 
 Offset -1 means the high watermark. The answer's low watermark is the new start; it is given once that is on disk, so
-that no restart brings back what was deleted.
+that no restart brings back what was deleted. The client needs DELETE of the topic.
 """
 
 from typing import Final
 
+from hutong.broker.authorization import may, refusal
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, error_code_of
 from hutong.foundation.errors import HutongError, Refused
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k21_delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -27,12 +29,15 @@ def handle(
 ) -> DeleteRecordsResponse | Later[DeleteRecordsResponse]:
     gather = Gather(DeleteRecordsResponse())
     for topic in request.topics:
+        is_permitted = may(context, Operation.DELETE, ResourceType.TOPIC, topic.name)
         entry = DeleteRecordsTopicResult(topic.name)
         gather.response.topics.append(entry)
         for asked in topic.partitions:
             result = DeleteRecordsPartitionResult(asked.partition_index, -1)
             entry.partitions.append(result)
             try:
+                if not is_permitted:
+                    raise refusal(ResourceType.TOPIC)
                 _delete(topic.name, asked, context, result, gather)
             except Refused as refused:
                 result.error_code = refused.code

@@ -3,15 +3,18 @@
 Without a transactional id every call gives a fresh id with epoch 0, also where a producer names its old one. With one
 the producer before it is shut out (KIP-98), or the same one goes on after an error (KIP-360, from version 3). Errors:
 INVALID_REQUEST, INVALID_TRANSACTION_TIMEOUT, CONCURRENT_TRANSACTIONS while a transaction is being ended, and
-PRODUCER_FENCED, before version 4 as INVALID_PRODUCER_EPOCH (KIP-588).
+PRODUCER_FENCED, before version 4 as INVALID_PRODUCER_EPOCH (KIP-588). The client needs WRITE of the transactional id,
+or without one IDEMPOTENT_WRITE of the cluster or WRITE of any topic.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from hutong.broker.authorization import may, may_in_cluster
 from hutong.broker.context import Later, RequestContext
 from hutong.foundation.errors import HutongError
+from hutong.security.acls import Operation, ResourceType
 from hutong.transactions.messages import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerIdentity, Reply
 from hutong.wire.kafka.apis.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -23,6 +26,9 @@ _FENCED_FROM: Final = 4
 def handle(
     request: InitProducerIdRequest, context: RequestContext
 ) -> InitProducerIdResponse | Later[InitProducerIdResponse]:
+    denied = _denial(request, context)
+    if denied is not None:
+        return _refused(denied)
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         return _refused(ErrorCode.INVALID_REQUEST)
     later: Later[InitProducerIdResponse] = Later()
@@ -43,6 +49,19 @@ def handle(
         request.transactional_id, request.transaction_timeout_ms, expected, context.peer.owner, answered
     )
     return later
+
+
+def _denial(request: InitProducerIdRequest, context: RequestContext) -> ErrorCode | None:
+    """Whoever may write to some topic may do so idempotently, as has IDEMPOTENT_WRITE of the cluster (KIP-679)."""
+    transactional_id = request.transactional_id
+    if transactional_id is not None:
+        is_permitted = may(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+        return None if is_permitted else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if may_in_cluster(context, Operation.IDEMPOTENT_WRITE, quietly=True):
+        return None
+    if context.broker.authorizer.allows_some(context, Operation.WRITE, ResourceType.TOPIC):
+        return None
+    return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def _fresh(producer_id: int | HutongError) -> InitProducerIdResponse:

@@ -2,14 +2,17 @@
 
 One node leads since the first record, in one epoch: that epoch ends at the high watermark. An earlier one ends where it
 begins, as far as the log goes back; of -1, and of later ones, nothing is known.
+The client needs DESCRIBE of the topic, or CLUSTER_ACTION as brokers have it.
 """
 
 from typing import Final
 
+from hutong.broker.authorization import may, may_in_cluster
 from hutong.broker.context import RequestContext
 from hutong.broker.kafka.k01_fetch import check_leader_epoch
 from hutong.broker.partition import LEADER_EPOCH
 from hutong.foundation.errors import Refused
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k23_offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -25,10 +28,18 @@ _UNDEFINED: Final = -1
 
 def handle(request: OffsetForLeaderEpochRequest, context: RequestContext) -> OffsetForLeaderEpochResponse:
     response = OffsetForLeaderEpochResponse()
+    is_broker = may_in_cluster(context, Operation.CLUSTER_ACTION, quietly=True)
     for topic in request.topics:
-        entries = [_answer(topic.topic, asked, context) for asked in topic.partitions]
+        is_permitted = is_broker or may(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.topic)
+        answer = _answer if is_permitted else _deny
+        entries = [answer(topic.topic, asked, context) for asked in topic.partitions]
         response.topics.append(OffsetForLeaderTopicResult(topic.topic, entries))
     return response
+
+
+def _deny(_name: str, asked: OffsetForLeaderPartition, _context: RequestContext) -> EpochEndOffset:
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return EpochEndOffset(code, asked.partition, leader_epoch=_UNDEFINED, end_offset=_UNDEFINED)
 
 
 def _answer(name: str, asked: OffsetForLeaderPartition, context: RequestContext) -> EpochEndOffset:

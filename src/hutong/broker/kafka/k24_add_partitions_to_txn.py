@@ -4,6 +4,8 @@ Versions up to 3 are the clients', for one transaction: a partition that does no
 UNKNOWN_TOPIC_OR_PARTITION, and then the others with OPERATION_NOT_ATTEMPTED. From version 4 on brokers ask for many
 transactions at once, and with `verify_only` change nothing: what is not part of the transaction is answered with
 TRANSACTION_ABORTABLE (KIP-890).
+
+Clients need WRITE of the transactional id and of each topic, brokers CLUSTER_ACTION.
 """
 
 from __future__ import annotations
@@ -11,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from hutong.broker.authorization import may, may_in_cluster, permitted
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather
 from hutong.broker.transaction_errors import for_client
+from hutong.security.acls import Operation, ResourceType
 from hutong.transactions.messages import ProducerIdentity, TopicPartition
 from hutong.wire.kafka.apis.k24_add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -35,6 +39,8 @@ def handle(
     request: AddPartitionsToTxnRequest, context: RequestContext
 ) -> AddPartitionsToTxnResponse | Later[AddPartitionsToTxnResponse]:
     gather = Gather(AddPartitionsToTxnResponse())
+    if context.api_version >= _MANY_FROM and not may_in_cluster(context, Operation.CLUSTER_ACTION):
+        return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if context.api_version < _MANY_FROM:
         asked = [
             AddPartitionsToTxnTransaction(
@@ -67,11 +73,11 @@ def _take(
 
     broker = context.broker
     wanted = frozenset((topic.name, index) for topic in asked.topics for index in topic.partitions)
-    missing = {partition for partition in wanted if broker.topics.partition(*partition) is None}
     producer = ProducerIdentity(asked.producer_id, asked.producer_epoch)
-    if missing:
-        unknown, idle = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
-        settle({partition: unknown if partition in missing else idle for partition in wanted})
+    problems = _problems(asked.transactional_id, wanted, context)
+    if problems:
+        idle = ErrorCode.OPERATION_NOT_ATTEMPTED
+        settle({partition: problems.get(partition, idle) for partition in wanted})
     elif asked.verify_only:
         settle(broker.transactions.verify(asked.transactional_id, producer, wanted))
     else:
@@ -82,6 +88,23 @@ def _take(
             context.peer.owner,
             lambda reply: settle(dict.fromkeys(wanted, reply.error)),
         )
+
+
+def _problems(transactional_id: str, wanted: frozenset[TopicPartition], context: RequestContext) -> Errors:
+    """What stands against adding partitions: rights, which brokers have shown already, or that they are not there."""
+    broker = context.broker
+    problems = {
+        partition: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        for partition in wanted
+        if broker.topics.partition(*partition) is None
+    }
+    if context.api_version >= _MANY_FROM or not broker.authorizer.is_on:
+        return problems
+    if not may(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+        return dict.fromkeys(wanted, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    names = permitted(context, Operation.WRITE, ResourceType.TOPIC, (name for name, _ in wanted))
+    denied = [partition for partition in wanted if partition[0] not in names]
+    return problems | dict.fromkeys(denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 def _results(

@@ -1,17 +1,21 @@
 """AddOffsetsToTxn (key 25, versions 0-4): a transaction is about to commit offsets to a group.
 
 As in Kafka that makes the group's partition of `__consumer_offsets` part of the transaction; there is one here.
+The client needs WRITE of the transactional id and READ of the group.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from hutong.broker.authorization import may
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.topics import OFFSETS_TOPIC
 from hutong.broker.transaction_errors import for_client
+from hutong.security.acls import Operation, ResourceType
 from hutong.transactions.messages import ProducerIdentity
 from hutong.wire.kafka.apis.k25_add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 25
 OFFSETS_PARTITION: Final = (OFFSETS_TOPIC, 0)
@@ -19,6 +23,12 @@ OFFSETS_PARTITION: Final = (OFFSETS_TOPIC, 0)
 
 def handle(request: AddOffsetsToTxnRequest, context: RequestContext) -> Later[AddOffsetsToTxnResponse]:
     later: Later[AddOffsetsToTxnResponse] = Later()
+    if not may(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+        later.complete(AddOffsetsToTxnResponse(0, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+        return later
+    if not may(context, Operation.READ, ResourceType.GROUP, request.group_id):
+        later.complete(AddOffsetsToTxnResponse(0, ErrorCode.GROUP_AUTHORIZATION_FAILED))
+        return later
     context.broker.transactions.add(
         request.transactional_id,
         ProducerIdentity(request.producer_id, request.producer_epoch),

@@ -3,16 +3,20 @@
 From version 5 on every end raises the producer's epoch, or gives it a new id when its epochs are used up; the response
 says which (KIP-890). An end that is asked for again is answered as the first time. Deviation from Kafka: answered when
 the markers are written, so that committed readers see the records, and not yet when that is decided.
+The client needs WRITE of the transactional id.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from hutong.broker.authorization import may
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.transaction_errors import for_client
+from hutong.security.acls import Operation, ResourceType
 from hutong.transactions.messages import CLASSIC, EPOCH_BUMPING, ProducerIdentity, Reply
 from hutong.wire.kafka.apis.k26_end_txn import EndTxnRequest, EndTxnResponse
+from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 26
 _BUMPS_FROM: Final = 5
@@ -20,6 +24,9 @@ _BUMPS_FROM: Final = 5
 
 def handle(request: EndTxnRequest, context: RequestContext) -> Later[EndTxnResponse]:
     later: Later[EndTxnResponse] = Later()
+    if not may(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+        later.complete(EndTxnResponse(0, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+        return later
 
     def answered(reply: Reply) -> None:
         error = for_client(reply.error, context.api_version)

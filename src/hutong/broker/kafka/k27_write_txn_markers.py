@@ -2,14 +2,16 @@
 
 This node's own coordinator needs no request for that; it is there for administrators who abort a transaction that hangs
 (`kafka-transactions abort`). Per partition: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PRODUCER_EPOCH,
-TRANSACTION_COORDINATOR_FENCED.
+TRANSACTION_COORDINATOR_FENCED. The client needs ALTER of the cluster, or CLUSTER_ACTION as brokers have it.
 """
 
 from __future__ import annotations
 
+from hutong.broker.authorization import may_in_cluster
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather
 from hutong.foundation.errors import HutongError, Refused
+from hutong.security.acls import Operation
 from hutong.transactions.messages import ProducerIdentity
 from hutong.wire.kafka.apis.k27_write_txn_markers import (
     WritableTxnMarker,
@@ -28,6 +30,9 @@ def handle(
     request: WriteTxnMarkersRequest, context: RequestContext
 ) -> WriteTxnMarkersResponse | Later[WriteTxnMarkersResponse]:
     gather = Gather(WriteTxnMarkersResponse())
+    is_permitted = may_in_cluster(context, Operation.ALTER, quietly=True) or may_in_cluster(
+        context, Operation.CLUSTER_ACTION
+    )
     for marker in request.markers:
         answer = WritableTxnMarkerResult(marker.producer_id)
         gather.response.markers.append(answer)
@@ -35,6 +40,9 @@ def handle(
             results = [WritableTxnMarkerPartitionResult(index) for index in topic.partition_indexes]
             answer.topics.append(WritableTxnMarkerTopicResult(topic.name, results))
             for result in results:
+                if not is_permitted:
+                    result.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+                    continue
                 _write(marker, topic.name, result, gather, context)
     return gather.returned()
 

@@ -4,19 +4,22 @@ Answered once they are durable; they count, and can be seen, when the transactio
 of the transaction: by AddOffsetsToTxn, or by this very request from version 5 on (KIP-890). Bad input, per partition:
 UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE. What transaction or group refuses is the answer for every
 partition that is otherwise right: INVALID_PRODUCER_ID_MAPPING, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE (from version
-4 on TRANSACTION_ABORTABLE), ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+4 on TRANSACTION_ABORTABLE), ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID. The client needs WRITE of the
+transactional id, READ of the group and of each topic.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from hutong.broker.authorization import may
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.group_offsets import transactional_commit_error
 from hutong.broker.kafka.k25_add_offsets_to_txn import OFFSETS_PARTITION
 from hutong.groups.offset_log import Change
 from hutong.groups.records import CommittedOffset, OffsetKey
 from hutong.groups.requests import group_id_error
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k28_txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -94,6 +97,10 @@ def handle(
     request: TxnOffsetCommitRequest, context: RequestContext
 ) -> TxnOffsetCommitResponse | Later[TxnOffsetCommitResponse]:
     commit, groups = _Commit(request, context), context.broker.groups
+    if not may(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+        return _denied(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not may(context, Operation.READ, ResourceType.GROUP, request.group_id):
+        return _denied(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     for asked in request.topics:
         _take_topic(asked, commit, context)
     if not commit.changes:
@@ -115,13 +122,28 @@ def handle(
     return commit.later
 
 
+def _denied(request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                asked.name,
+                [TxnOffsetCommitResponsePartition(partition.partition_index, code) for partition in asked.partitions],
+            )
+            for asked in request.topics
+        ]
+    )
+
+
 def _take_topic(asked: TxnOffsetCommitRequestTopic, commit: _Commit, context: RequestContext) -> None:
     topic = context.broker.topics.get(asked.name)
+    is_permitted = may(context, Operation.READ, ResourceType.TOPIC, asked.name)
     results = []
     for partition in asked.partitions:
         result = TxnOffsetCommitResponsePartition(partition.partition_index)
         results.append(result)
-        if topic is None or topic.partition(partition.partition_index) is None:
+        if not is_permitted:
+            result.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif topic is None or topic.partition(partition.partition_index) is None:
             result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         else:
             commit.open_results.append(result)

@@ -1,14 +1,80 @@
-"""CreateAcls (key 30, versions 1-3): without an authorizer none can be created; each is refused (KIP-140)."""
+"""CreateAcls (key 30, versions 1-3): add ACLs, each by itself (KIP-140, KIP-290).
 
-from hutong.broker.context import RequestContext
-from hutong.broker.kafka.k29_describe_acls import NO_AUTHORIZER
-from hutong.wire.kafka.apis.k30_create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
+One that is there already is created once more without effect. INVALID_REQUEST for what no ACL can say, and for a
+cluster by another name than `kafka-cluster`; SECURITY_DISABLED where nothing is authorized; POLICY_VIOLATION where
+there are too many. What has a number that nobody knows closes the connection, as with Kafka.
+"""
+
+from __future__ import annotations
+
+from hutong.broker.acl_table import check_acl
+from hutong.broker.context import Later, RequestContext
+from hutong.broker.gather import put_error
+from hutong.broker.kafka.k29_describe_acls import check_acl_use
+from hutong.foundation.errors import HutongError, ProtocolError, Refused
+from hutong.security.acls import CLUSTER_NAME, Acl, Operation, PatternType, Permission, ResourceType
+from hutong.wire.kafka.apis.k30_create_acls import (
+    AclCreation,
+    AclCreationResult,
+    CreateAclsRequest,
+    CreateAclsResponse,
+)
 from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 30
 
 
-def handle(request: CreateAclsRequest, context: RequestContext) -> CreateAclsResponse:
-    return CreateAclsResponse(
-        results=[AclCreationResult(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER) for _ in request.creations]
-    )
+def handle(request: CreateAclsRequest, context: RequestContext) -> CreateAclsResponse | Later[CreateAclsResponse]:
+    acls = [_acl_of(asked) for asked in request.creations]
+    results = [AclCreationResult(error_message=None) for _ in acls]
+    response = CreateAclsResponse(results=results)
+    wanted: dict[Acl, list[AclCreationResult]] = {}
+    try:
+        check_acl_use(context, Operation.ALTER)
+        for acl, result in zip(acls, results, strict=True):
+            _take(acl, result, wanted)
+        return _create(wanted, response, context)
+    except Refused as refused:
+        for result in results if not wanted else [each for shared in wanted.values() for each in shared]:
+            put_error(result, refused)
+        return response
+
+
+def _take(acl: Acl, result: AclCreationResult, wanted: dict[Acl, list[AclCreationResult]]) -> None:
+    try:
+        if acl.resource_type is ResourceType.CLUSTER and acl.name != CLUSTER_NAME:
+            raise Refused(ErrorCode.INVALID_REQUEST, f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
+        check_acl(acl)
+    except Refused as refused:
+        put_error(result, refused)
+    else:
+        wanted.setdefault(acl, []).append(result)
+
+
+def _create(
+    wanted: dict[Acl, list[AclCreationResult]], response: CreateAclsResponse, context: RequestContext
+) -> Later[CreateAclsResponse]:
+    later: Later[CreateAclsResponse] = Later()
+
+    def created(error: HutongError | None) -> None:
+        for result in () if error is None else (each for shared in wanted.values() for each in shared):
+            put_error(result, error)  # type: ignore[arg-type]
+        later.complete(response)
+
+    context.broker.admin.acls.create(wanted, created)
+    return later
+
+
+def _acl_of(asked: AclCreation) -> Acl:
+    try:
+        return Acl(
+            ResourceType(asked.resource_type),
+            asked.resource_name,
+            PatternType(asked.resource_pattern_type),
+            asked.principal,
+            asked.host,
+            Operation(asked.operation),
+            Permission(asked.permission_type),
+        )
+    except ValueError:
+        raise ProtocolError("an ACL has a number that nobody knows") from None

@@ -1,14 +1,66 @@
-"""DeleteAcls (key 31, versions 1-3): without an authorizer there are none; each filter is refused (KIP-140)."""
+"""DeleteAcls (key 31, versions 1-3): take away all ACLs that filters let through (KIP-140, KIP-290).
 
-from hutong.broker.context import RequestContext
-from hutong.broker.kafka.k29_describe_acls import NO_AUTHORIZER
-from hutong.wire.kafka.apis.k31_delete_acls import DeleteAclsFilterResult, DeleteAclsRequest, DeleteAclsResponse
+Each filter is answered with the ACLs that are gone by it, once that is durable. SECURITY_DISABLED where nothing is
+authorized. A filter that says what nobody knows closes the connection, as with Kafka.
+"""
+
+from __future__ import annotations
+
+from hutong.broker.context import Later, RequestContext
+from hutong.broker.gather import put_error
+from hutong.broker.kafka.k29_describe_acls import check_acl_use, filter_of
+from hutong.foundation.errors import HutongError, Refused
+from hutong.security.acls import Acl, Operation
+from hutong.wire.kafka.apis.k31_delete_acls import (
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
 from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 31
+FILTERS_MAX = 1_000  # each is held against every ACL
 
 
-def handle(request: DeleteAclsRequest, context: RequestContext) -> DeleteAclsResponse:
-    return DeleteAclsResponse(
-        filter_results=[DeleteAclsFilterResult(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER) for _ in request.filters]
+def handle(request: DeleteAclsRequest, context: RequestContext) -> DeleteAclsResponse | Later[DeleteAclsResponse]:
+    filters = [filter_of(asked) for asked in request.filters]
+    results = [DeleteAclsFilterResult(error_message=None) for _ in filters]
+    response = DeleteAclsResponse(filter_results=results)
+    acls = context.broker.admin.acls
+    doomed: dict[Acl, None] = {}
+    try:
+        check_acl_use(context, Operation.ALTER)
+        if len(filters) > FILTERS_MAX:
+            raise Refused(ErrorCode.POLICY_VIOLATION, f"A request has at most {FILTERS_MAX} filters.")
+    except Refused as refused:
+        for result in results:
+            put_error(result, refused)
+        return response
+    for wanted, result in zip(filters, results, strict=True):
+        found = [acl for acl in acls.decisions.find(wanted) if acl not in doomed]
+        doomed.update(dict.fromkeys(found))
+        result.matching_acls = [_matching(acl) for acl in found]
+    later: Later[DeleteAclsResponse] = Later()
+
+    def deleted(error: HutongError | None) -> None:
+        for result in () if error is None else results:
+            for gone in result.matching_acls:
+                put_error(gone, error)  # type: ignore[arg-type]
+        later.complete(response)
+
+    acls.delete(doomed, deleted)
+    return later
+
+
+def _matching(acl: Acl) -> DeleteAclsMatchingAcl:
+    return DeleteAclsMatchingAcl(
+        error_message=None,
+        resource_type=acl.resource_type,
+        resource_name=acl.name,
+        pattern_type=acl.pattern,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission,
     )

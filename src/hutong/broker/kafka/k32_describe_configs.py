@@ -1,6 +1,7 @@
 """DescribeConfigs (key 32, versions 1-4): what topics, groups, the node and its loggers go by (KIP-133, KIP-226).
 
 Every setting is listed with its source: its own, set for the node or all nodes, given at the start, or built in.
+The client needs DESCRIBE_CONFIGS of the topic, the group, or for all else of the cluster.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from hutong.broker import loggers
-from hutong.broker.config_changes import BROKER, GROUP, LOGGER, METRICS, TOPIC
+from hutong.broker.config_changes import BROKER, GROUP, LOGGER, METRICS, TOPIC, check_configs
 from hutong.broker.context import RequestContext
 from hutong.broker.metrics_configs import METRICS_KEYS
 from hutong.broker.node_configs import (
@@ -24,6 +25,7 @@ from hutong.broker.topic_config import KEYS, UNNAMED_DEFAULTS, ConfigKey, Config
 from hutong.broker.topics import check_topic_name
 from hutong.foundation.errors import Refused
 from hutong.groups.configs import GroupConfigKey
+from hutong.security.acls import Operation
 from hutong.wire.kafka.apis.k32_describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -60,6 +62,7 @@ def _describe(
     describe = _DESCRIBERS.get(asked.resource_type)
     if describe is None:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Resource type {asked.resource_type} has no settings here.")
+    check_configs(context, Operation.DESCRIBE_CONFIGS, asked.resource_type, asked.resource_name)
     return describe(asked, request, context)
 
 

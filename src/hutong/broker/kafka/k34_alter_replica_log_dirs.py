@@ -1,11 +1,14 @@
 """AlterReplicaLogDirs (key 34, versions 1-2): move replicas between folders (KIP-113).
 
 A node keeps everything in one data folder: what is to go there is there already, and there is no other.
+The client needs ALTER of the cluster.
 """
 
+from hutong.broker.authorization import may_in_cluster
 from hutong.broker.broker import Broker
 from hutong.broker.context import RequestContext
 from hutong.broker.topics import why_missing
+from hutong.security.acls import Operation
 from hutong.wire.kafka.apis.k34_alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirPartitionResult,
@@ -20,12 +23,18 @@ API_KEY = 34
 
 def handle(request: AlterReplicaLogDirsRequest, context: RequestContext) -> AlterReplicaLogDirsResponse:
     topics: dict[str, AlterReplicaLogDirTopicResult] = {}
+    is_permitted = may_in_cluster(context, Operation.ALTER)
     for folder in request.dirs:
         for asked in folder.topics:
             result = topics.setdefault(asked.name, AlterReplicaLogDirTopicResult(asked.name))
             known = {partition.partition_index for partition in result.partitions}
             result.partitions += [
-                AlterReplicaLogDirPartitionResult(index, _outcome(folder, asked.name, index, context.broker))
+                AlterReplicaLogDirPartitionResult(
+                    index,
+                    _outcome(folder, asked.name, index, context.broker)
+                    if is_permitted
+                    else ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+                )
                 for index in asked.partitions
                 if index not in known  # Kafka answers for a partition once, whichever folders it is asked into
             ]

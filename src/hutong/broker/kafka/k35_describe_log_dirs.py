@@ -2,11 +2,14 @@
 
 A node has one folder. What a partition holds is what retention counts: the bytes of its batches from its first to its
 last offset, in whichever journal they lie. Unknown topics and partitions are left out, as Kafka does.
+The client needs DESCRIBE of the cluster.
 """
 
+from hutong.broker.authorization import may_in_cluster
 from hutong.broker.broker import Broker
 from hutong.broker.context import RequestContext
 from hutong.broker.partition import Partition
+from hutong.security.acls import Operation
 from hutong.wire.kafka.apis.k35_describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsPartition,
@@ -15,11 +18,14 @@ from hutong.wire.kafka.apis.k35_describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 35
 
 
 def handle(request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
+    if not may_in_cluster(context, Operation.DESCRIBE):
+        return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     broker = context.broker
     total_bytes, usable_bytes = broker.storage.volume_bytes()
     result = DescribeLogDirsResult(

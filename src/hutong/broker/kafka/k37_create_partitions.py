@@ -1,16 +1,19 @@
 """CreatePartitions (key 37, versions 0-3): let a topic grow (KIP-195). It never shrinks.
 
 Assignments of the new partitions, one each, may name this node alone. What is named twice stays as it is.
+The client needs ALTER of the topic.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
+from hutong.broker.authorization import check
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
 from hutong.broker.replicas import check_replicas
 from hutong.foundation.errors import HutongError, Refused
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k37_create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -40,6 +43,7 @@ def handle(
         try:
             if times[asked.name] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, "A request names a topic once.")
+            check(context, Operation.ALTER, ResourceType.TOPIC, asked.name)
             topic = context.broker.topics.get(asked.name)
             if topic is None or topic.is_internal:
                 raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This node hosts no such topic.")

@@ -1,14 +1,17 @@
 """DeleteGroups (key 42, versions 0-2): forget empty groups with all their offsets (KIP-229), also those of open
 transactions.
 
-A group with members is refused with NON_EMPTY_GROUP, one that does not exist with GROUP_ID_NOT_FOUND.
+A group with members is refused with NON_EMPTY_GROUP, one that does not exist with GROUP_ID_NOT_FOUND. The client needs
+DELETE of the group.
 """
 
 from __future__ import annotations
 
+from hutong.broker.authorization import may
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather
 from hutong.groups.directory import GroupKind
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k42_delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -25,6 +28,9 @@ def handle(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroup
 def _delete(group_id: str, gather: Gather[DeleteGroupsResponse], context: RequestContext) -> None:
     result = DeletableGroupResult(group_id)
     gather.response.results.append(result)
+    if not may(context, Operation.DELETE, ResourceType.GROUP, group_id):
+        result.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return
     gather.expect()
 
     def deleted(error: ErrorCode) -> None:

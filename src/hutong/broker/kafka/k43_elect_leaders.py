@@ -1,12 +1,15 @@
 """ElectLeaders (key 43, versions 0-2): the one replica of every partition leads it already (KIP-183, KIP-460).
 
 So an election is not needed. Where all partitions are asked for, those without need are left out: that is all of them.
+The client needs ALTER of the cluster.
 """
 
 from typing import Final
 
+from hutong.broker.authorization import may_in_cluster, refusal
 from hutong.broker.broker import Broker
 from hutong.broker.context import RequestContext
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k43_elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -23,6 +26,8 @@ _ELECTIONS: Final = (0, 1)  # preferred, unclean
 def handle(request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
     topics = context.broker.topics.all()
     asked = request.topic_partitions
+    if not may_in_cluster(context, Operation.ALTER):
+        return _denied(request)
     is_known = request.election_type in _ELECTIONS
     if asked is None and not is_known:
         return ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST)
@@ -35,6 +40,19 @@ def handle(request: ElectLeadersRequest, context: RequestContext) -> ElectLeader
                 item.topic, [_elect(item, index, is_known, context.broker) for index in item.partitions]
             )
             for item in asked
+        ],
+    )
+
+
+def _denied(request: ElectLeadersRequest) -> ElectLeadersResponse:
+    denied = refusal(ResourceType.CLUSTER)
+    return ElectLeadersResponse(
+        error_code=denied.code,
+        replica_election_results=[
+            ReplicaElectionResult(
+                item.topic, [PartitionResult(index, denied.code, denied.message) for index in item.partitions]
+            )
+            for item in request.topic_partitions or ()
         ],
     )
 

@@ -2,6 +2,7 @@
 
 Operations: 0 set, 1 delete (back to the default), 2 append to and 3 subtract from a list. Of the node's own settings
 those can be changed that topics go by; of its loggers the levels (KIP-412). A resource that is named twice is refused.
+The client needs ALTER_CONFIGS of the topic, the group, or for all else of the cluster.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from hutong.broker.config_changes import GROUP, alter_single, check_once
+from hutong.broker.config_changes import GROUP, alter_single, check_configs, check_once
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
 from hutong.broker.group_config_changes import alter_group
 from hutong.foundation.errors import HutongError, Refused
+from hutong.security.acls import Operation
 from hutong.wire.kafka.apis.k44_incremental_alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
@@ -46,6 +48,7 @@ def handle(
         try:
             if named[kind, name] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, NAMED_ONCE)
+            check_configs(context, Operation.ALTER_CONFIGS, kind, name)
             _alter(asked, request.validate_only, context, lambda outcome, result=result: settle(result, outcome))  # type: ignore[misc]
         except Refused as refused:
             settle(result, refused)

@@ -1,13 +1,16 @@
 """AlterPartitionReassignments (key 45, versions 0-1): who holds a partition's replicas (KIP-455, KIP-860).
 
 This node is the only one: a reassignment to it is done at once, any other is refused, and there is none to cancel.
+The client needs ALTER of the cluster.
 """
 
+from hutong.broker.authorization import may_in_cluster, refusal
 from hutong.broker.broker import Broker
 from hutong.broker.context import RequestContext
 from hutong.broker.gather import put_error
 from hutong.broker.replicas import check_replicas
 from hutong.foundation.errors import Refused
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k45_alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -21,11 +24,31 @@ API_KEY = 45
 
 
 def handle(request: AlterPartitionReassignmentsRequest, context: RequestContext) -> AlterPartitionReassignmentsResponse:
+    if not may_in_cluster(context, Operation.ALTER):
+        return _denied(request)
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change or not request.topics,
         responses=[
             ReassignableTopicResponse(
                 topic.name, [_reassign(topic.name, asked, context.broker) for asked in topic.partitions]
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def _denied(request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+    denied = refusal(ResourceType.CLUSTER)
+    return AlterPartitionReassignmentsResponse(
+        error_code=denied.code,
+        error_message=denied.message,
+        responses=[
+            ReassignableTopicResponse(
+                topic.name,
+                [
+                    ReassignablePartitionResponse(asked.partition_index, denied.code, denied.message)
+                    for asked in topic.partitions
+                ],
             )
             for topic in request.topics
         ],

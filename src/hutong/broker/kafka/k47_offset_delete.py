@@ -3,15 +3,18 @@
 Refused for the whole request: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, and NON_EMPTY_GROUP where members are of another
 kind than consumers. Refused per partition: UNKNOWN_TOPIC_OR_PARTITION, and GROUP_SUBSCRIBED_TO_TOPIC for topics that
 members are reading; a subscription that cannot be understood counts as one to every topic.
+The client needs DELETE of the group and READ of the topics.
 """
 
 from __future__ import annotations
 
+from hutong.broker.authorization import may
 from hutong.broker.context import Later, RequestContext
 from hutong.groups.records import OffsetKey
 from hutong.groups.requests import group_id_error
 from hutong.groups.states import GroupState
 from hutong.groups.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k47_offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
@@ -25,6 +28,8 @@ API_KEY = 47
 
 def handle(request: OffsetDeleteRequest, context: RequestContext) -> OffsetDeleteResponse | Later[OffsetDeleteResponse]:
     groups = context.broker.groups
+    if not may(context, Operation.DELETE, ResourceType.GROUP, request.group_id):
+        return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     error = _group_error(request.group_id, context)
     if error is not ErrorCode.NONE:
         return OffsetDeleteResponse(error_code=error)
@@ -36,13 +41,16 @@ def handle(request: OffsetDeleteRequest, context: RequestContext) -> OffsetDelet
         response.topics.append(answer)
         is_read = subscribed is None or topic.name in subscribed
         topic_error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_read else ErrorCode.NONE
+        is_permitted = may(context, Operation.READ, ResourceType.TOPIC, topic.name)
         for index in dict.fromkeys(partition.partition_index for partition in topic.partitions):
             exists = context.broker.topics.partition(topic.name, index) is not None
             result = OffsetDeleteResponsePartition(
                 index, topic_error if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             )
             answer.partitions.append(result)
-            if exists and topic_error is ErrorCode.NONE:
+            if not is_permitted:
+                result.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif exists and topic_error is ErrorCode.NONE:
                 open_results[OffsetKey(request.group_id, topic.name, index)] = result
     later: Later[OffsetDeleteResponse] = Later()
 

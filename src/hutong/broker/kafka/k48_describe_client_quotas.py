@@ -1,17 +1,19 @@
 """DescribeClientQuotas (key 48, versions 0-1): which quotas are set, for whom (KIP-546).
 
 Each component of the filter asks for one type of entity: by name, the default, or any. An entity must have them all,
-and none besides where the filter is strict.
+and none besides where the filter is strict. The client needs DESCRIBE_CONFIGS of the cluster.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from hutong.broker.authorization import check_cluster
 from hutong.broker.context import RequestContext
 from hutong.broker.gather import put_error
 from hutong.broker.quotas.entities import ENTITY_TYPES, IP, Entity
 from hutong.foundation.errors import Refused
+from hutong.security.acls import Operation
 from hutong.wire.kafka.apis.k48_describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
@@ -30,6 +32,7 @@ _ANY: Final = 2
 
 def handle(request: DescribeClientQuotasRequest, context: RequestContext) -> DescribeClientQuotasResponse:
     try:
+        check_cluster(context, Operation.DESCRIBE_CONFIGS)
         wanted = _checked(request.components)
     except Refused as refused:
         response = DescribeClientQuotasResponse(entries=None)

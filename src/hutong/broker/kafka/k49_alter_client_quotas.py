@@ -1,7 +1,7 @@
 """AlterClientQuotas (key 49, versions 0-1): set and remove quotas of users, client ids and addresses (KIP-546).
 
 Each entity is changed as a whole or not at all. They count from the next request on, and `connection_creation_rate` of
-addresses from the next connection on.
+addresses from the next connection on. The client needs ALTER_CONFIGS of the cluster.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from hutong.broker.authorization import check_cluster
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
 from hutong.broker.quotas.entities import Entity, check_quota, entity_of
 from hutong.foundation.errors import HutongError, Refused
+from hutong.security.acls import Operation
 from hutong.wire.kafka.apis.k49_alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
@@ -40,6 +42,7 @@ def handle(
         gather.response.entries.append(result)
         gather.expect()
         try:
+            check_cluster(context, Operation.ALTER_CONFIGS)
             if named[_identity(entry)] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, "A request names an entity once.")
             entity, changes = _checked(entry)

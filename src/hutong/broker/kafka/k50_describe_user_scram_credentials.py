@@ -1,6 +1,6 @@
 """DescribeUserScramCredentials (key 50, version 0): who has which SCRAM credentials (KIP-554).
 
-How many iterations each has is told, the credentials themselves never are.
+How many iterations each has is told, the credentials themselves never are. The client needs DESCRIBE of the cluster.
 """
 
 from __future__ import annotations
@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from hutong.broker.authorization import may_in_cluster, refusal
 from hutong.broker.context import RequestContext
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k50_describe_user_scram_credentials import (
     CredentialInfo,
     DescribeUserScramCredentialsRequest,
@@ -23,6 +25,9 @@ API_KEY = 50
 def handle(
     request: DescribeUserScramCredentialsRequest, context: RequestContext
 ) -> DescribeUserScramCredentialsResponse:
+    if not may_in_cluster(context, Operation.DESCRIBE):
+        denied = refusal(ResourceType.CLUSTER)
+        return DescribeUserScramCredentialsResponse(error_code=denied.code, error_message=denied.message)
     kept = context.broker.admin.scram
     names = Counter(user.name for user in request.users or ()) or Counter(kept.users)
     return DescribeUserScramCredentialsResponse(

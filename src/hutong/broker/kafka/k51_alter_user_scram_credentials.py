@@ -1,15 +1,18 @@
 """AlterUserScramCredentials (key 51, version 0): set and delete users' SCRAM credentials (KIP-554).
 
 A user is changed as a whole or not at all, so one that has anything wrong is refused, with the first fault that was
-found. Connections that are authenticated already stay so, until their sessions end.
+found. Connections that are authenticated already stay so, until their sessions end. The
+client needs ALTER of the cluster.
 """
 
 from __future__ import annotations
 
+from hutong.broker.authorization import check_cluster
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
 from hutong.broker.scram import ScramUsers, check_credential, check_user, mechanism_of
 from hutong.foundation.errors import HutongError, Refused
+from hutong.security.acls import Operation
 from hutong.security.sasl.scram_credentials import Mechanism
 from hutong.wire.kafka.apis.k51_alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -54,6 +57,7 @@ def handle(
         gather.response.results.append(result)
         gather.expect()
         try:
+            check_cluster(context, Operation.ALTER)
             removed = _check(user, changes, kept)
             added = {item.mechanism: (item.iterations, item.salt, item.salted_password) for item in changes.added}
             kept.change(user, removed, added, lambda outcome, result=result: settle(result, outcome))  # type: ignore[misc]

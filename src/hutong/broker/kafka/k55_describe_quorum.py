@@ -1,14 +1,16 @@
 """DescribeQuorum (key 55, versions 0-2): who keeps the metadata: this node alone (KIP-595, KIP-836, KIP-853).
 
 The metadata that Kafka calls `__cluster_metadata` is the internal topic `__hutong_metadata` here; its offsets are told.
-The node's own listener stands for that of its controller.
+The node's own listener stands for that of its controller. The client needs DESCRIBE of the cluster.
 """
 
 from typing import Final
 
+from hutong.broker.authorization import may_in_cluster, refusal
 from hutong.broker.broker import Broker
 from hutong.broker.context import RequestContext
 from hutong.broker.topics import METADATA_TOPIC
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k55_describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
@@ -27,6 +29,9 @@ _EPOCH: Final = 1
 
 def handle(request: DescribeQuorumRequest, context: RequestContext) -> DescribeQuorumResponse:
     broker, is_found = context.broker, False
+    if not may_in_cluster(context, Operation.DESCRIBE):
+        denied = refusal(ResourceType.CLUSTER)
+        return DescribeQuorumResponse(error_code=denied.code, error_message=denied.message)
     topics = []
     for asked in request.topics:
         partitions = []

@@ -1,17 +1,19 @@
 """UpdateFeatures (key 57, versions 0-2): finalize other levels of features (KIP-584, KIP-778, KIP-1022).
 
 All updates of a request are made, or none. A lower level must be asked for as a downgrade. The level of
-`metadata.version` stays: what is on disk here does not depend on it.
+`metadata.version` stays: what is on disk here does not depend on it. The client needs ALTER of the cluster.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from hutong.broker.authorization import check_cluster
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.features import METADATA_VERSION, SUPPORTED, Features
 from hutong.broker.gather import Gather, put_error
 from hutong.foundation.errors import HutongError, Refused
+from hutong.security.acls import Operation
 from hutong.wire.kafka.apis.k57_update_features import (
     FeatureUpdateKey,
     UpdatableFeatureResult,
@@ -35,6 +37,7 @@ def handle(
     features = context.broker.admin.features
     gather = Gather(UpdateFeaturesResponse(error_message=None))
     try:
+        check_cluster(context, Operation.ALTER)
         for update in request.feature_updates:
             _check(update, _kind(update, context.api_version), features)
     except Refused as refused:

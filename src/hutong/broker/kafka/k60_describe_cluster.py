@@ -1,12 +1,12 @@
 """DescribeCluster (key 60, versions 0-2): the nodes and the controller (KIP-700).
 
 From 1 the caller may ask for controllers instead of brokers (KIP-919); that is asked at the wrong address, as at any of
-Kafka's brokers.
+Kafka's brokers. Everybody may know where the cluster is; what they may do with it is told to those who may DESCRIBE it.
 """
 
 from typing import Final
 
-from hutong.broker.broker import AUTHORIZED_OPERATIONS_NOT_ASKED, CLUSTER_OPERATIONS
+from hutong.broker.authorization import OPERATIONS_NOT_ASKED, cluster_operations
 from hutong.broker.context import RequestContext
 from hutong.wire.kafka.apis.k60_describe_cluster import (
     DescribeClusterBroker,
@@ -27,12 +27,13 @@ def handle(request: DescribeClusterRequest, context: RequestContext) -> Describe
         return DescribeClusterResponse(
             error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             error_message="This address serves brokers only.",
-            cluster_authorized_operations=AUTHORIZED_OPERATIONS_NOT_ASKED,
+            cluster_authorized_operations=OPERATIONS_NOT_ASKED,
         )
-    asked = request.include_cluster_authorized_operations
     return DescribeClusterResponse(
         cluster_id=identity.cluster_id,
         controller_id=identity.node_id,
         brokers=[DescribeClusterBroker(identity.node_id, listener.host, listener.port)],
-        cluster_authorized_operations=CLUSTER_OPERATIONS if asked else AUTHORIZED_OPERATIONS_NOT_ASKED,
+        cluster_authorized_operations=cluster_operations(
+            context, is_asked=request.include_cluster_authorized_operations
+        ),
     )

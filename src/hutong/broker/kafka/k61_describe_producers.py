@@ -2,6 +2,7 @@
 
 What a partition's log remembers of its idempotent and transactional producers. The last timestamp is when the node took
 the last batch in. A look at many partitions with many producers is bounded: PRODUCERS_MAX are told of each.
+The client needs READ of the topic.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from hutong.broker.authorization import may, refusal
 from hutong.broker.topics import why_missing
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k61_describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -32,11 +35,15 @@ def handle(request: DescribeProducersRequest, context: RequestContext) -> Descri
     response = DescribeProducersResponse()
     for asked in request.topics:
         topic = topics.get(asked.name)
+        is_permitted = may(context, Operation.READ, ResourceType.TOPIC, asked.name)
         answer = TopicResponse(asked.name)
         response.topics.append(answer)
         for index in asked.partition_indexes:
             partition = topic.partition(index) if topic is not None else None
-            if partition is None:
+            if not is_permitted:
+                denied = refusal(ResourceType.TOPIC)
+                entry = PartitionResponse(index, denied.code, denied.message)
+            elif partition is None:
                 entry = PartitionResponse(index, why_missing(asked.name), "This node has no such partition.")
             else:
                 entry = PartitionResponse(index, active_producers=_producers_of(partition.log))

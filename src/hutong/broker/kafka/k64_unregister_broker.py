@@ -1,9 +1,11 @@
 """UnregisterBroker (key 64, version 0): take a node that is gone out of the cluster (KIP-631).
 
-No node but this one is registered, and this one is not gone.
+No node but this one is registered, and this one is not gone. The client needs ALTER of the cluster.
 """
 
+from hutong.broker.authorization import may_in_cluster, refusal
 from hutong.broker.context import RequestContext
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k64_unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -11,6 +13,9 @@ API_KEY = 64
 
 
 def handle(request: UnregisterBrokerRequest, context: RequestContext) -> UnregisterBrokerResponse:
+    if not may_in_cluster(context, Operation.ALTER):
+        denied = refusal(ResourceType.CLUSTER)
+        return UnregisterBrokerResponse(error_code=denied.code, error_message=denied.message)
     if request.broker_id == context.broker.identity.node_id:
         return UnregisterBrokerResponse(
             error_code=ErrorCode.INVALID_REQUEST, error_message="The only node of a cluster stays in it."

@@ -1,7 +1,8 @@
 """DescribeTransactions (key 65, version 0): the state of transactional ids (KIP-664).
 
 An id that nobody has used, or not for long, is answered with TRANSACTIONAL_ID_NOT_FOUND, the empty one with
-INVALID_REQUEST. While a transaction ends, only the partitions are shown that have no marker yet.
+INVALID_REQUEST. While a transaction ends, only the partitions are shown that have no marker yet. The
+client needs DESCRIBE of the transactional id; topics that it may not DESCRIBE are left out.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from hutong.broker.authorization import may
 from hutong.broker.context import RequestContext
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k65_describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -27,9 +30,19 @@ API_KEY = 65
 
 def handle(request: DescribeTransactionsRequest, context: RequestContext) -> DescribeTransactionsResponse:
     transactions = context.broker.transactions
-    return DescribeTransactionsResponse(
-        transaction_states=[_describe(name, transactions.get(name)) for name in request.transactional_ids]
-    )
+    states = []
+    for name in request.transactional_ids:
+        if may(context, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, name):
+            states.append(_describe(name, transactions.get(name)))
+        else:
+            states.append(TransactionState(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, name))
+    for state in states:
+        state.topics = [
+            topic
+            for topic in state.topics
+            if may(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.topic, quietly=True)
+        ]
+    return DescribeTransactionsResponse(transaction_states=states)
 
 
 def _describe(transactional_id: str, transaction: Transaction | None) -> TransactionState:

@@ -2,7 +2,8 @@
 
 Filters: states by name, where unknown ones are told; producer ids; from version 1 how long a transaction has been
 running at least (KIP-994); from 2 a pattern that the whole id must match (KIP-1152), refused with
-INVALID_REGULAR_EXPRESSION. As in Kafka an id that has had no transaction counts as running for ever.
+INVALID_REGULAR_EXPRESSION. As in Kafka an id that has had no transaction counts as running for ever. Ids
+that the client may not DESCRIBE are left out.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 import re2
 
+from hutong.broker.authorization import may
 from hutong.broker.context import RequestContext
+from hutong.security.acls import Operation, ResourceType
 from hutong.transactions.states import TransactionState as State
 from hutong.wire.kafka.apis.k66_list_transactions import (
     ListTransactionsRequest,
@@ -39,7 +42,9 @@ def handle(request: ListTransactionsRequest, context: RequestContext) -> ListTra
         transaction_states=[
             TransactionState(name, transaction.record.producer_id, transaction.record.state.label)
             for name, transaction in context.broker.transactions
-            if _is_asked_for(transaction.record, request, now_ms) and matches(name)
+            if _is_asked_for(transaction.record, request, now_ms)
+            and matches(name)
+            and may(context, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, name, quietly=True)
         ],
     )
 

@@ -3,12 +3,14 @@
 Bad input (empty ids, a first request that says too little, an epoch below -2) → INVALID_REQUEST; an assignor that is
 not ours → UNSUPPORTED_ASSIGNOR; a pattern that is none → INVALID_REGULAR_EXPRESSION; a group that does not exist, or
 is of another kind and has members → GROUP_ID_NOT_FOUND. All else is the group's decision (`groups.consumer.machine`).
-The answer leaves when what it tells of is durable.
+The answer leaves when what it tells of is durable. The client needs READ of the group and DESCRIBE of the topics that
+it names.
 """
 
 from __future__ import annotations
 
 from hutong.broker.context import Later, RequestContext
+from hutong.broker.group_rights import denial_of_heartbeat
 from hutong.broker.kafka.k11_join_group import caller_of
 from hutong.groups.consumer.messages import HeartbeatReply, Partition
 from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import (
@@ -23,6 +25,10 @@ API_KEY = 68
 
 def handle(request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> Later[ConsumerGroupHeartbeatResponse]:
     later: Later[ConsumerGroupHeartbeatResponse] = Later()
+    denied = denial_of_heartbeat(request.group_id, request.subscribed_topic_names, context)
+    if denied is not None:
+        later.complete(ConsumerGroupHeartbeatResponse(error_code=denied.code, error_message=denied.message))
+        return later
     groups = context.broker.consumer_groups
     groups.heartbeat(request, caller_of(context), lambda reply: later.complete(_response(reply)))
     return later

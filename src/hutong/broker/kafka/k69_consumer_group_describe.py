@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from hutong.broker.broker import GROUP_OPERATIONS
+from hutong.broker.authorization import may, operations, refusal
 from hutong.broker.context import RequestContext
+from hutong.broker.group_rights import HIDDEN_TOPICS, may_see_all
 from hutong.groups.consumer.catalogue import Catalogue
 from hutong.groups.consumer.messages import GroupDescription, MemberDescription, Partition
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k69_consumer_group_describe import (
     Assignment,
     ConsumerGroupDescribeRequest,
@@ -27,12 +29,25 @@ _CONSUMER_MEMBER: Final = 1
 
 
 def handle(request: ConsumerGroupDescribeRequest, context: RequestContext) -> ConsumerGroupDescribeResponse:
-    response = ConsumerGroupDescribeResponse(groups=[_describe(group_id, context) for group_id in request.group_ids])
+    response = ConsumerGroupDescribeResponse(groups=[_seen(group_id, context) for group_id in request.group_ids])
     if request.include_authorized_operations:
         for group in response.groups:
             if group.error_code == ErrorCode.NONE:
-                group.authorized_operations = GROUP_OPERATIONS
+                group.authorized_operations = operations(context, ResourceType.GROUP, group.group_id)
     return response
+
+
+def _seen(group_id: str, context: RequestContext) -> DescribedGroup:
+    """The group, as far as the client may see it and all topics that are in its assignments."""
+    if not may(context, Operation.DESCRIBE, ResourceType.GROUP, group_id):
+        denied = refusal(ResourceType.GROUP)
+        return DescribedGroup(denied.code, denied.message, group_id)
+    group = _describe(group_id, context)
+    assignments = [each for member in group.members for each in (member.assignment, member.target_assignment)]
+    names = {topic.topic_name for assignment in assignments for topic in assignment.topic_partitions}
+    if may_see_all(context, names):
+        return group
+    return DescribedGroup(ErrorCode.TOPIC_AUTHORIZATION_FAILED, HIDDEN_TOPICS, group_id)
 
 
 def _describe(group_id: str, context: RequestContext) -> DescribedGroup:

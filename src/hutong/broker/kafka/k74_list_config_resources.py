@@ -1,15 +1,18 @@
 """ListConfigResources (key 74, versions 0-1): what has settings, by type (KIP-714, KIP-1142).
 
-Version 0 asks for subscriptions to clients' metrics, version 1 for the types it names, or for all.
+Version 0 asks for subscriptions to clients' metrics, version 1 for the types it names, or for all. The
+client needs DESCRIBE_CONFIGS of the cluster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hutong.broker.authorization import may_in_cluster
 from hutong.broker.broker import Broker
 from hutong.broker.config_changes import BROKER, GROUP, LOGGER, METRICS, TOPIC
 from hutong.broker.context import RequestContext
+from hutong.security.acls import Operation
 from hutong.wire.kafka.apis.k74_list_config_resources import (
     ConfigResource,
     ListConfigResourcesRequest,
@@ -21,6 +24,8 @@ API_KEY = 74
 
 
 def handle(request: ListConfigResourcesRequest, context: RequestContext) -> ListConfigResourcesResponse:
+    if not may_in_cluster(context, Operation.DESCRIBE_CONFIGS):
+        return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if context.api_version == 0:
         kinds: Iterable[int] = (METRICS,)
     else:

@@ -2,17 +2,18 @@
 
 Topics come in the order of their names; no names ask for all. A page ends after `response_partition_limit` partitions
 (bounded by ours), and its cursor names the partition to go on with. Eligible leader replicas are never needed by one
-node.
+node. Topics that the client may not DESCRIBE are left out where it asks for all, and refused where it names them.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.broker import TOPIC_OPERATIONS
+from hutong.broker.authorization import may, operations
 from hutong.broker.context import RequestContext
 from hutong.broker.partition import LEADER_EPOCH
 from hutong.broker.topics import why_missing
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k75_describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -30,7 +31,7 @@ PAGE_PARTITIONS_MAX: Final = 2_000  # max.request.partition.size.limit of Kafka
 
 
 def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> DescribeTopicPartitionsResponse:
-    topics, node_id = context.broker.topics, context.broker.identity.node_id
+    topics = context.broker.topics
     response = DescribeTopicPartitionsResponse()
     left = max(1, min(request.response_partition_limit, PAGE_PARTITIONS_MAX))
     cursor = request.cursor or Cursor("", 0)
@@ -39,13 +40,17 @@ def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> 
         return _refused(request)
     for name in sorted(name for name in names or {topic.name for topic in topics.all()} if name >= cursor.topic_name):
         topic = topics.get(name)
+        if not may(context, Operation.DESCRIBE, ResourceType.TOPIC, name, quietly=not names):
+            if names:
+                response.topics.append(_denied(name))
+            continue
         if topic is None:
-            response.topics.append(_missing(name))
+            response.topics.append(_missing(name, context))
             continue
         start = max(0, cursor.partition_index) if name == cursor.topic_name else 0
         end = min(start + left, len(topic.partitions))
         if left:
-            response.topics.append(_page(topic, start, end, node_id))
+            response.topics.append(_page(topic, start, end, context))
             left -= max(0, end - start)
         if end < len(topic.partitions):
             response.next_cursor = Cursor(name, end)
@@ -53,8 +58,13 @@ def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> 
     return response
 
 
-def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
-    return DescribeTopicPartitionsResponseTopic(why_missing(name), name, topic_authorized_operations=TOPIC_OPERATIONS)
+def _denied(name: str) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
+
+
+def _missing(name: str, context: RequestContext) -> DescribeTopicPartitionsResponseTopic:
+    allowed = operations(context, ResourceType.TOPIC, name)
+    return DescribeTopicPartitionsResponseTopic(why_missing(name), name, topic_authorized_operations=allowed)
 
 
 def _refused(request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
@@ -63,7 +73,8 @@ def _refused(request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitions
     return DescribeTopicPartitionsResponse(topics=topics)
 
 
-def _page(topic: Topic, start: int, end: int, node_id: int) -> DescribeTopicPartitionsResponseTopic:
+def _page(topic: Topic, start: int, end: int, context: RequestContext) -> DescribeTopicPartitionsResponseTopic:
+    node_id = context.broker.identity.node_id
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -80,5 +91,5 @@ def _page(topic: Topic, start: int, end: int, node_id: int) -> DescribeTopicPart
             )
             for partition in topic.partitions[start:end]
         ],
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=operations(context, ResourceType.TOPIC, topic.name),
     )

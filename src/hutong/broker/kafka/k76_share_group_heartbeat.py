@@ -2,7 +2,8 @@
 
 Epoch 0 joins and must name the topics, -1 leaves, another one keeps the membership. Bad input → INVALID_REQUEST; a
 group that is not there or of another kind → GROUP_ID_NOT_FOUND; UNKNOWN_MEMBER_ID and FENCED_MEMBER_EPOCH tell the
-member to join again; a full group → GROUP_MAX_SIZE_REACHED.
+member to join again; a full group → GROUP_MAX_SIZE_REACHED. The client needs READ of the group and DESCRIBE of the
+topics that it names.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hutong.broker.context import Later, RequestContext
+from hutong.broker.group_rights import denial_of_heartbeat
 from hutong.groups.share.members.messages import Answer, Heartbeat
 from hutong.wire.kafka.apis.k76_share_group_heartbeat import (
     Assignment,
@@ -32,6 +34,9 @@ def handle(
     problem = _problem(request, context)
     if problem is not None:
         return ShareGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=problem)
+    denied = denial_of_heartbeat(request.group_id, request.subscribed_topic_names, context)
+    if denied is not None:
+        return ShareGroupHeartbeatResponse(error_code=denied.code, error_message=denied.message)
     later: Later[ShareGroupHeartbeatResponse] = Later()
     event = Heartbeat(
         request.member_id,

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hutong.broker.authorization import may, operations, refusal
 from hutong.broker.context import RequestContext
+from hutong.broker.group_rights import HIDDEN_TOPICS, may_see_all
 from hutong.groups.share.assignor import NAME
 from hutong.groups.share.driver import state_of
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k77_share_group_describe import (
     Assignment,
     DescribedGroup,
@@ -25,7 +28,23 @@ DEAD = "Dead"
 
 
 def handle(request: ShareGroupDescribeRequest, context: RequestContext) -> ShareGroupDescribeResponse:
-    return ShareGroupDescribeResponse(groups=[_describe(group_id, context) for group_id in request.group_ids])
+    return ShareGroupDescribeResponse(
+        groups=[_seen(group_id, context, request.include_authorized_operations) for group_id in request.group_ids]
+    )
+
+
+def _seen(group_id: str, context: RequestContext, tells_operations: bool) -> DescribedGroup:
+    """The group, as far as the client may see it and all topics that its members look at."""
+    if not may(context, Operation.DESCRIBE, ResourceType.GROUP, group_id):
+        denied = refusal(ResourceType.GROUP)
+        return DescribedGroup(denied.code, denied.message, group_id)
+    group = _describe(group_id, context)
+    names = {topic.topic_name for member in group.members for topic in member.assignment.topic_partitions}
+    if not may_see_all(context, names):
+        return DescribedGroup(ErrorCode.TOPIC_AUTHORIZATION_FAILED, HIDDEN_TOPICS, group_id)
+    if tells_operations and group.error_code == ErrorCode.NONE:
+        group.authorized_operations = operations(context, ResourceType.GROUP, group_id)
+    return group
 
 
 def _describe(group_id: str, context: RequestContext) -> DescribedGroup:

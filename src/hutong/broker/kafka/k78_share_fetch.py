@@ -7,6 +7,7 @@ record more than asked is taken (KIP-1206), and acknowledge type 4 renews a lock
 
 Session errors are those of Kafka: SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED.
 `min_bytes` is taken as 1 whatever is asked: who waits for more would hold locks meanwhile.
+The client needs READ of the group and of each topic.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from hutong.broker.authorization import check
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather
 from hutong.broker.share_fetches import Found, Wish
@@ -22,6 +24,7 @@ from hutong.broker.share_sessions import BEGIN_EPOCH, END_EPOCH, ShareSession
 from hutong.foundation.errors import Refused
 from hutong.groups.share.delivery.messages import Settle
 from hutong.groups.share.records import PartitionKey
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k78_share_fetch import (
     AcquiredRecords,
     PartitionData,
@@ -38,6 +41,7 @@ STRICT_MODE: Final = 1
 def handle(request: ShareFetchRequest, context: RequestContext) -> ShareFetchResponse | Later[ShareFetchResponse]:
     try:
         group_id, member_id = check_caller(request.group_id, request.member_id)
+        check(context, Operation.READ, ResourceType.GROUP, group_id)
         _check_renewal(request)
         session = _session(request, group_id, member_id, context)
     except Refused as refused:
@@ -110,7 +114,7 @@ class _Answer:
             entry.acknowledge_error_code, entry.acknowledge_error_message = settle.error, settle.message
             self._gather.settled()
 
-        problem = problem_of(key, self._context.broker)
+        problem = problem_of(key, self._context)
         if problem is not ErrorCode.NONE:
             settled(Settle(problem))
             return
@@ -121,7 +125,7 @@ class _Answer:
         request, broker = self._request, self._context.broker
         keys = []
         for key in self._session.rotate():
-            problem = problem_of(key, broker)
+            problem = problem_of(key, self._context)
             if problem is ErrorCode.NONE:
                 keys.append(key)
                 if request.share_session_epoch == BEGIN_EPOCH:

@@ -3,13 +3,14 @@
 Needs a share session that ShareFetch began: epoch 0 → INVALID_SHARE_SESSION_EPOCH; -1 ends the session, and what the
 member still holds is for others. Answered once what was said is durable. Per partition: INVALID_RECORD_STATE where the
 member does not hold (all of) what it speaks of, INVALID_REQUEST for what cannot be meant. Version 2 knows type 4, which
-renews locks (KIP-1222).
+renews locks (KIP-1222). The client needs READ of the group and of each topic.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hutong.broker.authorization import check
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather
 from hutong.broker.share_requests import RENEWS_FROM, acknowledge, check_caller, keys_of, problem_of
@@ -17,6 +18,7 @@ from hutong.broker.share_sessions import BEGIN_EPOCH, END_EPOCH
 from hutong.foundation.errors import Refused
 from hutong.groups.share.delivery.messages import Settle
 from hutong.groups.share.records import PartitionKey
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k79_share_acknowledge import (
     PartitionData,
     ShareAcknowledgeRequest,
@@ -34,6 +36,7 @@ def handle(
     sessions, epoch = context.broker.share_sessions, request.share_session_epoch
     try:
         group_id, member_id = check_caller(request.group_id, request.member_id)
+        check(context, Operation.READ, ResourceType.GROUP, group_id)
         if epoch == BEGIN_EPOCH:
             raise Refused(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
         if epoch == END_EPOCH:
@@ -70,7 +73,7 @@ def _acknowledge(
         entry.error_code, entry.error_message = settle.error, settle.message
         gather.settled()
 
-    problem = problem_of(key, context.broker)
+    problem = problem_of(key, context)
     if problem is not ErrorCode.NONE:
         settled(Settle(problem))
         return

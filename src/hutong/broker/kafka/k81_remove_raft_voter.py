@@ -1,4 +1,7 @@
-"""RemoveRaftVoter (key 81, version 0): the quorum of this cluster is this node and stays so (KIP-853)."""
+"""RemoveRaftVoter (key 81, version 0): the quorum of this cluster is this node and stays so (KIP-853).
+
+The client needs ALTER of the cluster.
+"""
 
 from hutong.broker.context import RequestContext
 from hutong.broker.kafka.k80_add_raft_voter import refusal_of_voters
@@ -8,5 +11,5 @@ API_KEY = 81
 
 
 def handle(request: RemoveRaftVoterRequest, context: RequestContext) -> RemoveRaftVoterResponse:
-    refusal = refusal_of_voters(request.cluster_id, context.broker)
+    refusal = refusal_of_voters(request.cluster_id, context)
     return RemoveRaftVoterResponse(error_code=refusal.code, error_message=refusal.message)

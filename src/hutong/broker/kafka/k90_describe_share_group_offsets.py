@@ -2,6 +2,7 @@
 
 The start offset is -1 where a group has not begun, for partitions that are not there and groups nobody knows too, as
 with Kafka; null topics ask for all that the group has begun or looks at. The lag counts what is not done.
+The client needs DESCRIBE of the group and of the topics; where it asks for all topics, others are left out.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from hutong.broker.authorization import may, refusal
 from hutong.broker.context import RequestContext
 from hutong.broker.partition import LEADER_EPOCH
 from hutong.groups.share.records import PartitionKey
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k90_describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
@@ -36,6 +39,11 @@ def handle(request: DescribeShareGroupOffsetsRequest, context: RequestContext) -
 def _describe(
     asked: DescribeShareGroupOffsetsRequestGroup, context: RequestContext
 ) -> DescribeShareGroupOffsetsResponseGroup:
+    if not may(context, Operation.DESCRIBE, ResourceType.GROUP, asked.group_id):
+        denied = refusal(ResourceType.GROUP)
+        return DescribeShareGroupOffsetsResponseGroup(
+            asked.group_id, error_code=denied.code, error_message=denied.message
+        )
     wanted: Iterable[tuple[str, list[int]]]
     if asked.topics is None:
         wanted = _all(asked.group_id, context)
@@ -44,10 +52,25 @@ def _describe(
     group = DescribeShareGroupOffsetsResponseGroup(asked.group_id)
     for name, indexes in wanted:
         topic = context.broker.topics.get(name)
+        if not may(context, Operation.DESCRIBE, ResourceType.TOPIC, name, quietly=asked.topics is None):
+            if asked.topics is not None:
+                group.topics.append(_denied(name, indexes))
+            continue
         entries = [_entry(asked.group_id, topic, index, context) for index in indexes]
         topic_id = topic.topic_id if topic is not None else ZERO_UUID
         group.topics.append(DescribeShareGroupOffsetsResponseTopic(name, topic_id, entries))
     return group
+
+
+def _denied(name: str, indexes: list[int]) -> DescribeShareGroupOffsetsResponseTopic:
+    denied = refusal(ResourceType.TOPIC)
+    entries = [
+        DescribeShareGroupOffsetsResponsePartition(
+            index, _NOT_BEGUN, error_code=denied.code, error_message=denied.message
+        )
+        for index in indexes
+    ]
+    return DescribeShareGroupOffsetsResponseTopic(name, ZERO_UUID, entries)
 
 
 def _all(group_id: str, context: RequestContext) -> Iterable[tuple[str, list[int]]]:

@@ -2,14 +2,18 @@
 
 What the group knew of the partitions is forgotten, delivery counts too. A group that nobody knows is made. One with
 members → NON_EMPTY_GROUP; another kind's → GROUP_ID_NOT_FOUND; unknown partitions → UNKNOWN_TOPIC_OR_PARTITION.
+The client needs READ of the group and of each topic.
 """
 
 from __future__ import annotations
 
+from hutong.broker.authorization import may, refusal
 from hutong.broker.context import Later, RequestContext
+from hutong.broker.gather import put_error
 from hutong.foundation.errors import HutongError
 from hutong.groups.directory import GroupKind
 from hutong.groups.share.records import PartitionKey
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k91_alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsResponse,
@@ -30,6 +34,9 @@ def handle(
     groups = context.broker.share_groups
     if not request.group_id:
         return AlterShareGroupOffsetsResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    if not may(context, Operation.READ, ResourceType.GROUP, request.group_id):
+        denied = refusal(ResourceType.GROUP)
+        return AlterShareGroupOffsetsResponse(error_code=denied.code, error_message=denied.message)
     if context.broker.groups.directory.kind(request.group_id) not in (None, GroupKind.SHARE):
         return _no_share_group(request.group_id)
     if len(groups.get(request.group_id) or ()):
@@ -63,17 +70,20 @@ def _take(
     offsets: dict[PartitionKey, int] = {}
     for asked in request.topics:
         topic = context.broker.topics.get(asked.topic_name)
+        is_permitted = may(context, Operation.READ, ResourceType.TOPIC, asked.topic_name)
         results = []
         for partition in asked.partitions:
             result = AlterShareGroupOffsetsResponsePartition(partition.partition_index)
             results.append(result)
-            if topic is None or topic.partition(partition.partition_index) is None:
+            if not is_permitted:
+                put_error(result, refusal(ResourceType.TOPIC))
+            elif topic is None or topic.partition(partition.partition_index) is None:
                 result.error_code, result.error_message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_SUCH_PARTITION
             elif partition.start_offset < 0:
                 result.error_code = ErrorCode.INVALID_REQUEST
             else:
                 key = PartitionKey(request.group_id, topic.topic_id, partition.partition_index)
                 offsets[key] = partition.start_offset
-        topic_id = topic.topic_id if topic is not None else ZERO_UUID
+        topic_id = topic.topic_id if topic is not None and is_permitted else ZERO_UUID
         response.responses.append(AlterShareGroupOffsetsResponseTopic(asked.topic_name, topic_id, results))
     return offsets

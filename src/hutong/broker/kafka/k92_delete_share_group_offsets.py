@@ -1,15 +1,17 @@
 """DeleteShareGroupOffsets (key 92, version 0): let an empty share group forget topics (KIP-932).
 
 A group with members → NON_EMPTY_GROUP; one that is not there → GROUP_ID_NOT_FOUND; topics that are not there, or that
-the group knows nothing of → UNKNOWN_TOPIC_OR_PARTITION.
+the group knows nothing of → UNKNOWN_TOPIC_OR_PARTITION. The client needs DELETE of the group and READ of the topics.
 """
 
 from __future__ import annotations
 
+from hutong.broker.authorization import may, refusal
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.kafka.k91_alter_share_group_offsets import NO_SUCH_PARTITION, NOT_EMPTY
 from hutong.foundation.errors import HutongError
 from hutong.groups.share.records import PartitionKey
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k92_delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsResponse,
@@ -26,6 +28,9 @@ def handle(
     request: DeleteShareGroupOffsetsRequest, context: RequestContext
 ) -> DeleteShareGroupOffsetsResponse | Later[DeleteShareGroupOffsetsResponse]:
     groups = context.broker.share_groups
+    if not may(context, Operation.DELETE, ResourceType.GROUP, request.group_id):
+        denied = refusal(ResourceType.GROUP)
+        return DeleteShareGroupOffsetsResponse(error_code=denied.code, error_message=denied.message)
     group = groups.get(request.group_id)
     if group is None:
         message = f"Group {request.group_id} not found."
@@ -36,6 +41,12 @@ def handle(
     known = groups.deliveries.keys_of(request.group_id)
     doomed: list[PartitionKey] = []
     for asked in request.topics:
+        if not may(context, Operation.READ, ResourceType.TOPIC, asked.topic_name):
+            denied = refusal(ResourceType.TOPIC)
+            response.responses.append(
+                DeleteShareGroupOffsetsResponseTopic(asked.topic_name, ZERO_UUID, denied.code, denied.message)
+            )
+            continue
         topic = context.broker.topics.get(asked.topic_name)
         topic_id = topic.topic_id if topic is not None else ZERO_UUID
         result = DeleteShareGroupOffsetsResponseTopic(asked.topic_name, topic_id)
