@@ -15,7 +15,7 @@ from hutong.bus.headers import Headers
 from hutong.foundation.errors import LimitExceeded
 from hutong.foundation.trace_context import without_trace
 from hutong.tracing import names
-from hutong.tracing.headers import extract, headers_of, inject
+from hutong.tracing.headers import extract, headers_of, with_trace
 from hutong.tracing.messaging import Messaging
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class BusTracing:
                 operation.end(outcome, outcome.code)
             return settle(outcome)
 
-        headers = inject(record.headers, context=operation.context)
+        headers = list(with_trace(record.headers, operation.context))
         return OutgoingRecord(record.topic, record.key, record.value, headers), settled
 
     def handling(self, message: "Message", handler: "Callable[[Message], object]") -> object:

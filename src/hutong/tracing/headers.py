@@ -4,7 +4,7 @@ Strategy: our own parser reads, since what it reads comes from strangers; header
 bytes in records, and both are taken as they come. Knows no messages.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from opentelemetry.context import Context
 from opentelemetry.trace import (
@@ -20,17 +20,26 @@ from opentelemetry.trace import (
 from hutong.foundation.trace_context import TRACE_NAMES, HeaderValue, TraceContext, read_trace
 
 Pairs = tuple[tuple[str, str], ...]
+RecordHeaders = list[tuple[str, str | bytes | None]]
+"""As clients of Kafka take them; the values that are made here are bytes."""
 AnyHeaders = Mapping[str, HeaderValue] | Iterable[tuple[str, HeaderValue]] | None
 
 
-def inject(headers: AnyHeaders = None, *, context: Context | None = None) -> list[tuple[str, bytes | None]]:
+def inject(headers: AnyHeaders = None, *, context: Context | None = None) -> RecordHeaders:
     """The headers of a record, for confluent-kafka, aiokafka or kafka-python, with the trace of the current span.
 
     What `headers` tell of another trace is left out; text becomes UTF-8.
     """
-    pairs = headers.items() if isinstance(headers, Mapping) else headers or ()
-    kept = [(name, _bytes(value)) for name, value in pairs if name.lower() not in TRACE_NAMES]
-    return kept + [(name, value.encode()) for name, value in trace_headers(context)]
+    return list(with_trace(headers, context))
+
+
+def with_trace(headers: AnyHeaders, context: Context | None) -> Iterator[tuple[str, bytes | None]]:
+    """As `inject`, pair by pair."""
+    for name, value in headers.items() if isinstance(headers, Mapping) else headers or ():
+        if name.lower() not in TRACE_NAMES:
+            yield name, value.encode() if isinstance(value, str) else value
+    for name, text in headers_of(get_current_span(context).get_span_context()):
+        yield name, text.encode()
 
 
 def extract(headers: AnyHeaders) -> Context:
@@ -53,16 +62,8 @@ def remote_parent(parent: SpanContext) -> Context:
     return set_span_in_context(NonRecordingSpan(parent), Context())
 
 
-def trace_headers(context: Context | None = None) -> Pairs:
-    """The headers that tell of the current span, or of that of the context; none where there is no span."""
-    return headers_of(get_current_span(context).get_span_context())
-
-
 def headers_of(span: SpanContext) -> Pairs:
+    """The headers that tell of a span; none where there is none."""
     if span is INVALID_SPAN_CONTEXT or not span.is_valid:
         return ()
     return TraceContext(span.trace_id, span.span_id, span.trace_flags, tuple(span.trace_state.items())).headers()
-
-
-def _bytes(value: HeaderValue) -> bytes | None:
-    return value.encode() if isinstance(value, str) else value

@@ -15,7 +15,7 @@ from opentelemetry.trace import Link, Span, use_span
 
 from hutong.foundation.errors import UsageError
 from hutong.tracing import names
-from hutong.tracing.headers import AnyHeaders, extract, inject, span_context_of
+from hutong.tracing.headers import AnyHeaders, RecordHeaders, extract, inject, span_context_of
 from hutong.tracing.messaging import Messaging
 from hutong.tracing.spans import Operation
 
@@ -24,7 +24,7 @@ LINKS_MAX: Final = 1_000
 
 
 @contextmanager
-def sending(messaging: Messaging, topic: str, headers: AnyHeaders) -> Iterator[list[tuple[str, bytes | None]]]:
+def sending(messaging: Messaging, topic: str, headers: AnyHeaders) -> Iterator[RecordHeaders]:
     operation = messaging.sending(names.KAFKA, names.SEND, topic)
     with _current(operation):
         yield inject(headers)

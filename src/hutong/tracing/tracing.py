@@ -17,7 +17,7 @@ from hutong.foundation.errors import UsageError
 from hutong.rpc.caller import Caller
 from hutong.tracing import kafka
 from hutong.tracing.bus import BusTracing
-from hutong.tracing.headers import AnyHeaders
+from hutong.tracing.headers import AnyHeaders, RecordHeaders
 from hutong.tracing.instruments import Instruments
 from hutong.tracing.messaging import Messaging
 from hutong.tracing.rpc import CallTracing
@@ -56,7 +56,7 @@ class Tracing:
             else:
                 raise UsageError(f"a bus, an Rpc or a client can be traced, not a {type(part).__name__}.")
 
-    def sending(self, topic: str, headers: AnyHeaders = None) -> AbstractContextManager[list[tuple[str, bytes | None]]]:
+    def sending(self, topic: str, headers: AnyHeaders = None) -> AbstractContextManager[RecordHeaders]:
         """`with tracing.sending("orders") as headers: producer.produce("orders", value, headers=headers)`."""
         return kafka.sending(self._messaging, topic, headers)
 
