@@ -4,6 +4,7 @@ and traces that begin or end with OpenTelemetry's own instrumentation of conflue
 
 import asyncio
 import itertools
+import pathlib
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
@@ -17,7 +18,9 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from tests.support.bridge import RawClient
 from tests.support.confluent import producer
+from tests.support.node import Node
 from tests.support.otlp import OtlpReceiver, attributes_of
 
 import hutong
@@ -29,6 +32,7 @@ from hutong.tracing import Tracing
 _numbers = itertools.count()
 SETTINGS = {"group.initial_rebalance_delay_ms": "0"}
 DEADLINE_S = 30
+PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
 @service("stock")
@@ -193,6 +197,22 @@ async def test_traces_end_with_opentelemetrys_own_instrumentation(
     send = next(span for span in spans if span.name == f"send {topic}")
     theirs = next(span for span in spans if span.name == f"{topic} process")
     assert [link.span_id for link in theirs.links] == [send.span_id]
+
+
+def test_a_node_of_its_own_traces_what_passes_its_bridges(
+    receiver: OtlpReceiver, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)
+    settings = ["tcp_bridge.listen=127.0.0.1:0", "bridge.permit_in=.*", "bridge.permit_out=.*", "bus.tracing=true"]
+    node = Node(tmp_path, *settings).start()
+    with RawClient(int(node.process.fields["tcp-bridge"].rpartition(":")[2])) as client:
+        client.send(type="register", address="news")
+        headers = {"traceparent": PARENT}
+        assert client.ask(type="publish", address="news", body=1, headers=headers)["body"] == 1
+    node.stop()
+    spans = receiver.wait_for(2)
+    assert {span.name for span in spans} == {"publish news", "process news"}
+    assert {span.trace_id.hex() for span in spans} == {PARENT[3:35]}
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ Knows nothing of what the services are.
 """
 
 import asyncio
+import atexit
 import logging
 import os
 import signal
@@ -46,6 +47,9 @@ def serve(
     data_dir: Annotated[
         Path | None, typer.Option("--data-dir", metavar="DIR", help="Be a broker too, and keep in DIR what it holds.")
     ] = None,
+    is_traced: Annotated[
+        bool, typer.Option("--tracing", help="Trace calls, to where OpenTelemetry's variables say (OTEL_...).")
+    ] = False,
     log_level: Annotated[str, typer.Option("--log-level", metavar="LEVEL")] = "info",
     as_json: Annotated[bool, typer.Option("--json", help="Print the ready line as a JSON object.")] = False,
 ) -> None:
@@ -71,6 +75,12 @@ def serve(
         options["grpc_tls"] = GrpcTls(grpc_certificate, grpc_key)
     import uvloop
 
+    if is_traced:
+        from hutong.tracing.environment import EnvironmentTracing
+
+        own = EnvironmentTracing()
+        options["tracing"] = own.tracing
+        atexit.register(own.close)  # sends what is left
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(bind, function, options, as_json=as_json))
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # a node without bridges starts without these
     from hutong.bus.bridge.bridge import Bridge
     from hutong.bus.bus import EventBus
     from hutong.server.bridge_settings import BridgeHooks
+    from hutong.tracing.environment import EnvironmentTracing
 
 FIRST_LOOP: Final = 0  # where all of a node's own verticles are: they read each other's figures
 
@@ -88,6 +89,7 @@ class Node:
         self._make_bus = make_bus or self._bus_with_log
         self._wants_bus = make_bus is not None or bool(settings.tcp_bridge.listen or settings.sockjs.listen)
         self._bus: EventBus | None = None
+        self._tracing: EnvironmentTracing | None = None
         self._bridge_hooks = bridge_hooks
         self._clock = clock
         self._settings = settings
@@ -117,6 +119,8 @@ class Node:
         self.stalls.start()
         if self._wants_bus:
             self._bus = self._make_bus(self._broker.listens_at)
+            if self._settings.bus.tracing:
+                self._trace(self._bus)
             await self._deploy("bus", BusVerticle(self._bus))
         tcp_bridge = await self._open_tcp_bridge()
         sockjs = await self._open_sockjs_bridge()
@@ -133,6 +137,8 @@ class Node:
             await self.runtime.undeploy(self._deployments.pop())
         if self._owns_runtime:
             await self.runtime.close()
+        if self._tracing is not None:
+            await asyncio.to_thread(self._tracing.close)
 
     async def _deploy(self, name: str, verticle: Verticle) -> None:
         options = DeploymentOptions(name=name, loop=FIRST_LOOP)
@@ -144,6 +150,12 @@ class Node:
 
         log = self._settings.bus.log
         return EventBus(self.runtime, log=NodeLog(bootstrap_of(log) if log else str(kafka)))
+
+    def _trace(self, bus: "EventBus") -> None:
+        from hutong.tracing.environment import EnvironmentTracing
+
+        self._tracing = EnvironmentTracing()
+        self._tracing.tracing.trace(bus)
 
     async def _open_tcp_bridge(self) -> Address | None:
         if self._settings.tcp_bridge.listen is None:

@@ -35,8 +35,8 @@ class BusTracing:
     def sending(self, message: "FullMessage") -> None:
         reply = message._reply
         name = names.REQUEST if reply is not None else names.SEND if message.is_send else names.PUBLISH
-        operation = self._messaging.sending(names.BUS, name, message.address)
         given = message.header_pairs
+        operation = self._messaging.sending(names.BUS, name, message.address, given)
         try:
             message._headers = Headers((*without_trace(given), *headers_of(operation.span.get_span_context())))
         except LimitExceeded:  # it goes without: tracing is never why a message cannot be sent
@@ -47,7 +47,7 @@ class BusTracing:
             reply.watch(operation.end)
 
     def publishing(self, record: OutgoingRecord, settle: "Settle") -> "tuple[OutgoingRecord, Settle]":
-        operation = self._messaging.sending(names.KAFKA, names.SEND, record.topic)
+        operation = self._messaging.sending(names.KAFKA, names.SEND, record.topic, record.headers)
 
         def settled(outcome: Stored | PublishFailed) -> object:
             if isinstance(outcome, Stored):

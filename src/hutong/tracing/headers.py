@@ -58,6 +58,11 @@ def span_context_of(headers: AnyHeaders) -> SpanContext | None:
     return SpanContext(found.trace_id, found.span_id, is_remote=True, trace_flags=flags, trace_state=state)
 
 
+def parent_of_send(headers: AnyHeaders) -> Context | None:
+    """The parent of what is sent: the current span (None), else what the headers that were given tell of."""
+    return None if get_current_span().get_span_context().is_valid else extract(headers)
+
+
 def remote_parent(parent: SpanContext) -> Context:
     return set_span_in_context(NonRecordingSpan(parent), Context())
 

@@ -7,7 +7,7 @@ client has it: methods of confluent-kafka's messages, attributes of the others'.
 Imports no client.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -25,9 +25,10 @@ LINKS_MAX: Final = 1_000
 
 @contextmanager
 def sending(messaging: Messaging, topic: str, headers: AnyHeaders) -> Iterator[RecordHeaders]:
-    operation = messaging.sending(names.KAFKA, names.SEND, topic)
+    given = list(headers.items() if isinstance(headers, Mapping) else headers or ())
+    operation = messaging.sending(names.KAFKA, names.SEND, topic, given)
     with _current(operation):
-        yield inject(headers)
+        yield inject(given)
 
 
 @contextmanager

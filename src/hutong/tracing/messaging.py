@@ -9,6 +9,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Link, SpanKind
 
 from hutong.tracing import names
+from hutong.tracing.headers import AnyHeaders, parent_of_send
 from hutong.tracing.instruments import Instruments
 from hutong.tracing.names import BoundedNames
 from hutong.tracing.spans import Operation, Operations
@@ -24,7 +25,8 @@ class Messaging:
         self._instruments = instruments
         self._shown = BoundedNames()
 
-    def sending(self, system: str, name: str, destination: str) -> Operation:
+    def sending(self, system: str, name: str, destination: str, headers: AnyHeaders) -> Operation:
+        """Part of the current trace, else of the one that `headers` tell of."""
         attributes = {
             names.SYSTEM: system,
             names.OPERATION_NAME: name,
@@ -33,8 +35,14 @@ class Messaging:
         }
         measured = {**attributes, names.DESTINATION: self._shown(destination)}
         self._instruments.sent(1, measured)
-        span_name = f"{name} {destination}"
-        return self._operations.begin(SpanKind.PRODUCER, span_name, attributes, self._instruments.operation_s, measured)
+        return self._operations.begin(
+            SpanKind.PRODUCER,
+            f"{name} {destination}",
+            attributes,
+            self._instruments.operation_s,
+            measured,
+            parent=parent_of_send(headers),
+        )
 
     def processing(
         self,

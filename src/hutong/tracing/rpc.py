@@ -5,16 +5,17 @@ Knows no transport and no door.
 
 from typing import Final
 
-from opentelemetry.context import attach, detach
+from opentelemetry.context import Context, attach, detach
 from opentelemetry.trace import SpanKind
 
 from hutong.foundation.errors import HutongError
 from hutong.foundation.trace_context import without_trace
 from hutong.rpc.call import Done, IncomingCall, Outcome
+from hutong.rpc.options import HeaderPairs
 from hutong.rpc.tracing import Dispatch
 from hutong.rpc.transport import Abandon, Ended, OutgoingCall, Transport
 from hutong.tracing import names
-from hutong.tracing.headers import extract, headers_of
+from hutong.tracing.headers import extract, headers_of, parent_of_send
 from hutong.tracing.instruments import Instruments, Measure
 from hutong.tracing.names import BoundedNames
 from hutong.tracing.spans import Operation, Operations
@@ -33,13 +34,14 @@ class CallTracing:
     def carrying(self, transport: Transport, service: str) -> Transport:
         return TracedTransport(self, transport, service)
 
-    def calling(self, service: str, action: str) -> Operation:
-        """A call begins at its caller."""
-        return self._operation(SpanKind.CLIENT, f"{service}/{action}", self._instruments.client_call_s)
+    def calling(self, service: str, action: str, headers: HeaderPairs) -> Operation:
+        """A call begins at its caller: part of the current trace, else of the one that the headers tell of."""
+        parent = parent_of_send(headers)
+        return self._operation(SpanKind.CLIENT, f"{service}/{action}", self._instruments.client_call_s, parent)
 
     def serving(self, service: str, action: str, call: IncomingCall, done: Done, dispatch: Dispatch) -> None:
         operation = self._operation(
-            SpanKind.SERVER, f"{service}/{action}", self._instruments.server_call_s, call.header_pairs
+            SpanKind.SERVER, f"{service}/{action}", self._instruments.server_call_s, extract(call.header_pairs)
         )
 
         def told(outcome: Outcome) -> None:
@@ -60,11 +62,10 @@ class CallTracing:
         kind: SpanKind,
         method: str,
         measure: Measure,
-        headers: tuple[tuple[str, str], ...] | None = None,
+        parent: Context | None,
     ) -> Operation:
         attributes = {names.RPC_SYSTEM: names.BUS, names.RPC_METHOD: method}
         measured = {**attributes, names.RPC_METHOD: self._shown(method)}
-        parent = None if headers is None else extract(headers)
         return self._operations.begin(kind, method, attributes, measure, measured, parent=parent)
 
 
@@ -77,13 +78,15 @@ class TracedTransport:
         self._service = service
 
     def begin(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
-        operation = self._tracing.calling(self._service, call.action)
+        operation = self._tracing.calling(self._service, call.action, call.site.headers)
 
         def ended(outcome: Outcome | HutongError) -> None:
             _end(operation, outcome)
             done(outcome)
 
-        headers = (*without_trace(call.headers), *headers_of(operation.span.get_span_context()))
+        headers = call.headers
+        if without_trace(call.site.headers) == call.site.headers:  # else the proxy's own headers say whose trace it is
+            headers = (*without_trace(headers), *headers_of(operation.span.get_span_context()))
         try:
             abandon = self._transport.begin(OutgoingCall(call.site, call.arguments, headers), timeout_ms, ended)
         except BaseException as error:

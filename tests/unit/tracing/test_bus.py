@@ -13,6 +13,8 @@ from hutong.runtime.contexts import ContextKind
 from hutong.runtime.runtime import Runtime
 from hutong.tracing import Tracing
 
+PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
 
 async def test_a_send_and_its_handler_are_one_trace(bus: EventBus, recording: Recording) -> None:
     seen: list[Message] = []
@@ -151,7 +153,7 @@ async def test_a_handler_on_a_worker_is_part_of_the_trace(
 
 async def test_a_trace_from_outside_goes_on(bus: EventBus, recording: Recording) -> None:
     bus.consumer("a", lambda message: None)
-    given = Headers({"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "x": "y"})
+    given = Headers({"traceparent": PARENT, "x": "y"})
     bus.send("a", 1, DeliveryOptions(headers=given, is_traced=False))
     await until(lambda: len(recording.spans) == 1)
     process = recording.span("process a")
@@ -234,3 +236,13 @@ async def test_a_bus_has_one_tracer(bus: EventBus, recording: Recording) -> None
         Tracing(recording.spans_of, recording.metrics_of).trace(bus)
     with pytest.raises(UsageError, match="not a str"):
         recording.tracing.trace("bus")  # type: ignore[arg-type]
+
+
+async def test_who_has_no_span_goes_on_with_the_trace_of_the_headers_given(bus: EventBus, recording: Recording) -> None:
+    bus.consumer("a", lambda message: None)
+    bus.send("a", 1, DeliveryOptions(headers=Headers({"traceparent": PARENT})))
+    await until(lambda: len(recording.spans) == 2)
+    sent = recording.span("send a")
+    assert sent.parent is not None
+    assert sent.parent.span_id == 0x00F067AA0BA902B7
+    assert is_child(recording.span("process a"), sent)

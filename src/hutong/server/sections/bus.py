@@ -16,6 +16,9 @@ class BusSettings:
     log: str = setting(
         "", "kafka://HOST:PORT[,HOST:PORT...] where its durable addresses and tables are kept; empty: in this node."
     )
+    tracing: bool = setting(
+        False, "Whether messages are spans, sent where OpenTelemetry's variables say (docs/tracing.md; extra tracing)."
+    )
 
 
 @dataclass(frozen=True, slots=True)
