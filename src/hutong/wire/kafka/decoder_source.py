@@ -2,7 +2,8 @@
 
 Strategy: neighbouring fixed-width fields, together with the length that follows them, are read by one precompiled
 struct straight into the attributes of a new object; a compact length below 128 costs one comparison. Array counts are
-checked against the bytes that remain before anything is built. Slices are not checked one by one: a length that points
+checked against the bytes that remain before anything is built, and in requests against how many elements such a request
+may have in all (`request_bounds`). Slices are not checked one by one: a length that points
 past the end makes the position overshoot, every later read then raises, and the last line compares position and size.
 IndexError, struct.error and UnicodeDecodeError become ProtocolError once, at the outer function.
 """
@@ -14,6 +15,7 @@ from typing import Any
 
 from hutong.foundation.errors import ProtocolError
 from hutong.wire.kafka.layout import TableAt, has_records, length_code, size_min
+from hutong.wire.kafka.request_bounds import elements_max
 from hutong.wire.kafka.schema import Array, Fixed, MessageInfo, Opaque, Records, Row, Struct, Text, WireType, is_value
 from hutong.wire.kafka.source import Source
 from hutong.wire.kafka.varint import TAGGED_FIELDS_MAX, finish_uvarint, read_uvarint, skip_tagged_fields
@@ -42,10 +44,13 @@ def decoder_source(table: type[Any], info: MessageInfo, version: int, function: 
     too: Kafka ignores them, and librdkafka 2.16 sends three too many when it asks for the metadata of all topics.
     """
     source = Source(_NAMESPACE)
-    writer = _DecoderWriter(source, version, info.is_flexible(version))
+    bound = elements_max(info.name)
+    writer = _DecoderWriter(source, version, info.is_flexible(version), has_bound=bound is not None)
     with source.block(f"def {function}(data, position=0)"):
         with source.block("try"):
             source.line("size = len(data)")
+            if bound is not None:
+                source.line(f"elements_left = {bound}")
             if has_records(table, version):
                 source.line("view = memoryview(data)")
             writer.table(table, "message")
@@ -61,10 +66,11 @@ def decoder_source(table: type[Any], info: MessageInfo, version: int, function: 
 class _DecoderWriter:
     """Writes reads. A run of fixed-width reads is held back until something of variable length needs the position."""
 
-    def __init__(self, source: Source, version: int, flexible: bool) -> None:
+    def __init__(self, source: Source, version: int, flexible: bool, *, has_bound: bool) -> None:
         self._source = source
         self._version = version
         self._flexible = flexible
+        self._has_bound = has_bound  # of elements in all arrays together
         self._run: list[tuple[str, str]] = []  # struct code, target
         self._labels: dict[str, str] = {}  # target to what error messages call it
 
@@ -164,6 +170,10 @@ class _DecoderWriter:
                 source.line(f"{length} -= 1")
             with source.block(f"if {length} * {smallest} > size - position"):
                 source.line(f"reject(f'{self._label(target)} cannot hold {{{length}}} elements')")
+            if self._has_bound:
+                source.line(f"elements_left -= {length}")
+                with source.block("if elements_left < 0"):
+                    source.line(f"reject('{self._label(target)} has too many elements')")
             if isinstance(element, Fixed) and element.code in "bhiq":
                 source.line(f"{target} = list(unpack_from(f'>{{{length}}}{element.code}', data, position))")
                 source.line(f"position += {length} * {smallest}")
