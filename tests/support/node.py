@@ -21,10 +21,12 @@ IS_HUTONG: Final = not KAFKA_SCRIPT
 class Node:
     """One broker and its folder. It keeps its port over restarts, so that clients find it again."""
 
-    def __init__(self, folder: pathlib.Path, *settings: str) -> None:
+    def __init__(self, folder: pathlib.Path, *settings: str, listens: bool = True) -> None:
+        """It does not say where Kafka clients connect unless it `listens`: then the settings do."""
         self.folder = folder
         self.log_path = folder / "node.log"
         self._settings = settings
+        self._listens = listens
         self._port = 0
         self._process: ReadyProcess | None = None
 
@@ -76,4 +78,7 @@ class Node:
             port, data = self._port or free_port(), str(self.folder / "data")
             return [KAFKA_SCRIPT, "start", "--port", str(port), "--dir", data]
         command = hutong_command(self.folder / "data", f"127.0.0.1:{self._port}")
+        if not self._listens:
+            at = command.index("--kafka")
+            del command[at : at + 2]
         return command + [word for setting in self._settings for word in ("--set", setting)]

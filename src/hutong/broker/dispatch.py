@@ -21,6 +21,7 @@ from hutong.broker.session import Session
 from hutong.foundation.errors import ProtocolError
 from hutong.reactor.channel import HELD, Held
 from hutong.reactor.connection import Pending
+from hutong.security.principals import ANONYMOUS, Principal
 from hutong.wire.kafka import codecs
 from hutong.wire.kafka.headers import RequestHeader, decode_request_header, encode_response_frame
 from hutong.wire.kafka.produce_frame import encode_produce_response_frame
@@ -39,6 +40,13 @@ _PRODUCE: Final = k00_produce.API_KEY
 _FETCH: Final = k01_fetch.API_KEY
 TELL_INTERVAL_MS: Final = 1_000
 _log = logging.getLogger("hutong.kafka")
+
+
+def anonymous(peer: Peer) -> Principal:
+    """Who a client is that has shown nothing."""
+    return ANONYMOUS
+
+
 OTHER_FRAME_BYTES_MAX: Final = 8 * 1024 * 1024
 """Only Produce carries data; in any other request a byte can become an object many times its size."""
 
@@ -68,19 +76,27 @@ class Dispatch:
         listener: Listener,
         requests_total: dict[int, int] | None = None,
         handlers: Mapping[int, Handle] = HANDLERS,
+        identify: Callable[[Peer], Principal] = anonymous,
     ) -> None:
+        """`identify` says who a client is when its connection opens, and raises ProtocolError to have it closed."""
         self._broker = broker
         self.listener = listener
         self._meter = broker.meter
         self._handlers = handlers
+        self._identify = identify
         self._routes: dict[int, Route] = {}
         self._told_at_ms = -TELL_INTERVAL_MS
         self._untold = 0
         self.requests_total = dict.fromkeys(handlers, 0) if requests_total is None else requests_total
 
     def connection_opened(self, peer: Peer) -> None:
-        """Who the client is stays open until it says so."""
+        """Who the client is stays open until it says so, unless it has shown a certificate."""
         peer.session = Session(self.listener)
+        try:
+            peer.session.principal = self._identify(peer)
+        except ProtocolError as error:
+            self._tell(peer, error)
+            peer.close()
 
     def connection_closed(self, peer: Peer) -> None:
         """What the connection was waiting for has ended with its owner."""

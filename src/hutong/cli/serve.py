@@ -31,6 +31,7 @@ LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 DIRECT_FLAGS = {  # option of the command -> the setting it is short for
     "data_dir": "node.data_dir",
     "kafka": "kafka.listen",
+    "kafka_protocol": "kafka.protocol",
     "advertised": "kafka.advertised",
     "metrics": "metrics.listen",
     "tcp_bridge": "tcp_bridge.listen",
@@ -69,7 +70,9 @@ def flags_of(options: argparse.Namespace) -> dict[str, str | tuple[str, ...]]:
         flags[name.strip()] = value
     given = {name: getattr(options, option, None) for option, name in DIRECT_FLAGS.items()}
     permits = _permits(getattr(options, "bridge_permit", None) or ())
-    return flags | {name: value for name, value in given.items() if value is not None} | permits
+    listeners = tuple(getattr(options, "listener", None) or ())
+    several: dict[str, str | tuple[str, ...]] = {"kafka.listeners": listeners} if listeners else {}
+    return flags | several | {name: value for name, value in given.items() if value is not None} | permits
 
 
 def _permits(assignments: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -109,6 +112,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--data-dir", metavar="DIR", help="folder that holds everything this node keeps")
     parser.add_argument("--kafka", metavar="HOST:PORT", help="where Kafka clients connect; port 0: any free one")
+    parser.add_argument("--kafka-protocol", metavar="PROTOCOL", help="PLAINTEXT (unless given), SSL, SASL_SSL, ...")
+    parser.add_argument(
+        "--listener",
+        metavar="NAME://HOST:PORT",
+        action="append",
+        default=[],
+        help="several listeners in the place of --kafka, as SASL_SSL://0.0.0.0:9093",
+    )
     parser.add_argument("--advertised", metavar="HOST:PORT", help="what clients are told, where that differs")
     parser.add_argument("--metrics", metavar="HOST:PORT", help="where /metrics, /healthz and /readyz are served; off")
     parser.add_argument("--tcp-bridge", metavar="HOST:PORT", help="where Vert.x's TCP event-bus clients connect; off")
@@ -139,8 +150,11 @@ def _run(settings: Settings, *, as_json: bool, disk: "Disk | None") -> None:
     logging.basicConfig(level=settings.node.log_level.upper(), stream=sys.stderr, format=LOG_FORMAT)
 
     def ready(info: ReadyInfo) -> None:
+        opened = info.listeners
+        is_plain = len(opened) == 1 and opened[0].protocol == "PLAINTEXT"
         listeners = {
             "kafka": info.kafka,
+            "listeners": None if is_plain else ",".join(map(str, opened)),
             "metrics": info.metrics,
             "tcp-bridge": info.tcp_bridge,
             "sockjs": info.sockjs,

@@ -46,15 +46,17 @@ class Acceptor:
         name: str = "",
         quotas: ConnectionQuotas | None = None,
         memory: MemoryWatch | None = None,
+        figures: ReactorFigures | None = None,
     ) -> None:
         """`framing` makes the framing of one connection from its frame limit in bytes.
 
         With `quotas`, which know this acceptor by its name, the bounds of connections in `limits` do not count.
         `memory` watches what the connections hold, together with those of other acceptors; without one this acceptor
         has its own, with the bound of its limits.
+        `figures` may be those of several acceptors together.
         """
         self.limits = limits or ReactorLimits()
-        self.figures = ReactorFigures()
+        self.figures = figures or ReactorFigures()
         self._loop = loop
         self._peer_ids = count(1)
         self._open = OpenConnections(clock, wheel)

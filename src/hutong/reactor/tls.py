@@ -49,6 +49,7 @@ def server_context(
     client_auth: ClientAuth | None = None,
     version: TlsVersion = TlsVersion.TLS_1_2,
     ciphers: str = "",
+    key_password: str = "",
 ) -> ssl.SSLContext:
     """Shows the certificate (chain) in a PEM file, whose key is in another one or in the same.
 
@@ -66,7 +67,7 @@ def server_context(
         except ssl.SSLError:
             raise UsageError(f"OpenSSL knows none of the TLS ciphers {ciphers!r}.", _EXIT_CONFIG) from None
     try:
-        context.load_cert_chain(certificate, key, password=_no_password)
+        context.load_cert_chain(certificate, key, password=key_password or _no_password)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         raise _unusable("certificate", f"{certificate} (key: {key or certificate})", error) from None
     if client_ca is not None:

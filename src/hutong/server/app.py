@@ -23,6 +23,7 @@ from hutong.runtime.verticles import Deployment, DeploymentOptions, Verticle
 from hutong.server import translate
 from hutong.server.broker_verticle import BrokerVerticle
 from hutong.server.bus_verticle import BusVerticle
+from hutong.server.listener_plans import OpenListener
 from hutong.server.monitoring.monitor import Monitor
 from hutong.server.monitoring.sources import Sources
 from hutong.server.settings import Address, Settings
@@ -44,6 +45,7 @@ class ReadyInfo:
     metrics: Address | None = None
     tcp_bridge: Address | None = None
     sockjs: Address | None = None
+    listeners: tuple[OpenListener, ...] = ()  # for Kafka clients; `kafka` is where the first of them is
 
 
 async def serve_node(settings: Settings, *, ready: Callable[[ReadyInfo], None], disk: Disk | None = None) -> None:
@@ -125,7 +127,7 @@ class Node:
         tcp_bridge = await self._open_tcp_bridge()
         sockjs = await self._open_sockjs_bridge()
         self._monitor.health.is_serving = True
-        return ReadyInfo(self._broker.listens_at, self._monitor.listens_at, tcp_bridge, sockjs)
+        return ReadyInfo(self._broker.listens_at, self._monitor.listens_at, tcp_bridge, sockjs, self._broker.listeners)
 
     async def stop(self) -> None:
         """Let open requests finish, then close everything in the opposite order of start."""

@@ -53,6 +53,7 @@ from hutong.server import translate
 from hutong.server.authenticators import Authenticators
 from hutong.server.data_dir import DataDir
 from hutong.server.group_rooms import GroupRooms, group_configs, open_groups
+from hutong.server.listener_plans import OpenListener
 from hutong.server.listening import KafkaListeners
 from hutong.server.monitoring.sources import Sources
 from hutong.server.settings import Address, Settings
@@ -69,13 +70,15 @@ _log = logging.getLogger("hutong.node")
 
 
 class BrokerVerticle(Verticle):
-    """Topics, groups and journals of one node. `listens_at` is where clients connect, once it has started.
+    """Topics, groups and journals of one node. `listeners` are those where clients connect, once it has
+    started, `listens_at` is the first.
 
     Its journals are on `disk` and stand in `sources.journals`, as do its other figures in `sources`. Its start raises
     UsageError where the folder or the address cannot be used, and StorageError where the disk cannot.
     """
 
     listens_at: Address
+    listeners: tuple[OpenListener, ...]
 
     def __init__(
         self, settings: Settings, disk: Disk, clock: Clock, sources: Sources, door: Door | None = None
@@ -324,13 +327,14 @@ class BrokerVerticle(Verticle):
         self._sources.sasl = self._authenticators.figures
         self._sources.waits |= self._authenticators.waits
         self._listeners = KafkaListeners(loop, settings, self._clock, wheel, self._door, self._authenticators)
-        bound, shown = await self._listeners.open(broker)
-        self._admin.node_configs.static = translate.node_config(self._settings, bound, shown)
-        self._admin.node_configs.unset = translate.unset_in(self._settings)
-        self._sources.reactor = self._listeners.figures
         self._sources.memory = self._listeners.memory
+        self._sources.reactor = self._listeners.figures
+        await self._listeners.open(broker)
+        self.listeners = tuple(self._listeners.opened)
+        self._admin.node_configs.static = translate.node_config(self._settings, self.listeners)
+        self._admin.node_configs.unset = translate.unset_in(self._settings)
         self._sources.requests_total = self._listeners.requests_total
-        return bound
+        return self.listeners[0].bound
 
 
 def _tell_disk_full(group: str, error: StorageError | None) -> None:

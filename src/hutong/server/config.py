@@ -71,6 +71,8 @@ def load(
         settings = replace(settings, **{setting.section: section})
         sources[setting.name] = source
     _check_together(settings)
+    if settings.kafka.listeners and sources["kafka.listen"] != "default":
+        raise UsageError("kafka.listen and kafka.listeners are both set; leave one of them out.", EXIT_CONFIG)
     return Effective(settings, sources)
 
 

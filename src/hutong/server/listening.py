@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from hutong.broker.broker import Broker
-from hutong.broker.dispatch import Dispatch
+from hutong.broker.dispatch import Dispatch, anonymous
 from hutong.broker.kafka import HANDLERS
 from hutong.broker.listeners import Listener, SecurityProtocol
 from hutong.broker.network_configs import connection_limits
@@ -25,9 +25,14 @@ from hutong.reactor.connection_quotas import ConnectionQuotas
 from hutong.reactor.door import Door
 from hutong.reactor.figures import ReactorFigures
 from hutong.reactor.framing import length_prefixed
+from hutong.reactor.handler import Peer
 from hutong.reactor.memory_watch import MemoryWatch
+from hutong.security.certificate_principals import CertificatePrincipals
+from hutong.security.principals import Principal
 from hutong.server import translate
 from hutong.server.authenticators import Authenticators
+from hutong.server.certificates import Certificates
+from hutong.server.listener_plans import ListenerPlan, OpenListener, planned
 from hutong.server.settings import Address, Settings
 
 _EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})
@@ -53,21 +58,33 @@ class KafkaListeners:
         self._door = door
         self._memory = MemoryWatch(settings.network.memory_bytes_max, loop, clock, wheel)
         self._authenticators = authenticators
-        self._acceptor: Acceptor | None = None
+        self._plans = planned(settings.kafka)
+        self._certificates: Certificates | None = None
+        if any(plan.protocol.has_tls for plan in self._plans):
+            self._certificates = Certificates(settings.tls, clock, wheel)
+        self._principals = CertificatePrincipals(settings.tls.principal_mapping_rules)
         self._acceptors: list[Acceptor] = []
         self._requests_total = dict.fromkeys(HANDLERS, 0)
+        self.figures = ReactorFigures()  # of all connections
+        self.opened: list[OpenListener] = []
 
-    async def open(self, broker: Broker) -> tuple[Address, Address]:
-        """Accept clients; returns where, and what they are told. Raises UsageError where an address cannot be had."""
-        listen, advertised = self._settings.kafka.listen, self._settings.kafka.advertised
-        protocol = SecurityProtocol.PLAINTEXT
-        listener = Listener(protocol, protocol, listen.host, listen.port)
-        quotas = self._share_quotas(broker, (listener.name,))
+    async def open(self, broker: Broker) -> None:
+        """Accept clients; `opened` says where. Raises UsageError where an address cannot be had."""
         broker.memory = self._memory.budget
-        dispatch = Dispatch(broker, listener, self._requests_total)
-        self._acceptor = Acceptor(
+        quotas = self._share_quotas(broker, tuple(plan.name for plan in self._plans))
+        for plan in self._plans:
+            await self._open(plan, broker, quotas)
+        if self._certificates is not None:
+            self._certificates.watch()
+
+    async def _open(self, plan: ListenerPlan, broker: Broker, quotas: ConnectionQuotas) -> None:
+        listener = Listener(plan.name, plan.protocol, plan.address.host, plan.address.port)
+        has_certificates = plan.protocol is SecurityProtocol.SSL  # with SASL it is SASL that says who a client is
+        identify = self._identify if has_certificates else anonymous
+        dispatch = Dispatch(broker, listener, self._requests_total, identify=identify)
+        acceptor = Acceptor(
             self._loop,
-            self._authenticators.before(dispatch) if protocol.has_sasl else dispatch,
+            self._authenticators.before(dispatch) if plan.protocol.has_sasl else dispatch,
             length_prefixed(),
             clock=self._clock,
             wheel=self._wheel,
@@ -76,17 +93,25 @@ class KafkaListeners:
             name=listener.name,
             quotas=quotas,
             memory=self._memory,
+            figures=self.figures,
         )
-        self._acceptors.append(self._acceptor)
+        self._acceptors.append(acceptor)
+        tls = None
+        if plan.protocol.has_tls and self._certificates is not None:
+            tls = self._certificates.source(asks_for_certificates=has_certificates)
         try:
-            _, port = await self._acceptor.listen(listen.host, listen.port)
+            _, port = await acceptor.listen(plan.address.host, plan.address.port, tls)
         except OSError as error:
             raise UsageError(
-                f"Cannot listen on {listen}: {error.strerror}; choose another address with --kafka.", _EXIT_UNAVAILABLE
+                f"Cannot listen on {plan.address}: {error.strerror}; choose another address with --kafka.",
+                _EXIT_UNAVAILABLE,
             ) from None
-        shown = advertised or Address(_reachable(listen.host), port)
+        shown = plan.advertised or Address(_reachable(plan.address.host), port)
         dispatch.listener = replace(listener, host=shown.host, port=shown.port)
-        return Address(listen.host, port), shown
+        self.opened.append(OpenListener(plan.name, plan.protocol, Address(plan.address.host, port), shown))
+
+    def _identify(self, peer: Peer) -> Principal:
+        return self._principals.principal_of(peer.certificate_der)
 
     def _share_quotas(self, broker: Broker, names: Sequence[str]) -> ConnectionQuotas:
         """What all listeners go by together, now and whenever it is changed."""
@@ -107,11 +132,6 @@ class KafkaListeners:
         return quotas
 
     @property
-    def figures(self) -> ReactorFigures | None:
-        """Of all connections; None before any can come."""
-        return self._acceptor.figures if self._acceptor is not None else None
-
-    @property
     def memory(self) -> MemoryWatch:
         """Of all connections, together."""
         return self._memory
@@ -123,8 +143,9 @@ class KafkaListeners:
 
     async def drain(self) -> None:
         """Accept no more, let open requests finish."""
-        if self._acceptor is not None:
-            await self._acceptor.drain()
+        if self._certificates is not None:
+            self._certificates.close()
+        await asyncio.gather(*(acceptor.drain() for acceptor in self._acceptors))
 
 
 def _reachable(host: str) -> str:

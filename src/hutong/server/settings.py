@@ -25,6 +25,7 @@ from hutong.server.sections.node import NodeSettings, RuntimeSettings
 from hutong.server.sections.sasl import SaslSettings
 from hutong.server.sections.security import SecuritySettings
 from hutong.server.sections.share_groups import ShareGroupSettings
+from hutong.server.sections.tls import TlsSettings
 
 __all__ = ["Address", "Setting", "Settings", "all_settings"]
 
@@ -39,6 +40,7 @@ class Settings:
     network: NetworkSettings = NetworkSettings()
     sasl: SaslSettings = SaslSettings()
     security: SecuritySettings = SecuritySettings()
+    tls: TlsSettings = TlsSettings()
     topic: TopicSettings = TopicSettings()
     log: LogSettings = LogSettings()
     fetch: FetchSettings = FetchSettings()

@@ -1,7 +1,7 @@
 """The node's settings in each room's own words. No room knows the settings of the node."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hutong.broker.authorization import Authorizer
@@ -22,8 +22,9 @@ from hutong.runtime.blocked import BlockedLimits
 from hutong.runtime.runtime import Runtime
 from hutong.security.decisions import Decisions
 from hutong.server.config import EXIT_CONFIG
+from hutong.server.listener_plans import OpenListener
 from hutong.server.monitoring.survey.result import SurveyLimits
-from hutong.server.settings import Address, Settings, all_settings
+from hutong.server.settings import Settings, all_settings
 from hutong.transactions.settings import TransactionSettings
 
 _EXIT_CONFIG: Final = 78
@@ -43,7 +44,9 @@ _WHAT_ONE_NODE_IS: Final = {
     "transaction.state.log.replication.factor": "1",
 }
 """What tools ask a broker for that is no setting here, for it follows from how a node works."""
-_ALWAYS_GIVEN: Final = frozenset(("advertised.listeners", "broker.id", "listeners", "log.dirs", "node.id"))
+_ALWAYS_GIVEN: Final = frozenset(
+    ("advertised.listeners", "broker.id", "listener.security.protocol.map", "listeners", "log.dirs", "node.id")
+)
 _STATE_JOURNAL: Final = JournalSettings(
     # Small segments: a snapshot trims what came before it, and only whole segments give their space back.
     segment_bytes=16 * _MEBIBYTE,
@@ -236,7 +239,7 @@ def transaction_settings(settings: Settings) -> TransactionSettings:
     )
 
 
-def node_config(settings: Settings, listening: Address, advertised: Address) -> Mapping[str, str]:
+def node_config(settings: Settings, listeners: Sequence[OpenListener]) -> Mapping[str, str]:
     """The node's settings under Kafka's names, as clients that describe a broker expect them."""
     shown: dict[str, str] = {}
     for setting in all_settings():
@@ -251,8 +254,9 @@ def node_config(settings: Settings, listening: Address, advertised: Address) -> 
             "node.id": str(settings.node.id),
             "log.dirs": str(settings.node.data_dir),
             "super.users": ";".join(settings.security.super_users),
-            "listeners": f"PLAINTEXT://{listening}",
-            "advertised.listeners": f"PLAINTEXT://{advertised}",
+            "listeners": ",".join(f"{listener.name}://{listener.bound}" for listener in listeners),
+            "advertised.listeners": ",".join(f"{listener.name}://{listener.advertised}" for listener in listeners),
+            "listener.security.protocol.map": ",".join(f"{each.name}:{each.protocol}" for each in listeners),
         }
     )
 

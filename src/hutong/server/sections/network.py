@@ -19,11 +19,23 @@ from hutong.server.sections.facts import (
 
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
-    """The listener that Kafka clients use."""
+    """The listeners that Kafka clients use."""
 
     listen: Address = setting(Address("127.0.0.1", 9092), "HOST:PORT where Kafka clients connect.", "listeners")
     advertised: Address | None = setting(
         None, "HOST:PORT told to clients, when it is not where the node listens.", "advertised.listeners"
+    )
+    protocol: str = setting(
+        "PLAINTEXT",
+        "What is spoken at `kafka.listen`.",
+        choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+    )
+    listeners: tuple[str, ...] = setting(
+        (), "Several listeners in the place of `kafka.listen`, as `SASL_SSL://0.0.0.0:9093`."
+    )
+    advertised_listeners: tuple[str, ...] = setting((), "What the clients of each are told, in the same form.")
+    listener_protocols: tuple[str, ...] = setting(
+        (), "Protocols of listeners that are named otherwise, as `INTERNAL:SSL`.", "listener.security.protocol.map"
     )
 
 

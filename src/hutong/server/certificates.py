@@ -1,0 +1,114 @@
+"""The certificates of a node's TLS listeners, loaded again when their files change.
+
+Strategy: a look at the files' times and sizes now and then; where they differ, new contexts are made, with which
+connections from then on begin. Those that are open go on with what they began with. Files that cannot be used, half
+written ones for example, change nothing: that is logged, and the next change is looked at again.
+
+Knows nothing of listeners or connections.
+"""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from ssl import SSLContext
+from typing import Final
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import UsageError
+from hutong.foundation.timers import Timer, TimerWheel
+from hutong.reactor.tls import ClientAuth, TlsVersion, server_context
+from hutong.server.sections.tls import TlsSettings
+
+EXIT_CONFIG: Final = 78
+_log = logging.getLogger("hutong.tls")
+
+Signature = tuple[tuple[int, int, int] | None, ...]
+
+
+class Certificates:
+    """Call `watch` to have the files looked at, `close` in the end. Raises UsageError for files that cannot be used."""
+
+    def __init__(self, settings: TlsSettings, clock: Clock, wheel: TimerWheel) -> None:
+        if settings.certificate is None:
+            raise UsageError(
+                "A listener with TLS needs a certificate: set tls.certificate (`hutong cert dev` makes one to try it "
+                "out with).",
+                EXIT_CONFIG,
+            )
+        if ClientAuth(settings.client_auth) is not ClientAuth.NONE and settings.client_ca is None:
+            raise UsageError(
+                f"tls.client_auth is {settings.client_auth}, which needs the authorities in tls.client_ca.", EXIT_CONFIG
+            )
+        self._settings = settings
+        self._certificate = settings.certificate
+        self._clock = clock
+        self._wheel = wheel
+        self._timer: Timer | None = None
+        self._signature = self._look()
+        self._contexts = self._made()
+        self.reloads_total = 0
+        self.reloads_failed_total = 0
+
+    def source(self, *, asks_for_certificates: bool) -> Callable[[], SSLContext]:
+        """What a listener takes its context from; one that authenticates otherwise asks for no certificate."""
+        index = int(asks_for_certificates)
+        return lambda: self._contexts[index]
+
+    def watch(self) -> None:
+        self._timer = self._wheel.add(self._clock.monotonic_ms() + self._settings.reload_interval_ms, self._again)
+
+    def reload(self) -> bool:
+        """Load the files as they are now; whether they could be used. Otherwise what was loaded before stays."""
+        self._signature = self._look()
+        try:
+            self._contexts = self._made()
+        except UsageError as error:
+            self.reloads_failed_total += 1
+            _log.error("%s What was loaded before stays in use.", error)
+            return False
+        self.reloads_total += 1
+        _log.info("loaded the TLS certificate %s anew.", self._certificate)
+        return True
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _again(self) -> None:
+        if self._look() != self._signature:
+            self.reload()
+        self.watch()
+
+    def _files(self) -> tuple[Path, ...]:
+        settings = self._settings
+        return tuple(file for file in (self._certificate, settings.key, settings.client_ca) if file is not None)
+
+    def _look(self) -> Signature:
+        return tuple(_signature_of(file) for file in self._files())
+
+    def _made(self) -> tuple[SSLContext, SSLContext]:
+        """Without clients' certificates and with them."""
+        settings = self._settings
+        client_auth = ClientAuth(settings.client_auth)
+
+        def made(client_ca: Path | None) -> SSLContext:
+            return server_context(
+                self._certificate,
+                settings.key,
+                client_ca,
+                client_auth=client_auth,
+                version=TlsVersion(settings.min_version),
+                ciphers=settings.ciphers,
+                key_password=settings.key_password,
+            )
+
+        plain = made(None)
+        return plain, plain if client_auth is ClientAuth.NONE else made(settings.client_ca)
+
+
+def _signature_of(file: Path) -> tuple[int, int, int] | None:
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

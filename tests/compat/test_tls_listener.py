@@ -1,0 +1,127 @@
+"""Real clients over TLS: a node's listeners, its certificates, and who is let in."""
+
+import socket
+import ssl
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from confluent_kafka import Consumer, KafkaError, Producer
+from confluent_kafka.admin import AdminClient
+from tests.support.node import IS_HUTONG, Node
+
+pytestmark = pytest.mark.skipif(not IS_HUTONG, reason="starts a node with its own settings")
+DEADLINE_S = 20
+
+
+class Certificates:
+    """Of one authority, in files."""
+
+    def __init__(self, folder: Path) -> None:
+        authority = trustme.CA()
+        self.ca, self.server, self.client = folder / "ca.pem", folder / "server.pem", folder / "client.pem"
+        authority.cert_pem.write_to_path(self.ca)
+        server = authority.issue_cert("localhost", "127.0.0.1", common_name="the node")
+        server.private_key_and_cert_chain_pem.write_to_path(self.server)
+        client = authority.issue_cert("ann@example.org", common_name="ann", organization_name="Example")
+        client.private_key_and_cert_chain_pem.write_to_path(self.client)
+
+    @property
+    def trusting(self) -> dict[str, str]:
+        return {"security.protocol": "SSL", "ssl.ca.location": str(self.ca)}
+
+    @property
+    def showing(self) -> dict[str, str]:
+        mine = str(self.client)
+        return {**self.trusting, "ssl.certificate.location": mine, "ssl.key.location": mine}
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) -> Iterator[Node]:
+    settings = (
+        "kafka.listeners=PLAINTEXT://127.0.0.1:0 SSL://127.0.0.1:0 MUTUAL://127.0.0.1:0",
+        "kafka.listener_protocols=MUTUAL:SSL",
+        f"tls.certificate={certificates.server}",
+        f"tls.client_ca={certificates.ca}",
+        "tls.client_auth=requested",
+    )
+    with Node(tmp_path_factory.mktemp("node"), *settings, listens=False) as started:
+        yield started
+
+
+def listeners_of(node: Node) -> dict[str, str]:
+    """HOST:PORT by the listener's name, from the ready line."""
+    return dict(each.split("://") for each in node.process.fields["listeners"].split(","))
+
+
+def round_trip(address: str, client: Mapping[str, str]) -> None:
+    topic, group = f"tls-{uuid.uuid4().hex}", uuid.uuid4().hex
+    producer = Producer({"bootstrap.servers": address, **client})
+    producer.produce(topic, b"x" * 200_000)
+    assert producer.flush(DEADLINE_S) == 0
+    consumer = Consumer({"bootstrap.servers": address, "group.id": group, "auto.offset.reset": "earliest", **client})
+    try:
+        consumer.subscribe([topic])
+        message = consumer.poll(DEADLINE_S)
+        assert message is not None
+        assert message.error() is None
+        assert message.value() == b"x" * 200_000
+    finally:
+        consumer.close()
+
+
+def test_confluent_kafka_over_tls(node: Node, certificates: Certificates) -> None:
+    round_trip(listeners_of(node)["SSL"], certificates.trusting)
+
+
+def test_confluent_kafka_with_its_own_certificate(node: Node, certificates: Certificates) -> None:
+    round_trip(listeners_of(node)["SSL"], certificates.showing)
+
+
+def test_clients_are_told_the_address_of_their_listener(node: Node, certificates: Certificates) -> None:
+    clients: dict[str, Mapping[str, str]] = {
+        "PLAINTEXT": {},
+        "SSL": certificates.trusting,
+        "MUTUAL": certificates.showing,
+    }
+    for name, client in clients.items():
+        address = listeners_of(node)[name]
+        metadata = AdminClient({"bootstrap.servers": address, **client}).list_topics(timeout=DEADLINE_S)
+        assert [f"{broker.host}:{broker.port}" for broker in metadata.brokers.values()] == [address]
+
+
+def test_a_client_that_does_not_know_the_authority_stays_out(node: Node, tmp_path: Path) -> None:
+    stranger = Certificates(tmp_path)
+    errors: list[KafkaError] = []
+    settings: dict[str, Any] = {
+        "bootstrap.servers": listeners_of(node)["SSL"],
+        "error_cb": errors.append,
+        **stranger.trusting,
+    }
+    client = AdminClient(settings)
+    for _ in range(100):
+        client.poll(0.1)
+        if any(error.code() == KafkaError._SSL for error in errors):
+            break
+    assert any(error.code() == KafkaError._SSL for error in errors)
+
+
+def test_plain_bytes_on_a_tls_listener_end_that_connection_alone(node: Node, certificates: Certificates) -> None:
+    address = listeners_of(node)["SSL"]
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=DEADLINE_S) as plain:
+        plain.sendall(b"\0\0\0\x0b\0\x12\0\0\0\0\0\x01\0\x01x")
+        while plain.recv(1024):
+            pass
+    context = ssl.create_default_context(cafile=str(certificates.ca))
+    raw = socket.create_connection((host, int(port)), timeout=DEADLINE_S)
+    with context.wrap_socket(raw, server_hostname="localhost") as encrypted:
+        assert encrypted.version() == "TLSv1.3"
