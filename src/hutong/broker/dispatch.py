@@ -30,6 +30,7 @@ from hutong.wire.kafka.registry import APIS
 if TYPE_CHECKING:
     from hutong.broker.broker import Broker
     from hutong.broker.listeners import Listener
+    from hutong.broker.request_times import ApiTimes
     from hutong.reactor.connection import Peer, Response
     from hutong.wire.buffer import Buffer
 
@@ -40,6 +41,7 @@ _PRODUCE: Final = k00_produce.API_KEY
 _FETCH: Final = k01_fetch.API_KEY
 TELL_INTERVAL_MS: Final = 1_000
 _log = logging.getLogger("hutong.kafka")
+_UNBOUNDED: Final = 1 << 62  # but for what the reactor takes
 
 
 def anonymous(peer: Peer) -> Principal:
@@ -62,6 +64,8 @@ class Route:
     decode: Callable[[Any, int], Any]
     handle: Handle
     encode: Encode
+    frame_bytes_max: int
+    times: ApiTimes
 
 
 class Dispatch:
@@ -82,6 +86,7 @@ class Dispatch:
         self._broker = broker
         self.listener = listener
         self._meter = broker.meter
+        self._times = broker.request_times
         self._handlers = handlers
         self._identify = identify
         self._routes: dict[int, Route] = {}
@@ -92,6 +97,7 @@ class Dispatch:
     def connection_opened(self, peer: Peer) -> None:
         """Who the client is stays open until it says so, unless it has shown a certificate."""
         peer.session = Session(self.listener)
+        peer.sending_changed = partial(self._sending_changed, peer)
         try:
             peer.session.principal = self._identify(peer)
         except ProtocolError as error:
@@ -105,77 +111,119 @@ class Dispatch:
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
         """Handle one request; returns the response's buffers, a Pending one, or None where none is due."""
         try:
-            return self._answer_metered(frame, peer) if self._meter.is_on else self._answer(frame, peer)
+            return self._received(frame, peer)
         except ProtocolError as error:
             self._tell(peer, error)
             raise
 
-    def _answer(self, frame: Buffer, peer: Peer) -> Response:
+    def _received(self, frame: Buffer, peer: Peer) -> Response:
+        meter, clock = self._meter, self._broker.clock
+        if meter.is_on:
+            peer.express = None
+            if meter.is_muted(peer):
+                return HELD
+        began_us = clock.monotonic_us()
         header, offset = decode_request_header(frame)
         api_key, api_version = header.api_key, header.api_version
-        route = self._routes.get(api_key << 16 | api_version)
-        if route is None:
-            if api_key == _API_VERSIONS and api_version not in APIS[api_key].versions:
-                return encode_response_frame(api_key, 0, header.correlation_id, k18_api_versions.unsupported_version())
-            route = self._add_route(api_key, api_version)
-        if len(frame) > OTHER_FRAME_BYTES_MAX and api_key != _PRODUCE:
+        route = self._routes.get(api_key << 16 | api_version) or self._add_route(api_key, api_version)
+        if len(frame) > route.frame_bytes_max:
             raise ProtocolError(f"a request of {len(frame)} bytes with API key {api_key}")
-        self.requests_total[api_key] += 1
         request = route.decode(frame, offset)
+        if meter.is_on and api_key == _FETCH:
+            meter.limit_fetch(request, peer.session.principal.name, header.client_id)
         context = RequestContext(api_version, header.client_id, peer, self._broker)
         answer = route.handle(request, context)
-        if api_key == _PRODUCE:
-            peer.express = lane_for(frame, request, context, self.requests_total)
-        if answer is None or answer is HELD:
-            return answer
-        if isinstance(answer, Later):
-            return _pending(answer, route.encode, header.correlation_id, _parked_bytes(api_key, frame))
-        return route.encode(header.correlation_id, answer)
-
-    def _answer_metered(self, frame: Buffer, peer: Peer) -> Response:
-        """The same while some client has a quota: what each request uses is noted, and who uses too much waits."""
-        peer.express = None
-        if self._meter.is_muted(peer):
-            return HELD
-        header, offset = decode_request_header(frame)
-        api_key, api_version = header.api_key, header.api_version
-        route = self._routes.get(api_key << 16 | api_version)
-        if route is None:
-            if api_key == _API_VERSIONS and api_version not in APIS[api_key].versions:
-                return self._answer(frame, peer)
-            route = self._add_route(api_key, api_version)
-        if len(frame) > OTHER_FRAME_BYTES_MAX and api_key != _PRODUCE:
-            raise ProtocolError(f"a request of {len(frame)} bytes with API key {api_key}")
-        began_us = self._broker.clock.monotonic_us()
-        request = route.decode(frame, offset)
-        if api_key == _FETCH:
-            self._meter.limit_fetch(request, header.client_id)
-        answer = route.handle(request, RequestContext(api_version, header.client_id, peer, self._broker))
         if isinstance(answer, Held):
             return answer
         self.requests_total[api_key] += 1
-        spent_us = self._broker.clock.monotonic_us() - began_us
-        finish = partial(self._finish_metered, route, header, peer, len(frame), spent_us)
-        if not isinstance(answer, Later):
-            return finish(answer)
-        pending = Pending(_parked_bytes(api_key, frame))
-        answer.then(lambda response: pending.complete(finish(response)))
+        peer.session.times = times = route.times
+        if api_key == _PRODUCE and not meter.is_on:
+            peer.express = lane_for(frame, request, context, self.requests_total)
+        if isinstance(answer, Later):
+            return self._pending(answer, route, header, peer, len(frame), began_us)
+        encoded = None if answer is None else route.encode(header.correlation_id, answer)
+        local_us = clock.monotonic_us() - began_us
+        times.local.record(local_us)
+        queue_us = peer.queued_ms * 1000
+        if queue_us:
+            times.queue.record(queue_us)
+        times.total.record(queue_us + local_us)
+        if queue_us + local_us >= self._times.slow_us:
+            self._tell_slow(header, peer, {"queue": queue_us, "local": local_us})
+        return self._metered(encoded, answer, route, header, peer, len(frame), local_us) if meter.is_on else encoded
+
+    def _pending(
+        self, later: Later[Any], route: Route, header: RequestHeader, peer: Peer, received_bytes: int, began_us: int
+    ) -> Pending:
+        """The reactor's answer to come, completed by the handler's. It may be complete already: both take that."""
+        monotonic_us, times = self._broker.clock.monotonic_us, route.times
+        local_us, queue_us, ready_us = monotonic_us() - began_us, peer.queued_ms * 1000, 0
+        pending = Pending(_parked_bytes(header.api_key, received_bytes))
+
+        def taken() -> None:
+            now_us = monotonic_us()
+            response_queue_us, remote_us = now_us - ready_us, ready_us - began_us - local_us
+            times.local.record(local_us)
+            times.remote.record(remote_us)
+            times.response_queue.record(response_queue_us)
+            if queue_us:
+                times.queue.record(queue_us)
+            times.total.record(queue_us + now_us - began_us)
+            own_us = queue_us + local_us + response_queue_us
+            if (own_us if times.waiting_is_meant else own_us + remote_us) >= self._times.slow_us:
+                self._tell_slow(
+                    header,
+                    peer,
+                    {"queue": queue_us, "local": local_us, "remote": remote_us, "response queue": response_queue_us},
+                )
+
+        def completed(response: Any) -> None:
+            nonlocal ready_us
+            encoded: list[Buffer] | None = route.encode(header.correlation_id, response)
+            if self._meter.is_on:
+                encoded = self._metered(encoded, response, route, header, peer, received_bytes, local_us)
+            ready_us = monotonic_us()
+            pending.complete(encoded)
+
+        pending.taken = taken
+        later.then(completed)
         return pending
 
-    def _finish_metered(
-        self, route: Route, header: RequestHeader, peer: Peer, received_bytes: int, spent_us: int, answer: Any
+    def _metered(
+        self,
+        encoded: list[Buffer] | None,
+        answer: Any,
+        route: Route,
+        header: RequestHeader,
+        peer: Peer,
+        received_bytes: int,
+        spent_us: int,
     ) -> list[Buffer] | None:
-        """The answer with its throttle time; the peer is muted for that long."""
-        encoded = None if answer is None else route.encode(header.correlation_id, answer)
+        """Note what a request used; if that was too much, its answer says how long the peer is muted, which it is."""
+        meter, name = self._meter, peer.session.principal.name
         sent_bytes = sum(map(len, encoded or ()))
-        wait_ms = self._meter.throttle_ms(header.api_key, header.client_id, received_bytes, sent_bytes, spent_us)
+        wait_ms = meter.throttle_ms(header.api_key, name, header.client_id, received_bytes, sent_bytes, spent_us)
         if not wait_ms:
             return encoded
-        self._meter.mute(peer, wait_ms)
+        route.times.throttle.record(wait_ms * 1000)
+        meter.mute(peer, wait_ms)
         if not hasattr(answer, "throttle_time_ms"):
             return encoded
         answer.throttle_time_ms = max(wait_ms, answer.throttle_time_ms)
         return route.encode(header.correlation_id, answer)
+
+    def _sending_changed(self, peer: Peer, is_paused: bool) -> None:
+        """How long a client did not read counts for the last request that was answered before."""
+        session: Session = peer.session
+        now_us = self._broker.clock.monotonic_us()
+        if is_paused:
+            session.paused_at_us = now_us
+        elif session.times is not None:
+            session.times.send.record(now_us - session.paused_at_us)
+
+    def _tell_slow(self, header: RequestHeader, peer: Peer, stages_us: Mapping[str, int]) -> None:
+        now_us = self._broker.clock.monotonic_us()
+        self._times.tell(header, peer.session.principal, peer.address, stages_us, now_us)
 
     def _tell(self, peer: Peer, error: ProtocolError) -> None:
         """One line in the log for a connection that is closed for this, and not more than one in each interval."""
@@ -190,25 +238,33 @@ class Dispatch:
         handle = self._handlers.get(api_key)
         if handle is None:
             raise ProtocolError(f"API key {api_key} is not supported")
+        times = self._times.of(api_key)
         if api_version not in APIS[api_key].versions:
+            if api_key == _API_VERSIONS:  # answered all the same, and not kept: there are many such versions
+                return Route(_undecoded, _unsupported, _unsupported_encoder, OTHER_FRAME_BYTES_MAX, times)
             raise ProtocolError(f"version {api_version} of API key {api_key} is not supported")
         encode: Encode = (
             partial(encode_produce_response_frame, api_version)
             if api_key == _PRODUCE
             else partial(encode_response_frame, api_key, api_version)
         )
-        route = Route(codecs.request_decoder(api_key, api_version), handle, encode)
+        frame_bytes_max = _UNBOUNDED if api_key == _PRODUCE else OTHER_FRAME_BYTES_MAX
+        route = Route(codecs.request_decoder(api_key, api_version), handle, encode, frame_bytes_max, times)
         self._routes[api_key << 16 | api_version] = route
         return route
 
 
-def _parked_bytes(api_key: int, frame: Buffer) -> int:
+def _parked_bytes(api_key: int, received_bytes: int) -> int:
     """What a request keeps until it is answered. What Produce brings is in the journal's cache, which has a bound."""
-    return 0 if api_key == _PRODUCE else OBJECT_BYTES_PER_BYTE * len(frame)
+    return 0 if api_key == _PRODUCE else OBJECT_BYTES_PER_BYTE * received_bytes
 
 
-def _pending(later: Later[Any], encode: Encode, correlation_id: int, parked_bytes: int) -> Pending:
-    """The reactor's answer to come, completed by the handler's. It may be complete already: that is fine with both."""
-    pending = Pending(parked_bytes)
-    later.then(lambda response: pending.complete(encode(correlation_id, response)))
-    return pending
+def _undecoded(_frame: Buffer, _offset: int) -> None:
+    """The body of a request in a version of which nothing is known."""
+
+
+def _unsupported(_request: None, _context: RequestContext) -> Any:
+    return k18_api_versions.unsupported_version()
+
+
+_unsupported_encoder: Final[Encode] = partial(encode_response_frame, _API_VERSIONS, 0)

@@ -24,6 +24,7 @@ from hutong.foundation.errors import HutongError, Refused
 from hutong.reactor.channel import Pending
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from hutong.wire.kafka.headers import RequestHeader
 from hutong.wire.kafka.produce_frame import encode_produce_response_frame, single_frame_encoder
 from hutong.wire.kafka.records import TRANSACTIONAL, validate_batch_set
 
@@ -53,8 +54,10 @@ class ProduceLane:
     """What one connection's last Produce meant, and the bytes that say the same again."""
 
     __slots__ = (
+        "_address",
         "_api_version",
         "_broker",
+        "_client_id",
         "_decisions",
         "_encode",
         "_latest_ms",
@@ -64,8 +67,10 @@ class ProduceLane:
         "_qos",
         "_requests_total",
         "_rights_version",
+        "_session",
         "_start",
         "_timeout_ms",
+        "_times",
         "_topic",
         "_version",
     )
@@ -77,7 +82,7 @@ class ProduceLane:
         partition: Partition,
         topic: TopicProduceData,
         request: ProduceRequest,
-        api_version: int,
+        context: RequestContext,
         frame: bytes,
         length_at: int,
         encode: Callable[[int, int, int, int], bytes],
@@ -88,7 +93,11 @@ class ProduceLane:
         self._topic = topic
         self._qos = qos_for(partition, request.acks)
         self._timeout_ms = timeout_for(request, broker.settings)
-        self._api_version = api_version
+        self._api_version = context.api_version
+        self._client_id = context.client_id
+        self._session = context.session  # not the peer, which holds the lane
+        self._address = context.peer.address
+        self._times = broker.request_times.of(API_KEY)
         self._version = broker.topics.version
         self._decisions = broker.authorizer.decisions
         self._rights_version = self._decisions.version
@@ -108,6 +117,7 @@ class ProduceLane:
             return None
         if self._decisions.version != self._rights_version:
             return None
+        began_us = broker.clock.monotonic_us()
         chunk = bytes(data)  # what is appended must not change, and `data` is only lent
         correlation_ids, batches, ends = self._repetitions(chunk, requests_max)
         if not batches:
@@ -119,16 +129,29 @@ class ProduceLane:
             nonlocal answers
             answers = self._answer(correlation_ids, batches, outcome)
             if pending is not None:
+                self._spent(local_us, broker.clock.monotonic_us() - began_us - local_us, taken)
                 pending.complete(answers)
 
         taken = self._partition.log.append_train(batches, self._qos, settle, self._timeout_ms)
         if not taken:
             return None
         self._requests_total[API_KEY] += taken
+        local_us = broker.clock.monotonic_us() - began_us
         if answers is not None:
+            self._spent(local_us, 0, taken)
             return taken, ends[taken - 1], answers
         pending = Pending()
         return taken, ends[taken - 1], pending
+
+    def _spent(self, local_us: int, remote_us: int, requests: int) -> None:
+        """A train was answered."""
+        self._times.train(local_us, remote_us, requests)
+        times = self._broker.request_times
+        if local_us + remote_us >= times.slow_us:
+            stages_us = {"local": local_us, "remote": remote_us}
+            now_us = self._broker.clock.monotonic_us()
+            header = RequestHeader(API_KEY, self._api_version, 0, self._client_id)
+            times.tell(header, self._session.principal, self._address, stages_us, now_us)
 
     def _is_not_late(self, timestamp_ms: int) -> bool:
         """The latest timestamp taken rises with time, so what was early enough once still is."""
@@ -227,9 +250,7 @@ def lane_for(
     if _records(frame, memoryview(frame), length_at, len(frame)) != data.records:
         return None  # tags or bytes at the end that a lane does not know
     try:
-        return ProduceLane(
-            broker, requests_total, partition, topic_data, request, api_version, frame, length_at, encode
-        )
+        return ProduceLane(broker, requests_total, partition, topic_data, request, context, frame, length_at, encode)
     except Refused:
         return None
 

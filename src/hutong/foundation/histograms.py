@@ -45,6 +45,12 @@ class Histogram:
             self._counts[_index_of(value)] += 1
         self.sum += value
 
+    def record_many(self, value: int, count: int) -> None:
+        """Count the same value so often."""
+        value = min(max(value, 0), _VALUE_MAX)
+        self._counts[_INDEX[value] if value < _LOOKED_UP else _index_of(value)] += count
+        self.sum += value * count
+
     def add(self, other: "Histogram") -> None:
         """Count all that the other one has counted."""
         self.sum += other.sum

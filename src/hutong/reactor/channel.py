@@ -25,9 +25,12 @@ _WAITING, _DONE, _CLOSE, _GONE = _State  # looking a member up costs more than t
 
 
 class Pending:
-    """An answer that comes later: returned by the handler, completed exactly once, on the loop's thread."""
+    """An answer that comes later: returned by the handler, completed exactly once, on the loop's thread.
 
-    __slots__ = ("_buffers", "_channel", "_requests", "_size", "_state", "parked_bytes")
+    `taken`, which may be set until then, is called once its buffers go to the kernel.
+    """
+
+    __slots__ = ("_buffers", "_channel", "_requests", "_size", "_state", "parked_bytes", "taken")
 
     def __init__(self, parked_bytes: int = 0) -> None:
         """`parked_bytes` is what the handler keeps of the request until it is answered, as far as it is much."""
@@ -37,6 +40,7 @@ class Pending:
         self._channel: RequestChannel | None = None
         self._buffers: list[Buffer] | None = None
         self._size = 0
+        self.taken: Callable[[], None] | None = None
 
     def complete(self, buffers: list[Buffer] | None) -> None:
         """Send the buffers, in order, when it is this request's turn; None sends nothing.
@@ -91,6 +95,7 @@ class RequestChannel:
         "_line",
         "_ready",
         "_standing",
+        "_told",
         "held_bytes",
         "in_flight",
         "parked_bytes",
@@ -102,6 +107,7 @@ class RequestChannel:
         self._close = close
         self._ready: list[Buffer] = []
         self._line: deque[Pending] | None = None  # made on first use; its head, if any, is not answered yet
+        self._told: list[Callable[[], None]] = []  # who is told when what is ready was taken
         self._standing = 0  # requests that stand in line
         self.in_flight = 0
         self.unsent_bytes = 0
@@ -127,6 +133,8 @@ class RequestChannel:
             if response._state is _CLOSE:
                 self._close()
                 return
+            if response.taken is not None:
+                self._told.append(response.taken)
             response = response._buffers
         if response is None:
             return
@@ -157,6 +165,10 @@ class RequestChannel:
         self._ready = []
         self.unsent_bytes = self.held_bytes
         self.in_flight = self._standing
+        if self._told:
+            told, self._told = self._told, []
+            for taken in told:
+                taken()
         return ready
 
     def end(self) -> None:
@@ -196,4 +208,6 @@ class RequestChannel:
             self._standing -= answered._requests
             self.held_bytes -= answered._size
             self._ready += answered._buffers or ()
+            if answered.taken is not None:
+                self._told.append(answered.taken)
         self._changed()

@@ -34,6 +34,7 @@ class _State(Enum):
     CLOSED = 2  # the driver sends what is ready, then closes
 
 
+_UNTIL_RELEASED = 1 << 62
 _OPEN, _DRAINING, _CLOSED = _State  # looking a member up costs more than the rest of a test
 _BY_HANDLER, _FOR_MEMORY = 1, 2  # who said "not now"
 
@@ -69,6 +70,7 @@ class Connection:
         "_holds",
         "_is_reading",
         "_limits",
+        "_queued_at_ms",
         "_sending_is_paused",
         "_state",
         "_wake",
@@ -98,6 +100,7 @@ class Connection:
         self._wake = wake
         self._channel = RequestChannel(wake, self._close_for_handler)
         self._backlog: deque[Buffer] | None = None  # frames received while no request may begin; made on first use
+        self._queued_at_ms = 0  # when the backlog came; what the handler held does not count as queued
         self._state = _OPEN
         self._is_reading = True  # what `wants_to_read` said last
         self._sending_is_paused = False
@@ -159,12 +162,17 @@ class Connection:
         if self._state is not _CLOSED:
             self._channel.push(buffers)
 
-    def resume_work(self) -> None:
+    def resume_work(self, now_ms: int) -> None:
         """Begin requests of the backlog, as many as may be."""
         backlog = self._backlog
         if backlog and self._may_begin():
             self._backlog = None
+            queued_at_ms = self._queued_at_ms
+            self.peer.queued_ms = max(0, now_ms - queued_at_ms)
             self._begin(backlog)
+            self.peer.queued_ms = 0
+            if self._backlog and not self._holds & _BY_HANDLER:
+                self._queued_at_ms = queued_at_ms
             self._close_if_broken()
 
     def pause_sending(self) -> None:
@@ -332,6 +340,7 @@ class Connection:
         except ProtocolError:
             self.close(CloseReason.PROTOCOL_ERROR)
         if begun < len(frames) and self._state is _OPEN:
+            self._queued_at_ms = _UNTIL_RELEASED if self._holds & _BY_HANDLER else self.active_at_ms
             self._backlog = deque(islice(frames, begun, None))
 
     def _may_begin(self) -> bool:

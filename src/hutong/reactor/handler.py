@@ -22,7 +22,8 @@ class Peer:
     shown, as `ssl.SSLSocket.getpeercert` gives it, `certificate_der` the same whole; None where none was asked for or
     there is no TLS. `express` is the
     handler's short way for what this peer sends again and again, None while there is none. `session` is whatever the
-    handler keeps for the connection.
+    handler keeps for the connection. `queued_ms` is how long the request now given has waited for others of its
+    connection.
 
     The functions may be called at any time and more than once, and do nothing once the connection is gone. `release`
     lets a peer go on whose request was answered with HELD. `push` sends buffers that answer no request; they are not
@@ -50,6 +51,7 @@ class Peer:
         "owner",
         "port",
         "push",
+        "queued_ms",
         "release",
         "send",
         "sending_changed",
@@ -69,6 +71,7 @@ class Peer:
         self.express: Express | None = None
         self.session: Any = None
         self.is_duplex = False
+        self.queued_ms = 0
         self.release: Callable[[], None] = _nothing
         self.close: Callable[[], None] = _nothing
         self.push: Callable[[list[Buffer]], None] = _no_push

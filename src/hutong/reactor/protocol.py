@@ -213,8 +213,9 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         """Write what was answered, begin what had to wait."""
         self._is_marked = False
         if not self._is_closing:
-            self._engine.resume_work()
-            self._settle(self._around.clock.monotonic_ms())
+            now_ms = self._around.clock.monotonic_ms()
+            self._engine.resume_work(now_ms)
+            self._settle(now_ms)
             figures = self._around.figures
             if (
                 figures.bytes_sent_total + figures.bytes_received_total + figures.bytes_waiting_total

@@ -129,7 +129,7 @@ class World:
         self.engine.receive_data(data, self.clock.monotonic_ms())
 
     def sent(self) -> bytes:
-        self.engine.resume_work()
+        self.engine.resume_work(self.clock.monotonic_ms())
         return b"".join(self.engine.data_to_send(self.clock.monotonic_ms()))
 
     def ask(self, request: Any, version: int) -> Any:

@@ -102,13 +102,13 @@ def test_requests_beyond_the_bound_wait_and_reading_stops_with_them() -> None:
     harness.pending[b"l0"].complete([b"0"])
     assert harness.sent() == b"0"
     assert harness.engine.has_work
-    harness.engine.resume_work()
+    harness.engine.resume_work(0)
     assert len(harness.seen) == 5
     assert not harness.wants_to_read()
     for number in range(1, 5):
         harness.pending[b"l%d" % number].complete([b"%d" % number])
     assert harness.sent() == b"1234"
-    harness.engine.resume_work()
+    harness.engine.resume_work(0)
     assert len(harness.seen) == 6
     assert harness.wants_to_read()
     assert harness.figures.reading_pauses_total == 1
@@ -131,7 +131,7 @@ def test_requests_answered_at_once_count_until_the_answers_are_taken() -> None:
     harness.engine.receive_data(framed(*(b"%d" % number for number in range(6))), 0)
     assert len(harness.seen) == 4
     assert harness.sent() == b"0123"
-    harness.engine.resume_work()
+    harness.engine.resume_work(0)
     assert harness.sent() == b"45"
 
 
@@ -141,7 +141,7 @@ def test_unsent_bytes_stop_requests_and_reading() -> None:
     assert len(harness.seen) == 1
     assert not harness.wants_to_read()
     assert harness.sent() == b"x" * 100
-    harness.engine.resume_work()
+    harness.engine.resume_work(0)
     assert harness.wants_to_read()
     assert harness.sent() == b"y"
 
@@ -163,7 +163,7 @@ def test_a_peer_that_does_not_read_is_not_read_from() -> None:
     assert not harness.wants_to_read()
     harness.engine.resume_sending(5)
     assert harness.engine.has_work
-    harness.engine.resume_work()
+    harness.engine.resume_work(0)
     assert harness.sent() == b"1"
     assert harness.wants_to_read()
 
@@ -179,7 +179,7 @@ def test_a_duplex_peer_is_listened_to_although_it_does_not_read() -> None:
     assert not harness.wants_to_read(), "how much is answered meanwhile is the handler's to bound"
     harness.is_holding = False
     harness.peer.release()
-    harness.engine.resume_work()
+    harness.engine.resume_work(0)
     assert harness.sent() == b"h2"
     assert harness.wants_to_read()
 
@@ -194,7 +194,7 @@ def test_a_held_request_is_given_again_once_the_peer_is_released() -> None:
     harness.is_holding = False
     harness.peer.release()
     assert harness.woken
-    harness.engine.resume_work()
+    harness.engine.resume_work(0)
     assert harness.seen == [b"e1", b"h2", b"h2", b"e3"]
     harness.engine.data_to_send(0)
     assert harness.engine.wants_to_read(0)
@@ -206,7 +206,7 @@ def test_a_peer_that_goes_while_it_is_held_leaves_nothing() -> None:
     harness.engine.receive_data(framed(b"h1"), 0)
     harness.engine.connection_lost()
     harness.peer.release()
-    harness.engine.resume_work()
+    harness.engine.resume_work(0)
     assert harness.seen == [b"h1"]
 
 
@@ -228,7 +228,7 @@ def test_unsent_pushes_stop_requests_until_they_are_taken() -> None:
     assert harness.seen == []
     assert not harness.wants_to_read()
     assert len(harness.sent()) == LIMITS.unsent_bytes_max
-    harness.engine.resume_work()
+    harness.engine.resume_work(0)
     assert harness.seen == [b"1"]
 
 
@@ -283,7 +283,7 @@ def test_frames_before_a_wrong_length_are_served_even_from_the_backlog() -> None
     assert not harness.engine.is_closed
     assert not harness.wants_to_read()
     assert harness.sent() == b"0123"
-    harness.engine.resume_work()
+    harness.engine.resume_work(0)
     assert harness.engine.is_closed
     assert harness.sent() == b"45"
 
@@ -489,7 +489,7 @@ def test_every_request_is_answered_in_order_however_the_driver_and_handler_run(
             answered.add(request)
             harness.pending[request].complete([request])
         received += harness.sent()
-        harness.engine.resume_work()
+        harness.engine.resume_work(0)
         received += harness.sent()
         if (len(harness.seen), len(data), len(answered)) == before and not waiting:
             break
@@ -560,7 +560,7 @@ def test_a_train_counts_as_many_requests_as_it_has() -> None:
     assert (harness.wants_to_read(), harness.seen) == (False, [])
     train.answer()
     assert harness.sent() == b"xlx2x3x4"
-    harness.engine.resume_work()
+    harness.engine.resume_work(0)
     assert harness.sent() == b"x5"
     assert harness.wants_to_read()
 
@@ -576,7 +576,7 @@ def test_with_and_without_a_short_way_the_answers_are_the_same(requests: list[by
                 sent += buffer
             sent += harness.sent()
             while harness.engine.has_work:
-                harness.engine.resume_work()
+                harness.engine.resume_work(0)
                 sent += harness.sent()
             at += size
         return sent

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from hutong.reactor.handler import Peer
     from hutong.wire.kafka.apis.k01_fetch import FetchRequest
 
-ANONYMOUS: Final = "ANONYMOUS"  # the user of who was not authenticated, as Kafka calls it
 _PRODUCE_KEY: Final = 0
 _FETCH_KEY: Final = 1
 _US_PER_PERCENT_S: Final = 10_000  # a hundredth of a second of the loop: one percent of one second
@@ -46,22 +45,22 @@ class Meter:
     def is_muted(self, peer: Peer) -> bool:
         return peer.id in self._muted
 
-    def limit_fetch(self, request: FetchRequest, client_id: str | None) -> None:
+    def limit_fetch(self, request: FetchRequest, user: str, client_id: str | None) -> None:
         """Let a Fetch ask for no more than its quota allows in a window; at least a batch is answered anyway."""
-        quota = self._book.quota_for(FETCH, ANONYMOUS, client_id or "")
+        quota = self._book.quota_for(FETCH, user, client_id or "")
         if quota is not None:
             request.max_bytes = min(request.max_bytes, max(1, int(self._buckets.burst(quota[0]))))
 
     def throttle_ms(
-        self, api_key: int, client_id: str | None, received_bytes: int, sent_bytes: int, spent_us: int
+        self, api_key: int, user: str, client_id: str | None, received_bytes: int, sent_bytes: int, spent_us: int
     ) -> int:
         """Note what a request used; returns for how long its client is to wait, in milliseconds."""
         name = client_id or ""
-        wait_ms = self._use(REQUEST, name, spent_us / _US_PER_PERCENT_S)
+        wait_ms = self._use(REQUEST, user, name, spent_us / _US_PER_PERCENT_S)
         if api_key == _PRODUCE_KEY:
-            wait_ms = max(wait_ms, self._use(PRODUCE, name, received_bytes))
+            wait_ms = max(wait_ms, self._use(PRODUCE, user, name, received_bytes))
         elif api_key == _FETCH_KEY:
-            wait_ms = max(wait_ms, self._use(FETCH, name, sent_bytes))
+            wait_ms = max(wait_ms, self._use(FETCH, user, name, sent_bytes))
         return wait_ms
 
     def mute(self, peer: Peer, wait_ms: int) -> None:
@@ -87,8 +86,8 @@ class Meter:
     def _look(self) -> None:
         self.is_on = self._book.is_in_force or bool(self._muted)
 
-    def _use(self, key: str, client_id: str, amount: float) -> int:
-        quota = self._book.quota_for(key, ANONYMOUS, client_id)
+    def _use(self, key: str, user: str, client_id: str, amount: float) -> int:
+        quota = self._book.quota_for(key, user, client_id)
         if quota is None:
             return 0
         rate, sharers = quota

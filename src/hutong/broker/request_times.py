@@ -1,0 +1,110 @@
+"""How long requests take, by API and stage, as Kafka tells it; and a line in the log for one that took too long.
+
+Strategy: the stages are histograms, made when an API is first used. Most requests are answered at once: those cost two
+readings of the clock and two counts, and a train of Produce requests no more than one of them. A stage that took no
+time is not counted when it happens: what is missing to the number of requests is zeros, added when somebody looks
+(`spread`).
+
+    queue           received, but not begun: too much of its connection was under way
+    local           decoded, handled and, where it is answered at once, encoded
+    remote          waiting for others: the disk, a group, data, the client's own wait
+    throttle        the wait that its client was given for its quota
+    response_queue  ready, but not given to the kernel
+    send            given, but not taken: its client does not read (counted for the last request before the pause)
+    total           from the beginning of queue to the end of response_queue
+
+Knows nothing of what requests do.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from hutong.foundation.histograms import Histogram
+from hutong.wire.kafka.registry import APIS
+
+if TYPE_CHECKING:
+    from hutong.wire.kafka.headers import RequestHeader
+
+STAGES: Final = ("queue", "local", "remote", "throttle", "response_queue", "send", "total")
+TOLD_INTERVAL_US: Final = 1_000_000
+NEVER_SLOW_US: Final = 1 << 62
+_WAITING_IS_MEANT: Final = frozenset((1, 11, 14, 78))
+"""Fetch, JoinGroup, SyncGroup, ShareFetch: their clients ask to be kept waiting, so that does not make them slow."""
+_log = logging.getLogger("hutong.requests")
+
+
+class ApiTimes:
+    """Of one API, in microseconds."""
+
+    __slots__ = (*STAGES, "api_key", "waiting_is_meant")
+
+    def __init__(self, api_key: int) -> None:
+        self.api_key = api_key
+        self.waiting_is_meant = api_key in _WAITING_IS_MEANT
+        self.queue = Histogram()
+        self.local = Histogram()
+        self.remote = Histogram()
+        self.throttle = Histogram()
+        self.response_queue = Histogram()
+        self.send = Histogram()
+        self.total = Histogram()
+
+    def train(self, local_us: int, remote_us: int, requests: int) -> None:
+        """Requests that were handled and answered together."""
+        self.local.record_many(local_us, requests)
+        if remote_us:
+            self.remote.record_many(remote_us, requests)
+        self.total.record_many(local_us + remote_us, requests)
+
+    def spread(self, stage: str) -> Histogram:
+        """One stage of all requests, those included for which it took no time."""
+        spread = Histogram()
+        spread.add(getattr(self, stage))
+        spread.record_many(0, max(0, self.total.count - spread.count))
+        return spread
+
+
+class RequestTimes:
+    """Of all APIs. A request that takes `slow_us` or more is told of, one in each second."""
+
+    def __init__(self, slow_us: int = NEVER_SLOW_US) -> None:
+        self.slow_us = slow_us
+        self.slow_total = 0
+        self._of: dict[int, ApiTimes] = {}
+        self._told_at_us = -TOLD_INTERVAL_US
+        self._untold = 0
+
+    def of(self, api_key: int) -> ApiTimes:
+        times = self._of.get(api_key)
+        if times is None:
+            times = self._of[api_key] = ApiTimes(api_key)
+        return times
+
+    @property
+    def all(self) -> Mapping[int, ApiTimes]:
+        """Those of the APIs that were used."""
+        return self._of
+
+    def tell(
+        self, header: RequestHeader, principal: object, address: str, stages_us: Mapping[str, int], now_us: int
+    ) -> None:
+        """A request was slow: one line, if there was none in this second."""
+        self.slow_total += 1
+        if now_us - self._told_at_us < TOLD_INTERVAL_US:
+            self._untold += 1
+            return
+        _log.warning(
+            "slow request: %s version %d of client %r, %s at %s, took %d ms (%s; %d more like it before)",
+            APIS[header.api_key].name,
+            header.api_version,
+            None if header.client_id is None else header.client_id[:100],
+            principal,
+            address,
+            sum(stages_us.values()) // 1000,
+            ", ".join(f"{stage} {us // 1000}" for stage, us in stages_us.items()),
+            self._untold,
+        )
+        self._told_at_us, self._untold = now_us, 0
