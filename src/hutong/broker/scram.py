@@ -18,6 +18,7 @@ from hutong.security.sasl import scram_credentials
 from hutong.security.sasl.scram_credentials import (
     ITERATIONS_MAX,
     MECHANISMS,
+    NEW_SALT_BYTES,
     SALT_BYTES_MAX,
     SALTED_PASSWORD_BYTES_MAX,
     SHA_256,
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
 
 USERS_MAX: Final = 100_000
 USER_CHARACTERS_MAX: Final = 1024
-DECOY_ITERATIONS: Final = 8192  # as `hutong user add` gives them, with salts of that size
-DECOY_SALT_BYTES: Final = 32
+DECOY_ITERATIONS: Final = 8192  # as `hutong user add` has it
 _SECRET: Final = "secret"
 _SECRET_BYTES: Final = 32
 
@@ -113,6 +113,10 @@ class ScramUsers:
             kept[str(number)] = _entry(scram_credentials.credential(mechanism, salted_password, salt, iterations))
         self._table.put(user, kept or None, then)
 
+    def remove(self, user: str, then: Callable[[HutongError | None], None]) -> None:
+        """With all credentials."""
+        self._table.put(user, None, then)
+
     def credential(self, user: str, mechanism: Mechanism) -> Credential | None:
         """What is kept of the user's password, durably."""
         kept = (self._table.entries.get(user) or {}).get(str(mechanism.number))
@@ -121,7 +125,7 @@ class ScramUsers:
     def decoy(self, user: str, mechanism: Mechanism) -> Credential:
         """What an unknown user is answered with: the same each time, by whichever start of this node."""
         secret = bytes.fromhex(self._decoys.latest(_SECRET) or self._new_secret())
-        return scram_credentials.decoy(mechanism, secret, user, DECOY_ITERATIONS, DECOY_SALT_BYTES)
+        return scram_credentials.decoy(mechanism, secret, user, DECOY_ITERATIONS, NEW_SALT_BYTES)
 
     def password_check(self, user: str) -> Callable[[bytes], bool]:
         """Tells whether a password is the user's. It takes milliseconds, and as many for who is not known."""

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from hutong.cli import bench, bus, configuration, consume, group, inspection, pipeline, produce, rpc, serve, topic
+from hutong.cli import bench, bus, configuration, consume, group, inspection, pipeline, produce, rpc, serve, topic, user
 from hutong.cli.demo import command
 from hutong.foundation.errors import UsageError
 
@@ -40,6 +40,7 @@ app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.command("tail")(consume.tail)
 app.add_typer(group.app, name="group")
+app.add_typer(user.app, name="user")
 app.add_typer(bus.app, name="bus")
 app.add_typer(rpc.app, name="rpc")
 app.add_typer(pipeline.app, name="pipeline")

@@ -24,7 +24,14 @@ EXIT_NO_INPUT = 66
 CONFIG_FILE_VARIABLE = "HUTONG_CONFIG"
 # Not settings of a node: where the file is, where the other commands find a broker, bridge or services, and what our
 # tests read.
-OTHER_VARIABLES = ("HUTONG_CONFIG", "HUTONG_BOOTSTRAP", "HUTONG_BRIDGE", "HUTONG_RPC")
+OTHER_VARIABLES = (
+    "HUTONG_CONFIG",
+    "HUTONG_BOOTSTRAP",
+    "HUTONG_BRIDGE",
+    "HUTONG_CLIENT_CONFIG",
+    "HUTONG_RPC",
+    "HUTONG_USER_PASSWORD",
+)
 TEST_VARIABLE_PREFIX = "HUTONG_TEST_"
 CONFIG_FILE_BYTES_MAX = 1024 * 1024
 WORDS_FOR_TRUE = ("true", "yes", "on", "1")

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 ITERATIONS_MIN: Final = 4096
 ITERATIONS_MAX: Final = 16384
 """Both as Kafka has them: fewer are refused as too weak, more would make logins slow."""
 SALT_BYTES_MAX: Final = 1024
 SALTED_PASSWORD_BYTES_MAX: Final = 1024
+NEW_SALT_BYTES: Final = 32
 _CLIENT_KEY: Final = b"Client Key"
 _SERVER_KEY: Final = b"Server Key"
 
@@ -38,6 +40,14 @@ MECHANISMS: Final = {mechanism.number: mechanism for mechanism in (SHA_256, SHA_
 MECHANISM_NAMES: Final = {mechanism.name: mechanism for mechanism in MECHANISMS.values()}
 
 
+class Salted(NamedTuple):
+    """What a client sends in the place of a new password."""
+
+    iterations: int
+    salt: bytes
+    salted_password: bytes
+
+
 @dataclass(frozen=True, slots=True)
 class Credential:
     """What is kept of one user's password for one mechanism. Its text shows none of it."""
@@ -51,6 +61,14 @@ class Credential:
 def salted_password(mechanism: Mechanism, password: bytes, salt: bytes, iterations: int) -> bytes:
     """Hi() of RFC 5802. Slow on purpose: not for a loop."""
     return hashlib.pbkdf2_hmac(mechanism.hash_name, password, salt, iterations)
+
+
+def salt_password(
+    mechanism: Mechanism, password: bytes, iterations: int, random_bytes: Callable[[int], bytes]
+) -> Salted:
+    """A new password with a salt of its own."""
+    salt = random_bytes(NEW_SALT_BYTES)
+    return Salted(iterations, salt, salted_password(mechanism, password, salt, iterations))
 
 
 def credential(mechanism: Mechanism, salted: bytes, salt: bytes, iterations: int) -> Credential:
