@@ -188,6 +188,20 @@ MEANT: Final[list[Meant]] = [
     ),
     Meant("Fetch", r".*", "Where Kafka fails on an offset (UNKNOWN_SERVER_ERROR) it is looked for here.", kafka="-1"),
     Meant(
+        "Fetch",
+        r"responses\[\]",
+        "Kafka tells nothing of topics where it fails as a whole on their ids (UNKNOWN_SERVER_ERROR).",
+        kafka=r"\(not there\)",
+        hutong=".*'error_code': 100.*",
+    ),
+    Meant(
+        "AddPartitionsToTxn",
+        r"results_by_transaction\[\]\.topic_results\[\]",
+        "A request (of brokers alone) that names a transaction twice is answered for each; Kafka repeats the last.",
+        kafka=r".*'partition_error_code': [^0].*|\(not there\)",
+        hutong=r".*'partition_error_code': [^0].*|\(not there\)",
+    ),
+    Meant(
         "JoinGroup", "protocol_name", "A protocol without a name is told as such, not as none.", kafka="None", hutong=""
     ),
     Meant(
@@ -213,7 +227,7 @@ MEANT: Final[list[Meant]] = [
     ),
     Meant(
         "DescribeConfigs",
-        r"results\[\]\.configs\[\]",
+        r"results\[\]\.configs\[\](\.synonyms\[\])?",
         "Kafka keeps a setting of its own for all nodes together.",
         kafka=".*min.insync.replicas.*",
     ),

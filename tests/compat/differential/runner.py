@@ -13,10 +13,13 @@ from typing import Any, Final
 from tests.compat.differential.differences import MEANT, Difference, differences
 from tests.compat.differential.script import steps
 from tests.compat.differential.side import CLOSED, Side, Tree
-from tests.compat.differential.values import TOPICS, TRANSACTIONAL_IDS
+from tests.compat.differential.values import GROUPS, TOPICS, TRANSACTIONAL_IDS
 from tests.support.waiting import until
 
 from hutong.wire.kafka.apis.k10_find_coordinator import FindCoordinatorRequest
+from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
+from hutong.wire.kafka.apis.k15_describe_groups import DescribeGroupsRequest
+from hutong.wire.kafka.apis.k16_list_groups import ListGroupsRequest
 from hutong.wire.kafka.apis.k18_api_versions import ApiVersionsRequest
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from hutong.wire.kafka.apis.k65_describe_transactions import DescribeTransactionsRequest
@@ -24,9 +27,11 @@ from hutong.wire.kafka.registry import APIS
 from hutong.wire.kafka.schema import message_info
 
 CHANGING_TOPICS: Final = frozenset({3, 19, 20, 37})
+CHANGING_GROUPS: Final = frozenset({11, 13, 14})
 ENDING_TRANSACTIONS: Final = frozenset({22, 26})
 NOT_READY: Final = frozenset({14, 15, 16, 51})  # the coordinator loads, is looked for, or writes its markers
 SETTLE_S_MAX: Final = 15.0
+REBALANCE_S_MAX: Final = 2.0
 BETWEEN_S: Final = 0.03  # two questions to the same server
 
 
@@ -47,7 +52,7 @@ class Comparison:
     def __init__(self, kafka: str, hutong: str) -> None:
         self.kafka, self.hutong = Side("kafka", kafka), Side("hutong", hutong)
         self.report = Report()
-        self.trace = range(0)
+        self.trace: frozenset[int] = frozenset()
 
     def close(self) -> None:
         self.kafka.close()
@@ -80,6 +85,8 @@ class Comparison:
     def _step(self, number: int, message: Any, version: int) -> None:
         info = message_info(type(message))
         name = info.name.removesuffix("Request")
+        for group in _groups_told_of(message):
+            self._until_rebalanced(group)
         kafka, hutong = self._both(number, message, version)
         if number in self.trace:
             print(number, version, message, "\n  kafka: ", kafka, "\n  hutong:", hutong)
@@ -96,6 +103,8 @@ class Comparison:
             self._settle()
         if info.api_key in ENDING_TRANSACTIONS:
             self._until_ended()
+        if info.api_key in CHANGING_GROUPS:
+            self._until_rebalanced(message.group_id)
 
     def _both(self, number: int, message: Any, version: int) -> tuple[Tree, Tree]:
         self.kafka.send(message, version)
@@ -130,6 +139,20 @@ class Comparison:
 
         _wait(are_ended)
 
+    def _until_rebalanced(self, group: str) -> None:
+        """Whoever does not come back within the time for a rebalance is dropped: by each server's own clock."""
+        request = DescribeGroupsRequest([group])
+
+        def portrait(side: Side) -> tuple[str, int]:
+            (told,) = side.ask(-1, request, 0)["groups"]
+            return told["group_state"], len(told["members"])
+
+        def are_alike() -> bool:
+            kafka, hutong = portrait(self.kafka), portrait(self.hutong)
+            return kafka == hutong and kafka[0] != "PreparingRebalance"
+
+        _wait(are_alike, REBALANCE_S_MAX)
+
     def _until_ready(self, side: Side, kind: int) -> None:
         def is_ready() -> bool:
             answer = side.ask(-1, FindCoordinatorRequest(key="red", key_type=kind), 2)
@@ -138,10 +161,20 @@ class Comparison:
         _wait(is_ready)
 
 
-def _wait(is_so: Callable[[], bool]) -> None:
+def _wait(is_so: Callable[[], bool], deadline_s: float = SETTLE_S_MAX) -> None:
     """Returns when it is, or after a while: what differs then is a difference to report."""
     with contextlib.suppress(AssertionError):
-        until(is_so, deadline_s=SETTLE_S_MAX, between_s=BETWEEN_S)
+        until(is_so, deadline_s=deadline_s, between_s=BETWEEN_S)
+
+
+def _groups_told_of(message: Any) -> list[str]:
+    """Classic groups whose state the answer tells."""
+    if isinstance(message, ListGroupsRequest):
+        return GROUPS
+    named: list[str] = message.groups if isinstance(message, DescribeGroupsRequest) else []
+    if isinstance(message, HeartbeatRequest):
+        named = [message.group_id]
+    return [group for group in named if group in GROUPS]
 
 
 def _public(topics: dict[str, int]) -> dict[str, int]:
@@ -197,11 +230,11 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--only", type=int, nargs="*", help="send these APIs alone")
     parser.add_argument("--without", type=int, nargs="*", default=[], help="leave these APIs out")
-    parser.add_argument("--trace", type=int, nargs=2, default=(0, 0), help="show these steps whole: from, to")
+    parser.add_argument("--trace", type=int, nargs="*", default=[], help="show these steps whole")
     parser.add_argument("--show", type=int, default=3, help="examples of each difference")
     options = parser.parse_args()
     comparison = Comparison(options.kafka, options.hutong)
-    comparison.trace = range(*options.trace)
+    comparison.trace = frozenset(options.trace)
     comparison.prepare()
     report = comparison.run(options.seed, options.count, frozenset(options.only or APIS) - frozenset(options.without))
     comparison.close()
