@@ -16,13 +16,19 @@ TERMINAL_COLUMNS = "100"
 
 
 class SettingsTable(SphinxDirective):
-    """Every setting of a node, a table per section."""
+    """Every setting of a node, or of the sections that are named, a table per section."""
+
+    optional_arguments = 1
+    final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
         from hutong.server.settings import all_settings
 
         rows: dict[str, list[list[str]]] = {}
+        sections = self.arguments[0].split() if self.arguments else None
         for setting in all_settings():
+            if sections is not None and setting.section not in sections:
+                continue
             default = "" if setting.default is None else str(setting.default)
             default = default.lower() if isinstance(setting.default, bool) else default
             kafka_name = f"`{setting.facts.kafka_name}`" if setting.facts.kafka_name else ""

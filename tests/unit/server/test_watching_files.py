@@ -1,0 +1,79 @@
+"""The dashboard and the alerts that are shipped ask for nothing that a node does not show."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hutong.server.monitoring.exposition import Kind
+from hutong.server.monitoring.metrics import METRICS
+
+ROOT = Path(__file__).parents[3]
+GRAFANA = ROOT / "docs" / "grafana"
+OF_THE_SCRAPER = {"instance", "job"}
+METRIC = re.compile(r"\b((?:hutong|kafka|process)_[a-z_]+)(?:\{([^}]*)\})?")
+NAME_IN_ALERTS = re.compile(r"alert(?:name)?\W+(Hutong\w+)")
+
+
+def names() -> dict[str, set[str]]:
+    """Every name that a query may ask for, with the labels it may tell apart."""
+    known: dict[str, set[str]] = {}
+    for metric in METRICS:
+        family = metric.family
+        labels = {*family.labels, *OF_THE_SCRAPER}
+        if family.kind is Kind.HISTOGRAM:
+            known |= {f"{family.name}_bucket": labels | {"le"}, f"{family.name}_sum": labels}
+            known[f"{family.name}_count"] = labels
+        else:
+            known[family.name] = labels
+    return known
+
+
+def queries_of(value: object) -> Iterator[str]:
+    """Every query anywhere in a dashboard."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key in ("expr", "query") and isinstance(inner, str):
+                yield inner
+            else:
+                yield from queries_of(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from queries_of(inner)
+
+
+def asked(queries: Iterator[str]) -> list[tuple[str, str]]:
+    return [(match[1], match[2] or "") for query in queries for match in METRIC.finditer(query)]
+
+
+DASHBOARD = asked(queries_of(json.loads((GRAFANA / "hutong.json").read_text())))
+ALERTS = asked(iter([(GRAFANA / "alerts.yml").read_text()]))
+
+
+@pytest.mark.parametrize(("name", "matchers"), sorted({*DASHBOARD, *ALERTS}))
+def test_a_query_asks_for_what_a_node_shows(name: str, matchers: str) -> None:
+    known = names()
+    assert name in known
+    assert set(re.findall(r"(\w+)\s*(?:=~|!=|!~|=)", matchers)) <= known[name]
+
+
+def test_the_dashboard_has_panels_of_their_own_number_and_place() -> None:
+    panels = json.loads((GRAFANA / "hutong.json").read_text())["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels) > 20
+    places = [
+        (panel["gridPos"]["x"] + column, panel["gridPos"]["y"] + line)
+        for panel in panels
+        for column in range(panel["gridPos"]["w"])
+        for line in range(panel["gridPos"]["h"])
+    ]
+    assert len(set(places)) == len(places), "panels overlap"
+    assert max(column for column, _ in places) < 24
+
+
+def test_every_alert_is_tested_and_explained() -> None:
+    alerts = set(NAME_IN_ALERTS.findall((GRAFANA / "alerts.yml").read_text()))
+    tested = set(NAME_IN_ALERTS.findall((ROOT / "tests/compat/prometheus/alerts.test.yml").read_text()))
+    explained = set(re.findall(r"`(Hutong\w+)`", (ROOT / "docs/operations.md").read_text()))
+    assert alerts == tested == explained
