@@ -11,7 +11,21 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from hutong.cli import bench, bus, configuration, consume, group, inspection, pipeline, produce, rpc, serve, topic, user
+from hutong.cli import (
+    bench,
+    bus,
+    cert,
+    configuration,
+    consume,
+    group,
+    inspection,
+    pipeline,
+    produce,
+    rpc,
+    serve,
+    topic,
+    user,
+)
 from hutong.cli.demo import command
 from hutong.foundation.errors import UsageError
 
@@ -46,6 +60,7 @@ app.add_typer(rpc.app, name="rpc")
 app.add_typer(pipeline.app, name="pipeline")
 app.add_typer(bench.app, name="bench")
 app.command("demo")(command.demo)
+app.add_typer(cert.app, name="cert")
 app.command("config")(configuration.config)
 app.command("dump")(inspection.dump)
 app.command("doctor")(inspection.doctor)
