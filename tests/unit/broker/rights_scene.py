@@ -1,4 +1,4 @@
-"""A node that asks ACLs, for tests: an administrator who may do everything, and clients who are whoever the test says."""
+"""A node that asks ACLs: an administrator who may do everything, and clients who are whoever the test says."""
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.support import every_api
-from tests.support.every_api import EMPTY_SHARERS, GROUP, MEMBER, READERS, SHARERS, TOPIC, TRANSACTION, made
+from tests.support.every_api import EMPTY_SHARERS, MEMBER, READERS, SHARERS, TOPIC, TRANSACTION, made
 from tests.unit.broker.wire_node import WireClient, client_of, running_node
 
 from hutong.broker.broker import Broker
@@ -75,7 +75,6 @@ class RightsScene:
         assert shared.error_code == 0, shared.error_message
         offsets = [{"topic_name": TOPIC, "partitions": [{"partition_index": 0, "start_offset": 0}]}]
         assert (await self.ask(admin, 91, 0, group_id=EMPTY_SHARERS, topics=offsets)).error_code == 0
-        await self.ask(admin, 8, 8, group_id=GROUP, generation_id_or_member_epoch=-1, topics=[])
 
 
 def acls(rights: Iterable[tuple[Operation, ResourceType]], name: str = "*", deny: bool = False) -> list[Acl]:

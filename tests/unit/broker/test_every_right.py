@@ -64,7 +64,7 @@ async def faults_of(scene: RightsScene, api_key: int) -> list[str]:
         others = [each[0] for each in (*needs[:number], *needs[number + 1 :])]
         for right in need:
             if any(await refusals(scene, api_key, [*others, right])):
-                faults.append(f"{api_key} refuses somebody with {others} and {right}")
+                faults += [f"{api_key} refuses somebody with {others} and {right}"]
         without = [right for right in chain(*needs) if right not in need]
         if not any(await refusals(scene, api_key, without)):
             faults.append(f"{api_key} does not ask for {need}")
