@@ -26,13 +26,16 @@ class ParsedFamily:
     samples: dict[tuple[str, Labels], float] = field(default_factory=dict)
 
     def value(self, **labels: str) -> float:
-        """The value of the one sample with these labels among others, without a histogram's suffixes."""
-        (found,) = [
-            value
+        """Of the sample with these labels, or of the one that has them among others; without a histogram's suffix."""
+        wanted = set(labels.items())
+        found = {
+            having: value
             for (name, having), value in self.samples.items()
-            if name in (self.name, f"{self.name}_count") and set(labels.items()) <= set(having)
-        ]
-        return found
+            if name in (self.name, f"{self.name}_count") and wanted <= set(having)
+        }
+        exact = [value for having, value in found.items() if len(having) == len(wanted)]
+        (only,) = exact or found.values()
+        return only
 
 
 def parse(page: str) -> dict[str, ParsedFamily]:

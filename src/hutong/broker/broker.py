@@ -92,6 +92,7 @@ class Broker:
     admin: AdminState
     meter: Meter
     authorizer: Authorizer
+    served_bytes_total: int = 0  # of records, to readers
     admissions: Admissions = field(default_factory=Admissions)
     memory: MemoryBudget[Any] = field(default_factory=lambda: MemoryBudget(_UNBOUNDED))  # of all clients' connections
     request_times: RequestTimes = field(default_factory=RequestTimes)

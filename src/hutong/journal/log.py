@@ -94,6 +94,7 @@ class PartitionLog:
         "producers",
         "receive_qos",
         "sealed_offset",
+        "served_bytes",
         "spans",
         "start_offset",
         "transactions",
@@ -118,6 +119,7 @@ class PartitionLog:
         self.producers: Producers | None = None
         self.transactions: Transactions | None = None  # until the first transactional batch
         self.markers_total = 0  # appended since the start
+        self.served_bytes = 0  # to readers since the start, told by who serves them
         self._stores = stores
         self._writer = stores.writer
         self._batch_bytes_max = min(stores.settings.batch_bytes_max, stores.settings.segment_bytes)
@@ -416,6 +418,11 @@ class PartitionLog:
     def held_bytes(self) -> int:
         """How much the segments hold of the log."""
         return self.spans.held_bytes + (self.extents.bytes if self.extents is not None else 0)
+
+    @property
+    def taken_bytes(self) -> int:
+        """How much was appended since the start of the process, and what was there before: it only rises."""
+        return self.held_bytes + self.spans.gone_bytes
 
     def check_invariants(self) -> None:
         assert 0 <= self.start_offset <= self.high_watermark <= self.end_offset

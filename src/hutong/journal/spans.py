@@ -31,12 +31,24 @@ def span_of(base_position: int, summary: Summary) -> Span:
 
 
 class LogSpans:
-    """The spans of one log, positions and offsets rising. `held_bytes` is what they hold together."""
+    """The spans of one log, positions and offsets rising. `held_bytes` is what they hold together.
 
-    __slots__ = ("_base_positions", "_bytes", "_end_offsets", "_first_offsets", "_max_timestamps", "held_bytes")
+    `gone_bytes` is what they held besides, since the start of the process: deleted, or left out by a cleaning.
+    """
+
+    __slots__ = (
+        "_base_positions",
+        "_bytes",
+        "_end_offsets",
+        "_first_offsets",
+        "_max_timestamps",
+        "gone_bytes",
+        "held_bytes",
+    )
 
     def __init__(self) -> None:
         self.held_bytes = 0
+        self.gone_bytes = 0
         self._base_positions = array("q")
         self._first_offsets = array("q")
         self._end_offsets = array("q")
@@ -84,6 +96,7 @@ class LogSpans:
         self._delete(first, bisect_left(self._base_positions, end))
         if span is not None:
             self._insert(first, span)
+            self.gone_bytes -= span.bytes
 
     def check_invariants(self) -> None:
         assert self.held_bytes == sum(self._bytes)
@@ -102,7 +115,9 @@ class LogSpans:
     def _delete(self, first: int, last: int) -> None:
         if first == last:
             return
-        self.held_bytes -= sum(self._bytes[first:last])
+        gone_bytes = sum(self._bytes[first:last])
+        self.held_bytes -= gone_bytes
+        self.gone_bytes += gone_bytes
         columns = (self._base_positions, self._first_offsets, self._end_offsets, self._bytes, self._max_timestamps)
         for column in columns:
             del column[first:last]

@@ -157,7 +157,10 @@ def test_a_fetch_that_finds_no_room_is_answered_with_a_throttle_time() -> None:
     scene = Scene(mailbox_max=1)
     reader = peer(1)
     surroundings = SimpleNamespace(
-        authorizer=everybody_may(), cold_reads=scene.reads, settings=BrokerSettings(fetch_throttle_ms=70)
+        authorizer=everybody_may(),
+        cold_reads=scene.reads,
+        settings=BrokerSettings(fetch_throttle_ms=70),
+        served_bytes_total=0,
     )
     context = RequestContext(12, "client", reader, surroundings)  # type: ignore[arg-type]
     look = _Look(scene.reads.bytes_max)

@@ -67,6 +67,22 @@ async def test_offsets_and_lag_have_the_names_that_dashboards_read(tmp_path: Pat
     assert set(of(families, "hutong_metrics_folded")) == {(kind,) for kind in FOLDED}
 
 
+async def test_traffic_is_told_of_all_topics_and_of_each(tmp_path: Path) -> None:
+    async with monitored_node(tmp_path) as info, client_of(info.kafka) as client:
+        await client.create("t", 2)
+        batch = batch_of(b"a", b"b", timestamp_ms=now_ms())
+        before = await scrape(info)
+        for partition in (0, 0, 1):
+            await client.produce(batch, partition=partition)
+        for _ in range(2):
+            await client.fetch(0)
+        after = await scrape(info)
+    for name, rise in (("messagesin", 6), ("bytesin", 3 * len(batch)), ("bytesout", 2 * 2 * len(batch))):
+        figures = [of(families, f"kafka_server_brokertopicmetrics_{name}_total") for families in (before, after)]
+        assert figures[0]["t",] == 0
+        assert figures[1]["t",] == figures[1][()] - figures[0][()] == rise
+
+
 async def test_lag_has_an_age_that_is_the_next_record_s(tmp_path: Path) -> None:
     async with monitored_node(tmp_path) as info, client_of(info.kafka) as client:
         await client.create("t")

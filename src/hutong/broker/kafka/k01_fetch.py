@@ -78,13 +78,14 @@ _Cold = tuple["Partition", int, ColdRead["list[memoryview]"], PartitionData, "ar
 class _Look:
     """What one look at all partitions found."""
 
-    __slots__ = ("bytes_found", "cold", "cold_bytes", "cold_bytes_max", "has_error", "response")
+    __slots__ = ("bytes_found", "cold", "cold_bytes", "cold_bytes_max", "has_error", "hot", "response")
 
     def __init__(self, cold_bytes_max: int) -> None:
         self.response = FetchResponse()
         self.bytes_found = 0
         self.has_error = False
         self.cold: list[_Cold] = []
+        self.hot: list[tuple[PartitionLog, int]] = []  # logs and how many bytes of each the answer takes along
         self.cold_bytes = 0
         self.cold_bytes_max = cold_bytes_max  # of one partition
 
@@ -93,12 +94,18 @@ class _Look:
 
     def answer(self, context: RequestContext) -> FetchResponse | Later[FetchResponse]:
         """The response, after what is no longer in memory was read from disk."""
+        for log, size in self.hot:
+            _count(context, log, size)
         if not self.cold:
             return self.response
         gather = Gather(self.response)
 
         def settle(
-            data: PartitionData, offset: int, rows: array[int] | None, outcome: list[memoryview] | HutongError
+            partition: Partition,
+            data: PartitionData,
+            offset: int,
+            rows: array[int] | None,
+            outcome: list[memoryview] | HutongError,
         ) -> None:
             if isinstance(outcome, Expired | LimitExceeded):
                 self.response.throttle_time_ms = context.broker.settings.fetch_throttle_ms
@@ -106,13 +113,14 @@ class _Look:
                 _put_error(data, outcome)
             else:
                 data.records = outcome
+                _count(context, partition.log, sum(map(len, outcome)))
                 if rows is not None:
                     _put_aborted(data, rows, offset, outcome)
             gather.settled()
 
         for partition, offset, cold, data, rows in self.cold:
             gather.expect()
-            then = partial(settle, data, offset, rows)
+            then = partial(settle, partition, data, offset, rows)
             context.broker.cold_reads.read(cold, partition, offset, context.peer, then)
         return gather.returned()
 
@@ -234,6 +242,8 @@ class _Fetch:
             look.cold_bytes += found.size
         else:
             data.records = found.buffers
+            if found.size:
+                look.hot.append((log, found.size))
             if rows is not None:
                 _put_aborted(data, rows, asked.fetch_offset, found.buffers)
         look.bytes_found += found.size
@@ -285,6 +295,12 @@ class _Fetch:
             answer.then(self._answer)
         else:
             self.later.complete(answer if self._turn is None else self._turn.finish(answer))
+
+
+def _count(context: RequestContext, log: PartitionLog, size: int) -> None:
+    """A reader gets so much of a log."""
+    log.served_bytes += size
+    context.broker.served_bytes_total += size
 
 
 def check_leader_epoch(asked: int) -> None:

@@ -62,8 +62,3 @@ def each_spread(read: Callable[[Journal], Histogram], scale: Scale) -> Read:
                 yield (group,), Spread(histogram, scale)
 
     return samples
-
-
-def total(read: Callable[[Journal], int]) -> Read:
-    """The sum over all partition groups."""
-    return lambda sources: [((), sum(read(journal) for journal in sources.journals.values()))]

@@ -15,6 +15,7 @@ Decides nothing, and writes no text: `exposition` does.
 from collections.abc import Iterator
 from typing import Final
 
+from hutong.broker.broker import Broker
 from hutong.server.monitoring.exposition import pieces, render
 from hutong.server.monitoring.metric import Metric, Surveyed
 from hutong.server.monitoring.rows import (
@@ -61,8 +62,21 @@ def exposition(sources: Sources, limits: SurveyLimits) -> Iterator[bytes]:
     if sources.broker is None:
         yield render((metric.family, ()) for metric in SURVEYED)
         return
-    survey = Survey(frozenset(group for group, journal in sources.journals.items() if journal.failure is not None))
+    survey = _begun(sources, sources.broker)
     for _ in survey_of(sources.broker, limits, survey):
         yield b""
     for surveyed in SURVEYED:
         yield from pieces(surveyed.family, surveyed.read(survey))
+
+
+def _begun(sources: Sources, broker: Broker) -> Survey:
+    journals = sources.journals
+    figures = [journal.figures for journal in journals.values()]
+    return Survey(
+        failed_groups=frozenset(group for group, journal in journals.items() if journal.failure is not None),
+        traffic=(
+            sum(figure.records_total for figure in figures),
+            sum(figure.batch_bytes_total for figure in figures),
+            broker.served_bytes_total,
+        ),
+    )

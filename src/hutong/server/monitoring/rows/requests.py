@@ -1,11 +1,11 @@
-"""What Kafka's own exporters show of requests and records, under their names.
+"""What Kafka's own exporters show of requests, under their names.
 
 Knows nothing of how a request is answered.
 """
 
 from typing import Final
 
-from hutong.server.monitoring.metric import COUNTER, Labelled, Read, metric, total
+from hutong.server.monitoring.metric import COUNTER, Labelled, Read, metric
 from hutong.server.monitoring.sources import Sources
 from hutong.wire.kafka.registry import APIS
 
@@ -29,18 +29,6 @@ METRICS: Final = (
         "Requests by API.",
         _requests,
         "request",
-    ),
-    metric(
-        "kafka_server_brokertopicmetrics_messagesin_total",
-        COUNTER,
-        "Records appended, those of internal topics included.",
-        total(lambda journal: journal.figures.records_total),
-    ),
-    metric(
-        "kafka_server_brokertopicmetrics_bytesin_total",
-        COUNTER,
-        "Bytes of record batches appended, those of internal topics included.",
-        total(lambda journal: journal.figures.batch_bytes_total),
     ),
     metric(
         "kafka_server_brokertopicmetrics_totalproducerequests_total",

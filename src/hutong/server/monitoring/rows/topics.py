@@ -9,7 +9,7 @@ Knows nothing of groups.
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from hutong.server.monitoring.metric import GAUGE, LabelsReady, Surveyed, surveyed
+from hutong.server.monitoring.metric import COUNTER, GAUGE, LabelsReady, Surveyed, surveyed
 from hutong.server.monitoring.survey.result import PARTITION_LABELS, PartitionRow, Survey
 
 
@@ -21,11 +21,44 @@ def _topics(survey: Survey) -> Iterator[tuple[str, int]]:
     return ((row.labels, row.partitions) for row in survey.topics)
 
 
+def _traffic(number: int) -> Callable[[Survey], LabelsReady]:
+    """Of all topics together, without the label, and of each one, as Kafka's exporters show it."""
+
+    def samples(survey: Survey) -> Iterator[tuple[str, int]]:
+        yield "", survey.traffic[number]
+        for row in survey.topics:
+            if row.traffic is not None:
+                yield row.labels, row.traffic[number]
+
+    return samples
+
+
 def _partition_count(survey: Survey) -> int:
     return sum(row.copies for row in survey.partitions)
 
 
 SURVEYED: Final[tuple[Surveyed, ...]] = (
+    surveyed(
+        "kafka_server_brokertopicmetrics_messagesin_total",
+        COUNTER,
+        "Records appended: of all topics without the label, then of each.",
+        _traffic(0),
+        "topic",
+    ),
+    surveyed(
+        "kafka_server_brokertopicmetrics_bytesin_total",
+        COUNTER,
+        "Bytes of record batches appended: of all topics without the label, then of each.",
+        _traffic(1),
+        "topic",
+    ),
+    surveyed(
+        "kafka_server_brokertopicmetrics_bytesout_total",
+        COUNTER,
+        "Bytes of record batches fetched: of all topics without the label, then of each.",
+        _traffic(2),
+        "topic",
+    ),
     surveyed("kafka_topic_partitions", GAUGE, "Partitions of a topic.", _topics, "topic"),
     surveyed(
         "kafka_topic_partition_current_offset",

@@ -51,6 +51,7 @@ def look_at_partitions(topics: Topics, limits: SurveyLimits, survey: Survey) -> 
         survey.partitions_of_group[topic.group] += len(partitions)
         room = limits.partitions_max - len(survey.partitions)
         own = _Sum()
+        records = taken = served = 0
         for partition in partitions:
             if not is_single:
                 rest.add(partition)
@@ -58,17 +59,20 @@ def look_at_partitions(topics: Topics, limits: SurveyLimits, survey: Survey) -> 
                 own.add(partition)
             else:
                 survey.partitions.append(_row(topic.name, partition))
+            records += partition.log.high_watermark
+            taken += partition.log.taken_bytes
+            served += partition.log.served_bytes
             if pace.is_over():
                 yield
         if is_single:
-            survey.topics.append(TopicRow(braced(("topic",), (topic.name,)), len(partitions)))
+            survey.topics.append(TopicRow(braced(("topic",), (topic.name,)), len(partitions), (records, taken, served)))
         else:
             survey.folded["topics"] += 1
         if own.copies:
             survey.partitions.append(own.row(topic.name))
             survey.folded["partitions"] += own.copies
     if rest.copies:
-        survey.topics.append(TopicRow(braced(("topic",), (OTHER,)), rest.copies))
+        survey.topics.append(TopicRow(braced(("topic",), (OTHER,)), rest.copies, None))
         survey.partitions.append(rest.row(OTHER))
         survey.folded["partitions"] += rest.copies
 

@@ -28,8 +28,11 @@ class SurveyLimits:
 
 
 class TopicRow(NamedTuple):
+    """One topic, and what was written to it and read of it since the start; None for a sum, which may fall."""
+
     labels: str
     partitions: int
+    traffic: tuple[int, int, int] | None  # records in, bytes in, bytes out
 
 
 class PartitionRow(NamedTuple):
@@ -78,6 +81,7 @@ class Survey:
     """Filled step by step; read when it is whole."""
 
     failed_groups: frozenset[str] = frozenset()  # partition groups
+    traffic: tuple[int, int, int] = (0, 0, 0)  # of all topics: records in, bytes in, bytes out
     partitions_of_group: Counter[str] = field(default_factory=Counter)
     topic_count: int = 0
     topics: list[TopicRow] = field(default_factory=list)
