@@ -15,6 +15,7 @@ from hutong.cli import (
     bench,
     bus,
     cert,
+    client_config,
     configuration,
     consume,
     group,
@@ -79,8 +80,10 @@ def _root(
 
 def run_app(arguments: list[str]) -> int:
     """The exit code of the command. Raises UsageError for what typer refuses, in one sentence."""
+    commands = typer.main.get_command(app)
+    client_config.offer(commands)
     try:
-        code = app(arguments, prog_name="hutong", standalone_mode=False)
+        code = commands(arguments, prog_name="hutong", standalone_mode=False)
     except TyperException as error:
         message = error.format_message().strip()
         if not message:  # typer has printed the help of a command that was called with nothing

@@ -7,7 +7,7 @@ Knows nothing of how results are shown.
 """
 
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -21,15 +21,18 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from hutong.cli import client_config
 from hutong.foundation.errors import UsageError
 
 CONNECT_TIMEOUT_SECONDS = 3.0
 REQUEST_TIMEOUT_SECONDS = 15.0
+LOOK_SECONDS = 1.0  # between two looks whether we were refused, while an answer is awaited
 EXIT_NO_INPUT = 66
 EXIT_UNAVAILABLE = 69
 EXIT_CANNOT_CREATE = 73
 EXIT_TEMPORARY = 75
 EXIT_PROTOCOL = 76
+EXIT_NO_PERMISSION = 77
 
 T = TypeVar("T")
 
@@ -44,29 +47,54 @@ UNKNOWN_TOPIC = {
     KafkaError._UNKNOWN_TOPIC,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
 }
+REFUSED_ACCESS = {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL}
 UNSUPPORTED = {KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION}
 
 
 def configuration(bootstrap: str, **settings: Any) -> dict[str, Any]:
-    """Client settings every command shares. librdkafka's own messages are silenced: errors reach us as values."""
-    shared = {"bootstrap.servers": bootstrap, "client.id": "hutong-cli", "log_level": 2}
-    return shared | {key.replace("_", "."): value for key, value in settings.items()}
+    """Client settings every command shares. librdkafka's own messages are silenced: errors reach us as values.
+
+    What `--client-config` says is in force beside them.
+    """
+    shared = {"bootstrap.servers": bootstrap, "client.id": "hutong-cli", "log_level": 2, "error_cb": _refusals.heard}
+    asked = {key.replace("_", "."): value for key, value in settings.items()}
+    return shared | dict(client_config.current()) | asked
+
+
+class _Refusals:
+    """Why brokers did not let us in, as librdkafka tells beside its calls, which only say that no broker is there."""
+
+    def __init__(self) -> None:
+        self.newest: KafkaError | None = None
+
+    def heard(self, error: KafkaError) -> None:
+        if error.code() in REFUSED_ACCESS:
+            self.newest = error
+
+
+_refusals = _Refusals()
 
 
 def admin(bootstrap: str) -> AdminClient:
-    reach(bootstrap)
-    return AdminClient(configuration(bootstrap))
+    return _made(AdminClient, bootstrap)
 
 
 def producer(bootstrap: str, **settings: Any) -> Producer:
-    reach(bootstrap)
-    return Producer(configuration(bootstrap, **settings))
+    return _made(Producer, bootstrap, **settings)
 
 
 def consumer(bootstrap: str, **settings: Any) -> Consumer:
     """`group_id` is required by librdkafka even where no group is joined."""
+    return _made(Consumer, bootstrap, **settings)
+
+
+def _made(kind: Callable[[dict[str, Any]], T], bootstrap: str, **settings: Any) -> T:
     reach(bootstrap)
-    return Consumer(configuration(bootstrap, **settings))
+    _refusals.newest = None
+    try:
+        return kind(configuration(bootstrap, **settings))
+    except KafkaException as error:  # a property of --client-config that it does not take
+        raise UsageError(f"The client's configuration is refused: {error.args[0].str().rstrip('.')}.", 78) from None
 
 
 def reach(bootstrap: str) -> None:
@@ -91,18 +119,33 @@ def reach(bootstrap: str) -> None:
 
 def result(future: "Future[T]", subject: str) -> T:
     """The value of an admin call about `subject`. Raises UsageError in its place."""
-    try:
-        return future.result(REQUEST_TIMEOUT_SECONDS)
-    except KafkaException as error:
-        raise failure(error, subject) from None
-    except TimeoutError:
-        raise UsageError(f"The broker did not answer within {REQUEST_TIMEOUT_SECONDS:g} s.", EXIT_UNAVAILABLE) from None
+    for _ in range(int(REQUEST_TIMEOUT_SECONDS / LOOK_SECONDS)):
+        try:
+            return future.result(LOOK_SECONDS)
+        except KafkaException as error:
+            raise failure(error, subject) from None
+        except TimeoutError:
+            check_access()
+    raise UsageError(f"The broker did not answer within {REQUEST_TIMEOUT_SECONDS:g} s.", EXIT_UNAVAILABLE)
+
+
+def check_access() -> None:
+    """Raises UsageError if brokers refuse to let us in: librdkafka itself would go on trying."""
+    if _refusals.newest is not None:
+        raise failure(_refusals.newest, "connection")
 
 
 def failure(error: KafkaException | KafkaError, subject: str) -> UsageError:
     """What went wrong with `subject` (a topic, a group), as a sentence and an exit code."""
     cause: KafkaError = error.args[0] if isinstance(error, KafkaException) else error
+    refusal = cause if cause.code() in REFUSED_ACCESS else _refusals.newest
     code = cause.code()
+    if refusal is not None and code in UNREACHABLE | REFUSED_ACCESS:
+        return UsageError(
+            f"The broker did not let us in ({refusal.str().rstrip('.')}); --client-config names a file with "
+            "security.protocol, sasl.mechanism, sasl.username, sasl.password and ssl.ca.location.",
+            EXIT_NO_PERMISSION,
+        )
     if code in UNREACHABLE:
         return UsageError(f"The broker stopped answering ({cause.str()}); is it still running?", EXIT_UNAVAILABLE)
     if code in UNKNOWN_TOPIC:
@@ -122,11 +165,20 @@ def failure(error: KafkaException | KafkaError, subject: str) -> UsageError:
 
 def topics(client: AdminClient) -> dict[str, Any]:
     """Name → metadata of every topic. Asking for all creates none, as asking by name may do."""
-    try:
-        found: dict[str, Any] = client.list_topics(timeout=REQUEST_TIMEOUT_SECONDS).topics
-    except KafkaException as error:
-        raise failure(error, "list of topics") from None
-    return found
+    last: KafkaException | None = None
+    for _ in range(int(REQUEST_TIMEOUT_SECONDS / LOOK_SECONDS)):
+        try:
+            found: dict[str, Any] = client.list_topics(timeout=LOOK_SECONDS).topics
+        except KafkaException as error:
+            last = error
+            if error.args[0].code() not in UNREACHABLE:
+                break
+            client.poll(0)  # so that we hear why
+            check_access()
+        else:
+            return found
+    assert last is not None
+    raise failure(last, "list of topics") from None
 
 
 def partitions_of(client: AdminClient, topic: str) -> list[int]:

@@ -89,7 +89,7 @@ class Sending:
             try:
                 self.producer.produce(self.topic, value=value, key=key, on_delivery=self._delivered, **self.shared)
             except BufferError:
-                self.producer.poll(0.1)
+                self._wait_for_room()
                 continue
             break
         self.sent += 1
@@ -100,11 +100,23 @@ class Sending:
 
     def finish(self) -> None:
         """Wait for every acknowledgement. Raises UsageError when one is missing."""
-        unsent = self.producer.flush(FLUSH_TIMEOUT_SECONDS)
+        from hutong.cli import client
+
+        for _ in range(int(FLUSH_TIMEOUT_SECONDS / client.LOOK_SECONDS)):
+            unsent = self.producer.flush(client.LOOK_SECONDS)
+            if not unsent:
+                break
+            client.check_access()
         if self.first_error is not None:
             self._fail()
         if unsent or self.acknowledged != self.sent:
             raise UsageError(f"Only {self.acknowledged} of {self.sent} records were acknowledged.", 69)
+
+    def _wait_for_room(self) -> None:
+        from hutong.cli import client
+
+        self.producer.poll(0.1)
+        client.check_access()
 
     def _delivered(self, error: Any, message: Any) -> None:
         if error is None:

@@ -81,8 +81,8 @@ class Authenticators:
         listener = dispatch.listener
         if not (listener.protocol.has_tls or self._allow_without_tls):
             raise UsageError(
-                f"The listener {listener.name} is {listener.protocol}, where whoever listens in learns passwords or "
-                "enough to guess them; make it SASL_SSL, or set sasl.allow_without_tls.",
+                f"The listener {listener.name} has no TLS, so whoever listens in learns passwords, or enough to guess "
+                "them; make it SASL_SSL, or set sasl.allow_without_tls=true.",
                 _EXIT_CONFIG,
             )
         return Authentication(
