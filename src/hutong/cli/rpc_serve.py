@@ -44,6 +44,9 @@ def serve(
     grpc_key: Annotated[
         Path | None, typer.Option("--grpc-key", metavar="FILE", help="Its key, where that is in another file.")
     ] = None,
+    allow_plain: Annotated[
+        bool, typer.Option("--allow-plain", help="Even where others than this machine can connect without TLS.")
+    ] = False,
     data_dir: Annotated[
         Path | None, typer.Option("--data-dir", metavar="DIR", help="Be a broker too, and keep in DIR what it holds.")
     ] = None,
@@ -66,7 +69,11 @@ def serve(
     if log_level.upper() not in logging.getLevelNamesMapping():
         raise UsageError(f"--log-level {log_level} is no level; choose debug, info, warning or error.")
     logging.basicConfig(level=log_level.upper(), stream=sys.stderr, format=LOG_FORMAT)
-    options: dict[str, Any] = {"data_dir": data_dir, "grpc": grpc}
+    options: dict[str, Any] = {
+        "data_dir": data_dir,
+        "grpc": grpc,
+        "allow_plain": ("rpc", "grpc") if allow_plain else (),
+    }
     if listen is not None:
         options["rpc"] = listen
     if grpc_certificate is not None:

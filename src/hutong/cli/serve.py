@@ -70,8 +70,10 @@ def flags_of(options: argparse.Namespace) -> dict[str, str | tuple[str, ...]]:
         flags[name.strip()] = value
     given = {name: getattr(options, option, None) for option, name in DIRECT_FLAGS.items()}
     permits = _permits(getattr(options, "bridge_permit", None) or ())
-    listeners = tuple(getattr(options, "listener", None) or ())
-    several: dict[str, str | tuple[str, ...]] = {"kafka.listeners": listeners} if listeners else {}
+    lists = {"listener": "kafka.listeners", "allow_plain": "security.allow_plain"}
+    several: dict[str, str | tuple[str, ...]] = {
+        name: tuple(getattr(options, option)) for option, name in lists.items() if getattr(options, option, None)
+    }
     return flags | several | {name: value for name, value in given.items() if value is not None} | permits
 
 
@@ -119,6 +121,13 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         help="several listeners in the place of --kafka, as SASL_SSL://0.0.0.0:9093",
+    )
+    parser.add_argument(
+        "--allow-plain",
+        metavar="KIND",
+        action="append",
+        default=[],
+        help="open this to the network without TLS: kafka, metrics, tcp-bridge, sockjs or all",
     )
     parser.add_argument("--advertised", metavar="HOST:PORT", help="what clients are told, where that differs")
     parser.add_argument("--metrics", metavar="HOST:PORT", help="where /metrics, /healthz and /readyz are served; off")

@@ -23,6 +23,7 @@ from hutong.runtime.verticles import Deployment, DeploymentOptions, Verticle
 from hutong.server import translate
 from hutong.server.broker_verticle import BrokerVerticle
 from hutong.server.bus_verticle import BusVerticle
+from hutong.server.exposure import check_broker
 from hutong.server.listener_plans import OpenListener
 from hutong.server.monitoring.monitor import Monitor
 from hutong.server.monitoring.sources import Sources
@@ -114,6 +115,7 @@ class Node:
 
     async def start(self) -> ReadyInfo:
         """Recover, replay, accept clients; returns where they connect. Raises UsageError, StorageError."""
+        check_broker(self._settings)
         await self._deploy("monitor", self._monitor)
         await self._deploy("broker", self._broker)
         if not self._is_embedded:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from hutong.bus.bus import EventBus
 from hutong.foundation.clock import Clock, SystemClock
 from hutong.foundation.errors import UsageError
+from hutong.reactor.exposure import ALL, check_exposure
 from hutong.runtime.blocked import DEFAULT_BLOCKED_LIMITS, BlockedLimits
 from hutong.runtime.pools import WORKER_THREADS
 from hutong.runtime.runtime import Runtime
@@ -59,6 +60,8 @@ class Node:
 
     With `tracing` (docs/tracing.md) messages and calls of this node are spans of OpenTelemetry's traces.
 
+    What listens elsewhere than on this machine needs TLS, unless `allow_plain` names its kind: `("rpc", "grpc")`, say.
+
     `settings` are those of `hutong config`, as {"log.retention_ms": "60000"}. `event_loops` and `worker_threads` are
     those of `node.runtime`; `blocked_limits` say when a thread counts as blocked.
 
@@ -88,6 +91,7 @@ class Node:
         rpc: str | None = None,
         rpc_tls: "ssl.SSLContext | None" = None,
         rpc_limits: "CallLimits | None" = None,
+        allow_plain: Sequence[str] = (),
         permit_in: Sequence[str] = (),
         permit_out: Sequence[str] = (),
         settings: Mapping[str, str] | None = None,
@@ -104,6 +108,7 @@ class Node:
         self._settings: dict[str, str | tuple[str, ...]] = {**(settings or {})}
         placed = {"bus.log": log, "tcp_bridge.listen": tcp_bridge, "sockjs.listen": sockjs}
         self._settings |= {name: address for name, address in placed.items() if address is not None}
+        self._allow_plain = tuple(allow_plain)
         permits = {"bridge.permit_in": tuple(permit_in), "bridge.permit_out": tuple(permit_out)}
         self._settings |= {name: patterns for name, patterns in permits.items() if patterns}
         self._bridge_hooks = bridge_hooks
@@ -125,6 +130,8 @@ class Node:
                 "A node without a broker or a bridge has no settings; give it data_dir, kafka, tcp_bridge or sockjs, "
                 "or leave them out."
             )
+        if self._allow_plain and (self._has_broker or self._settings):
+            self._settings.setdefault("security.allow_plain", self._allow_plain)
 
     async def __aenter__(self) -> "Node":
         async with AsyncExitStack() as parts:
@@ -193,6 +200,7 @@ class Node:
             address = parse_address(text)
         except ValueError as error:
             raise UsageError(f"rpc {error}.") from None
+        check_exposure("rpc", f"rpc at {text}", address.host, has_tls=tls is not None, allowed=self._allow_plain)
         verticle = RpcVerticle(self.rpc, address, self._clock, tls, limits)
         await self.runtime.deploy(lambda: verticle, DeploymentOptions(name="rpc", loop=0))
         self.rpc_address, self.rpc_listener = str(verticle.listens_at), verticle.listener
@@ -201,9 +209,11 @@ class Node:
         """Of a node without a broker, which otherwise opens them itself."""
         from hutong.server import config
         from hutong.server.bridges import TcpBridgeVerticle
+        from hutong.server.exposure import check_bridges
         from hutong.server.sockjs_bridge import SockJSBridgeVerticle
 
         settings = config.load(environment={}, flags=self._settings).settings
+        check_bridges(settings)
         if settings.tcp_bridge.listen is not None:
             tcp = TcpBridgeVerticle(settings, self.bus, self._clock, hooks=self._bridge_hooks)
             await self.runtime.deploy(lambda: tcp, DeploymentOptions(name="tcp-bridge", loop=0))
@@ -216,7 +226,8 @@ class Node:
     async def _open_grpc(self, listen: str) -> None:
         from hutong.server.grpc_verticle import GrpcVerticle
 
-        verticle = GrpcVerticle(self.rpc, listen, self._grpc_tls)
+        is_allowed = not {"grpc", ALL}.isdisjoint(self._allow_plain)
+        verticle = GrpcVerticle(self.rpc, listen, self._grpc_tls, allow_plain=is_allowed)
         await self.runtime.deploy(lambda: verticle, DeploymentOptions(name="grpc", loop=0))
         self.grpc = verticle.door.address
 

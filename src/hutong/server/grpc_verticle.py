@@ -18,13 +18,14 @@ class GrpcVerticle(Verticle):
 
     door: "GrpcDoor"
 
-    def __init__(self, rpc: "Rpc", listen: str, tls: GrpcTls | None = None) -> None:
+    def __init__(self, rpc: "Rpc", listen: str, tls: GrpcTls | None = None, *, allow_plain: bool = False) -> None:
         self._rpc = rpc
         self._listen = listen
         self._tls = tls
+        self._allow_plain = allow_plain
 
     async def start(self) -> None:
-        self.door = await open_door(self._rpc, self._listen, tls=self._tls)
+        self.door = await open_door(self._rpc, self._listen, tls=self._tls, allow_plain=self._allow_plain)
 
     async def stop(self) -> None:
         await self.door.close()

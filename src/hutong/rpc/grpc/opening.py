@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hutong.foundation.errors import UsageError
+from hutong.reactor.exposure import ALL, check_exposure
 from hutong.reactor.tls import server_context
 from hutong.rpc.grpc.limits import GrpcLimits
 
@@ -31,15 +32,22 @@ class GrpcTls:
 
 
 async def open_door(
-    rpc: "Rpc", listen: str = "127.0.0.1:50051", *, tls: GrpcTls | None = None, limits: GrpcLimits | None = None
+    rpc: "Rpc",
+    listen: str = "127.0.0.1:50051",
+    *,
+    tls: GrpcTls | None = None,
+    limits: GrpcLimits | None = None,
+    allow_plain: bool = False,
 ) -> "GrpcDoor":
     """A door that listens, for all services that are or will be bound; `door.address` is HOST:PORT, `close` ends it.
 
     Call it on the loop of `rpc`. Raises UsageError where gRPC is not installed, and for an address or a file that
-    cannot be used.
+    cannot be used, or would be open to the network without TLS where `allow_plain` does not say that it may.
     """
+    host, port = host_and_port(listen)
+    check_exposure("grpc", f"gRPC at {listen}", host, has_tls=tls is not None, allowed=(ALL,) if allow_plain else ())
     door = made_door(rpc, tls=tls, limits=limits)
-    await door.listen(*host_and_port(listen))
+    await door.listen(host, port)
     return door
 
 

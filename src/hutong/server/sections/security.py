@@ -23,3 +23,7 @@ class SecuritySettings:
         "Whether everybody may use resources that no ACL is about; else nobody may but super users.",
         "allow.everyone.if.no.acl.found",
     )
+    allow_plain: tuple[str, ...] = setting(
+        (),
+        "Listeners that may be open to the network without TLS: kafka, metrics, tcp-bridge, sockjs, rpc, grpc or all.",
+    )

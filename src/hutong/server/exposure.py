@@ -1,0 +1,48 @@
+"""Looks at all listeners of a node's settings before the first of them is opened.
+
+Knows nothing of sockets: `reactor/exposure.py` says what may stand where.
+"""
+
+import logging
+
+from hutong.broker.listeners import SecurityProtocol
+from hutong.reactor.exposure import check_exposure, check_kinds, is_local
+from hutong.server.listener_plans import ListenerPlan, planned
+from hutong.server.settings import Settings
+
+_log = logging.getLogger("hutong.node")
+
+
+def check_broker(settings: Settings) -> None:
+    """Those for Kafka clients, for metrics, and bridges. Raises UsageError."""
+    allowed = settings.security.allow_plain
+    check_kinds(allowed)
+    for plan in planned(settings.kafka):
+        check_exposure("kafka", str(plan), plan.address.host, has_tls=plan.protocol.has_tls, allowed=allowed)
+        _tell_of_strangers(plan, settings)
+    metrics = settings.metrics.listen
+    if metrics is not None:
+        check_exposure("metrics", f"metrics at {metrics}", metrics.host, has_tls=False, allowed=allowed)
+    check_bridges(settings)
+
+
+def check_bridges(settings: Settings) -> None:
+    """Raises UsageError."""
+    allowed, has_tls = settings.security.allow_plain, settings.bridge.tls_certificate is not None
+    check_kinds(allowed)
+    for kind, address in (("tcp-bridge", settings.tcp_bridge.listen), ("sockjs", settings.sockjs.listen)):
+        if address is not None:
+            check_exposure(kind, f"the {kind} at {address}", address.host, has_tls=has_tls, allowed=allowed)
+
+
+def _tell_of_strangers(plan: ListenerPlan, settings: Settings) -> None:
+    """TLS alone keeps nobody out."""
+    is_known = plan.protocol.has_sasl or (
+        plan.protocol is SecurityProtocol.SSL and settings.tls.client_auth == "required"
+    )
+    if plan.protocol.has_tls and not is_local(plan.address.host) and not (is_known or settings.security.authorize):
+        _log.warning(
+            "%s lets in whoever reaches it, and nothing is authorized: ask for certificates (tls.client_auth), or use "
+            "SASL_SSL.",
+            plan,
+        )
