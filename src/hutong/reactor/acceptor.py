@@ -27,6 +27,7 @@ from hutong.reactor.limits import ReactorLimits
 from hutong.reactor.memory_watch import MemoryWatch
 from hutong.reactor.open_connections import OpenConnections
 from hutong.reactor.protocol import SCRATCH_BYTES, ConnectionProtocol, Surroundings, Turns
+from hutong.reactor.request_queue import UNBOUNDED
 from hutong.reactor.tls_protocol import TlsProtocol, TlsSource
 
 
@@ -57,6 +58,8 @@ class Acceptor:
         """
         self.limits = limits or ReactorLimits()
         self.figures = figures or ReactorFigures()
+        self.figures.queue.requests_max = self.limits.queued_requests_max or UNBOUNDED
+        self.figures.queue.bytes_max = self.limits.queued_bytes_max or UNBOUNDED
         self._loop = loop
         self._peer_ids = count(1)
         self._open = OpenConnections(clock, wheel)
@@ -131,6 +134,15 @@ class Acceptor:
         self._intake.close()
         self._handshakes.close()
         await self._open.drain(self.limits.drain_ms_max if grace_ms is None else grace_ms)
+
+    @property
+    def connections_accepted_total(self) -> int:
+        return self._intake.entered_total
+
+    @property
+    def connections_left_total(self) -> int:
+        """Those of them that are gone."""
+        return self._intake.left_total
 
     @property
     def accept_blocked_ms_total(self) -> int:

@@ -70,6 +70,7 @@ class Connection:
         "_holds",
         "_is_reading",
         "_limits",
+        "_queued",
         "_queued_at_ms",
         "_sending_is_paused",
         "_state",
@@ -100,6 +101,7 @@ class Connection:
         self._wake = wake
         self._channel = RequestChannel(wake, self._close_for_handler)
         self._backlog: deque[Buffer] | None = None  # frames received while no request may begin; made on first use
+        self._queued = (0, 0)  # what of it counts in figures.queue: requests, bytes
         self._queued_at_ms = 0  # when the backlog came; what the handler held does not count as queued
         self._state = _OPEN
         self._is_reading = True  # what `wants_to_read` said last
@@ -164,14 +166,15 @@ class Connection:
 
     def resume_work(self, now_ms: int) -> None:
         """Begin requests of the backlog, as many as may be."""
-        backlog = self._backlog
-        if backlog and self._may_begin():
-            self._backlog = None
+        if self._backlog and self._may_begin():
+            backlog, self._backlog = self._backlog, None
             queued_at_ms = self._queued_at_ms
             self.peer.queued_ms = max(0, now_ms - queued_at_ms)
             self._begin(backlog)
             self.peer.queued_ms = 0
-            if self._backlog and not self._holds & _BY_HANDLER:
+            if not self._backlog:
+                self._count_queued(0, 0, now_ms)
+            elif not self._holds & _BY_HANDLER:
                 self._queued_at_ms = queued_at_ms
             self._close_if_broken()
 
@@ -197,6 +200,7 @@ class Connection:
         if self._state is _OPEN:
             self._state = _DRAINING
             self._backlog = None
+            self._count_queued(0, 0)
             self._close_if_drained()
 
     def close(self, reason: CloseReason) -> None:
@@ -206,9 +210,11 @@ class Connection:
         self._state = _CLOSED
         self.close_reason = self.peer.close_reason = reason
         self._figures.closed_total[reason] += 1
-        self._figures.receiving_bytes -= self.bytes_held
-        self.bytes_held = 0
         self._backlog = None
+        self._count_queued(0, 0)
+        self._figures.receiving_bytes -= self.bytes_held
+        self._figures.queue.change(0, -self.bytes_held)
+        self.bytes_held = 0
         self._channel.end()
         self.peer.owner.end()
 
@@ -265,6 +271,10 @@ class Connection:
     def wants_to_read(self, now_ms: int) -> bool:
         """Whether the driver should read on. Reading resumes at half the bounds at which it stopped."""
         wants = not self._backlog and self._may_begin()
+        queue = self._figures.queue
+        if wants and queue.is_full and not self.bytes_held:
+            queue.wait(self._wake)
+            wants = False
         if wants is self._is_reading:
             return wants
         channel, limits = self._channel, self._limits
@@ -312,6 +322,7 @@ class Connection:
     def _hold(self, held: int, is_another_frame: bool, now_ms: int) -> None:
         """Keep account of the unfinished frame."""
         self._figures.receiving_bytes += held - self.bytes_held
+        self._figures.queue.change(0, held - self.bytes_held, now_ms)
         self.bytes_held = held
         if not held:
             self._frame_begun_at_ms = None
@@ -340,8 +351,21 @@ class Connection:
         except ProtocolError:
             self.close(CloseReason.PROTOCOL_ERROR)
         if begun < len(frames) and self._state is _OPEN:
-            self._queued_at_ms = _UNTIL_RELEASED if self._holds & _BY_HANDLER else self.active_at_ms
-            self._backlog = deque(islice(frames, begun, None))
+            self._queue(deque(islice(frames, begun, None)))
+
+    def _queue(self, backlog: deque[Buffer]) -> None:
+        """Keep frames that may not be begun yet."""
+        is_held = bool(self._holds & _BY_HANDLER)
+        waits_for_us = not self._holds and not self._sending_is_paused and not self._channel.pending_count
+        self._backlog = backlog
+        self._queued_at_ms = _UNTIL_RELEASED if is_held else self.active_at_ms
+        self._count_queued(len(backlog) if waits_for_us else 0, sum(map(len, backlog)), self.active_at_ms)
+
+    def _count_queued(self, requests: int, size: int, now_ms: int | None = None) -> None:
+        """So much of the backlog counts from now on."""
+        requests_before, size_before = self._queued
+        self._queued = (requests, size)
+        self._figures.queue.change(requests - requests_before, size - size_before, now_ms)
 
     def _may_begin(self) -> bool:
         channel, limits = self._channel, self._limits

@@ -2,6 +2,7 @@
 
 from enum import StrEnum
 
+from hutong.reactor.request_queue import RequestQueue
 from hutong.reactor.tls_session import HandshakeFailure
 
 
@@ -24,7 +25,6 @@ class ReactorFigures:
     """Totals since the start, and gauges (`connections_open`, `receiving_bytes`)."""
 
     __slots__ = (
-        "accept_blocked_ms_total",
         "bytes_received_total",
         "bytes_sent_total",
         "bytes_waiting_total",
@@ -37,6 +37,7 @@ class ReactorFigures:
         "handshakes_failed_total",
         "handshakes_total",
         "look_at_bytes",
+        "queue",
         "reading_pauses_total",
         "receiving_bytes",
         "requests_total",
@@ -51,8 +52,8 @@ class ReactorFigures:
         self.connections_refused_per_ip_rate_total = 0
         self.handshakes_total = 0  # of TLS, that were finished
         self.handshakes_failed_total = dict.fromkeys(HandshakeFailure, 0)
-        self.accept_blocked_ms_total = 0  # while there was no room for another connection
         self.closed_total = dict.fromkeys(CloseReason, 0)
+        self.queue = RequestQueue()
         self.requests_total = 0
         self.bytes_received_total = 0
         self.bytes_sent_total = 0

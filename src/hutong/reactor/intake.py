@@ -48,6 +48,8 @@ class Intake:
         waits: bool,
     ) -> None:
         """`admits` is asked for each address first (a door)."""
+        self.entered_total = 0
+        self.left_total = 0
         self._loop = loop
         self._name = name
         self._quotas = quotas
@@ -60,6 +62,7 @@ class Intake:
         self._sockets: list[ListeningSocket] = []
         self._handings: dict[asyncio.Task[None], ConnectionProtocol | TlsProtocol] = {}
         self._delayed: dict[socket.socket, Timer] = {}
+        self._blocked_ms_total = 0
         self._paused_at_ms: int | None = None
         self._timer: Timer | None = None  # of a pause that ends by itself
         quotas.on_room.append(self._room)
@@ -94,13 +97,14 @@ class Intake:
         return self._is_welcome(address) and self._refusal(address) is None
 
     def leave(self, address: str) -> None:
+        self.left_total += 1
         self._quotas.leave(self._name, address)
 
     @property
     def blocked_ms_total(self) -> int:
         """How long nobody could be taken, the pause under way included."""
         running_ms = 0 if self._paused_at_ms is None else self._clock.monotonic_ms() - self._paused_at_ms
-        return self._figures.accept_blocked_ms_total + running_ms
+        return self._blocked_ms_total + running_ms
 
     def _has_room(self) -> bool:
         if not self._waits:
@@ -145,7 +149,9 @@ class Intake:
 
     def _refusal(self, address: str) -> tuple[Refusal, int] | None:
         refusal = self._quotas.enter(self._name, address, self._clock.monotonic_ms())
-        if refusal is not None:
+        if refusal is None:
+            self.entered_total += 1
+        else:
             if refusal[0] is Refusal.TOO_MANY_OF_ONE_ADDRESS:
                 self._figures.connections_refused_per_ip_total += 1
             else:
@@ -184,7 +190,7 @@ class Intake:
     def _resume(self) -> None:
         if self._paused_at_ms is None:
             return
-        self._figures.accept_blocked_ms_total += self._clock.monotonic_ms() - self._paused_at_ms
+        self._blocked_ms_total += self._clock.monotonic_ms() - self._paused_at_ms
         self._paused_at_ms = None
         if self._timer is not None:
             self._timer.cancel()

@@ -18,6 +18,8 @@ class ReactorLimits:
     memory_bytes_max: int = 512 * MEBIBYTE  # held for all connections together: received, parked, unsent
     requests_in_flight_max: int = 256  # per connection: begun, and not yet handed to the kernel's side
     unsent_bytes_max: int = MEBIBYTE  # response bytes per connection above which no further request is begun
+    queued_requests_max: int | None = None  # queued.max.requests: of all connections, see `request_queue`
+    queued_bytes_max: int | None = None  # queued.max.request.bytes
     idle_ms_max: int = 600_000  # connections.max.idle.ms
     frame_ms_max: int = 30_000  # from the first byte of a frame to its last, but see the next line
     frame_rate_min_bytes_per_s: int = 16 * KIBIBYTE  # each second's worth of bytes earns the frame another second

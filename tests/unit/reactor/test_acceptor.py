@@ -412,6 +412,44 @@ async def test_the_longest_idle_go_when_the_bound_falls_below_what_is_there() ->
 
 
 @on_both_loops
+async def test_nobody_else_is_read_while_all_bytes_for_requests_are_in_use() -> None:
+    async with serving(ReactorLimits(queued_bytes_max=100_000)) as server:
+        large, small = await server.connect(), await server.connect()
+        frame = framed(bytes(200_000))
+        large[1].write(frame[:150_000])
+        await until(lambda: server.figures.queue.is_full)
+        small[1].write(framed(b"hello"))
+        await until(lambda: server.figures.reading_pauses_total == 1)
+        small[1].write(framed(b"hello again"))
+        await turns(50)
+        assert server.seen == [b"hello"], "what had come before it was known"
+        server.clock.advance(70)
+        large[1].write(frame[150_000:])
+        assert await small[0].readexactly(9 + 15) == framed(b"hello", b"hello again")
+        assert len(await large[0].readexactly(len(frame))) == len(frame)
+        assert server.figures.queue.depleted_ms(1_000) == 70
+        assert (server.figures.queue.bytes, server.figures.queue.requests) == (0, 0)
+
+
+@on_both_loops
+async def test_what_waits_for_the_processor_is_bounded_for_all() -> None:
+    async with serving(ReactorLimits(queued_requests_max=50, requests_in_flight_max=10)) as server:
+        reader, writer = await server.connect()
+        requests = [b"%d" % number for number in range(1_000)]
+        writer.write(framed(*requests))
+        answers = framed(*requests)
+        assert await reader.readexactly(len(answers)) == answers
+        queue = server.figures.queue
+        assert (queue.requests, queue.bytes, queue.full_total) == (0, 0, 1)
+        assert queue.requests_max_seen == 990
+        silent = await server.connect()
+        silent[1].write(framed(*[b"later"] * 500))
+        await until(lambda: server.figures.reading_pauses_total >= 2)
+        assert queue.requests == 0, "who waits for others keeps nobody from being read"
+        assert queue.bytes > 0
+
+
+@on_both_loops
 async def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
     async with serving(ReactorLimits(idle_ms_max=1_000)) as server:
         idle, busy = await server.connect(), await server.connect()

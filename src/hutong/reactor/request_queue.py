@@ -1,0 +1,77 @@
+"""What all connections have received and not begun, and who is not read further while that is too much.
+
+Strategy: a request is begun in the step that received it, unless its connection has too many under way already. Only
+what waits for nothing but the processor counts as queued: who does not read his answers, or is held, must not keep
+others from being read. Bytes count all the same, as memory does, with those of requests that have not arrived whole.
+At a bound no connection is read but those in the middle of a request, so that each that was begun can end; below it
+all are told to go on.
+
+Knows nothing of connections or clocks: times are given with what happens.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+UNBOUNDED: Final = 1 << 62
+
+
+class RequestQueue:
+    """Of all acceptors that share it. `is_full` while nobody is to be read.
+
+    Figures: requests, bytes, requests_max_seen, full_total (how often), depleted_ms_total (for its bytes).
+    """
+
+    def __init__(self, requests_max: int = UNBOUNDED, bytes_max: int = UNBOUNDED) -> None:
+        self.requests_max = requests_max
+        self.bytes_max = bytes_max
+        self.requests = 0
+        self.bytes = 0
+        self.is_full = False
+        self.full_total = 0
+        self.requests_max_seen = 0
+        self._depleted_ms_total = 0
+        self._depleted_at_ms: int | None = None
+        self._now_ms = 0
+        self._waiting: dict[Callable[[], None], None] = {}
+
+    def change(self, requests: int, size: int, now_ms: int | None = None) -> None:
+        """So many more, or fewer, requests and bytes are kept. No time is given by who only ends."""
+        if now_ms is not None and now_ms > self._now_ms:
+            self._now_ms = now_ms
+        self.requests += requests
+        self.bytes += size
+        if self.requests > self.requests_max_seen:
+            self.requests_max_seen = self.requests
+        is_depleted = self.bytes >= self.bytes_max
+        if is_depleted is (self._depleted_at_ms is None):
+            self._note_depleted(is_depleted)
+        is_full = is_depleted or self.requests >= self.requests_max
+        if is_full is not self.is_full:
+            self.is_full = is_full
+            self.full_total += is_full
+            if not is_full:
+                waiting, self._waiting = self._waiting, {}
+                for wake in waiting:
+                    wake()
+
+    def wait(self, wake: Callable[[], None]) -> None:
+        """Be told, once, when it is not full any more. Asking again changes nothing."""
+        self._waiting[wake] = None
+
+    def depleted_ms(self, now_ms: int) -> int:
+        """How long all bytes that are allowed were in use, until now."""
+        running_ms = 0 if self._depleted_at_ms is None else max(0, now_ms - self._depleted_at_ms)
+        return self._depleted_ms_total + running_ms
+
+    def _note_depleted(self, is_depleted: bool) -> None:
+        if is_depleted:
+            self._depleted_at_ms = self._now_ms
+        elif self._depleted_at_ms is not None:
+            self._depleted_ms_total += self._now_ms - self._depleted_at_ms
+            self._depleted_at_ms = None
+
+    def check_invariants(self) -> None:
+        assert self.requests >= 0
+        assert self.bytes >= 0
+        assert self.is_full == (self.requests >= self.requests_max or self.bytes >= self.bytes_max)
+        assert self.is_full or not self._waiting

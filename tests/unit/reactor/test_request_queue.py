@@ -1,0 +1,49 @@
+"""What is received and not begun: when nobody is read for it, and who is told that it goes on."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hutong.reactor.request_queue import RequestQueue
+
+
+def test_nobody_is_read_while_too_many_requests_wait() -> None:
+    queue = RequestQueue(requests_max=10)
+    told: list[str] = []
+    queue.change(9, 900, 0)
+    assert not queue.is_full
+    queue.change(1, 100, 0)
+    assert queue.is_full
+    for name in ("a", "b", "a"):
+        queue.wait({"a": told.clear, "b": lambda: told.append("b")}[name])
+    queue.change(-1, -100, 5)
+    assert told == ["b"]
+    assert (queue.is_full, queue.full_total, queue.requests_max_seen) == (False, 1, 10)
+
+
+def test_how_long_all_bytes_were_in_use() -> None:
+    queue = RequestQueue(bytes_max=1_000)
+    queue.change(0, 1_000, 100)
+    assert (queue.is_full, queue.depleted_ms(350)) == (True, 250)
+    queue.change(0, 500, 400)
+    queue.change(0, -600, 600)
+    assert (queue.is_full, queue.depleted_ms(9_000)) == (False, 500)
+    queue.change(0, 200, 1_000)
+    queue.change(0, -200)  # a connection ended: the time of that is not told, the next event has it
+    assert queue.depleted_ms(9_000) == 500
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 200)), max_size=50), st.data())
+def test_it_is_full_just_while_a_bound_is_reached(added: list[tuple[int, int]], data: st.DataObject) -> None:
+    queue = RequestQueue(requests_max=20, bytes_max=500)
+    kept: list[tuple[int, int]] = []
+    for now_ms, step in enumerate(added):
+        if kept and data.draw(st.booleans()):
+            requests, size = kept.pop(data.draw(st.integers(0, len(kept) - 1)))
+            queue.change(-requests, -size, now_ms)
+        else:
+            kept.append(step)
+            queue.change(*step, now_ms)
+        if queue.is_full:
+            queue.wait(lambda: None)
+        queue.check_invariants()
+        assert (queue.requests, queue.bytes) == (sum(each[0] for each in kept), sum(each[1] for each in kept))
