@@ -54,7 +54,7 @@ def parse(page: str) -> dict[str, ParsedFamily]:
             assert current is not None
             assert name == current.name
             assert not current.samples
-            assert kind in ("counter", "gauge", "histogram"), kind
+            assert kind in ("counter", "gauge", "histogram", "summary"), kind
             assert name.endswith("_total") == (kind == "counter"), name
             current.kind = kind
         else:

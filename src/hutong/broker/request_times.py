@@ -2,8 +2,7 @@
 
 Strategy: the stages are histograms, made when an API is first used. Most requests are answered at once: those cost two
 readings of the clock and two counts, and a train of Produce requests no more than one of them. A stage that took no
-time is not counted when it happens: what is missing to the number of requests is zeros, added when somebody looks
-(`spread`).
+time is not counted when it happens: what is missing to the number of requests is zeros, added when somebody looks.
 
     queue           received, but not begun: too much of its connection was under way
     local           decoded, handled and, where it is answered at once, encoded
@@ -59,12 +58,10 @@ class ApiTimes:
             self.remote.record_many(remote_us, requests)
         self.total.record_many(local_us + remote_us, requests)
 
-    def spread(self, stage: str) -> Histogram:
-        """One stage of all requests, those included for which it took no time."""
-        spread = Histogram()
-        spread.add(getattr(self, stage))
-        spread.record_many(0, max(0, self.total.count - spread.count))
-        return spread
+    def zeros(self, stage: str, requests: int) -> int:
+        """For how many of all requests a stage took no time and was not counted."""
+        counted: Histogram = getattr(self, stage)
+        return max(0, requests - counted.count)
 
 
 class RequestTimes:

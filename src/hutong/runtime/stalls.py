@@ -17,13 +17,14 @@ from hutong.foundation.clock import Clock, thread_processor_us
 from hutong.foundation.histograms import Histogram
 
 INTERVAL_MS: Final = 5
+IDLE_MEMORY_US: Final = 60_000_000
 
 
 class StallMonitor:
     """Watches one loop from `start` to `stop`.
 
     Figures: lateness_us and work_us (histograms; `work_us` is an interval's work and what held the loop up), longest_us
-    (since `start` or the last `forget`).
+    (since `start` or the last `forget`), idle_share (of the last minute or so, from 0 to 1).
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class StallMonitor:
         self.lateness_us = Histogram()
         self.work_us = Histogram()
         self.longest_us = 0
+        self.idle_share = 1.0
         self._loop = loop
         self._clock = clock
         self._interval_ms = interval_ms
@@ -68,5 +70,9 @@ class StallMonitor:
         if late_us > self.longest_us:
             self.longest_us = late_us
         self.lateness_us.record(late_us)
-        self.work_us.record(self._processor_us() - self._worked_us)
+        worked_us = self._processor_us() - self._worked_us
+        self.work_us.record(worked_us)
+        passed_us = self._interval_ms * 1_000 + late_us
+        idle = max(0.0, 1 - worked_us / passed_us)
+        self.idle_share += (idle - self.idle_share) * min(1.0, passed_us / IDLE_MEMORY_US)
         self._arm()

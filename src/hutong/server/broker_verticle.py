@@ -137,6 +137,7 @@ class BrokerVerticle(Verticle):
             cold_reads=self._cold_reads,
             storage=_storage(self._data_dir),
             admin=self._admin,
+            request_times=translate.request_times(settings),
             meter=Meter(self._admin.quotas, self._clock, muted, translate.quota_window_ms(settings)),
             authorizer=translate.authorizer(settings, self._admin.acls.decisions, self._clock),
         )
@@ -334,6 +335,7 @@ class BrokerVerticle(Verticle):
         self._admin.node_configs.static = translate.node_config(self._settings, self.listeners)
         self._admin.node_configs.unset = translate.unset_in(self._settings)
         self._sources.requests_total = self._listeners.requests_total
+        self._sources.acceptors = self._listeners.acceptors
         return self.listeners[0].bound
 
 

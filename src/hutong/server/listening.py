@@ -137,6 +137,11 @@ class KafkaListeners:
         return self._memory
 
     @property
+    def acceptors(self) -> Mapping[str, Acceptor]:
+        """By the names of their listeners."""
+        return {opened.name: acceptor for opened, acceptor in zip(self.opened, self._acceptors, strict=True)}
+
+    @property
     def requests_total(self) -> Mapping[int, int]:
         """By API."""
         return self._requests_total

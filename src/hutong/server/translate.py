@@ -9,6 +9,7 @@ from hutong.broker.broker import BrokerSettings
 from hutong.broker.lifetimes import STATE_GROUPS
 from hutong.broker.network_configs import NODE_KEYS
 from hutong.broker.node_configs import listener_prefix
+from hutong.broker.request_times import RequestTimes
 from hutong.broker.topic_config import KEYS
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import UsageError
@@ -144,11 +145,18 @@ def reactor_limits(settings: Settings) -> ReactorLimits:
         requests_in_flight_max=network.max_requests_in_flight,
         unsent_bytes_max=network.max_unsent_bytes,
         memory_bytes_max=network.memory_bytes_max,
+        queued_requests_max=network.queued_max_requests,
+        queued_bytes_max=network.queued_max_request_bytes if network.queued_max_request_bytes > 0 else None,
         idle_ms_max=network.connections_max_idle_ms,
         drain_ms_max=settings.node.shutdown_timeout_ms,
         send_buffer_bytes=network.send_buffer_bytes if network.send_buffer_bytes > 0 else None,
         receive_buffer_bytes=network.receive_buffer_bytes if network.receive_buffer_bytes > 0 else None,
     )
+
+
+def request_times(settings: Settings) -> RequestTimes:
+    slow_ms = settings.network.slow_request_ms
+    return RequestTimes(slow_ms * 1000) if slow_ms else RequestTimes()
 
 
 def network_configs(settings: Settings) -> dict[str, str]:

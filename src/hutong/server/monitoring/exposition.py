@@ -23,6 +23,7 @@ class Kind(StrEnum):
     COUNTER = "counter"
     GAUGE = "gauge"
     HISTOGRAM = "histogram"
+    SUMMARY = "summary"  # here samples with a label `quantile`, and no more
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from hutong.server.monitoring.exposition import Family, Kind, Samples, Scale, Sp
 from hutong.server.monitoring.sources import Sources
 from hutong.server.monitoring.survey.result import Survey
 
-COUNTER, GAUGE, HISTOGRAM = Kind
+COUNTER, GAUGE, HISTOGRAM, SUMMARY = Kind
 SECONDS: Final = Scale(4, 24, 1e-6)  # 16 us to 17 s
 
 Read = Callable[[Sources], Samples]

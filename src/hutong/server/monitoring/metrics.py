@@ -26,6 +26,7 @@ from hutong.server.monitoring.rows import (
     node,
     process,
     reading,
+    request_times,
     requests,
     security,
     topics,
@@ -38,6 +39,7 @@ from hutong.server.monitoring.survey.steps import survey_of
 AT_ONCE: Final[tuple[Metric, ...]] = (
     *node.METRICS,
     *requests.METRICS,
+    *request_times.METRICS,
     *journals.METRICS,
     *reading.METRICS,
     *transactions.METRICS,

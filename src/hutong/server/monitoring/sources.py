@@ -24,6 +24,7 @@ from hutong.transactions.driver import TransactionCoordinator
 if TYPE_CHECKING:
     from hutong.broker.broker import Broker
     from hutong.bus.bridge.figures import BridgeFigures  # only a node with bridges needs it
+    from hutong.reactor.acceptor import Acceptor
 
 
 @dataclass(slots=True)
@@ -36,6 +37,7 @@ class Sources:
     started_at_ms: int = 0  # wall time
     waits: dict[str, ParkingLot[Any]] = field(default_factory=dict)
     reactor: ReactorFigures | None = None
+    acceptors: "Mapping[str, Acceptor]" = field(default_factory=dict)  # by listener
     memory: MemoryWatch | None = None
     requests_total: Mapping[int, int] = field(default_factory=dict)
     cold_reads: ColdReads | None = None

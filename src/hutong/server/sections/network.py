@@ -138,6 +138,28 @@ class NetworkSettings:
     max_requests_in_flight: int = setting(
         256, "Requests of one connection worked on at once; at the bound its reading pauses.", minimum=1, maximum=65_536
     )
+    queued_max_requests: int = setting(
+        50_000,  # Kafka's 500 is one of each connection, since it takes no more of one at a time
+        "Requests of all connections that wait for nothing but the processor; at the bound none is read further.",
+        "queued.max.requests",
+        minimum=1,
+        maximum=INT32_MAX,
+    )
+    queued_max_request_bytes: int = setting(
+        -1,
+        "Bytes of all connections' requests that are not begun; at the bound none is read but who is in the middle of "
+        "one. -1: memory_bytes_max alone counts.",
+        "queued.max.request.bytes",
+        minimum=-1,
+        maximum=INT64_MAX,
+    )
+    slow_request_ms: int = setting(
+        1000,
+        "A request that takes so long has a line in the log, one in each second; waits that its client asked for do "
+        "not count. 0: none has.",
+        minimum=0,
+        maximum=INT32_MAX,
+    )
     max_unsent_bytes: int = setting(
         1 * MEBIBYTE,
         "Unread response bytes of one connection above which no further request of it is begun.",
