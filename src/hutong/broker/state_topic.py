@@ -177,7 +177,12 @@ class StateTopic:
         if record.key is None:
             raise CorruptData(f"{self.name} has a record without a key at offset {record.offset}")
         self._apply(record.key, record.value)
-        apply(record.key, record.value)
+        try:
+            apply(record.key, record.value)
+        except (ValueError, KeyError, TypeError) as error:
+            raise CorruptData(
+                f"{self.name} has a record at offset {record.offset} that cannot be read: {error!r}"
+            ) from error
 
     def _late(self, append: _Append) -> None:
         for key, value in append.entries:

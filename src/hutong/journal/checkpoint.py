@@ -94,8 +94,11 @@ def parse_checkpoint(content: Buffer) -> Checkpoint:
     is_clean, leader_epoch, position, count = _BODY.unpack_from(body)
     checkpoint = Checkpoint(position, leader_epoch, is_clean, {})
     at = _BODY.size
-    for _ in range(count):  # lengths are trusted from here on: the CRC vouches for them
-        at = _parse_log(body, at, checkpoint.logs, has_transactions=has_transactions)
+    try:
+        for _ in range(count):
+            at = _parse_log(body, at, checkpoint.logs, has_transactions=has_transactions)
+    except (struct.error, ValueError) as error:  # a writer was wrong: the CRC vouches for what it wrote
+        raise CorruptData(f"the checkpoint cannot be read: {error}") from error
     return checkpoint
 
 

@@ -41,7 +41,7 @@ def arguments_from(body: Any, action: str, kind: type[T]) -> T:
     """The struct of a method, from what JSON said. Raises BadArguments, which names the parameter."""
     try:
         return msgspec.convert({} if body is None else body, kind, str_keys=True)
-    except (msgspec.ValidationError, RecursionError) as error:
+    except (msgspec.ValidationError, RecursionError, UnicodeError) as error:  # lone surrogates
         raise bad_arguments(action, error) from None
 
 
@@ -51,7 +51,7 @@ def result_from(body: Any, kind: Any, action: str) -> Any:
         return body
     try:
         return msgspec.convert(body, kind, str_keys=True)
-    except (msgspec.ValidationError, RecursionError) as error:
+    except (msgspec.ValidationError, RecursionError, UnicodeError) as error:  # lone surrogates
         raise bad_reply(action, error) from None
 
 

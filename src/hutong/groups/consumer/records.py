@@ -193,7 +193,10 @@ def _by_topic(partitions: Iterable[Partition]) -> dict[bytes, list[int]]:
 
 def replay(groups: dict[str, StoredGroup], key: bytes, value: bytes | None) -> None:
     """Apply one record, oldest first. Raises CorruptData."""
-    kind = RecordKind(int.from_bytes(key[:2], "big"))
+    try:
+        kind = RecordKind(int.from_bytes(key[:2], "big"))
+    except ValueError as error:
+        raise CorruptData(f"a record of the groups' topic has a key of no known kind: {error}") from error
     if kind in _OF_EACH_MEMBER:
         named = _decode(MemberKey, key)
         group_id, member_id = named.group_id, named.member_id
@@ -257,13 +260,13 @@ def _classic(said: ClassicMemberMetadata) -> ClassicSpeech:
 
 
 def _taken(given: Iterable[GivenPartitions], member_epoch: int) -> dict[Partition, int]:
-    return {
-        (each.topic_id, index): epoch
-        for each in given
-        for index, epoch in zip(
-            each.partitions, each.assignment_epochs or [member_epoch] * len(each.partitions), strict=True
-        )
-    }
+    taken = {}
+    for each in given:
+        epochs = each.assignment_epochs or [member_epoch] * len(each.partitions)
+        if len(epochs) != len(each.partitions):
+            raise CorruptData("a record of the groups' topic has not an epoch for each partition")
+        taken.update({(each.topic_id, index): epoch for index, epoch in zip(each.partitions, epochs, strict=True)})
+    return taken
 
 
 # ---- the engine

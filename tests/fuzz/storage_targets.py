@@ -1,0 +1,214 @@
+"""Targets for what a node reads back from its disk: journal, index, checkpoint, and the records of its own topics."""
+
+import struct
+from array import array
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+from crc32c import crc32c
+from tests.fuzz.kafka_targets import batches
+from tests.fuzz.target import MEBIBYTE, Target
+
+from hutong.foundation.errors import CorruptData, UnknownFormat
+from hutong.groups import records as group_records
+from hutong.groups.consumer import records as consumer_records
+from hutong.groups.consumer.messages import RecordKind
+from hutong.groups.share import records as share_records
+from hutong.groups.share.delivery.window import RecordState, Run
+from hutong.journal import checkpoint, chunk, clean_offsets, index
+from hutong.journal.producers import ProducerState, RememberedBatch
+from hutong.journal.scan import scan_chunks
+from hutong.journal.walk import Window
+from hutong.rpc.delivery import records as call_records
+from hutong.rpc.delivery.messages import Known
+from hutong.testing.memory_disk import MemoryDisk
+from hutong.transactions import records as transaction_records
+from hutong.wire.kafka.records import parse_batch_header
+
+STORAGE_ERRORS = (CorruptData, UnknownFormat)
+PATH = Path("/fuzz/00000000000000000000.journal")
+
+
+def read_journal(data: bytes) -> object:
+    """As recovery and `hutong doctor` do."""
+    disk = MemoryDisk()
+    disk.make_directory(PATH.parent)
+    file = disk.create(PATH)
+    file.write([data], 0)
+    window = Window(file, 0, len(data), len(data), False)
+    return list(scan_chunks(window, 0, len(data)))
+
+
+def journals() -> Iterator[bytes]:
+    every = list(batches())
+    yield _chunk(0, [every[0]])
+    first = _chunk(0, every[:2])
+    yield first + _chunk(len(first), [every[5]]) + bytes(100)
+    yield chunk.encode_bridge(0, chunk.header_bytes_for(1) + 10) + bytes(10)
+
+
+def _chunk(position: int, runs: list[bytes]) -> bytes:
+    entries, at = [], 0
+    for number, batch in enumerate(runs):
+        header = parse_batch_header(batch)
+        entries.append(
+            chunk.ENTRY.pack(number, chunk.BATCHES, 0, header.record_count, at, len(batch), 1, header.max_timestamp_ms)
+        )
+        at += len(batch)
+    return chunk.encode_header(position, -1, 5, entries, at) + b"".join(runs)
+
+
+def reseal_chunk(data: bytes) -> bytes:
+    """The CRC of the first chunk's header."""
+    if len(data) < chunk.FIXED.size:
+        return data
+    end = chunk.header_bytes_for(chunk.entry_count_at(data, 0))
+    return data[:4] + struct.pack(">I", crc32c(data[8:end])) + data[8:]
+
+
+def indexes() -> Iterator[bytes]:
+    made = index.SegmentIndex(0, 4_096, 65_536)
+    yield index.encode_index(made, 0)
+    for number in range(3):
+        for at in range(number + 1):
+            made.of(number).add(at * 10, at * 10 + 10, at * 100_000, 5_000, 7)
+    yield index.encode_index(made, 500_000)
+
+
+def read_index(data: bytes) -> object:
+    index.parse_summary(data)
+    return index.parse_index(data, 4_096, 65_536)
+
+
+def reseal_index(data: bytes) -> bytes:
+    if len(data) < index.HEADER_BYTES:
+        return data
+    (count,) = struct.unpack_from(">I", data, index.HEADER_BYTES - 4)
+    summary_end = index.HEADER_BYTES + count * index.SUMMARY.size
+    head = struct.pack(">I", crc32c(data[summary_end:])) + data[16 : index.HEADER_BYTES]
+    crc = crc32c(data[index.HEADER_BYTES : summary_end], crc32c(head))
+    return data[:8] + struct.pack(">I", crc) + head + data[index.HEADER_BYTES :]
+
+
+def checkpoints() -> Iterator[bytes]:
+    producers = {7: ProducerState(1, 5, (RememberedBatch(0, 4, 10), RememberedBatch(5, 5, 15)), 2)}
+    logs = {
+        1: checkpoint.LogState(0, 20, producers, [(7, 3)], array("q", [7, 1, 2, 3])),
+        2: checkpoint.LogState(5, 5),
+    }
+    yield checkpoint.encode_checkpoint(checkpoint.Checkpoint(1_000, 0, True, logs))
+    yield checkpoint.encode_checkpoint(checkpoint.Checkpoint(0, 0, False, {}))
+
+
+def reseal_body(prefix_bytes: int) -> Callable[[bytes], bytes]:
+    """Of files whose CRC stands at the end of a prefix and covers the rest."""
+
+    def reseal(data: bytes) -> bytes:
+        body = data[prefix_bytes:]
+        return data[: prefix_bytes - 4] + struct.pack(">I", crc32c(body)) + body if body else data
+
+    return reseal
+
+
+def read_record(*decoders: Callable[[bytes], object]) -> Callable[[bytes], object]:
+    """One byte says as what."""
+
+    def read(data: bytes) -> object:
+        return decoders[data[0] % len(decoders)](data[1:]) if data else None
+
+    return read
+
+
+def group_seeds() -> Iterator[bytes]:
+    yield b"\0" + group_records.encode_offset_key(group_records.OffsetKey("billing", "orders", 3))
+    yield b"\0" + group_records.encode_group_key(group_records.GroupKey("billing"))
+    text = struct.pack(">h", 2) + b"ab"
+    yield b"\1" + struct.pack(">hqi", 3, 5, -1) + text + struct.pack(">q", 7)
+    yield b"\1" + struct.pack(">hq", 1, 5) + text + struct.pack(">qq", 7, 8)
+    member = text + struct.pack(">h", -1) + text + text + struct.pack(">ii", 1, 2) + struct.pack(">i", 2) + b"xy"
+    member += struct.pack(">i", 0)
+    for version in (3,):
+        head = struct.pack(">h", version) + text + struct.pack(">i", 1) + text + text + struct.pack(">q", 9)
+        yield b"\2" + head + struct.pack(">i", 2) + member * 2
+
+
+def replay_consumer_group(data: bytes) -> object:
+    """A record of consumer groups: two bytes say how long its key is."""
+    size = int.from_bytes(data[:2], "big")
+    groups: dict[str, object] = {}
+    key, value = data[2 : 2 + size], data[2 + size :]
+    consumer_records.replay(groups, key, value or None)  # type: ignore[arg-type]
+    return groups
+
+
+def consumer_group_seeds() -> Iterator[bytes]:
+    for kind in RecordKind:
+        key = kind.to_bytes(2, "big") + b"\0\2ab\0\2cd"
+        yield len(key).to_bytes(2, "big") + key + b"\0\0" + bytes(range(60))
+        group_key = kind.to_bytes(2, "big") + b"\0\2ab"
+        yield len(group_key).to_bytes(2, "big") + group_key + b"\0\0\0\0\0\1\0"
+        yield len(group_key).to_bytes(2, "big") + group_key
+
+
+def share_seeds() -> Iterator[bytes]:
+    yield b"\0" + share_records.encode_group_key("share")
+    yield b"\0" + share_records.encode_partition_key(share_records.PartitionKey("share", bytes(16), 1))
+    yield b"\1" + share_records.encode_group(7)
+    runs = [Run(0, 4, RecordState.ARCHIVED, 0, ""), Run(5, 9, RecordState.ACQUIRED, 2, "m")]
+    yield b"\2" + share_records.encode_progress(0, runs)
+
+
+def transaction_seeds() -> Iterator[bytes]:
+    from tests.fuzz.kafka_targets import transaction_records as seeds
+
+    for seed in seeds():
+        yield b"\0" + seed
+        yield b"\1" + seed
+
+
+def read_call_record(data: bytes) -> object:
+    key, _, value = data.partition(b"\n")
+    return call_records.decode_change(key, value or None)
+
+
+def call_seeds() -> Iterator[bytes]:
+    yield b"h\n" + msgspec.msgpack.encode({"at": 5})
+    yield b"s/0123456789abcdef0123456789abcdef\n" + msgspec.msgpack.encode({"below": 3, "heard": 5})
+    for known in Known:
+        body = {"known": known, "at": 5, "outcome": b"x"}
+        yield b"c/0123456789abcdef0123456789abcdef/4\n" + msgspec.msgpack.encode(body)
+
+
+TARGETS = [
+    Target("journal", read_journal, journals, STORAGE_ERRORS, reseal_chunk, memory_base=24 * MEBIBYTE),
+    Target("journal-index", read_index, indexes, STORAGE_ERRORS, reseal_index),
+    Target("checkpoint", checkpoint.parse_checkpoint, checkpoints, STORAGE_ERRORS, reseal_body(12)),
+    Target(
+        "clean-offsets",
+        clean_offsets.parse_clean_offsets,
+        lambda: [clean_offsets.encode_clean_offsets({1: 5, 2: 9}), clean_offsets.encode_clean_offsets({})],
+        STORAGE_ERRORS,
+        reseal_body(8),
+    ),
+    Target(
+        "group-records",
+        read_record(group_records.decode_key, group_records.decode_offset, group_records.decode_group),
+        group_seeds,
+        STORAGE_ERRORS,
+    ),
+    Target("consumer-group-records", replay_consumer_group, consumer_group_seeds, STORAGE_ERRORS),
+    Target(
+        "share-group-records",
+        read_record(share_records.decode_key, share_records.decode_group, share_records.decode_progress),
+        share_seeds,
+        STORAGE_ERRORS,
+    ),
+    Target(
+        "transaction-records",
+        read_record(transaction_records.decode_key, transaction_records.decode_record),
+        transaction_seeds,
+        STORAGE_ERRORS,
+    ),
+    Target("call-records", read_call_record, call_seeds, STORAGE_ERRORS),
+]
