@@ -4,6 +4,7 @@ import gc
 import itertools
 import pathlib
 import socket
+import ssl
 from collections.abc import Iterator
 
 import pytest
@@ -79,7 +80,7 @@ def leaked_sockets() -> Iterator[None]:
     """kafka-python never closes sockets whose connection failed: they are closed after its tests, for later ones."""
     yield
     for thing in gc.get_objects():
-        if type(thing) is socket.socket and thing.family == socket.AF_INET:
+        if type(thing) in (socket.socket, ssl.SSLSocket) and thing.family == socket.AF_INET:
             thing.close()
 
 

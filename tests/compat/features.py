@@ -51,7 +51,15 @@ FEATURES: Final = {
     "txn-abort": Feature("transactions", "abort; hidden from readers of committed records"),
     "txn-offsets": Feature("transactions", "consume, transform, produce: offsets in the transaction"),
     "txn-fencing": Feature("transactions", "a second producer of the same id fences the first"),
+    "tls": Feature("security", "TLS; an expired or unknown server is refused"),
+    "mtls": Feature("security", "TLS with a client certificate; an expired, unknown or missing one is refused"),
+    "sasl-plain": Feature("security", "SASL PLAIN; a wrong password is refused"),
+    "sasl-scram": Feature("security", "SASL SCRAM-SHA-256 and SCRAM-SHA-512; a wrong password is refused"),
+    "reauthentication": Feature("security", "authentication again while busy"),
+    "acl-errors": Feature("security", "what access control lists do not allow is told as such"),
 }
+SECURITY: Final = "security"  # the group of features that secured/ fills; the others are tried at a plain node
+PLAIN_FEATURES: Final = tuple(name for name, feature in FEATURES.items() if feature.group != SECURITY)
 
 # The columns. One client in two versions is two clients here.
 CLIENTS: Final = (

@@ -8,7 +8,7 @@ import subprocess
 from typing import Final
 
 import pytest
-from tests.compat.features import FEATURES, NOT_OFFERED
+from tests.compat.features import NOT_OFFERED, PLAIN_FEATURES
 from tests.compat.report import cells
 from tests.support.golang import BUILD_S_MAX, KAFKA_SOURCE, kafka_clients
 
@@ -37,7 +37,7 @@ def cases(client: str) -> list[object]:
             marks=[fills(feature), *([] if feature in QUICK[client] else [pytest.mark.thorough])],
             id=feature,
         )
-        for feature in FEATURES
+        for feature in PLAIN_FEATURES
         if (client, feature) not in NOT_OFFERED
     ]
 

@@ -7,7 +7,7 @@ import subprocess
 from typing import Final
 
 import pytest
-from tests.compat.features import FEATURES, NOT_OFFERED
+from tests.compat.features import NOT_OFFERED, PLAIN_FEATURES
 from tests.compat.report import cells
 from tests.support.npm import node_modules
 
@@ -19,7 +19,7 @@ FILLS: Final = cells("kafkajs", VERSION)
 QUICK: Final = {"headers", "seek", "group-commit", "groups-described", "txn-offsets"}
 CASES: Final = [
     pytest.param(feature, marks=[FILLS(feature), *([] if feature in QUICK else [pytest.mark.thorough])])
-    for feature in FEATURES
+    for feature in PLAIN_FEATURES
     if ("kafkajs", feature) not in NOT_OFFERED
 ]
 

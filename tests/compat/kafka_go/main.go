@@ -2,7 +2,8 @@
 //
 // Arguments: client, bootstrap, name, scenario... Each scenario works on topics and groups of its own, called
 // NAME-SCENARIO, and is named after the feature that it shows. Prints one line of JSON per scenario:
-// {"scenario": ..., "error": ...}, where no error means that all was as it must be.
+// {"scenario": ..., "error": ...}, where no error means that all was as it must be. With `secured` as only argument
+// it does jobs at secured nodes (secured.go).
 package main
 
 import (
@@ -113,6 +114,10 @@ func place(stack string) string {
 }
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == "secured" {
+		secured()
+		return
+	}
 	all := map[string]map[string]func(*world){"franz-go": franzScenarios, "sarama": saramaScenarios}
 	client, bootstrap, name := os.Args[1], os.Args[2], os.Args[3]
 	failed := false

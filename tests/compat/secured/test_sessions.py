@@ -1,0 +1,43 @@
+"""Clients of long-lived connections prove again and again who they are, and nobody notices.
+
+The door `short` ends sessions after SESSION_MS. Each client writes and reads for several of them, all at once.
+"""
+
+import pathlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import pytest
+from bench.raw_client import create_topic
+from tests.compat.secured.columns import FILLS, MARKS
+from tests.compat.secured.conftest import GetDriver
+from tests.compat.secured.doors import PLAIN, SCRAM_256, SCRAM_512, SESSION_MS, Secured
+from tests.compat.secured.jobs import STAY, Job
+
+pytestmark = MARKS
+SECONDS: Final = 3 * SESSION_MS / 1000
+RENEWING: Final = ("Java 4.x", "franz-go", "confluent-kafka", "kafkajs")  # others come by a new connection
+CLIENTS: Final = ("Java 4.x", "confluent-kafka", "kafkajs", "kafka-python", "aiokafka")
+
+
+def _fills(test: Callable[..., None]) -> Callable[..., None]:
+    for client in RENEWING:
+        test = FILLS[client]("reauthentication")(test)
+    return test
+
+
+@_fills
+@pytest.mark.thorough
+@pytest.mark.parametrize("mechanism", [PLAIN, SCRAM_256, SCRAM_512])
+def test_sessions_are_renewed_under_load(
+    go_clients: pathlib.Path, secured: Secured, driver: GetDriver, fresh: str, mechanism: str
+) -> None:
+    access = secured.sasl(mechanism, door="short")
+    drivers = {client: driver(client) for client in (*CLIENTS, "franz-go")}
+    jobs = {client: Job(access, STAY, f"{fresh}-{index}", SECONDS) for index, client in enumerate(drivers)}
+    for job in jobs.values():
+        create_topic(secured.addresses["plain"], job.name, records=0)
+    with ThreadPoolExecutor(len(drivers)) as pool:
+        told = dict(zip(drivers, pool.map(lambda client: drivers[client](jobs[client]), drivers), strict=True))
+    assert told == dict.fromkeys(drivers, "")
