@@ -47,5 +47,5 @@ def measure(shape: Shape, state: str, seconds: float, target: Target, turn: int)
     topic = f"latency-{turn}-{time.time_ns()}"
     target.create_topic(topic)
     with machine_state(state):
-        load = run_load(target.bootstrap, topic, shape, seconds=seconds)
+        load = run_load(target.address, topic, shape, seconds=seconds, tls=target.tls_context())
     return {RATE: load.requests_per_s, P50: load.p50_ms, P99: load.p99_ms, GENERATOR_CPU: load.generator_cpu_us}

@@ -13,10 +13,12 @@ omission). Knows nothing of the targets.
 import contextlib
 import select
 import socket
+import ssl
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from bench.figures import WeightedSamples
@@ -112,11 +114,14 @@ class Producer:
 
     __slots__ = ("_answered", "_in_flight", "_recv", "_rest", "_ring", "_send", "_sent", "samples", "socket")
 
-    def __init__(self, address: str, ring: Ring) -> None:
+    def __init__(self, address: str, ring: Ring, tls: ssl.SSLContext | None) -> None:
         self.socket = socket.create_connection(host_and_port(address))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.samples = WeightedSamples()
         self._recv: Callable[[int], bytes] = self.socket.recv
+        if tls is not None:
+            self.socket = wrapped = tls.wrap_socket(self.socket, server_hostname=host_and_port(address)[0])
+            self._recv = partial(_receive_all, wrapped)
         self._send: Callable[[memoryview], int] = self.socket.send
         self._ring = ring
         self._rest = b""
@@ -165,15 +170,30 @@ class Producer:
                 in_flight[0] = (sent_at, waiting - taken)
 
 
+def _receive_all(peer: ssl.SSLSocket, bytes_max: int) -> bytes:
+    """What has arrived: epoll tells nothing of what is decrypted already."""
+    data = peer.recv(bytes_max)
+    while peer.pending():
+        data += peer.recv(bytes_max)
+    return data
+
+
 def run_load(
-    address: str, topic: str, shape: Shape, *, acks: int = 1, seconds: float = 3.0, warm_up_s: float = 0.5
+    address: str,
+    topic: str,
+    shape: Shape,
+    *,
+    acks: int = 1,
+    seconds: float = 3.0,
+    warm_up_s: float = 0.5,
+    tls: ssl.SSLContext | None = None,
 ) -> Load:
     """One turn: warm up, measure for `seconds`, drain. Raises `BrokerError` at the first reply that is no success."""
     ring = Ring(topic, acks)
     with contextlib.ExitStack() as stack, select.epoll() as poller:
         producers = {}
         for _ in range(shape.connections):
-            producer = Producer(address, ring)
+            producer = Producer(address, ring, tls)
             stack.callback(producer.socket.close)
             producers[producer.socket.fileno()] = producer
             poller.register(producer.socket.fileno(), select.EPOLLIN)

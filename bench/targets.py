@@ -6,6 +6,7 @@ server that is started here is stopped here.
 
 import pathlib
 import socket
+import ssl
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -19,6 +20,14 @@ DEFAULT_KAFKA_SCRIPT: Final = pathlib.Path(__file__).resolve().parents[2] / "sha
 QOS_RECEIVE: Final = "receive"
 
 
+@dataclass(frozen=True, slots=True)
+class TlsDoor:
+    """`HOST:PORT` behind TLS, and the certificate of the authority by which it is believed."""
+
+    address: str
+    authority: pathlib.Path
+
+
 @dataclass(slots=True)
 class Target:
     """A broker under measurement."""
@@ -30,6 +39,7 @@ class Target:
     is_ceiling: bool = False  # not a broker: shows what the client alone can do
     topic_configs: Mapping[str, str] = field(default_factory=dict)
     data_dir: pathlib.Path | None = None  # where it keeps its records, if we know
+    tls: TlsDoor | None = None  # where clients under measurement come in, if not by `bootstrap`
     process: ReadyProcess | None = field(default=None, repr=False)
 
     def create_topic(self, topic: str) -> None:
@@ -39,6 +49,30 @@ class Target:
     def with_qos(self, qos: str) -> "Target":
         """The same broker with topics of another quality of service; Hutong only."""
         return replace(self, name=f"{self.name} {qos}", topic_configs={"hutong.qos": qos})
+
+    def behind(self, door: TlsDoor) -> "Target":
+        """The same broker by its door with TLS; topics are still made by the plain one."""
+        return replace(self, name=f"{self.name} TLS", tls=door)
+
+    @property
+    def address(self) -> str:
+        """Where clients under measurement connect."""
+        return self.tls.address if self.tls else self.bootstrap
+
+    def tls_context(self) -> ssl.SSLContext | None:
+        """For Python's own sockets; None where there is no TLS."""
+        return ssl.create_default_context(cafile=str(self.tls.authority)) if self.tls else None
+
+    @property
+    def librdkafka(self) -> dict[str, str]:
+        """How librdkafka reaches it."""
+        if self.tls is None:
+            return {"bootstrap.servers": self.bootstrap}
+        return {
+            "bootstrap.servers": self.tls.address,
+            "security.protocol": "SSL",
+            "ssl.ca.location": str(self.tls.authority),
+        }
 
     def stop(self) -> None:
         if self.process:

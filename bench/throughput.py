@@ -74,9 +74,9 @@ def measure(bulk: Bulk, target: Target, turn: int) -> dict[Figure, float]:
     topic = f"bulk-{bulk.value_bytes}-{bulk.acks}-{turn}-{time.time_ns()}"
     target.create_topic(topic)
     cpu_begun = _cpu(target)
-    produce_s = produce(target.bootstrap, topic, bulk)
+    produce_s = produce(target.librdkafka, topic, bulk)
     cpu_between = _cpu(target)
-    consume_s = consume(target.bootstrap, topic, bulk.records)
+    consume_s = consume(target.librdkafka, topic, bulk.records)
     cpu_ended = _cpu(target)
     if not target.is_ceiling:
         delete_topic(target.bootstrap, topic)
@@ -96,7 +96,7 @@ def measure_memory(target: Target, _turn: int) -> Mapping[Figure, float]:
     return {RSS: now.rss_mb, PSS: now.pss_mb, PEAK_RSS: now.peak_rss_mb}
 
 
-def produce(bootstrap: str, topic: str, bulk: Bulk) -> float:
+def produce(client: Mapping[str, str], topic: str, bulk: Bulk) -> float:
     """Seconds until all of `bulk.records` are acknowledged. Raises `BrokerError` when one is not."""
     errors: list[KafkaError] = []
 
@@ -106,7 +106,7 @@ def produce(bootstrap: str, topic: str, bulk: Bulk) -> float:
 
     producer = Producer(
         {
-            "bootstrap.servers": bootstrap,
+            **client,
             "acks": bulk.acks,
             "delivery.report.only.error": True,
             "queue.buffering.max.messages": 1_000_000,
@@ -128,9 +128,9 @@ def produce(bootstrap: str, topic: str, bulk: Bulk) -> float:
     return elapsed
 
 
-def consume(bootstrap: str, topic: str, records: int) -> float:
+def consume(client: Mapping[str, str], topic: str, records: int) -> float:
     """Seconds from the assignment until `records` are here, from offset 1 to the end of the partition."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", **EAGER_CONSUMER})
+    consumer = Consumer({**client, "group.id": "bench", **EAGER_CONSUMER})
     try:
         _, end_offset = consumer.get_watermark_offsets(TopicPartition(topic, 0), SILENCE_S_MAX)
         if end_offset != records + 1:

@@ -9,7 +9,8 @@ from typing import Final
 
 import pytest
 from bench.kafka_bytes import string
-from tests.compat.secured.doors import DELAY_MS, PLAIN, USERS, Secured
+from tests.compat.secured.doors import Secured
+from tests.compat.secured.rules import DELAY_MS, PLAIN, USERS
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 FAILED: Final = 58

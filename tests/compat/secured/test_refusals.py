@@ -14,8 +14,9 @@ import pytest
 from _pytest.mark.structures import ParameterSet
 from tests.compat.secured.columns import FILLS, GO, MARKS
 from tests.compat.secured.conftest import GetDriver
-from tests.compat.secured.doors import OPEN, PLAIN, SCRAM_512, Secured
+from tests.compat.secured.doors import Secured
 from tests.compat.secured.jobs import CREATE, KNOCK, READ, WRITE, Job
+from tests.compat.secured.rules import OPEN, PLAIN, SCRAM_512
 
 pytestmark = MARKS
 

@@ -12,8 +12,9 @@ import pytest
 from bench.raw_client import create_topic
 from tests.compat.secured.columns import FILLS, MARKS
 from tests.compat.secured.conftest import GetDriver
-from tests.compat.secured.doors import PLAIN, SCRAM_256, SCRAM_512, SESSION_MS, Secured
+from tests.compat.secured.doors import Secured
 from tests.compat.secured.jobs import STAY, Job
+from tests.compat.secured.rules import PLAIN, SCRAM_256, SCRAM_512, SESSION_MS
 
 pytestmark = MARKS
 SECONDS: Final = 3 * SESSION_MS / 1000
@@ -37,7 +38,7 @@ def test_sessions_are_renewed_under_load(
     drivers = {client: driver(client) for client in (*CLIENTS, "franz-go")}
     jobs = {client: Job(access, STAY, f"{fresh}-{index}", SECONDS) for index, client in enumerate(drivers)}
     for job in jobs.values():
-        create_topic(secured.addresses["plain"], job.name, records=0)
+        create_topic(secured.plain_beside("short"), job.name, records=0)
     with ThreadPoolExecutor(len(drivers)) as pool:
         told = dict(zip(drivers, pool.map(lambda client: drivers[client](jobs[client]), drivers), strict=True))
     assert told == dict.fromkeys(drivers, "")

@@ -14,8 +14,9 @@ from _pytest.mark.structures import ParameterSet
 from tests.compat.secured.access import Access
 from tests.compat.secured.columns import FILLS, GO, MARKS
 from tests.compat.secured.conftest import GetDriver
-from tests.compat.secured.doors import PLAIN, SCRAM_256, SCRAM_512, Secured
+from tests.compat.secured.doors import Secured
 from tests.compat.secured.jobs import WORK, Job
+from tests.compat.secured.rules import PLAIN, SCRAM_256, SCRAM_512
 
 pytestmark = MARKS
 

@@ -1,0 +1,46 @@
+"""Hutong nodes with a listener for each door. TLS and sessions are set for a whole node, so some doors have their own."""
+
+import pathlib
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Final
+
+from tests.compat.secured.certificates import Certificates
+from tests.compat.secured.rules import DELAY_MS, SESSION_MS
+from tests.support.node import Node
+
+_PROTOCOLS: Final = {"tls": "SSL", "strict": "SSL", "stale": "SSL", "sasl": "SASL_SSL", "short": "SASL_SSL"}
+_PROTOCOLS_WITHOUT_TLS: Final = {"plain": "PLAINTEXT", "bare": "SASL_PLAINTEXT"}
+
+
+def open_doors(folder: pathlib.Path, certificates: Certificates, stack: ExitStack) -> Mapping[str, str]:
+    """Addresses by door, of nodes that run until `stack` closes; each has a plain door, here `plain-NAME` or `plain`."""
+    addresses: dict[str, str] = {}
+
+    def start(name: str, doors: tuple[str, ...], *settings: str, shown: pathlib.Path | None = None) -> None:
+        protocols = {door: {**_PROTOCOLS, **_PROTOCOLS_WITHOUT_TLS}[door] for door in ("plain", *doors)}
+        place = folder / name
+        place.mkdir()
+        node = Node(
+            place,
+            f"kafka.listeners={' '.join(f'{door}://127.0.0.1:0' for door in protocols)}",
+            f"kafka.listener_protocols={' '.join(f'{door}:{protocol}' for door, protocol in protocols.items())}",
+            f"tls.certificate={shown or certificates.server.both}",
+            f"tls.client_ca={certificates.authority}",
+            "security.authorize=true",
+            "security.super_users=User:ANONYMOUS",
+            *settings,
+            listens=False,
+        )
+        stack.enter_context(node)
+        for told in node.process.fields["listeners"].split(","):
+            door, _, address = told.lower().partition("://")
+            named = door if door != "plain" or name == "main" else f"plain-{name}"
+            addresses[named] = f"localhost:{address.rpartition(':')[2]}"
+
+    delay = f"sasl.failed_authentication_delay_ms={DELAY_MS}"
+    start("main", ("tls", "sasl", "bare"), "tls.client_auth=requested", "sasl.allow_without_tls=true", delay)
+    start("strict", ("strict",), "tls.client_auth=required")
+    start("stale", ("stale",), shown=certificates.stale_server.both)
+    start("short", ("short",), f"sasl.connections_max_reauth_ms={SESSION_MS}")
+    return addresses
