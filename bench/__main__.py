@@ -28,6 +28,7 @@ from bench import (
     stalls,
     startup,
     throughput,
+    tls,
 )
 from bench.compare import Measurement, Results, print_tables, run
 from bench.targets import (
@@ -51,6 +52,7 @@ PROGRAMS = {
     "rpc": rpc.main,
     "soak": soak.main,
     "stalls": stalls.main,
+    "tls": tls.main,
 }
 """Programs with words of their own: `bus`, `meet` and `rpc` measure beside others, the rest are about Hutong alone."""
 

@@ -9,7 +9,7 @@ import socket
 import ssl
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -50,9 +50,13 @@ class Target:
         """The same broker with topics of another quality of service; Hutong only."""
         return replace(self, name=f"{self.name} {qos}", topic_configs={"hutong.qos": qos})
 
-    def behind(self, door: TlsDoor) -> "Target":
-        """The same broker by its door with TLS; topics are still made by the plain one."""
-        return replace(self, name=f"{self.name} TLS", tls=door)
+    def plain(self) -> "Target":
+        """The broker by its plain door alone."""
+        return replace(self, tls=None)
+
+    def behind_tls(self) -> "Target":
+        """The same broker, measured by its door with TLS; topics are still made by the plain one."""
+        return replace(self, name=f"{self.name} TLS")
 
     @property
     def address(self) -> str:
@@ -86,25 +90,35 @@ def free_port() -> int:
         return port
 
 
-def hutong_command(data_dir: pathlib.Path, address: str = "127.0.0.1:0") -> list[str]:
+def hutong_command(data_dir: pathlib.Path, address: str | None = "127.0.0.1:0") -> list[str]:
+    """Without an address the settings that follow say where it listens."""
     hutong = pathlib.Path(sys.executable).with_name("hutong")
-    return [str(hutong), "serve", "--kafka", address, "--data-dir", str(data_dir)]
+    return [str(hutong), "serve", *(["--kafka", address] if address else []), "--data-dir", str(data_dir)]
 
 
-def kafka_command(script: pathlib.Path, data_dir: pathlib.Path, *, fsync: bool = False) -> list[str]:
-    command = [str(script), "start", "--port", str(free_port()), "--dir", str(data_dir)]
+def kafka_command(script: pathlib.Path, data_dir: pathlib.Path, *, fsync: bool = False, port: int = 0) -> list[str]:
+    command = [str(script), "start", "--port", str(port or free_port()), "--dir", str(data_dir)]
     return [*command, "--fsync"] if fsync else command
 
 
-def start_hutong(folder: pathlib.Path, name: str = "hutong") -> Target:
-    process = _started(hutong_command(folder / name), folder / f"{name}.log")
+def start_hutong(folder: pathlib.Path, name: str = "hutong", settings: Sequence[str] = ()) -> Target:
+    """`settings` are `SECTION.NAME=VALUE`, and say where it listens if there are any."""
+    command = hutong_command(folder / name, None if settings else "127.0.0.1:0")
+    for setting in settings:
+        command += ["--set", setting]
+    process = _started(command, folder / f"{name}.log")
     pid = int(process.fields["pid"])
     return Target(name, process.fields["kafka"], pid, is_hutong=True, data_dir=folder / name, process=process)
 
 
-def start_kafka(script: pathlib.Path, folder: pathlib.Path, *, fsync: bool = False) -> Target:
+def start_kafka(
+    script: pathlib.Path, folder: pathlib.Path, *, fsync: bool = False, port: int = 0, settings: Sequence[str] = ()
+) -> Target:
     name = "kafka-fsync" if fsync else "kafka"
-    process = _started(kafka_command(script, folder / name, fsync=fsync), folder / f"{name}.log")
+    command = kafka_command(script, folder / name, fsync=fsync, port=port)
+    for setting in settings:
+        command += ["--set", setting]
+    process = _started(command, folder / f"{name}.log")
     return Target(name, process.fields["0"], int(process.fields["pid"]), data_dir=folder / name, process=process)
 
 

@@ -8,7 +8,7 @@ import ssl
 from dataclasses import dataclass
 from typing import Any
 
-from tests.compat.secured.certificates import Identity
+from bench.certificates import Identity
 
 
 @dataclass(frozen=True, slots=True)

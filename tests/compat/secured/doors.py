@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final
 
+from bench.certificates import Certificates, Identity, make_certificates
 from bench.raw_client import create_topic
 from confluent_kafka.admin import (
     AclBinding,
@@ -28,7 +29,6 @@ from confluent_kafka.admin import (
 )
 from tests.compat.secured.access import Access
 from tests.compat.secured.brokers import of_hutong, of_kafka
-from tests.compat.secured.certificates import Certificates, Identity, make_certificates
 from tests.compat.secured.rules import BOBS, MINE, OPEN, USERS
 from tests.support.node import KAFKA_SCRIPT
 

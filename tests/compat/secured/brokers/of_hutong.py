@@ -1,11 +1,11 @@
-"""Hutong nodes with a listener for each door. TLS and sessions are set for a whole node, so some doors have their own."""
+"""Hutong nodes with a listener for each door; as TLS and sessions are set for a whole node, some have their own."""
 
 import pathlib
 from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Final
 
-from tests.compat.secured.certificates import Certificates
+from bench.certificates import Certificates
 from tests.compat.secured.rules import DELAY_MS, SESSION_MS
 from tests.support.node import Node
 
@@ -14,7 +14,7 @@ _PROTOCOLS_WITHOUT_TLS: Final = {"plain": "PLAINTEXT", "bare": "SASL_PLAINTEXT"}
 
 
 def open_doors(folder: pathlib.Path, certificates: Certificates, stack: ExitStack) -> Mapping[str, str]:
-    """Addresses by door, of nodes that run until `stack` closes; each has a plain door, here `plain-NAME` or `plain`."""
+    """Addresses by door, of nodes that run until `stack` closes. Their plain doors are `plain` and `plain-NAME`."""
     addresses: dict[str, str] = {}
 
     def start(name: str, doors: tuple[str, ...], *settings: str, shown: pathlib.Path | None = None) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
+from bench.certificates import Certificates
 from bench.processes import ReadyProcess
 from bench.targets import free_port
-from tests.compat.secured.certificates import Certificates
 from tests.compat.secured.rules import DELAY_MS, DOORS, MECHANISMS, READY_S, SCRAM_256, SCRAM_512, SESSION_MS, USERS
 from tests.support.node import KAFKA_SCRIPT
 

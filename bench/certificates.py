@@ -1,4 +1,4 @@
-"""The certificates of a secured node and its clients, good and bad, as PEM files: made anew for each run.
+"""Certificates of a secured broker and its clients, good and bad, as PEM files: for the bench and the tests.
 
 Strategy: everybody has one file NAME.pem with the key (PKCS 8) and the certificate, as Kafka's PEM stores want it, and
 the two apart (NAME.key, NAME.crt) for clients that ask for two files. Elliptic curves, since RSA keys take a second.
