@@ -74,7 +74,7 @@ _STRANGER: Final = _alert(
     " / BAD_CERTIFICATE|CERTIFICATE_UNKNOWN|UNKNOWN_CA"
 )
 _STALE_SERVER: Final = {
-    "confluent-kafka": r"_SSL: .*certificate verify failed",
+    "confluent-kafka": r"(_SSL|_TRANSPORT): .*certificate verify failed",
     "aiokafka": r"CERTIFICATE_VERIFY_FAILED.*certificate has expired",
     "kafka-python": r"CERTIFICATE_VERIFY_FAILED.*certificate has expired",
     "kafkajs": r"CERT_HAS_EXPIRED",
@@ -85,10 +85,10 @@ _STALE_SERVER: Final = {
     "Kafka's tools": r"SSL handshake failed",
 }
 _STRANGE_SERVER: Final = {
-    "confluent-kafka": r"_SSL: .*certificate verify failed",
-    "aiokafka": r"CERTIFICATE_VERIFY_FAILED.*unable to get local issuer",
-    "kafka-python": r"CERTIFICATE_VERIFY_FAILED.*unable to get local issuer",
-    "kafkajs": r"UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+    "confluent-kafka": r"(_SSL|_TRANSPORT): .*certificate verify failed",
+    "aiokafka": r"CERTIFICATE_VERIFY_FAILED.*(unable to get local issuer|self-signed certificate)",
+    "kafka-python": r"CERTIFICATE_VERIFY_FAILED.*(unable to get local issuer|self-signed certificate)",
+    "kafkajs": r"UNABLE_TO_VERIFY_LEAF_SIGNATURE|SELF_SIGNED_CERT_IN_CHAIN",
     "franz-go": r"certificate signed by unknown authority",
     "sarama": r"certificate signed by unknown authority",
     "Java 4.x": r"SslAuthenticationException: SSL handshake failed.*PKIX path building failed",

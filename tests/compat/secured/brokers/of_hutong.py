@@ -2,6 +2,7 @@
 
 import pathlib
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Final
 
@@ -32,15 +33,27 @@ def open_doors(folder: pathlib.Path, certificates: Certificates, stack: ExitStac
             *settings,
             listens=False,
         )
-        stack.enter_context(node)
+        stack.push(node.start())
         for told in node.process.fields["listeners"].split(","):
             door, _, address = told.lower().partition("://")
             named = door if door != "plain" or name == "main" else f"plain-{name}"
             addresses[named] = f"localhost:{address.rpartition(':')[2]}"
 
     delay = f"sasl.failed_authentication_delay_ms={DELAY_MS}"
-    start("main", ("tls", "sasl", "bare"), "tls.client_auth=requested", "sasl.allow_without_tls=true", delay)
-    start("strict", ("strict",), "tls.client_auth=required")
-    start("stale", ("stale",), shown=certificates.stale_server.both)
-    start("short", ("short",), f"sasl.connections_max_reauth_ms={SESSION_MS}")
+    with ThreadPoolExecutor() as together:
+        starts = [
+            together.submit(
+                start,
+                "main",
+                ("tls", "sasl", "bare"),
+                "tls.client_auth=requested",
+                "sasl.allow_without_tls=true",
+                delay,
+            ),
+            together.submit(start, "strict", ("strict",), "tls.client_auth=required"),
+            together.submit(start, "stale", ("stale",), shown=certificates.stale_server.both),
+            together.submit(start, "short", ("short",), f"sasl.connections_max_reauth_ms={SESSION_MS}"),
+        ]
+    for one in starts:
+        one.result()
     return addresses
