@@ -94,6 +94,7 @@ NOT_OFFERED: Final = {
     *_lacks("kcat", "group-848", "group-share", "txn-abort", "txn-offsets", "txn-fencing", *_NO_ADMIN_OF_INTERNALS),
     *_lacks("kcat", "topics", "partitions", "configs", "groups-described", "groups-deleted", "group-offsets"),
     *_lacks("kcat", "delete-records", "list-offsets"),
+    *_lacks("aiokafka", "reauthentication"),
     *_lacks("Java 3.x", "group-share"),
     *_lacks("Kafka's tools", "produce-idempotent", "large-records", "produce-errors", "out-of-range"),
     *_lacks("Kafka's tools", "group-rebalance", "group-static", "group-cooperative", "txn-offsets", "txn-fencing"),
@@ -115,4 +116,9 @@ class Limit:
 
 
 # (client, feature) -> the reason of a failure that is known.
-LIMITS: Final[dict[tuple[str, str], Limit]] = {}
+LIMITS: Final[dict[tuple[str, str], Limit]] = {
+    ("kcat", "sasl-scram"): Limit(
+        "librdkafka before 2.6.1 answers with a nonce that is not the server's, which Kafka refuses too",
+        "old-librdkafka-and-scram",
+    ),
+}

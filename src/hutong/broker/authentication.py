@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 API_VERSIONS: Final = 18
 TELL_INTERVAL_MS: Final = 1_000
+LINGER_MS: Final = 50  # between an error and the end: some clients drop what they read together with the end
 _HANDSHAKE_BYTES: Final = HANDSHAKE.to_bytes(2, "big")
 _KEY_BYTES: Final = 2
 _BUSY: Final = "too many passwords are being checked"
@@ -264,21 +265,27 @@ class Authentication:
         answer: list[Buffer] | None,
         promised: Pending | None = None,
     ) -> Pending:
-        """Answer and close, both after a while: whoever guesses passwords waits for each."""
+        """Answer after a while, since whoever guesses passwords shall wait for each, and close a moment later."""
         self._note(peer, login, rejected)
         self._waits.deadlines.resume(peer, None)
         pending = promised or Pending()
 
         def over(_: HutongError | None) -> None:
             pending.complete(answer)
-            peer.close()
+            if answer is None:
+                peer.close()
+            else:
+                self._after(LINGER_MS, peer, lambda _: peer.close())
 
-        deadline_ms = self._clock.monotonic_ms() + self._limits.failure_delay_ms
+        self._after(self._limits.failure_delay_ms, peer, over)
+        return pending
+
+    def _after(self, delay_ms: int, peer: Peer, then: Callable[[HutongError | None], None]) -> None:
+        """Nothing is read of the connection meanwhile; where too many wait it is closed at once."""
         try:
-            self._waits.delays.park(peer, over, deadline_ms=deadline_ms, owner=peer.owner)
+            self._waits.delays.park(peer, then, deadline_ms=self._clock.monotonic_ms() + delay_ms, owner=peer.owner)
         except LimitExceeded:
             peer.close()
-        return pending
 
     def _note(self, peer: Peer, login: Login, rejected: Rejected) -> None:
         """Count it, and say it in one line, but not more than one in each interval."""

@@ -103,7 +103,7 @@ _NO_TOPIC: Final = {
     "franz-go": r"TOPIC_AUTHORIZATION_FAILED",
     "sarama": r"The client is not authorized to access this topic",
     "Java 4.x": r"TopicAuthorizationException",
-    "Kafka's tools": r"Authorization failed",
+    "Kafka's tools": r"[Aa]uthorization failed",
     "kcat": r"Topic authorization failed",
 }
 _NO_GROUP: Final = {
