@@ -17,7 +17,6 @@ from tests.compat.differential.values import GROUPS, TOPICS, TRANSACTIONAL_IDS
 from tests.support.waiting import until
 
 from hutong.wire.kafka.apis.k10_find_coordinator import FindCoordinatorRequest
-from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
 from hutong.wire.kafka.apis.k15_describe_groups import DescribeGroupsRequest
 from hutong.wire.kafka.apis.k16_list_groups import ListGroupsRequest
 from hutong.wire.kafka.apis.k18_api_versions import ApiVersionsRequest
@@ -28,6 +27,7 @@ from hutong.wire.kafka.schema import message_info
 
 CHANGING_TOPICS: Final = frozenset({3, 19, 20, 37})
 CHANGING_GROUPS: Final = frozenset({11, 13, 14})
+TELLING_OF_GROUPS: Final = frozenset({8, 12, 15, 42, 47})
 ENDING_TRANSACTIONS: Final = frozenset({22, 26})
 NOT_READY: Final = frozenset({14, 15, 16, 51})  # the coordinator loads, is looked for, or writes its markers
 SETTLE_S_MAX: Final = 15.0
@@ -168,13 +168,14 @@ def _wait(is_so: Callable[[], bool], deadline_s: float = SETTLE_S_MAX) -> None:
 
 
 def _groups_told_of(message: Any) -> list[str]:
-    """Classic groups whose state the answer tells."""
+    """Classic groups by whose state the answer goes."""
     if isinstance(message, ListGroupsRequest):
         return GROUPS
-    named: list[str] = message.groups if isinstance(message, DescribeGroupsRequest) else []
-    if isinstance(message, HeartbeatRequest):
-        named = [message.group_id]
-    return [group for group in named if group in GROUPS]
+    if message_info(type(message)).api_key not in TELLING_OF_GROUPS:
+        return []
+    fields = ("group_id", "groups", "groups_names")
+    named = next(getattr(message, field) for field in fields if hasattr(message, field))
+    return [group for group in ([named] if isinstance(named, str) else named) if group in GROUPS]
 
 
 def _public(topics: dict[str, int]) -> dict[str, int]:
