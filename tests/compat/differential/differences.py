@@ -192,7 +192,7 @@ MEANT: Final[list[Meant]] = [
         r"responses\[\]",
         "Kafka tells nothing of topics where it fails as a whole on their ids (UNKNOWN_SERVER_ERROR).",
         kafka=r"\(not there\)",
-        hutong=".*'error_code': 100.*",
+        hutong=".*'error_code': (100|7[456]).*",
     ),
     Meant(
         "AddPartitionsToTxn",

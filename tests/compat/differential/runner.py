@@ -27,7 +27,7 @@ from hutong.wire.kafka.schema import message_info
 
 CHANGING_TOPICS: Final = frozenset({3, 19, 20, 37})
 CHANGING_GROUPS: Final = frozenset({11, 13, 14})
-TELLING_OF_GROUPS: Final = frozenset({8, 12, 15, 42, 47})
+TELLING_OF_GROUPS: Final = frozenset({8, 11, 12, 13, 14, 15, 42, 47})
 ENDING_TRANSACTIONS: Final = frozenset({22, 26})
 NOT_READY: Final = frozenset({14, 15, 16, 51})  # the coordinator loads, is looked for, or writes its markers
 SETTLE_S_MAX: Final = 15.0

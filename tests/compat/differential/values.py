@@ -86,7 +86,7 @@ POOLS: Final[dict[str, list[Any]]] = {
     "last_fetched_epoch": [-1, -1, -1, 0],
     "committed_leader_epoch": _EPOCHS,
     "committed_metadata": ["", "note", "n" * 5000],
-    "partition_max_bytes": [1 << 20, 1 << 20, 1 << 20, 0, 1, -1],
+    "partition_max_bytes": [1 << 20, 1 << 20, 1 << 20, 0, 1],
     "max_bytes": [1 << 20, 1 << 20, 1 << 20, 0, 1],
     "min_bytes": [0, 1, 1],
     "max_wait_ms": [0, 0, 20],

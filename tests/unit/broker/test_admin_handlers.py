@@ -74,12 +74,16 @@ async def test_what_is_answered_as_a_whole(client: WireClient, request_: Any, ve
     assert (await client.ask(request_, version)).error_code == code
 
 
-async def test_acls_are_refused_one_by_one(client: WireClient) -> None:
-    creations = [AclCreation(2, "t", 3, "User:somebody", "*", 3, 3)] * 2
+@pytest.mark.parametrize("permission", [3, -1])
+async def test_acls_are_refused_one_by_one(client: WireClient, permission: int) -> None:
+    """Where nothing is authorized it does not matter what they say, nor whether anybody knows such numbers."""
+    creations = [AclCreation(2, "t", 3, "User:somebody", "*", 3, permission)] * 2
     created = await client.ask(CreateAclsRequest(creations), 3)
     assert [result.error_code for result in created.results] == [ErrorCode.SECURITY_DISABLED] * 2
-    deleted = await client.ask(DeleteAclsRequest([DeleteAclsFilter(1, None, 1, None, None, 1, 1)]), 3)
+    deleted = await client.ask(DeleteAclsRequest([DeleteAclsFilter(1, None, 1, None, None, 1, permission)]), 3)
     assert [result.error_code for result in deleted.filter_results] == [ErrorCode.SECURITY_DISABLED]
+    described = await client.ask(DescribeAclsRequest(1, None, 1, None, None, 1, permission), 3)
+    assert described.error_code == ErrorCode.SECURITY_DISABLED
 
 
 async def test_log_dirs_say_what_partitions_hold(client: WireClient, tmp_path: Path) -> None:

@@ -37,11 +37,11 @@ class WireFilter(Protocol):
 
 
 def handle(request: DescribeAclsRequest, context: RequestContext) -> DescribeAclsResponse:
-    wanted = filter_of(request)
     try:
         check_acl_use(context, Operation.DESCRIBE)
     except Refused as refused:
         return DescribeAclsResponse(error_code=refused.code, error_message=refused.message)
+    wanted = filter_of(request)
     resources: dict[tuple[ResourceType, str, PatternType], DescribeAclsResource] = {}
     for acl in context.broker.admin.acls.decisions.find(wanted):
         key = acl.resource_type, acl.name, acl.pattern

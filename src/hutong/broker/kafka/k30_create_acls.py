@@ -25,12 +25,12 @@ API_KEY = 30
 
 
 def handle(request: CreateAclsRequest, context: RequestContext) -> CreateAclsResponse | Later[CreateAclsResponse]:
-    acls = [_acl_of(asked) for asked in request.creations]
-    results = [AclCreationResult(error_message=None) for _ in acls]
+    results = [AclCreationResult(error_message=None) for _ in request.creations]
     response = CreateAclsResponse(results=results)
     wanted: dict[Acl, list[AclCreationResult]] = {}
     try:
         check_acl_use(context, Operation.ALTER)
+        acls = [_acl_of(asked) for asked in request.creations]
         for acl, result in zip(acls, results, strict=True):
             _take(acl, result, wanted)
         return _create(wanted, response, context)

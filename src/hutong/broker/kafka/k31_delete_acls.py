@@ -24,19 +24,19 @@ FILTERS_MAX = 1_000  # each is held against every ACL
 
 
 def handle(request: DeleteAclsRequest, context: RequestContext) -> DeleteAclsResponse | Later[DeleteAclsResponse]:
-    filters = [filter_of(asked) for asked in request.filters]
-    results = [DeleteAclsFilterResult(error_message=None) for _ in filters]
+    results = [DeleteAclsFilterResult(error_message=None) for _ in request.filters]
     response = DeleteAclsResponse(filter_results=results)
     acls = context.broker.admin.acls
     doomed: dict[Acl, None] = {}
     try:
         check_acl_use(context, Operation.ALTER)
-        if len(filters) > FILTERS_MAX:
+        if len(results) > FILTERS_MAX:
             raise Refused(ErrorCode.POLICY_VIOLATION, f"A request has at most {FILTERS_MAX} filters.")
     except Refused as refused:
         for result in results:
             put_error(result, refused)
         return response
+    filters = [filter_of(asked) for asked in request.filters]
     for wanted, result in zip(filters, results, strict=True):
         found = [acl for acl in acls.decisions.find(wanted) if acl not in doomed]
         doomed.update(dict.fromkeys(found))
