@@ -59,9 +59,9 @@ class KafkaListeners:
         self._memory = MemoryWatch(settings.network.memory_bytes_max, loop, clock, wheel)
         self._authenticators = authenticators
         self._plans = planned(settings.kafka)
-        self._certificates: Certificates | None = None
+        self.certificates: Certificates | None = None
         if any(plan.protocol.has_tls for plan in self._plans):
-            self._certificates = Certificates(settings.tls, clock, wheel)
+            self.certificates = Certificates(settings.tls, clock, wheel)
         self._principals = CertificatePrincipals(settings.tls.principal_mapping_rules)
         self._acceptors: list[Acceptor] = []
         self._requests_total = dict.fromkeys(HANDLERS, 0)
@@ -74,8 +74,8 @@ class KafkaListeners:
         quotas = self._share_quotas(broker, tuple(plan.name for plan in self._plans))
         for plan in self._plans:
             await self._open(plan, broker, quotas)
-        if self._certificates is not None:
-            self._certificates.watch()
+        if self.certificates is not None:
+            self.certificates.watch()
 
     async def _open(self, plan: ListenerPlan, broker: Broker, quotas: ConnectionQuotas) -> None:
         listener = Listener(plan.name, plan.protocol, plan.address.host, plan.address.port)
@@ -97,8 +97,8 @@ class KafkaListeners:
         )
         self._acceptors.append(acceptor)
         tls = None
-        if plan.protocol.has_tls and self._certificates is not None:
-            tls = self._certificates.source(asks_for_certificates=has_certificates)
+        if plan.protocol.has_tls and self.certificates is not None:
+            tls = self.certificates.source(asks_for_certificates=has_certificates)
         try:
             _, port = await acceptor.listen(plan.address.host, plan.address.port, tls)
         except OSError as error:
@@ -148,8 +148,8 @@ class KafkaListeners:
 
     async def drain(self) -> None:
         """Accept no more, let open requests finish."""
-        if self._certificates is not None:
-            self._certificates.close()
+        if self.certificates is not None:
+            self.certificates.close()
         await asyncio.gather(*(acceptor.drain() for acceptor in self._acceptors))
 
 

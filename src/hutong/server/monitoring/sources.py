@@ -19,6 +19,7 @@ from hutong.runtime.blocked import BlockedThreads
 from hutong.runtime.collector import Collector
 from hutong.runtime.stalls import StallMonitor
 from hutong.security.sasl.figures import SaslFigures
+from hutong.server.certificates import Certificates
 from hutong.transactions.driver import TransactionCoordinator
 
 if TYPE_CHECKING:
@@ -46,4 +47,5 @@ class Sources:
     blocked: BlockedThreads | None = None
     broker: "Broker | None" = None
     sasl: SaslFigures | None = None
+    certificates: Certificates | None = None
     bridges: "dict[str, BridgeFigures]" = field(default_factory=dict)

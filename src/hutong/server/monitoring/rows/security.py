@@ -9,6 +9,23 @@ from hutong.server.monitoring.metric import COUNTER, Labelled, Metric, metric
 from hutong.server.monitoring.sources import Sources
 
 
+def _handshakes(sources: Sources) -> Labelled:
+    if sources.reactor is not None:
+        yield (), sources.reactor.handshakes_total
+
+
+def _not_shaken(sources: Sources) -> Labelled:
+    if sources.reactor is not None:
+        for failure, count in sources.reactor.handshakes_failed_total.items():
+            yield (failure.name.lower(),), count
+
+
+def _loads(sources: Sources) -> Labelled:
+    if sources.certificates is not None:
+        yield ("ok",), sources.certificates.reloads_total
+        yield ("failed",), sources.certificates.reloads_failed_total
+
+
 def _succeeded(sources: Sources) -> Labelled:
     if sources.sasl is not None:
         for mechanism, count in sorted(sources.sasl.succeeded_total.items()):
@@ -60,4 +77,9 @@ METRICS: Final[tuple[Metric, ...]] = (
         "Connections closed because they were used after their session had ended.",
         _expired,
     ),
+    metric("hutong_tls_handshakes_total", COUNTER, "TLS handshakes that were finished.", _handshakes),
+    metric(
+        "hutong_tls_handshakes_failed_total", COUNTER, "TLS handshakes that came to nothing.", _not_shaken, "reason"
+    ),
+    metric("hutong_tls_certificate_loads_total", COUNTER, "Loads of changed certificates.", _loads, "result"),
 )
