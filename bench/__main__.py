@@ -27,6 +27,7 @@ from bench import (
     soak,
     stalls,
     startup,
+    storm,
     throughput,
     tls,
 )
@@ -52,6 +53,7 @@ PROGRAMS = {
     "rpc": rpc.main,
     "soak": soak.main,
     "stalls": stalls.main,
+    "storm": storm.main,
     "tls": tls.main,
 }
 """Programs with words of their own: `bus`, `meet` and `rpc` measure beside others, the rest are about Hutong alone."""
