@@ -17,7 +17,7 @@ from itertools import islice
 from hutong.foundation.errors import ProtocolError
 from hutong.reactor.channel import HELD, Pending, RequestChannel, Response
 from hutong.reactor.figures import CloseReason, ReactorFigures
-from hutong.reactor.framing import DirectFraming, Framing
+from hutong.reactor.framing import Framing, direct_of
 from hutong.reactor.handler import Handler, Peer
 from hutong.reactor.limits import ReactorLimits
 from hutong.wire.buffer import Buffer
@@ -94,7 +94,7 @@ class Connection:
         self.peer = peer
         self.close_reason: CloseReason | None = None
         self._framing = framing
-        self._direct = framing if isinstance(framing, DirectFraming) else None
+        self._direct = direct_of(framing)
         self._handler = handler
         self._limits = limits
         self._figures = figures
@@ -333,6 +333,7 @@ class Connection:
         """Hand the frames to the handler; those that may not begin yet go to the backlog."""
         handle, peer, channel = self._handler.request_received, self.peer, self._channel
         in_flight_max, unsent_bytes_max = self._limits.requests_in_flight_max, self._limits.unsent_bytes_max
+        turn_max = self._limits.requests_per_turn_max
         begun = 0
         try:
             for frame in frames if self._may_begin() else ():
@@ -346,6 +347,7 @@ class Connection:
                     channel.in_flight >= in_flight_max
                     or channel.unsent_bytes >= unsent_bytes_max
                     or self._state is not _OPEN
+                    or begun >= turn_max
                 ):
                     break
         except ProtocolError:

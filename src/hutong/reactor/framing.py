@@ -8,7 +8,7 @@ Knows nothing of sockets, time or what a frame means.
 
 import struct
 from collections.abc import Callable
-from typing import Protocol, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 from hutong.foundation.errors import ProtocolError
 from hutong.reactor.frame_memory import KEPT_BYTES_MAX, FrameMemory
@@ -50,6 +50,17 @@ class DirectFraming(Framing, Protocol):
     def received(self, count: int) -> list[Buffer]:
         """`count` bytes were put at the beginning of what was `wanted`."""
         ...
+
+
+_direct: dict[type[Framing], bool] = {}  # by kind: asking a protocol class takes long, and every connection asks
+
+
+def direct_of(framing: Framing) -> DirectFraming | None:
+    """The framing, if it can do that."""
+    kind = type(framing)
+    if kind not in _direct:
+        _direct[kind] = isinstance(framing, DirectFraming)
+    return cast(DirectFraming, framing) if _direct[kind] else None
 
 
 class LengthPrefixedFraming:

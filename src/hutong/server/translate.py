@@ -134,6 +134,10 @@ def scheduler_limits(settings: Settings) -> dict[str, int]:
     return {"mailbox_max": _COLD_MAILBOX_MAX, "cost_max": settings.fetch.cold_bytes_in_flight}
 
 
+_REQUESTS_PER_TURN_MAX: Final = 16
+"""Of one connection: some of Kafka's take a millisecond or more. Who only repeats himself has a lane beside."""
+
+
 def reactor_limits(settings: Settings) -> ReactorLimits:
     """Bounds of connections; how many of Kafka's clients there may be is `network_configs`."""
     network = settings.network
@@ -143,6 +147,7 @@ def reactor_limits(settings: Settings) -> ReactorLimits:
         listen_backlog=network.listen_backlog,
         frame_bytes_max=network.max_frame_bytes,
         requests_in_flight_max=network.max_requests_in_flight,
+        requests_per_turn_max=_REQUESTS_PER_TURN_MAX,
         unsent_bytes_max=network.max_unsent_bytes,
         memory_bytes_max=network.memory_bytes_max,
         queued_requests_max=network.queued_max_requests,

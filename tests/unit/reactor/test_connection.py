@@ -114,6 +114,36 @@ def test_requests_beyond_the_bound_wait_and_reading_stops_with_them() -> None:
     assert harness.figures.reading_pauses_total == 1
 
 
+def test_so_many_requests_are_begun_in_a_turn_and_the_rest_after_others_had_theirs() -> None:
+    harness = Harness(ReactorLimits(requests_per_turn_max=2))
+    assert harness.receive(b"1", b"2", b"3", b"4", b"5") == b"12"
+    assert harness.engine.has_work
+    assert not harness.wants_to_read()
+    harness.engine.resume_work(0)
+    assert harness.sent() == b"34"
+    harness.engine.resume_work(0)
+    assert harness.sent() == b"5"
+    assert not harness.engine.has_work
+    assert harness.wants_to_read()
+
+
+def test_who_is_held_for_memory_begins_nothing_until_it_is_let_go() -> None:
+    harness = Harness()
+    harness.receive(b"l1")
+    harness.engine.hold()
+    assert not harness.wants_to_read()
+    harness.pending[b"l1"].complete([b"1"])
+    assert harness.receive(b"2", b"3") == b"1"
+    assert harness.engine.memory_bytes == 2, "what waits counts"
+    harness.peer.release()
+    assert not harness.engine.has_work, "the handler's release is not the memory's"
+    harness.engine.let_go()
+    harness.engine.resume_work(0)
+    assert harness.sent() == b"23"
+    assert harness.wants_to_read()
+    assert harness.engine.memory_bytes == 0
+
+
 def test_reading_resumes_at_half_the_bound() -> None:
     harness = Harness()
     harness.receive(*(b"l%d" % number for number in range(4)))
