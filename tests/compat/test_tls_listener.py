@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import trustme
-from confluent_kafka import Consumer, KafkaError, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from tests.support.node import IS_HUTONG, Node
 
 pytestmark = pytest.mark.skipif(not IS_HUTONG, reason="starts a node with its own settings")
@@ -96,6 +96,37 @@ def test_clients_are_told_the_address_of_their_listener(node: Node, certificates
         address = listeners_of(node)[name]
         metadata = AdminClient({"bootstrap.servers": address, **client}).list_topics(timeout=DEADLINE_S)
         assert [f"{broker.host}:{broker.port}" for broker in metadata.brokers.values()] == [address]
+
+
+def test_certificates_are_changed_while_the_node_runs(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "new").mkdir()
+    old, new = Certificates(tmp_path / "old"), Certificates(tmp_path / "new")
+    settings = (
+        "kafka.listeners=SSL://127.0.0.1:0",
+        f"tls.certificate={old.server}",
+        "tls.reload_interval_ms=86400000",
+    )
+    with Node(tmp_path, *settings, listens=False) as node:
+        address = listeners_of(node)["SSL"]
+        client = AdminClient({"bootstrap.servers": address, **old.trusting})
+        assert client.list_topics(timeout=DEADLINE_S).brokers
+        old.server.write_bytes(b"half a certif")
+        with pytest.raises(KafkaException, match="Cannot use the TLS certificate"):
+            load_again(client, str(old.server))
+        old.server.write_bytes(new.server.read_bytes())
+        with pytest.raises(KafkaException, match="Invalid value"):
+            load_again(client, "/etc/passwd")
+        load_again(client, str(old.server))
+        round_trip(address, new.trusting)
+        assert client.list_topics(timeout=DEADLINE_S).brokers  # by the connection that it has
+
+
+def load_again(client: AdminClient, file: str) -> None:
+    entry = ConfigEntry("listener.name.ssl.ssl.keystore.location", file, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[entry])
+    (done,) = client.incremental_alter_configs([resource], request_timeout=DEADLINE_S).values()
+    done.result(DEADLINE_S)
 
 
 def test_a_client_that_does_not_know_the_authority_stays_out(node: Node, tmp_path: Path) -> None:

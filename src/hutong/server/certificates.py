@@ -74,9 +74,18 @@ class Certificates:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _again(self) -> None:
+    def look(self) -> None:
+        """Load the files if they have changed."""
         if self._look() != self._signature:
             self.reload()
+
+    def check(self) -> None:
+        """Raises UsageError where the files have changed and cannot be used."""
+        if self._look() != self._signature:
+            self._made()
+
+    def _again(self) -> None:
+        self.look()
         self.watch()
 
     def _files(self) -> tuple[Path, ...]:

@@ -31,6 +31,7 @@ from hutong.security.certificate_principals import CertificatePrincipals
 from hutong.security.principals import Principal
 from hutong.server import translate
 from hutong.server.authenticators import Authenticators
+from hutong.server.certificate_configs import add_certificate_configs
 from hutong.server.certificates import Certificates
 from hutong.server.listener_plans import ListenerPlan, OpenListener, planned
 from hutong.server.settings import Address, Settings
@@ -75,6 +76,7 @@ class KafkaListeners:
         for plan in self._plans:
             await self._open(plan, broker, quotas)
         if self.certificates is not None:
+            add_certificate_configs(broker.admin.node_configs, self._settings.tls, self.certificates)
             self.certificates.watch()
 
     async def _open(self, plan: ListenerPlan, broker: Broker, quotas: ConnectionQuotas) -> None:

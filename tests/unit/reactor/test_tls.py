@@ -123,6 +123,53 @@ def test_frames_of_all_sizes_come_back(loop: str, authority: Authority) -> None:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
+def test_a_client_that_does_not_read_is_not_read_and_loses_nothing(loop: str, authority: Authority) -> None:
+    async def scenario() -> None:
+        limits = ReactorLimits(requests_in_flight_max=4, unsent_bytes_max=16_384)
+        async with accepting(server_context(authority.server), limits) as (acceptor, _, port):
+            reader, writer = await asyncio.open_connection("localhost", port, ssl=authority.client_context())
+            frame = (10_000).to_bytes(4, "big") + bytes(10_000)
+            writer.write(frame * 1_000)
+            for _ in range(1_000):
+                assert await reader.readexactly(len(frame)) == frame
+            assert acceptor.figures.reading_pauses_total
+            writer.close()
+            await writer.wait_closed()
+
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        runner.run(scenario())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_bytes_that_break_tls_end_the_connection(loop: str, authority: Authority) -> None:
+    async def scenario() -> None:
+        async with serving(server_context(authority.server)) as (handler, port):
+            reader, writer = await asyncio.open_connection("localhost", port)
+            session, sent, got = authority.client_context(), ssl.MemoryBIO(), ssl.MemoryBIO()
+            tls = session.wrap_bio(got, sent, server_hostname="localhost")
+            while True:
+                try:
+                    tls.do_handshake()
+                    break
+                except ssl.SSLWantReadError:
+                    writer.write(sent.read())
+                    got.write(await reader.read(65_536))
+            tls.write(b"\0\0\0\4ping")
+            writer.write(sent.read())
+            got.write(await reader.read(65_536))
+            assert tls.read(8) == b"\0\0\0\4ping"
+            writer.write(b"\x17\x03\x03\0\x20" + bytes(32))  # a record that nobody has encrypted
+            got.write(await reader.read())
+            with pytest.raises(ssl.SSLError, match="BAD_RECORD_MAC"):
+                tls.read(8)
+            writer.close()
+            assert len(handler.peers) == 1
+
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        runner.run(scenario())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
 def test_clients_must_show_a_certificate_where_one_is_asked_for(loop: str, authority: Authority) -> None:
     async def scenario() -> None:
         async with serving(server_context(authority.server, client_ca=authority.ca)) as (handler, port):
