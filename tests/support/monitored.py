@@ -5,6 +5,7 @@ import dataclasses
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from tests.support.exposition import ParsedFamily, parse
 
@@ -28,10 +29,10 @@ def settings(tmp_path: Path, metrics: Address = ANY_PORT, bounds: MetricsSetting
 
 @asynccontextmanager
 async def monitored_node(
-    tmp_path: Path, disk: Disk | None = None, bounds: MetricsSettings | None = None
+    tmp_path: Path, disk: Disk | None = None, bounds: MetricsSettings | None = None, **sections: Any
 ) -> AsyncIterator[ReadyInfo]:
-    """A running node; the bounds are those of `[metrics]`."""
-    node = Node(settings(tmp_path, bounds=bounds), disk)
+    """A running node; the bounds are those of `[metrics]`, and other sections of its settings may be given whole."""
+    node = Node(dataclasses.replace(settings(tmp_path, bounds=bounds), **sections), disk)
     try:
         yield await node.start()
     finally:

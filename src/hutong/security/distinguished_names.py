@@ -11,9 +11,10 @@ from itertools import islice
 from typing import Final
 
 from hutong.foundation.errors import ProtocolError
+from hutong.security.der import SEQUENCE, items_in, sequence_in
 
 ATTRIBUTES_MAX: Final = 100
-_SEQUENCE, _SET, _OID, _VERSION = 0x30, 0x31, 0x06, 0xA0
+_SET, _OID, _VERSION = 0x31, 0x06, 0xA0
 _KEYWORDS: Final = {  # those of RFC 2253; all others are written as numbers
     "2.5.4.3": "CN",
     "2.5.4.6": "C",
@@ -39,12 +40,12 @@ _ESCAPED: Final = frozenset(',=+<>#;"\\')
 
 def subject_of(certificate: bytes) -> str:
     """`CN=ann,OU=ops,O=Example`: the last attribute of the certificate first. Raises ProtocolError."""
-    fields = _items(_sequence(_sequence(certificate)))
+    fields = items_in(sequence_in(sequence_in(certificate)))
     has_version = next(fields, (0, b""))[0] == _VERSION
     tag, name = next(islice(fields, 4 if has_version else 3, None), (0, b""))  # after number, algorithm, issuer, times
-    if tag != _SEQUENCE:
+    if tag != SEQUENCE:
         raise ProtocolError("a certificate without a subject")
-    parts = [_relative_name(tag, value) for tag, value in _bounded(_items(name))]
+    parts = [_relative_name(tag, value) for tag, value in _bounded(items_in(name))]
     return ",".join(reversed(parts))
 
 
@@ -52,13 +53,13 @@ def _relative_name(tag: int, value: bytes) -> str:
     """One level of the name, usually one attribute."""
     if tag != _SET:
         raise ProtocolError("a subject whose parts are no sets")
-    return "+".join(_attribute(tag, attribute) for tag, attribute in _bounded(_items(value)))
+    return "+".join(_attribute(tag, attribute) for tag, attribute in _bounded(items_in(value)))
 
 
 def _attribute(tag: int, value: bytes) -> str:
-    if tag != _SEQUENCE:
+    if tag != SEQUENCE:
         raise ProtocolError("an attribute that is no sequence")
-    items = [*_bounded(_items(value))]
+    items = [*_bounded(items_in(value))]
     if len(items) != 2 or items[0][0] != _OID:
         raise ProtocolError("an attribute that is not a type and a value")
     oid, (value_tag, text) = _oid(items[0][1]), items[1]
@@ -98,37 +99,11 @@ def _oid(data: bytes) -> str:
     return ".".join(map(str, (root, numbers[0] - 40 * root, *numbers[1:])))
 
 
-def _sequence(data: bytes) -> bytes:
-    """What the first item holds, which must be a sequence."""
-    tag, value = next(_items(data), (0, b""))
-    if tag != _SEQUENCE:
-        raise ProtocolError("not a certificate")
-    return value
-
-
 def _bounded(items: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
     for number, item in enumerate(items):
         if number == ATTRIBUTES_MAX:
             raise ProtocolError(f"a name with more than {ATTRIBUTES_MAX} parts")
         yield item
-
-
-def _items(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Tag and contents of each item in a row."""
-    at = 0
-    while at < len(data):
-        if len(data) < at + 2:
-            raise ProtocolError("an item that is cut off")
-        tag, length, at = data[at], data[at + 1], at + 2
-        if length & 0x80:
-            count = length & 0x7F
-            if not 1 <= count <= 4 or len(data) < at + count:
-                raise ProtocolError("an item whose length is cut off")
-            length, at = int.from_bytes(data[at : at + count], "big"), at + count
-        if length > len(data) - at:
-            raise ProtocolError("an item that is longer than what is there")
-        yield tag, data[at : at + length]
-        at += length
 
 
 def _length(length: int) -> bytes:

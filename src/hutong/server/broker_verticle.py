@@ -329,8 +329,8 @@ class BrokerVerticle(Verticle):
         self._sources.waits |= self._authenticators.waits
         self._listeners = KafkaListeners(loop, settings, self._clock, wheel, self._door, self._authenticators)
         self._sources.memory = self._listeners.memory
-        self._sources.reactor = self._listeners.figures
         self._sources.certificates = self._listeners.certificates
+        self._sources.reactor = self._listeners.figures
         await self._listeners.open(broker)
         self.listeners = tuple(self._listeners.opened)
         self._admin.node_configs.static = translate.node_config(self._settings, self.listeners)

@@ -10,16 +10,19 @@ Knows nothing of listeners or connections.
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from ssl import SSLContext
+from ssl import PEM_cert_to_DER_cert, SSLContext
 from typing import Final
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ProtocolError, UsageError
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.reactor.tls import ClientAuth, TlsVersion, server_context
+from hutong.security.certificate_times import expires_at_ms
 from hutong.server.sections.tls import TlsSettings
 
 EXIT_CONFIG: Final = 78
+_BEGIN: Final = "-----BEGIN CERTIFICATE-----"
+_END: Final = "-----END CERTIFICATE-----"
 _log = logging.getLogger("hutong.tls")
 
 Signature = tuple[tuple[int, int, int] | None, ...]
@@ -46,6 +49,7 @@ class Certificates:
         self._timer: Timer | None = None
         self._signature = self._look()
         self._contexts = self._made()
+        self.expires_at_ms = _end_of(self._certificate)  # wall time, None where that cannot be told
         self.reloads_total = 0
         self.reloads_failed_total = 0
 
@@ -66,6 +70,7 @@ class Certificates:
             self.reloads_failed_total += 1
             _log.error("%s What was loaded before stays in use.", error)
             return False
+        self.expires_at_ms = _end_of(self._certificate)
         self.reloads_total += 1
         _log.info("loaded the TLS certificate %s anew.", self._certificate)
         return True
@@ -113,6 +118,16 @@ class Certificates:
 
         plain = made(None)
         return plain, plain if client_auth is ClientAuth.NONE else made(settings.client_ca)
+
+
+def _end_of(file: Path) -> int | None:
+    """Of the first certificate in the file, which is the node's own."""
+    try:
+        _, begin, rest = file.read_text(errors="replace").partition(_BEGIN)
+        own, end, _ = rest.partition(_END)
+        return expires_at_ms(PEM_cert_to_DER_cert(begin + own + end))
+    except (OSError, ValueError, ProtocolError):
+        return None
 
 
 def _signature_of(file: Path) -> tuple[int, int, int] | None:

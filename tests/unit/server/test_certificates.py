@@ -55,6 +55,16 @@ def test_changed_files_are_loaded(place: Place) -> None:
     assert len(place.wheel) == 0
 
 
+def test_the_end_of_the_certificate_in_use_is_known(place: Place) -> None:
+    certificates = place.certificates()
+    assert certificates.expires_at_ms is not None
+    assert certificates.expires_at_ms > 1_700_000_000_000
+    place.file.write_text("half a certif")
+    place.pass_interval()
+    assert certificates.expires_at_ms is not None, "what was loaded before is in use"
+    certificates.close()
+
+
 def test_files_that_cannot_be_used_change_nothing(place: Place, caplog: pytest.LogCaptureFixture) -> None:
     certificates = place.certificates()
     source = certificates.source(asks_for_certificates=False)

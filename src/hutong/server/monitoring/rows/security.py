@@ -1,85 +1,155 @@
-"""Security: handshakes and authentications that failed, and requests that were denied.
+"""Security: handshakes and authentications that failed, certificates, and requests that were denied.
 
-Knows nothing of certificates, users or rules: the rooms that refuse count.
+Strategy: the rooms that refuse count; Kafka's own two totals take handshakes and SASL together, as its brokers do.
+
+Knows nothing of users or rules.
 """
 
+from collections.abc import Callable
 from typing import Final
 
-from hutong.server.monitoring.metric import COUNTER, Labelled, Metric, metric
+from hutong.reactor.figures import ReactorFigures
+from hutong.security.acls import ResourceType
+from hutong.security.sasl.figures import SaslFigures
+from hutong.server.monitoring.metric import COUNTER, GAUGE, Labelled, Metric, Read, metric
 from hutong.server.monitoring.sources import Sources
 
 
-def _handshakes(sources: Sources) -> Labelled:
+def _reactor(read: Callable[[ReactorFigures], int]) -> Read:
+    return lambda sources: [((), read(sources.reactor))] if sources.reactor is not None else []
+
+
+def _handshakes_failed(sources: Sources) -> Labelled:
     if sources.reactor is not None:
-        yield (), sources.reactor.handshakes_total
+        for reason, count in sources.reactor.handshakes_failed_total.items():
+            yield (reason.name.lower(),), count
 
 
-def _not_shaken(sources: Sources) -> Labelled:
-    if sources.reactor is not None:
-        for failure, count in sources.reactor.handshakes_failed_total.items():
-            yield (failure.name.lower(),), count
+def _expires(sources: Sources) -> Labelled:
+    if sources.certificates is not None and sources.certificates.expires_at_ms is not None:
+        yield (), sources.certificates.expires_at_ms / 1000
 
 
-def _loads(sources: Sources) -> Labelled:
+def _reloads(sources: Sources) -> Labelled:
     if sources.certificates is not None:
         yield ("ok",), sources.certificates.reloads_total
         yield ("failed",), sources.certificates.reloads_failed_total
 
 
-def _succeeded(sources: Sources) -> Labelled:
-    if sources.sasl is not None:
-        for mechanism, count in sorted(sources.sasl.succeeded_total.items()):
-            yield (mechanism,), count
+def _by_mechanism(read: Callable[[SaslFigures], dict[str, int]]) -> Read:
+    def samples(sources: Sources) -> Labelled:
+        if sources.sasl is not None:
+            for mechanism, count in read(sources.sasl).items():
+                yield (mechanism,), count
+
+    return samples
 
 
-def _again(sources: Sources) -> Labelled:
-    if sources.sasl is not None:
-        for mechanism, count in sorted(sources.sasl.again_total.items()):
-            yield (mechanism,), count
-
-
-def _failed(sources: Sources) -> Labelled:
+def _sasl_failed(sources: Sources) -> Labelled:
     if sources.sasl is not None:
         for fault, count in sources.sasl.failed_total.items():
             yield (fault.value,), count
 
 
-def _expired(sources: Sources) -> Labelled:
+def _sasl_expired(sources: Sources) -> Labelled:
     if sources.sasl is not None:
         yield (), sources.sasl.expired_total
 
 
+def _succeeded(sources: Sources) -> Labelled:
+    if sources.reactor is not None and sources.sasl is not None:
+        yield (), sources.reactor.handshakes_total + sum(sources.sasl.succeeded_total.values())
+
+
+def _failed(sources: Sources) -> Labelled:
+    if sources.reactor is not None and sources.sasl is not None:
+        handshakes = sum(sources.reactor.handshakes_failed_total.values())
+        yield (), handshakes + sum(sources.sasl.failed_total.values())
+
+
+def _denied(sources: Sources) -> Labelled:
+    if sources.broker is not None:
+        for kind, count in sources.broker.authorizer.denied_total.items():
+            if kind not in (ResourceType.UNKNOWN, ResourceType.ANY):
+                yield (kind.name.lower(),), count
+
+
+def _allowed(sources: Sources) -> Labelled:
+    if sources.broker is not None:
+        yield (), sources.broker.authorizer.allowed_total
+
+
 METRICS: Final[tuple[Metric, ...]] = (
+    metric(
+        "kafka_server_socket_server_metrics_successful_authentication_total",
+        COUNTER,
+        "TLS handshakes and SASL authentications that succeeded.",
+        _succeeded,
+    ),
+    metric(
+        "kafka_server_socket_server_metrics_failed_authentication_total",
+        COUNTER,
+        "TLS handshakes and SASL authentications that failed.",
+        _failed,
+    ),
+    metric(
+        "hutong_tls_handshakes_total",
+        COUNTER,
+        "TLS handshakes that were finished.",
+        _reactor(lambda reactor: reactor.handshakes_total),
+    ),
+    metric("hutong_tls_handshakes_failed_total", COUNTER, "Those that came to nothing.", _handshakes_failed, "reason"),
+    metric(
+        "hutong_tls_certificate_expiry_timestamp_seconds",
+        GAUGE,
+        "When this node's certificate ends, in Unix time.",
+        _expires,
+    ),
+    metric(
+        "hutong_tls_certificate_loads_total",
+        COUNTER,
+        "Changes of the certificate's files, loaded (ok) or, where they could not be used, failed.",
+        _reloads,
+        "result",
+    ),
     metric(
         "hutong_sasl_authentications_total",
         COUNTER,
-        "Connections whose client was authenticated by SASL.",
-        _succeeded,
+        "Clients that said who they are, and are.",
+        _by_mechanism(lambda figures: figures.succeeded_total),
         "mechanism",
     ),
     metric(
         "hutong_sasl_reauthentications_total",
         COUNTER,
-        "Sessions that went on because their client was authenticated again.",
-        _again,
+        "How often one of them said so again on the same connection.",
+        _by_mechanism(lambda figures: figures.again_total),
         "mechanism",
     ),
     metric(
         "hutong_sasl_authentication_failures_total",
         COUNTER,
-        "Authentications by SASL that failed, by reason.",
-        _failed,
+        "Clients who were not authenticated; `credentials` is a user or password that is wrong.",
+        _sasl_failed,
         "reason",
     ),
     metric(
         "hutong_sasl_expired_connections_total",
         COUNTER,
         "Connections closed because they were used after their session had ended.",
-        _expired,
+        _sasl_expired,
     ),
-    metric("hutong_tls_handshakes_total", COUNTER, "TLS handshakes that were finished.", _handshakes),
     metric(
-        "hutong_tls_handshakes_failed_total", COUNTER, "TLS handshakes that came to nothing.", _not_shaken, "reason"
+        "hutong_authorization_denied_total",
+        COUNTER,
+        "What the ACLs refused, by the kind of resource.",
+        _denied,
+        "resource",
     ),
-    metric("hutong_tls_certificate_loads_total", COUNTER, "Loads of changed certificates.", _loads, "result"),
+    metric(
+        "hutong_authorization_allowed_total",
+        COUNTER,
+        "What the ACLs were asked and allowed; nothing is asked on a node that does not authorize.",
+        _allowed,
+    ),
 )

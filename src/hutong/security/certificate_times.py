@@ -1,0 +1,30 @@
+"""Until when an X.509 certificate is valid (RFC 5280, 4.1.2.5).
+
+Knows nothing of who trusts it.
+"""
+
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Final
+
+from hutong.foundation.errors import ProtocolError
+from hutong.security.der import SEQUENCE, items_in, sequence_in
+
+_VERSION: Final = 0xA0
+_FORMATS: Final = {0x17: "%y%m%d%H%M%SZ", 0x18: "%Y%m%d%H%M%SZ"}  # UTCTime, GeneralizedTime
+
+
+def expires_at_ms(certificate: bytes) -> int:
+    """The end of a certificate in DER, in wall time. Raises ProtocolError."""
+    fields = items_in(sequence_in(sequence_in(certificate)))
+    has_version = next(fields, (0, b""))[0] == _VERSION
+    tag, validity = next(islice(fields, 3 if has_version else 2, None), (0, b""))  # after number, algorithm, issuer
+    tag, end = next(islice(items_in(validity), 1, None), (0, b"")) if tag == SEQUENCE else (0, b"")
+    if tag not in _FORMATS:
+        raise ProtocolError("a certificate without an end")
+    try:
+        # Two digits mean 1969 to 2068 to strptime and 1950 to 2049 to a certificate: no difference for what is in use.
+        moment = datetime.strptime(end.decode("ascii"), _FORMATS[tag]).replace(tzinfo=UTC)
+    except ValueError:
+        raise ProtocolError("a certificate whose end is no time") from None
+    return int(moment.timestamp() * 1000)

@@ -1,0 +1,58 @@
+"""What the page of metrics says of handshakes and refusals."""
+
+import asyncio
+import ssl
+from pathlib import Path
+
+import trustme
+from tests.support.monitored import monitored_node, scrape
+from tests.unit.broker.wire_node import client_of
+
+from hutong.server.sections.network import KafkaSettings
+from hutong.server.sections.security import SecuritySettings
+from hutong.server.sections.tls import TlsSettings
+from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
+
+
+async def test_handshakes_are_counted_and_the_certificate_s_end_is_told(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    file = tmp_path / "node.pem"
+    authority.issue_cert("localhost", "127.0.0.1").private_key_and_cert_chain_pem.write_to_path(file)
+    listeners = KafkaSettings(listeners=("PLAINTEXT://127.0.0.1:0", "SSL://127.0.0.1:0"))
+    async with monitored_node(tmp_path / "node", kafka=listeners, tls=TlsSettings(certificate=file)) as info:
+        (port,) = [opened.bound.port for opened in info.listeners if opened.protocol.has_tls]
+        context = ssl.create_default_context()
+        authority.configure_trust(context)
+        _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+        reader, stranger = await asyncio.open_connection("127.0.0.1", port)
+        stranger.write(b"GET / HTTP/1.0\r\n\r\n")
+        await reader.read()
+        families = await scrape(info)
+        for each in (writer, stranger):
+            each.close()
+    assert families["hutong_tls_handshakes_total"].value() == 1
+    assert families["hutong_tls_handshakes_failed_total"].value(reason="not_tls") == 1
+    for outcome in ("successful", "failed"):
+        assert families[f"kafka_server_socket_server_metrics_{outcome}_authentication_total"].value() == 1
+    assert families["hutong_tls_certificate_expiry_timestamp_seconds"].value() > 1_700_000_000
+    assert families["hutong_tls_certificate_loads_total"].value(result="ok") == 0
+
+
+async def test_what_the_acls_refuse_is_counted(tmp_path: Path) -> None:
+    async with (
+        monitored_node(tmp_path, security=SecuritySettings(authorize=True)) as info,
+        client_of(info.kafka) as client,
+    ):
+        answer = await client.ask(CreateTopicsRequest([CreatableTopic("t", 1, 1)]), 7)
+        assert answer.topics[0].error_code == 29
+        families = await scrape(info)
+    denied = families["hutong_authorization_denied_total"]
+    assert sum(denied.samples.values()) > 0
+    assert {dict(labels)["resource"] for _, labels in denied.samples} == {
+        "topic",
+        "group",
+        "cluster",
+        "transactional_id",
+        "delegation_token",
+        "user",
+    }
