@@ -9,7 +9,7 @@ Decides nothing: each decision is a room's.
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -80,11 +80,13 @@ class Node:
         runtime: Runtime | None = None,
         make_bus: "Callable[[Address], EventBus] | None" = None,
         bridge_hooks: "BridgeHooks | None" = None,
+        users: Mapping[str, str] | None = None,
     ) -> None:
         """A node that is embedded shares its process, and so leaves what a process has one of (the collector) alone.
 
         A runtime that it is given is not its own to close. `make_bus` makes its event bus, once Kafka clients can
-        connect to the address it is called with. `bridge_hooks` are asked about what passes the bridges.
+        connect to the address it is called with. `bridge_hooks` are asked about what passes the bridges. `users` are
+        given these passwords, by name.
         """
         clock: Clock = SystemClock()
         self.runtime = runtime or translate.runtime_of(settings, clock)
@@ -101,7 +103,7 @@ class Node:
         self.collector = Collector(clock, self.runtime.wheel, self._requests_total)
         self._sources = Sources({}, self.stalls, self.collector, clock.wall_ms(), blocked=self.runtime.blocked_threads)
         self._monitor = Monitor(self._sources, clock, settings.metrics.listen, translate.survey_limits(settings))
-        self._broker = BrokerVerticle(settings, disk or RealDisk(), clock, self._sources, door)
+        self._broker = BrokerVerticle(settings, disk or RealDisk(), clock, self._sources, door, users)
         self._deployments: list[Deployment] = []
 
     @property

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import os
 import shutil
+from collections.abc import Mapping
 from typing import Final
 
 from hutong.broker.admin_state import AdminState
@@ -58,6 +59,7 @@ from hutong.server.listening import KafkaListeners
 from hutong.server.monitoring.sources import Sources
 from hutong.server.settings import Address, Settings
 from hutong.server.share_rooms import ShareRooms, open_share_rooms
+from hutong.server.users import put_users
 from hutong.transactions.driver import TransactionCoordinator
 
 STATE_LOG_ID: Final = 0  # the one log of each state group; topics' logs are numbered from 1
@@ -81,13 +83,21 @@ class BrokerVerticle(Verticle):
     listeners: tuple[OpenListener, ...]
 
     def __init__(
-        self, settings: Settings, disk: Disk, clock: Clock, sources: Sources, door: Door | None = None
+        self,
+        settings: Settings,
+        disk: Disk,
+        clock: Clock,
+        sources: Sources,
+        door: Door | None = None,
+        users: Mapping[str, str] | None = None,
     ) -> None:
+        """`users` are given these passwords, by name, before anybody can connect."""
         self._settings = settings
         self._disk = disk
         self._clock = clock
         self._sources = sources
         self._door = door
+        self._users = dict(users or {})
         self._journals = sources.journals
         self._offloads: list[ThreadOffload] = []
         self._data_dir: DataDir | None = None
@@ -108,6 +118,7 @@ class BrokerVerticle(Verticle):
         self._data_dir = DataDir(settings.node.data_dir, os.urandom)
         await self._open_journals(self._data_dir)
         topics, producer_ids = await self._replay_catalogue()
+        await put_users(self._admin.scram, self._users, self._offload)
         self._groups = await self._replay_groups(topics)
         self._share = await self._open_share_rooms(topics, self._groups)
         markers = TransactionMarkers(topics, self._groups.classic.transactional)

@@ -62,7 +62,8 @@ class Node:
 
     What listens elsewhere than on this machine needs TLS, unless `allow_plain` names its kind: `("rpc", "grpc")`, say.
 
-    `settings` are those of `hutong config`, as {"log.retention_ms": "60000"}. `event_loops` and `worker_threads` are
+    `settings` are those of `hutong config`, as {"log.retention_ms": "60000"}. `users` of the broker are given these
+    passwords, by name, to log in by SASL (`kafka.protocol`, docs/security.md). `event_loops` and `worker_threads` are
     those of `node.runtime`; `blocked_limits` say when a thread counts as blocked.
 
     Entering raises UsageError for a setting, folder or address that cannot be used, and StorageError where the disk
@@ -95,6 +96,7 @@ class Node:
         permit_in: Sequence[str] = (),
         permit_out: Sequence[str] = (),
         settings: Mapping[str, str] | None = None,
+        users: Mapping[str, str] | None = None,
         bridge_hooks: "BridgeHooks | None" = None,
         tracing: "Tracing | None" = None,
         event_loops: int = 1,
@@ -112,6 +114,7 @@ class Node:
         permits = {"bridge.permit_in": tuple(permit_in), "bridge.permit_out": tuple(permit_out)}
         self._settings |= {name: patterns for name, patterns in permits.items() if patterns}
         self._bridge_hooks = bridge_hooks
+        self._users = users
         self._tracing = tracing
         self._grpc, self._grpc_tls = grpc, grpc_tls
         self._event_loops = event_loops
@@ -176,6 +179,7 @@ class Node:
             runtime=self.runtime,
             make_bus=self._make_bus,
             bridge_hooks=self._bridge_hooks,
+            users=self._users,
         )
         parts.push_async_callback(node.stop)
         parts.push_async_callback(self.runtime.close)  # before `stop`: the program's own verticles end first

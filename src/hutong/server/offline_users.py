@@ -15,11 +15,10 @@ from typing import Final
 
 from hutong.broker.lifetimes import METADATA_GROUP
 from hutong.broker.log_storage import LogStorage
-from hutong.broker.scram import ScramUsers, check_user
+from hutong.broker.scram import ScramUsers
 from hutong.broker.state_topic import StateTopic
 from hutong.broker.topics import METADATA_TOPIC
 from hutong.foundation.clock import SystemClock
-from hutong.foundation.errors import HutongError
 from hutong.journal.disk import RealDisk
 from hutong.journal.journal import Journal
 from hutong.runtime.offload import ThreadOffload
@@ -28,6 +27,7 @@ from hutong.security.sasl.scram_credentials import Salted
 from hutong.server import translate
 from hutong.server.data_dir import DataDir
 from hutong.server.settings import Settings
+from hutong.server.users import put_user
 
 _METADATA_LOG_ID: Final = 0
 
@@ -48,30 +48,14 @@ class OfflineUsers:
 
     async def put(self, name: str, credentials: Mapping[int, Salted]) -> None:
         """Add the user, or replace these credentials. Raises Refused for a name that is none, and StorageError."""
-        check_user(name)
-        await self._change(name, credentials)
+        await put_user(self._users, name, credentials)
 
     async def remove(self, name: str) -> bool:
         """Whether there was such a user. Raises StorageError."""
         if name not in self._users.users:
             return False
-        await self._change(name, None)
+        await put_user(self._users, name, None)
         return True
-
-    async def _change(self, name: str, credentials: Mapping[int, Salted] | None) -> None:
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def then(error: HutongError | None) -> None:
-            if error is None:
-                done.set_result(None)
-            else:
-                done.set_exception(error)
-
-        if credentials is None:
-            self._users.remove(name, then)
-        else:
-            self._users.change(name, [], credentials, then)
-        await done
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ import atexit
 import tempfile
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from time import sleep
 from types import TracebackType
@@ -28,6 +29,7 @@ from hutong.testing.faults import FaultPlan
 from hutong.testing.faulty_disk import FaultyDisk
 from hutong.testing.life import Life
 from hutong.testing.loop_thread import LoopThread
+from hutong.testing.loopback import HELPER
 from hutong.testing.memory_disk import MemoryDisk
 from hutong.testing.network_faults import NetworkFaults
 from hutong.testing.observer import Observer, wait_for_hits
@@ -55,7 +57,9 @@ class EmbeddedNode:
     """A node of this process, in a `with` block or from `start` to `close`.
 
     `topics` are made when it starts. Its data are in memory unless a folder is given. `settings` are those of
-    `hutong config`, as {"log.retention_ms": "1000"}. Raises UsageError for a setting that is not known.
+    `hutong config`, as {"log.retention_ms": "1000"}. `users` have these passwords, by name, where the settings ask
+    clients who they are ({"kafka.protocol": "SASL_PLAINTEXT", "sasl.allow_without_tls": "true"}). Raises UsageError for
+    a setting that is not known.
     """
 
     def __init__(
@@ -64,9 +68,11 @@ class EmbeddedNode:
         topics: Iterable[Topic | str] = (),
         data_dir: Path | str | None = None,
         settings: Mapping[str, str] | None = None,
+        users: Mapping[str, str] | None = None,
     ) -> None:
         self._topics = [Topic(topic) if isinstance(topic, str) else topic for topic in topics]
         self._data_dir = None if data_dir is None else Path(data_dir)
+        self._users = dict(users or {})
         self._flags = {**DEFAULTS, **(settings or {})}
         _settings(self._flags, 0, Path())  # to complain at once
         self._plan = FaultPlan(sleep=sleep)
@@ -284,7 +290,7 @@ class EmbeddedNode:
         if self._life is not None:
             return
         assert self._network is not None
-        life = Life(self._settings(), self._disk, self._network)
+        life = Life(self._settings(), self._disk, self._network, self._users)
         await life.start()
         self._life = life
         there = await life.observer.topics() if self._topics else {}
@@ -395,7 +401,9 @@ def _settings(flags: Mapping[str, str], port: int, folder: Path) -> Settings:
     if own is not None:
         raise UsageError(f"{own} is the embedded node's own to choose; leave it out.")
     placed = {**flags, "kafka.listen": f"{HOST}:{port}", "node.data_dir": str(folder)}
-    return config.load(environment={}, flags=placed).settings
+    settings = config.load(environment={}, flags=placed).settings
+    super_users = (*settings.security.super_users, str(HELPER))
+    return replace(settings, security=replace(settings.security, super_users=super_users))
 
 
 def _ms(timeout_s: float) -> int:

@@ -7,7 +7,7 @@ outside can notice any more.
 Knows nothing of tests, of threads that wait, or of who keeps the data.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from hutong.foundation.clock import SystemClock
@@ -33,11 +33,13 @@ class Life:
     tcp_bridge: str | None = None
     sockjs: str | None = None
 
-    def __init__(self, settings: Settings, disk: Disk, network: NetworkFaults) -> None:
+    def __init__(
+        self, settings: Settings, disk: Disk, network: NetworkFaults, users: Mapping[str, str] | None = None
+    ) -> None:
         self._network = network
         self._disk = MortalDisk(disk)
         self.has_bridges = settings.tcp_bridge.listen is not None or settings.sockjs.listen is not None
-        self._node = Node(settings, self._disk, door=network, is_embedded=True)
+        self._node = Node(settings, self._disk, door=network, is_embedded=True, users=users)
         self._loopback: Loopback | None = None
 
     async def start(self) -> None:

@@ -11,17 +11,21 @@ import asyncio
 from itertools import count
 from typing import Any, Final
 
+from hutong.broker.session import Session
 from hutong.foundation.errors import OwnerGone
 from hutong.reactor.channel import Held
 from hutong.reactor.framing import length_prefixed
 from hutong.reactor.handler import Handler, Peer
 from hutong.reactor.limits import ReactorLimits
+from hutong.security.principals import Principal
 from hutong.testing.answers import Buffers, when_answered
 from hutong.wire.kafka import codecs
 from hutong.wire.kafka.headers import decode_response_header, encode_request_frame
 from hutong.wire.kafka.schema import message_info
 
 CLIENT_ID: Final = "hutong.testing"
+HELPER: Final = Principal("Hutong", "testing")
+"""Who asks in the name of helpers: nobody is called that by SASL or a certificate. Their node lets it do everything."""
 _SIZE_BYTES: Final = 4
 _frame_bytes_max: Final = ReactorLimits().frame_bytes_max
 
@@ -35,6 +39,8 @@ class Loopback:
         self._waiting: set[asyncio.Future[Buffers]] = set()
         self._peer = Peer(0, "127.0.0.1", 0, length_prefixed()(_frame_bytes_max))
         handler.connection_opened(self._peer)
+        session: Session = self._peer.session
+        session.login, session.principal = None, HELPER
 
     def close(self) -> None:
         """Whoever waits for an answer gets OwnerGone."""

@@ -52,7 +52,7 @@ class SharedNodes:
     def _opened(self, key: _Key, owner: pytest.Item | pytest.Collector) -> EmbeddedNode:
         wish = key[1]
         data_dir = self._folder() if wish.data == "folder" else None
-        node = EmbeddedNode(data_dir=data_dir, settings=dict(wish.settings))
+        node = EmbeddedNode(data_dir=data_dir, settings=dict(wish.settings), users=dict(wish.users))
 
         def close() -> None:
             self._open.pop(key, None)

@@ -9,7 +9,7 @@ misspelt marker that is ignored makes a test that passes for the wrong reason.
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pytest
@@ -21,8 +21,8 @@ PLACES: Final = ("memory", "folder")
 MARKERS: Final = {
     "hutong_topic": "hutong_topic(name, partitions=1, config={}, keep=False): a topic that the test's node has, empty "
     "unless a shared node is to keep what is in it.",
-    "hutong_node": "hutong_node(scope=, data=, settings={}): with whom the test shares its node (function, class, "
-    "module, session), where its data are (memory, folder), and its settings.",
+    "hutong_node": "hutong_node(scope=, data=, settings={}, users={}): with whom the test shares its node (function, "
+    "class, module, session), where its data are (memory, folder), its settings, and the passwords of its users.",
 }
 OPTIONS: Final = {
     "hutong_scope": "tests that share a node: function (each its own), class, module or session",
@@ -39,6 +39,7 @@ class NodeWish:
     scope: str = "function"
     data: str = "memory"
     settings: tuple[tuple[str, str], ...] = ()
+    users: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +81,21 @@ def default_wish(config: pytest.Config) -> NodeWish:
 
 def node_wish(item: pytest.Item, default: NodeWish) -> NodeWish:
     """What the test's markers ask for beside the ini file; settings of all of them count. Raises UsageError."""
-    scope, data, settings = default.scope, default.data, dict(default.settings)
+    scope, data, settings, users = default.scope, default.data, dict(default.settings), dict(default.users)
     for mark in reversed(list(item.iter_markers("hutong_node"))):  # the nearest comes last, and wins
-        asked = _arguments(item, mark, (), ("scope", "data", "settings"))
+        asked = _arguments(item, mark, (), ("scope", "data", "settings", "users"))
         where = f"{item.nodeid}: hutong_node"
         scope = _choice(f"{where}(scope=)", asked.get("scope", scope), SCOPES)
         data = _choice(f"{where}(data=)", asked.get("data", data), PLACES)
-        more = asked.get("settings", {})
-        if not isinstance(more, Mapping):
-            raise pytest.UsageError(
-                f'{where}(settings=) is a dict such as {{"log.retention_ms": "1000"}}, not {more!r}'
-            )
-        settings |= {str(name): str(value) for name, value in more.items()}
-    return NodeWish(scope, data, tuple(sorted(settings.items())))
+        settings |= _texts(f"{where}(settings=)", asked.get("settings", {}), '{"log.retention_ms": "1000"}')
+        users |= _texts(f"{where}(users=)", asked.get("users", {}), '{"alice": "her password"}')
+    return NodeWish(scope, data, tuple(sorted(settings.items())), tuple(sorted(users.items())))
+
+
+def _texts(where: str, given: object, example: str) -> dict[str, str]:
+    if not isinstance(given, Mapping):
+        raise pytest.UsageError(f"{where} is a dict such as {example}, not {given!r}")
+    return {str(name): str(value) for name, value in given.items()}
 
 
 def topic_wishes(item: pytest.Item) -> list[TopicWish]:

@@ -265,7 +265,7 @@ def test_a_setting_that_no_topic_has_fails_the_test_with_the_words_of_the_node(p
             'hutong_topic("orders")',
             "hutong_topic does nothing without a node; ask for hutong_node, kafka_bootstrap or *",
         ),
-        ('hutong_node(topic="x")', "hutong_node takes no topic; there are scope, data, settings"),
+        ('hutong_node(topic="x")', "hutong_node takes no topic; there are scope, data, settings, users"),
     ],
 )
 def test_a_wrong_marker_is_told_before_any_test_runs(pytester: pytest.Pytester, marker: str, line: str) -> None:
