@@ -98,7 +98,7 @@ def check_configs(context: RequestContext, operation: Operation, kind: int, name
         check(context, operation, ResourceType.TOPIC, name)
     elif kind == GROUP:
         check(context, operation, ResourceType.GROUP, name)
-    else:
+    elif kind in (BROKER, LOGGER, METRICS):
         check_cluster(context, operation)
 
 

@@ -8,23 +8,23 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.authorization import may, permitted, refusal
+from hutong.broker.authorization import may, permitted
 from hutong.security.acls import Operation, ResourceType
+from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from hutong.broker.context import RequestContext
-    from hutong.foundation.errors import Refused
 
 HIDDEN_TOPICS: Final = "The group has described topic(s) that the client is not authorized to describe."
 
 
-def denial_of_heartbeat(group_id: str, topics: Collection[str] | None, context: RequestContext) -> Refused | None:
-    """Why this client may not be a member that reads these topics, if there is a reason."""
+def denial_of_heartbeat(group_id: str, topics: Collection[str] | None, context: RequestContext) -> ErrorCode:
+    """Why this client may not be a member that reads these topics; NONE where it may."""
     if not may(context, Operation.READ, ResourceType.GROUP, group_id):
-        return refusal(ResourceType.GROUP)
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
     if topics and not may_see_all(context, topics):
-        return refusal(ResourceType.TOPIC)
-    return None
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return ErrorCode.NONE
 
 
 def may_see_all(context: RequestContext, topics: Collection[str]) -> bool:

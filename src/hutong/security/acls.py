@@ -16,7 +16,15 @@ from enum import IntEnum
 from typing import Final
 
 
-class Operation(IntEnum):
+class _Numbered(IntEnum):
+    """By Kafka's numbers; one that it does not have is 0, which stands for the unknown."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> _Numbered | None:
+        return cls(0) if isinstance(value, int) else None
+
+
+class Operation(_Numbered):
     """What can be done with a resource."""
 
     UNKNOWN = 0
@@ -37,7 +45,7 @@ class Operation(IntEnum):
     TWO_PHASE_COMMIT = 15
 
 
-class ResourceType(IntEnum):
+class ResourceType(_Numbered):
     """What ACLs are about."""
 
     UNKNOWN = 0
@@ -50,7 +58,7 @@ class ResourceType(IntEnum):
     USER = 7
 
 
-class PatternType(IntEnum):
+class PatternType(_Numbered):
     """How a name is meant. MATCH is for filters: every pattern that a resource of that name falls under."""
 
     UNKNOWN = 0
@@ -60,7 +68,7 @@ class PatternType(IntEnum):
     PREFIXED = 4
 
 
-class Permission(IntEnum):
+class Permission(_Numbered):
     """A deny wins over every allow."""
 
     UNKNOWN = 0

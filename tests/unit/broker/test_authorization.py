@@ -57,7 +57,7 @@ async def test_acls_are_kept_over_a_restart(tmp_path: Path, monkeypatch: pytest.
         creation = {"resource_type": 2, "resource_name": "t", "resource_pattern_type": 4, "host": "10.0.0.1"}
         rules = [{"principal": f"User:é{n}", "operation": 3, "permission_type": 2 + n % 2} for n in range(250)]
         created = await scene.ask(scene.admin, 30, 3, creations=[creation | rule for rule in rules])
-        assert {(result.error_code, result.error_message) for result in created.results} == {(0, None)}
+        assert {(result.error_code, result.error_message) for result in created.results} == {(0, "")}
         version = scene.decisions.version
         again = await scene.ask(scene.admin, 30, 3, creations=[creation | rules[0]] * 2)
         assert [result.error_code for result in again.results] == [0, 0]
@@ -83,6 +83,7 @@ async def test_acls_are_kept_over_a_restart(tmp_path: Path, monkeypatch: pytest.
         ({"resource_type": 4}, ErrorCode.INVALID_REQUEST),
         ({"resource_type": 1}, ErrorCode.INVALID_REQUEST),
         ({"resource_pattern_type": 2}, ErrorCode.INVALID_REQUEST),
+        ({"operation": 99}, ErrorCode.INVALID_REQUEST),
         ({"operation": 1}, ErrorCode.INVALID_REQUEST),
         ({"permission_type": 1}, ErrorCode.INVALID_REQUEST),
         ({"principal": "User:" + "a" * 2000}, ErrorCode.INVALID_REQUEST),
@@ -103,15 +104,31 @@ async def test_what_no_acl_can_say(scene: RightsScene, fields: dict[str, Any], c
     assert [result.error_code for result in created.results] == [code, ErrorCode.NONE]
 
 
-@pytest.mark.parametrize("number", [0, 99])
-async def test_unknown_numbers_close_the_connection(scene: RightsScene, number: int) -> None:
-    filters = [{"resource_type_filter": number, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}]
-    client = scene.client()
+async def test_what_says_unknown_closes_the_connection(scene: RightsScene) -> None:
+    client, unknown = scene.client("ANONYMOUS"), EVERY_ACL | {"resource_type_filter": 0}
     with pytest.raises(ProtocolError):
-        await scene.ask(client, 31, 3, filters=filters)
+        await scene.ask(client, 31, 3, filters=[unknown])
     with pytest.raises(ProtocolError):
-        await scene.ask(client, 29, 3, **filters[0])
+        await scene.ask(client, 29, 3, **unknown)
+    with pytest.raises(ProtocolError):
+        await scene.ask(client, 30, 3, creations=[{"resource_type": 0}])
     client.close()
+
+
+async def test_numbers_that_nobody_knows(scene: RightsScene) -> None:
+    scene.grant(READ_TOPIC)
+    unknown = EVERY_ACL | {"operation": 99}
+    (result,) = (await scene.ask(scene.admin, 31, 3, filters=[unknown])).filter_results
+    assert (result.error_code, result.matching_acls) == (ErrorCode.INVALID_REQUEST, [])
+    assert (await scene.ask(scene.admin, 29, 3, **unknown)).resources == []
+
+
+async def test_filters_that_overlap_are_each_told_what_they_let_through(scene: RightsScene) -> None:
+    created = {"resource_type": 2, "resource_name": "t", "principal": "User:a", "host": "*", "operation": 3}
+    await scene.ask(scene.admin, 30, 3, creations=[created | {"permission_type": 3}])
+    deleted = await scene.ask(scene.admin, 31, 3, filters=[EVERY_ACL, EVERY_ACL | {"operation": 3}])
+    assert [len(result.matching_acls) for result in deleted.filter_results] == [1, 1]
+    assert len(scene.decisions) == 0
 
 
 async def test_without_an_authorizer_nothing_is_asked(tmp_path: Path) -> None:

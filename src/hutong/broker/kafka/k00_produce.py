@@ -22,7 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.admissions import Asked
-from hutong.broker.authorization import may, permitted, refusal
+from hutong.broker.authorization import may, permitted
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
 from hutong.broker.record_checks import RefusedRecords, check_keys, check_times
@@ -319,9 +319,7 @@ def _refused_whole(request: ProduceRequest, code: ErrorCode, context: RequestCon
 
 
 def _denied(index: int) -> PartitionProduceResponse:
-    result = PartitionProduceResponse(index)
-    put_outcome(result, refusal(ResourceType.TOPIC))
-    return result
+    return PartitionProduceResponse(index, ErrorCode.TOPIC_AUTHORIZATION_FAILED, -1)
 
 
 def _denied_whole(request: ProduceRequest) -> ProduceResponse | None:

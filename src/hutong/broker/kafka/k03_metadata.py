@@ -106,6 +106,8 @@ def _answer_known(
             response.topics.append(MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, key))
         else:
             entry = MetadataResponseTopic(ErrorCode.NONE, key)
+            if tells_operations:
+                entry.topic_authorized_operations = operations(context, ResourceType.TOPIC, key)
             response.topics.append(entry)
             missing.append(entry)
     return missing

@@ -44,8 +44,7 @@ def handle(request: FindCoordinatorRequest, context: RequestContext) -> FindCoor
 def _find(key: str, key_type: int, context: RequestContext) -> Coordinator:
     kind = ResourceType.GROUP if key_type == _GROUP else ResourceType.TRANSACTIONAL_ID
     if key_type in _KEY_TYPES and not may(context, Operation.DESCRIBE, kind, key):
-        denied = refusal(kind)
-        return Coordinator(key, _NO_NODE, "", _NO_PORT, denied.code, denied.message)
+        return Coordinator(key, _NO_NODE, "", _NO_PORT, refusal(kind).code, "")
     if key_type not in _KEY_TYPES:
         error = ErrorCode.INVALID_REQUEST
         return Coordinator(key, _NO_NODE, "", _NO_PORT, error, f"Coordinators of type {key_type} are not kept here.")

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from hutong.broker.authorization import check, may, may_in_cluster
+from hutong.broker.authorization import may, may_in_cluster
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
 from hutong.broker.node_configs import SOURCE_TOPIC
@@ -54,8 +54,8 @@ def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopic
         try:
             if named[asked.name] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            if not may_create_all:
-                check(context, Operation.CREATE, ResourceType.TOPIC, asked.name)
+            if not (may_create_all or may(context, Operation.CREATE, ResourceType.TOPIC, asked.name)):
+                raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
             count = _partition_count(asked, broker)
             overrides = {config.name: config.value for config in asked.configs}
             if None in overrides.values():

@@ -5,7 +5,7 @@ UNKNOWN_TOPIC_OR_PARTITION, and then the others with OPERATION_NOT_ATTEMPTED. Fr
 transactions at once, and with `verify_only` change nothing: what is not part of the transaction is answered with
 TRANSACTION_ABORTABLE (KIP-890).
 
-Clients need WRITE of the transactional id and of each topic, brokers CLUSTER_ACTION.
+No client adds internal topics. Clients need WRITE of the transactional id and of each topic, brokers CLUSTER_ACTION.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Final
 from hutong.broker.authorization import may, may_in_cluster, permitted
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather
+from hutong.broker.topics import INTERNAL_TOPICS
 from hutong.broker.transaction_errors import for_client
 from hutong.security.acls import Operation, ResourceType
 from hutong.transactions.messages import ProducerIdentity, TopicPartition
@@ -98,12 +99,12 @@ def _problems(transactional_id: str, wanted: frozenset[TopicPartition], context:
         for partition in wanted
         if broker.topics.partition(*partition) is None
     }
-    if context.api_version >= _MANY_FROM or not broker.authorizer.is_on:
+    if context.api_version >= _MANY_FROM:
         return problems
     if not may(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
         return dict.fromkeys(wanted, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     names = permitted(context, Operation.WRITE, ResourceType.TOPIC, (name for name, _ in wanted))
-    denied = [partition for partition in wanted if partition[0] not in names]
+    denied = [partition for partition in wanted if partition[0] not in names or partition[0] in INTERNAL_TOPICS]
     return problems | dict.fromkeys(denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 

@@ -1,7 +1,7 @@
 """DescribeAcls (key 29, versions 1-3): the ACLs that a filter lets through, by resource (KIP-140, KIP-290).
 
-Where nothing is authorized there are none: SECURITY_DISABLED. A filter that says what nobody knows closes the
-connection, as with Kafka.
+Where nothing is authorized there are none: SECURITY_DISABLED. A number that nobody knows lets nothing
+through; a filter that says "unknown" closes the connection, as with Kafka.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def handle(request: DescribeAclsRequest, context: RequestContext) -> DescribeAcl
         key = acl.resource_type, acl.name, acl.pattern
         resource = resources.setdefault(key, DescribeAclsResource(*key))
         resource.acls.append(AclDescription(acl.principal, acl.host, acl.operation, acl.permission))
-    return DescribeAclsResponse(error_message=None, resources=list(resources.values()))
+    return DescribeAclsResponse(error_message="", resources=list(resources.values()))
 
 
 def check_acl_use(context: RequestContext, operation: Operation) -> None:
@@ -58,19 +58,20 @@ def check_acl_use(context: RequestContext, operation: Operation) -> None:
 
 
 def filter_of(asked: WireFilter) -> AclFilter:
-    """The filter of a request. Raises ProtocolError where it says what nobody knows."""
-    try:
-        wanted = AclFilter(
-            ResourceType(asked.resource_type_filter),
-            asked.resource_name_filter,
-            PatternType(asked.pattern_type_filter),
-            asked.principal_filter,
-            asked.host_filter,
-            Operation(asked.operation),
-            Permission(asked.permission_type),
-        )
-    except ValueError:
-        raise ProtocolError("a filter of ACLs has a number that nobody knows") from None
-    if 0 in (wanted.resource_type, wanted.pattern, wanted.operation, wanted.permission):
+    """The filter of a request. Raises ProtocolError where it says that it knows not what."""
+    if 0 in (asked.resource_type_filter, asked.pattern_type_filter, asked.operation, asked.permission_type):
         raise ProtocolError("a filter of ACLs says unknown")
-    return wanted
+    return AclFilter(
+        ResourceType(asked.resource_type_filter),
+        asked.resource_name_filter,
+        PatternType(asked.pattern_type_filter),
+        asked.principal_filter,
+        asked.host_filter,
+        Operation(asked.operation),
+        Permission(asked.permission_type),
+    )
+
+
+def says_unknown(wanted: AclFilter) -> bool:
+    """Whether the filter has a number that nobody knows; it lets nothing through."""
+    return 0 in (wanted.resource_type, wanted.pattern, wanted.operation, wanted.permission)

@@ -2,7 +2,7 @@
 
 One that is there already is created once more without effect. INVALID_REQUEST for what no ACL can say, and for a
 cluster by another name than `kafka-cluster`; SECURITY_DISABLED where nothing is authorized; POLICY_VIOLATION where
-there are too many. What has a number that nobody knows closes the connection, as with Kafka.
+there are too many. What says "unknown" closes the connection, as with Kafka.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ API_KEY = 30
 
 
 def handle(request: CreateAclsRequest, context: RequestContext) -> CreateAclsResponse | Later[CreateAclsResponse]:
-    results = [AclCreationResult(error_message=None) for _ in request.creations]
+    results = [AclCreationResult(error_message="") for _ in request.creations]
     response = CreateAclsResponse(results=results)
     wanted: dict[Acl, list[AclCreationResult]] = {}
     try:
@@ -66,15 +66,14 @@ def _create(
 
 
 def _acl_of(asked: AclCreation) -> Acl:
-    try:
-        return Acl(
-            ResourceType(asked.resource_type),
-            asked.resource_name,
-            PatternType(asked.resource_pattern_type),
-            asked.principal,
-            asked.host,
-            Operation(asked.operation),
-            Permission(asked.permission_type),
-        )
-    except ValueError:
-        raise ProtocolError("an ACL has a number that nobody knows") from None
+    if 0 in (asked.resource_type, asked.resource_pattern_type, asked.operation, asked.permission_type):
+        raise ProtocolError("an ACL says unknown")
+    return Acl(
+        ResourceType(asked.resource_type),
+        asked.resource_name,
+        PatternType(asked.resource_pattern_type),
+        asked.principal,
+        asked.host,
+        Operation(asked.operation),
+        Permission(asked.permission_type),
+    )

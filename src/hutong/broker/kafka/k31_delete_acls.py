@@ -1,14 +1,15 @@
 """DeleteAcls (key 31, versions 1-3): take away all ACLs that filters let through (KIP-140, KIP-290).
 
 Each filter is answered with the ACLs that are gone by it, once that is durable. SECURITY_DISABLED where nothing is
-authorized. A filter that says what nobody knows closes the connection, as with Kafka.
+authorized, INVALID_REQUEST for numbers that nobody knows. A filter that says "unknown" closes the connection, as with
+Kafka.
 """
 
 from __future__ import annotations
 
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import put_error
-from hutong.broker.kafka.k29_describe_acls import check_acl_use, filter_of
+from hutong.broker.kafka.k29_describe_acls import check_acl_use, filter_of, says_unknown
 from hutong.foundation.errors import HutongError, Refused
 from hutong.security.acls import Acl, Operation
 from hutong.wire.kafka.apis.k31_delete_acls import (
@@ -38,7 +39,10 @@ def handle(request: DeleteAclsRequest, context: RequestContext) -> DeleteAclsRes
         return response
     filters = [filter_of(asked) for asked in request.filters]
     for wanted, result in zip(filters, results, strict=True):
-        found = [acl for acl in acls.decisions.find(wanted) if acl not in doomed]
+        if says_unknown(wanted):
+            put_error(result, Refused(ErrorCode.INVALID_REQUEST, "A filter has a number that nobody knows."))
+            continue
+        found = acls.decisions.find(wanted)
         doomed.update(dict.fromkeys(found))
         result.matching_acls = [_matching(acl) for acl in found]
     later: Later[DeleteAclsResponse] = Later()

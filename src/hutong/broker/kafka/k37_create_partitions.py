@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hutong.broker.authorization import check
+from hutong.broker.authorization import may
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
 from hutong.broker.replicas import check_replicas
@@ -43,7 +43,10 @@ def handle(
         try:
             if times[asked.name] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, "A request names a topic once.")
-            check(context, Operation.ALTER, ResourceType.TOPIC, asked.name)
+            if not may(context, Operation.ALTER, ResourceType.TOPIC, asked.name):
+                result.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                gather.settled()
+                continue
             topic = context.broker.topics.get(asked.name)
             if topic is None or topic.is_internal:
                 raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This node hosts no such topic.")

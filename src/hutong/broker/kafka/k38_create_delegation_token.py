@@ -1,11 +1,15 @@
-"""CreateDelegationToken (key 38, versions 1-3): not for clients that nobody has authenticated (KIP-48).
+"""CreateDelegationToken (key 38, versions 1-3): this node has no delegation tokens (KIP-48).
 
-That a listener without authentication gives no tokens is said before whether the node has tokens at all.
+DELEGATION_TOKEN_AUTH_DISABLED, but to a client that nobody has authenticated DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
 """
+
+from __future__ import annotations
 
 from typing import Final
 
 from hutong.broker.context import RequestContext
+from hutong.broker.listeners import SecurityProtocol
+from hutong.security.principals import ANONYMOUS
 from hutong.wire.kafka.apis.k38_create_delegation_token import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
@@ -13,20 +17,25 @@ from hutong.wire.kafka.apis.k38_create_delegation_token import (
 from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 38
-PRINCIPAL_TYPE: Final = "User"
-ANONYMOUS: Final = "ANONYMOUS"  # whom nobody has authenticated, as Kafka calls them
 _NEVER: Final = -1
 
 
 def handle(request: CreateDelegationTokenRequest, context: RequestContext) -> CreateDelegationTokenResponse:
-    has_owner = bool(request.owner_principal_name)
+    requester, has_owner = context.principal, bool(request.owner_principal_name)
     return CreateDelegationTokenResponse(
-        error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
-        principal_type=request.owner_principal_type or "" if has_owner else PRINCIPAL_TYPE,
-        principal_name=request.owner_principal_name or "" if has_owner else ANONYMOUS,
-        token_requester_principal_type=PRINCIPAL_TYPE,
-        token_requester_principal_name=ANONYMOUS,
+        error_code=code_for(context),
+        principal_type=request.owner_principal_type or "" if has_owner else requester.kind,
+        principal_name=request.owner_principal_name or "" if has_owner else requester.name,
+        token_requester_principal_type=requester.kind,
+        token_requester_principal_name=requester.name,
         issue_timestamp_ms=_NEVER,
         expiry_timestamp_ms=_NEVER,
         max_timestamp_ms=_NEVER,
     )
+
+
+def code_for(context: RequestContext) -> ErrorCode:
+    """Why there is no token for this client."""
+    if context.listener.protocol is SecurityProtocol.PLAINTEXT or context.principal == ANONYMOUS:
+        return ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+    return ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED

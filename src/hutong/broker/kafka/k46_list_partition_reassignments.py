@@ -3,21 +3,30 @@
 On one node a reassignment is done at once, so none goes on. The client needs DESCRIBE of the cluster.
 """
 
-from hutong.broker.authorization import check_cluster
+from hutong.broker.authorization import may_in_cluster, refusal
 from hutong.broker.context import RequestContext
-from hutong.foundation.errors import Refused
-from hutong.security.acls import Operation
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k46_list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
 )
 
 API_KEY = 46
 
 
 def handle(request: ListPartitionReassignmentsRequest, context: RequestContext) -> ListPartitionReassignmentsResponse:
-    try:
-        check_cluster(context, Operation.DESCRIBE)
-    except Refused as refused:
-        return ListPartitionReassignmentsResponse(error_code=refused.code, error_message=refused.message)
+    if not may_in_cluster(context, Operation.DESCRIBE):
+        denied = refusal(ResourceType.CLUSTER)
+        return ListPartitionReassignmentsResponse(
+            error_code=denied.code,
+            error_message=denied.message,
+            topics=[
+                OngoingTopicReassignment(
+                    asked.name, [OngoingPartitionReassignment(index) for index in asked.partition_indexes]
+                )
+                for asked in request.topics or ()
+            ],
+        )
     return ListPartitionReassignmentsResponse(error_message=None)

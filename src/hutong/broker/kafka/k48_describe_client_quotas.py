@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hutong.broker.authorization import check_cluster
+from hutong.broker.authorization import may_in_cluster
 from hutong.broker.context import RequestContext
 from hutong.broker.gather import put_error
 from hutong.broker.quotas.entities import ENTITY_TYPES, IP, Entity
@@ -31,8 +31,10 @@ _ANY: Final = 2
 
 
 def handle(request: DescribeClientQuotasRequest, context: RequestContext) -> DescribeClientQuotasResponse:
+    if not may_in_cluster(context, Operation.DESCRIBE_CONFIGS):
+        denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return DescribeClientQuotasResponse(error_code=denied, error_message=None, entries=None)
     try:
-        check_cluster(context, Operation.DESCRIBE_CONFIGS)
         wanted = _checked(request.components)
     except Refused as refused:
         response = DescribeClientQuotasResponse(entries=None)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from hutong.broker.authorization import may_in_cluster, refusal
+from hutong.broker.authorization import may_in_cluster
 from hutong.broker.context import RequestContext
-from hutong.security.acls import Operation, ResourceType
+from hutong.security.acls import Operation
 from hutong.wire.kafka.apis.k50_describe_user_scram_credentials import (
     CredentialInfo,
     DescribeUserScramCredentialsRequest,
@@ -26,8 +26,12 @@ def handle(
     request: DescribeUserScramCredentialsRequest, context: RequestContext
 ) -> DescribeUserScramCredentialsResponse:
     if not may_in_cluster(context, Operation.DESCRIBE):
-        denied = refusal(ResourceType.CLUSTER)
-        return DescribeUserScramCredentialsResponse(error_code=denied.code, error_message=denied.message)
+        denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return DescribeUserScramCredentialsResponse(
+            error_code=denied,
+            error_message=None,
+            results=[DescribeUserScramCredentialsResult(user.name, denied, None) for user in request.users or ()],
+        )
     kept = context.broker.admin.scram
     names = Counter(user.name for user in request.users or ()) or Counter(kept.users)
     return DescribeUserScramCredentialsResponse(

@@ -20,6 +20,7 @@ from hutong.wire.kafka.apis.k61_describe_producers import (
     ProducerState,
     TopicResponse,
 )
+from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from hutong.broker.context import RequestContext
@@ -35,7 +36,8 @@ def handle(request: DescribeProducersRequest, context: RequestContext) -> Descri
     response = DescribeProducersResponse()
     for asked in request.topics:
         topic = topics.get(asked.name)
-        is_permitted = may(context, Operation.READ, ResourceType.TOPIC, asked.name)
+        is_possible = why_missing(asked.name) != ErrorCode.INVALID_TOPIC_EXCEPTION
+        is_permitted = not is_possible or may(context, Operation.READ, ResourceType.TOPIC, asked.name)
         answer = TopicResponse(asked.name)
         response.topics.append(answer)
         for index in asked.partition_indexes:

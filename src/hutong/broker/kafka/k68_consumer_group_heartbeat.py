@@ -19,6 +19,7 @@ from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     HeartbeatAssignment,
 )
+from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 68
 
@@ -26,8 +27,8 @@ API_KEY = 68
 def handle(request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> Later[ConsumerGroupHeartbeatResponse]:
     later: Later[ConsumerGroupHeartbeatResponse] = Later()
     denied = denial_of_heartbeat(request.group_id, request.subscribed_topic_names, context)
-    if denied is not None:
-        later.complete(ConsumerGroupHeartbeatResponse(error_code=denied.code, error_message=denied.message))
+    if denied is not ErrorCode.NONE:
+        later.complete(ConsumerGroupHeartbeatResponse(error_code=denied, error_message=None))
         return later
     groups = context.broker.consumer_groups
     groups.heartbeat(request, caller_of(context), lambda reply: later.complete(_response(reply)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hutong.broker.authorization import may, operations, refusal
+from hutong.broker.authorization import may, operations
 from hutong.broker.context import RequestContext
 from hutong.broker.group_rights import HIDDEN_TOPICS, may_see_all
 from hutong.groups.consumer.catalogue import Catalogue
@@ -40,8 +40,7 @@ def handle(request: ConsumerGroupDescribeRequest, context: RequestContext) -> Co
 def _seen(group_id: str, context: RequestContext) -> DescribedGroup:
     """The group, as far as the client may see it and all topics that are in its assignments."""
     if not may(context, Operation.DESCRIBE, ResourceType.GROUP, group_id):
-        denied = refusal(ResourceType.GROUP)
-        return DescribedGroup(denied.code, denied.message, group_id)
+        return DescribedGroup(ErrorCode.GROUP_AUTHORIZATION_FAILED, None, group_id)
     group = _describe(group_id, context)
     assignments = [each for member in group.members for each in (member.assignment, member.target_assignment)]
     names = {topic.topic_name for assignment in assignments for topic in assignment.topic_partitions}

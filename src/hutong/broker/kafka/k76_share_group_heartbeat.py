@@ -35,8 +35,8 @@ def handle(
     if problem is not None:
         return ShareGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=problem)
     denied = denial_of_heartbeat(request.group_id, request.subscribed_topic_names, context)
-    if denied is not None:
-        return ShareGroupHeartbeatResponse(error_code=denied.code, error_message=denied.message)
+    if denied is not ErrorCode.NONE:
+        return ShareGroupHeartbeatResponse(error_code=denied, error_message=None)
     later: Later[ShareGroupHeartbeatResponse] = Later()
     event = Heartbeat(
         request.member_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hutong.broker.authorization import may, operations, refusal
+from hutong.broker.authorization import may, operations
 from hutong.broker.context import RequestContext
 from hutong.broker.group_rights import HIDDEN_TOPICS, may_see_all
 from hutong.groups.share.assignor import NAME
@@ -36,8 +36,7 @@ def handle(request: ShareGroupDescribeRequest, context: RequestContext) -> Share
 def _seen(group_id: str, context: RequestContext, tells_operations: bool) -> DescribedGroup:
     """The group, as far as the client may see it and all topics that its members look at."""
     if not may(context, Operation.DESCRIBE, ResourceType.GROUP, group_id):
-        denied = refusal(ResourceType.GROUP)
-        return DescribedGroup(denied.code, denied.message, group_id)
+        return DescribedGroup(ErrorCode.GROUP_AUTHORIZATION_FAILED, None, group_id)
     group = _describe(group_id, context)
     names = {topic.topic_name for member in group.members for topic in member.assignment.topic_partitions}
     if not may_see_all(context, names):

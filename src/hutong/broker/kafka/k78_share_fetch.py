@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from hutong.broker.authorization import check
+from hutong.broker.authorization import may
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather
 from hutong.broker.share_fetches import Found, Wish
@@ -41,7 +41,8 @@ STRICT_MODE: Final = 1
 def handle(request: ShareFetchRequest, context: RequestContext) -> ShareFetchResponse | Later[ShareFetchResponse]:
     try:
         group_id, member_id = check_caller(request.group_id, request.member_id)
-        check(context, Operation.READ, ResourceType.GROUP, group_id)
+        if not may(context, Operation.READ, ResourceType.GROUP, group_id):
+            return ShareFetchResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, error_message=None)
         _check_renewal(request)
         session = _session(request, group_id, member_id, context)
     except Refused as refused:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hutong.broker.authorization import check
+from hutong.broker.authorization import may
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather
 from hutong.broker.share_requests import RENEWS_FROM, acknowledge, check_caller, keys_of, problem_of
@@ -36,7 +36,8 @@ def handle(
     sessions, epoch = context.broker.share_sessions, request.share_session_epoch
     try:
         group_id, member_id = check_caller(request.group_id, request.member_id)
-        check(context, Operation.READ, ResourceType.GROUP, group_id)
+        if not may(context, Operation.READ, ResourceType.GROUP, group_id):
+            return ShareAcknowledgeResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, error_message=None)
         if epoch == BEGIN_EPOCH:
             raise Refused(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
         if epoch == END_EPOCH:

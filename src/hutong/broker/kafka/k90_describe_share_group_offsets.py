@@ -23,6 +23,7 @@ from hutong.wire.kafka.apis.k90_describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponsePartition,
     DescribeShareGroupOffsetsResponseTopic,
 )
+from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.schema import ZERO_UUID
 
 if TYPE_CHECKING:
@@ -40,10 +41,8 @@ def _describe(
     asked: DescribeShareGroupOffsetsRequestGroup, context: RequestContext
 ) -> DescribeShareGroupOffsetsResponseGroup:
     if not may(context, Operation.DESCRIBE, ResourceType.GROUP, asked.group_id):
-        denied = refusal(ResourceType.GROUP)
-        return DescribeShareGroupOffsetsResponseGroup(
-            asked.group_id, error_code=denied.code, error_message=denied.message
-        )
+        denied = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return DescribeShareGroupOffsetsResponseGroup(asked.group_id, error_code=denied, error_message=None)
     wanted: Iterable[tuple[str, list[int]]]
     if asked.topics is None:
         wanted = _all(asked.group_id, context)
