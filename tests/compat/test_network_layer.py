@@ -7,6 +7,8 @@ import socket
 import struct
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from pathlib import Path
 from typing import Final
 from urllib.request import urlopen
 
@@ -14,6 +16,7 @@ import pytest
 from bench.kafka_bytes import CLIENT_ID, ProduceReplyLayout, fetch_request, produce_request, record_batch
 from bench.raw_client import create_topic
 from tests.support.exposition import ParsedFamily, parse
+from tests.support.kio_client import KioClient
 from tests.support.node import IS_HUTONG, Node
 from tests.support.raw_kafka import Admin, RawClient, ping, request
 from tests.support.sockets_of import connection_of
@@ -22,6 +25,11 @@ from tests.support.waiting import until
 pytestmark = pytest.mark.skipif(not IS_HUTONG, reason="looks at this node's own settings and metrics")
 
 METADATA: Final = 3
+CREATE_TOPICS: Final = 19
+SASL_HANDSHAKE: Final = 17
+SASL_AUTHENTICATE: Final = 36
+SASL_AUTHENTICATION_FAILED: Final = 58
+THROTTLING_QUOTA_EXCEEDED: Final = 89
 LARGEST: Final = 1 << 20
 BUFFER: Final = 200 * 1024
 ROOM: Final = 100_000
@@ -357,3 +365,65 @@ def test_per_request_timings(node: Node, clients: ExitStack) -> None:
     stages = page["hutong_request_stage_seconds_total"]
     assert stages.value(request="Produce", stage="remote") > stages.value(request="Produce", stage="local") > 0
     assert page["hutong_slow_requests_total"].value() > 0
+
+
+def test_throttling_by_request_percentage(node: Node, admin: Admin, clients: ExitStack) -> None:
+    """The time of the loop that a user's requests take, whatever they are."""
+    admin.quota("user", "ANONYMOUS", "request_percentage", 0.01)
+    client = clients.enter_context(Admin(node.address))
+
+    def is_throttled() -> bool:
+        return bool(client.call(METADATA, 5, topics=None).throttle_time)
+
+    until(is_throttled, what="requests are throttled")
+
+
+def test_throttling_by_consumer_byte_rate(node: Node, admin: Admin, clients: ExitStack) -> None:
+    create_topic(node.address, "read", records=0)
+    client, other = (clients.enter_context(RawClient(node.address)) for _ in range(2))
+    for _ in range(3):
+        client.call(produce_request("read", record_batch([b"x" * 10_000])))
+    admin.quota("client-id", CLIENT_ID.decode(), "consumer_byte_rate", 20_000)
+    until(lambda: throttle_ms_of_fetch(client.call(fetch_request("read", 0))), what="fetches are throttled")
+    client.send(ping(2))
+    other.ping()
+    assert not client.has_answer()
+    assert client.receive()[4:8] == b"\0\0\0\2"
+
+
+def throttle_ms_of_fetch(reply: bytes) -> int:
+    """It comes first."""
+    return int.from_bytes(reply[8:12], "big")
+
+
+def test_throttling_by_controller_mutation_rate(node: Node, admin: Admin, clients: ExitStack) -> None:
+    """KIP-599: new versions are refused what goes over it, old ones are answered and wait."""
+    admin.quota("client-id", "kio", "controller_mutation_rate", 5)
+
+    def create(version: int, name: str) -> tuple[int, int]:
+        client = clients.enter_context(Admin(node.address))  # each on its own: who was throttled is muted
+        topic = {"name": name, "num_partitions": 6, "replication_factor": 1}
+        answer = client.call(CREATE_TOPICS, version, topics=[topic], timeout=timedelta(seconds=30))
+        return answer.topics[0].error_code.value, int(answer.throttle_time.total_seconds() * 1000)
+
+    assert create(7, "mutation-1") == (0, 0), "a window's worth, and what was begun within it"
+    code, wait_ms = create(7, "mutation-2")
+    assert (code, 0 < wait_ms <= 1_000) == (THROTTLING_QUOTA_EXCEEDED, True)
+    code, wait_ms = create(5, "mutation-3")
+    assert (code, 0 < wait_ms <= 2_000) == (0, True)
+
+
+def test_failed_authentication_is_answered_late_and_closed(tmp_path: Path, clients: ExitStack) -> None:
+    """connection.failed.authentication.delay.ms; before authentication nothing but the handshake is answered."""
+    settings = "metrics.listen=127.0.0.1:0", "kafka.protocol=SASL_PLAINTEXT", "sasl.allow_without_tls=true"
+    with Node(tmp_path, *settings) as node:
+        client = clients.enter_context(KioClient(node.address))
+        assert client.call(SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 0
+        with rises(node, "hutong_connections_closed_total", reason="handler"):
+            answer = client.call(SASL_AUTHENTICATE, 1, auth_bytes=b"\0nobody\0nothing")
+            assert answer.error_code == SASL_AUTHENTICATION_FAILED
+            with pytest.raises(ConnectionError):
+                client.call(SASL_HANDSHAKE, 1, mechanism="PLAIN")
+        early = clients.enter_context(RawClient(node.address))
+        early.send(struct.pack(">ihhihi", 14, METADATA, 1, 1, -1, -1))
+        assert early.is_closed_by_peer()

@@ -10,7 +10,7 @@ import io
 import typing
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from bench.raw_client import RawConnection
 from kio.schema.errors import ErrorCode
@@ -64,6 +64,12 @@ class KioClient:
     def __init__(self, address: str) -> None:
         self._connection = RawConnection(address)
         self._correlation_id = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         self._connection.close()

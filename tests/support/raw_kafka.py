@@ -64,9 +64,6 @@ class Admin(KioClient):
         self._settings: set[str] = set()
         self._quotas: set[tuple[str, str | None, str]] = set()
 
-    def __enter__(self) -> "Admin":
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.undo()
         self.close()

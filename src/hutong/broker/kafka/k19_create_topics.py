@@ -18,6 +18,7 @@ from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
 from hutong.broker.node_configs import SOURCE_TOPIC
 from hutong.broker.partition import Topic
+from hutong.broker.quotas.meter import mutations_of
 from hutong.broker.replicas import check_replicas
 from hutong.broker.topic_config import KEYS
 from hutong.foundation.errors import HutongError, Refused
@@ -34,12 +35,14 @@ from hutong.wire.kafka.error_codes import ErrorCode
 if TYPE_CHECKING:
     from hutong.broker.broker import Broker
 
+STRICT_FROM_VERSION = 6  # KIP-599: what goes over the quota for changes of partitions is refused
 API_KEY = 19
 
 
 def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse | Later[CreateTopicsResponse]:
     broker = context.broker
     gather = Gather(CreateTopicsResponse())
+    mutations = mutations_of(context, STRICT_FROM_VERSION)
     named = Counter(topic.name for topic in request.topics)
     may_create_all = may_in_cluster(context, Operation.CREATE, quietly=True)
 
@@ -61,6 +64,7 @@ def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopic
             if None in overrides.values():
                 raise Refused(ErrorCode.INVALID_CONFIG, "A setting of a new topic has a value.")
             checked = broker.topics.check_creation(asked.name, count, overrides)
+            mutations.take(count)
             if may(context, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, asked.name, quietly=True):
                 _describe_result(result, count, checked, broker)
             else:
@@ -77,6 +81,7 @@ def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopic
                 )
         except Refused as refused:
             settle(result, refused)
+    mutations.throttle(gather.response, context.peer)
     return gather.returned()
 
 

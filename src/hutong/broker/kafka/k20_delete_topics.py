@@ -12,6 +12,7 @@ from hutong.broker.authorization import check, may, may_in_cluster, refusal
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
 from hutong.broker.partition import Topic
+from hutong.broker.quotas.meter import mutations_of
 from hutong.foundation.errors import HutongError, Refused
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k20_delete_topics import (
@@ -22,6 +23,7 @@ from hutong.wire.kafka.apis.k20_delete_topics import (
 )
 from hutong.wire.kafka.error_codes import ErrorCode
 
+STRICT_FROM_VERSION = 5  # KIP-599: what goes over the quota for changes of partitions is refused
 API_KEY = 20
 ZERO_UUID = bytes(16)
 
@@ -37,6 +39,7 @@ def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopic
             put_error(result, outcome)
         gather.settled()
 
+    mutations = mutations_of(context, STRICT_FROM_VERSION)
     may_delete_all = may_in_cluster(context, Operation.DELETE, quietly=True)
     for result in gather.response.responses:
         gather.expect()
@@ -44,9 +47,11 @@ def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopic
             if times[result.name, result.topic_id] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, "A request names a topic once.")
             topic = _find(result, context, may_delete_all)
+            mutations.take(len(topic.partitions))
             context.broker.topics.delete(topic, lambda outcome, result=result: settle(result, outcome))  # type: ignore[misc]
         except Refused as refused:
             settle(result, refused)
+    mutations.throttle(gather.response, context.peer)
     return gather.returned()
 
 

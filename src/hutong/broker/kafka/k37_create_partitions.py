@@ -11,6 +11,7 @@ from collections import Counter
 from hutong.broker.authorization import may
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
+from hutong.broker.quotas.meter import mutations_of
 from hutong.broker.replicas import check_replicas
 from hutong.foundation.errors import HutongError, Refused
 from hutong.security.acls import Operation, ResourceType
@@ -22,6 +23,7 @@ from hutong.wire.kafka.apis.k37_create_partitions import (
 )
 from hutong.wire.kafka.error_codes import ErrorCode
 
+STRICT_FROM_VERSION = 3  # KIP-599: what goes over the quota for changes of partitions is refused
 API_KEY = 37
 
 
@@ -35,6 +37,7 @@ def handle(
             put_error(result, outcome)
         gather.settled()
 
+    mutations = mutations_of(context, STRICT_FROM_VERSION)
     times = Counter(asked.name for asked in request.topics)
     for asked in {asked.name: asked for asked in request.topics}.values():
         result = CreatePartitionsTopicResult(asked.name)
@@ -52,6 +55,7 @@ def handle(
                 raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This node hosts no such topic.")
             context.broker.topics.check_growth(topic, asked.count)
             _check(asked, len(topic.partitions), context)
+            mutations.take(asked.count - len(topic.partitions))
             if request.validate_only:
                 settle(result, None)
             else:
@@ -62,6 +66,7 @@ def handle(
                 )
         except Refused as refused:
             settle(result, refused)
+    mutations.throttle(gather.response, context.peer)
     return gather.returned()
 
 

@@ -2,7 +2,8 @@
 
 Strategy: what a request used is known when its answer is: bytes received of a Produce, bytes sent of a Fetch, and the
 loop's time of any. The longest wait of them is put into the answer as its throttle time; until it is over the
-connection's further requests are held unread, so that a client which does not wait by itself waits all the same.
+connection's further requests are held unread, so that a client which does not wait by itself waits all the same. What
+creates and deletes partitions is noted before, for it may be refused (`Mutations`).
 
 Differs from Kafka in one thing: a Fetch that goes over is answered with its records, and the wait makes up for them;
 Kafka answers without records. How much one Fetch may be over is bounded by what a window allows.
@@ -12,12 +13,15 @@ Knows nothing of sockets, nor of what is durable.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-from hutong.broker.quotas.entities import FETCH, PRODUCE, REQUEST
+from hutong.broker.quotas.entities import FETCH, MUTATION, PRODUCE, REQUEST
 from hutong.foundation.buckets import Buckets
+from hutong.foundation.errors import Refused
+from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
+    from hutong.broker.context import RequestContext
     from hutong.broker.quotas.book import QuotaBook
     from hutong.foundation.clock import Clock
     from hutong.foundation.errors import HutongError
@@ -28,6 +32,38 @@ if TYPE_CHECKING:
 _PRODUCE_KEY: Final = 0
 _FETCH_KEY: Final = 1
 _US_PER_PERCENT_S: Final = 10_000  # a hundredth of a second of the loop: one percent of one second
+
+
+class Mutations:
+    """Of one request. A strict one refuses what comes while too much was changed before; any other only waits after."""
+
+    def __init__(self, meter: Meter, user: str, client_id: str, is_strict: bool) -> None:
+        self._meter = meter
+        self._user = user
+        self._client_id = client_id
+        self._is_strict = is_strict
+        self._wait_ms = 0
+
+    def take(self, partitions: int) -> None:
+        """Raises Refused(THROTTLING_QUOTA_EXCEEDED)."""
+        wait_ms = self._meter.use_mutations(self._user, self._client_id, partitions, self._is_strict)
+        if not wait_ms:
+            return
+        self._wait_ms = max(self._wait_ms, wait_ms)
+        if self._is_strict:
+            raise Refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
+
+    def throttle(self, response: Throttled, peer: Peer) -> None:
+        """Tell the client how long it is to wait, and hold what it asks until then."""
+        if self._wait_ms:
+            response.throttle_time_ms = max(response.throttle_time_ms, self._wait_ms)
+            self._meter.mute(peer, self._wait_ms)
+
+
+class Throttled(Protocol):
+    """A response that tells of a wait."""
+
+    throttle_time_ms: int
 
 
 class Meter:
@@ -63,6 +99,19 @@ class Meter:
             wait_ms = max(wait_ms, self._use(FETCH, user, name, sent_bytes))
         return wait_ms
 
+    def mutations(self, user: str, client_id: str | None, *, is_strict: bool) -> Mutations:
+        """What a request may create and delete of partitions (KIP-599)."""
+        return Mutations(self, user, client_id or "", is_strict)
+
+    def use_mutations(self, user: str, client_id: str, partitions: int, is_strict: bool) -> int:
+        """Note them, a strict one only where nothing is to be waited for; returns for how many ms to wait."""
+        quota = self._book.quota_for(MUTATION, user, client_id)
+        if quota is None:
+            return 0
+        rate, sharers = quota
+        use = self._buckets.use_unless_owed if is_strict else self._buckets.use
+        return use((MUTATION, sharers), rate, partitions, self._clock.monotonic_ms())
+
     def mute(self, peer: Peer, wait_ms: int) -> None:
         """Hold what the peer asks from now on, until the time is over."""
         until_ms = self._clock.monotonic_ms() + wait_ms
@@ -92,3 +141,9 @@ class Meter:
             return 0
         rate, sharers = quota
         return self._buckets.use((key, sharers), rate, amount, self._clock.monotonic_ms())
+
+
+def mutations_of(context: RequestContext, strict_from_version: int) -> Mutations:
+    """Of a request, which is strict from a version of its API on."""
+    is_strict = context.api_version >= strict_from_version
+    return context.broker.meter.mutations(context.principal.name, context.client_id, is_strict=is_strict)
