@@ -1,6 +1,7 @@
 """Prometheus' text format: the rules of its documentation, checked on what is written."""
 
 import math
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
@@ -8,16 +9,20 @@ from hypothesis import strategies as st
 from tests.support.exposition import parse
 
 from hutong.foundation.histograms import Histogram
-from hutong.server.monitoring.exposition import Family, Kind, Scale, Spread, render
+from hutong.server.monitoring.exposition import LINES_PER_PIECE, Family, Kind, Samples, Scale, Spread, render
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+def page_of(families: Iterable[tuple[Family, Samples]]) -> bytes:
+    return b"".join(render(families))
 
 
 def test_a_page() -> None:
     histogram = Histogram()
     for value in (1, 3, 9):
         histogram.record(value)
-    page = render(
+    page = page_of(
         [
             (Family("a_total", Kind.COUNTER, "How many.", ("kind",)), [(("x",), 1), (("y",), 2)]),
             (Family("b", Kind.GAUGE, "How much."), [((), 0.25)]),
@@ -38,14 +43,14 @@ def test_a_page() -> None:
 
 @given(TEXTS, TEXTS)
 def test_any_text_survives_as_meaning_and_as_label(meaning: str, label: str) -> None:
-    families = parse(render([(Family("a", Kind.GAUGE, meaning, ("l",)), [((label,), 1)])]).decode())
+    families = parse(page_of([(Family("a", Kind.GAUGE, meaning, ("l",)), [((label,), 1)])]).decode())
     assert families["a"].meaning == meaning
     assert families["a"].samples == {("a", (("l", label),)): 1.0}
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_any_number_survives(number: float) -> None:
-    families = parse(render([(Family("a", Kind.GAUGE, "A."), [((), number)])]).decode())
+    families = parse(page_of([(Family("a", Kind.GAUGE, "A."), [((), number)])]).decode())
     assert math.isclose(families["a"].samples["a", ()], number, rel_tol=0, abs_tol=0)
 
 
@@ -64,3 +69,11 @@ def test_any_number_survives(number: float) -> None:
 def test_the_parser_of_these_tests_sees_what_is_wrong(page: str) -> None:
     with pytest.raises(AssertionError):
         parse(page)
+
+
+def test_a_long_page_comes_in_pieces_of_whole_lines() -> None:
+    family = Family("a", Kind.GAUGE, "A.", ("l",))
+    made = list(render([(family, [((str(number),), number) for number in range(1000)])]))
+    assert len(made) == 1 + 1002 // LINES_PER_PIECE
+    assert all(piece.endswith(b"\n") for piece in made)
+    assert len(parse(b"".join(made).decode())["a"].samples) == 1000

@@ -25,10 +25,15 @@ Labelled = Iterator[tuple[Sequence[str], Value]]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One row of the table."""
+    """One row of the table. What is read `in_steps` takes long, and does not mind what changes between two samples."""
 
     family: Family
     read: Read
+    in_steps: bool = False
+
+    def samples(self, sources: Sources) -> Samples:
+        samples = self.read(sources)
+        return samples if self.in_steps else list(samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +44,8 @@ class Surveyed:
     read: Callable[[Survey], LabelsReady]
 
 
-def metric(name: str, kind: Kind, meaning: str, read: Read, *labels: str) -> Metric:
-    return Metric(Family(name, kind, meaning, labels), read)
+def metric(name: str, kind: Kind, meaning: str, read: Read, *labels: str, in_steps: bool = False) -> Metric:
+    return Metric(Family(name, kind, meaning, labels), read, in_steps)
 
 
 def surveyed(name: str, kind: Kind, meaning: str, read: Callable[[Survey], LabelsReady], *labels: str) -> Surveyed:

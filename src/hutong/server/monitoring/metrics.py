@@ -2,8 +2,8 @@
 
 Strategy: two tables, joined from the tables in `rows`, a module for each room. The rooms count with plain integers and
 histograms and know nothing of this; a scrape reads them all, so a figure costs nothing until somebody asks. Those of
-the first table are few, and read in one turn of the loop, so that they agree with each other. Those of the second are
-as many as there are topics and groups: they are read from a survey, in steps, up to the bounds of `[metrics]`.
+the first table have few samples. Those of the second have as many as there are topics and groups: they are read from a
+survey, up to the bounds of `[metrics]`. The page is made in steps, so figures far apart are of different moments.
 
 What Kafka's own exporters show under a name that dashboards know has that name; the rest begins with `hutong_`. Labels
 of the first table are closed: partition groups, APIs, stages, levels of service, reasons. A histogram that has seen
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from hutong.broker.broker import Broker
-from hutong.server.monitoring.exposition import pieces, render
+from hutong.server.monitoring.exposition import render, render_written
 from hutong.server.monitoring.metric import Metric, Surveyed
 from hutong.server.monitoring.rows import (
     bridges,
@@ -60,15 +60,15 @@ METRICS: Final[tuple[Metric | Surveyed, ...]] = (*AT_ONCE, *SURVEYED)
 
 def exposition(sources: Sources, limits: SurveyLimits) -> Iterator[bytes]:
     """All metrics as Prometheus reads them, a step at a time; between two steps others may have the loop."""
-    yield render((metric.family, metric.read(sources)) for metric in AT_ONCE)
+    yield from render((metric.family, metric.samples(sources)) for metric in AT_ONCE)
     if sources.broker is None:
-        yield render((metric.family, ()) for metric in SURVEYED)
+        yield from render((metric.family, ()) for metric in SURVEYED)
         return
     survey = _begun(sources, sources.broker)
     for _ in survey_of(sources.broker, limits, survey):
         yield b""
     for surveyed in SURVEYED:
-        yield from pieces(surveyed.family, surveyed.read(survey))
+        yield from render_written(surveyed.family, surveyed.read(survey))
 
 
 def _begun(sources: Sources, broker: Broker) -> Survey:

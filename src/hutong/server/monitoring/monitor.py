@@ -1,7 +1,7 @@
 """The listener for metrics and health as a verticle: deployed before the broker, undeployed after it.
 
 Strategy: an acceptor of its own on the broker's loop, so that a crowd of scrapers takes no connection from clients, and
-figures are read between two steps of the loop, when they agree with each other.
+each figure is read between two steps of the loop.
 """
 
 from collections.abc import Iterator

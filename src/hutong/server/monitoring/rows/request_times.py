@@ -55,10 +55,20 @@ def _by_stage(sources: Sources) -> Labelled:
 
 METRICS: Final[tuple[Metric, ...]] = (
     *(
-        metric(f"kafka_network_requestmetrics_{name}", SUMMARY, meaning, _quantiles(stage), "request", "quantile")
+        metric(
+            f"kafka_network_requestmetrics_{name}",
+            SUMMARY,
+            meaning,
+            _quantiles(stage),
+            "request",
+            "quantile",
+            in_steps=True,
+        )
         for name, (stage, meaning) in _KAFKA_NAMES.items()
     ),
-    metric("hutong_request_seconds", HISTOGRAM, "Time from a request to its answer.", _totals, "request"),
+    metric(
+        "hutong_request_seconds", HISTOGRAM, "Time from a request to its answer.", _totals, "request", in_steps=True
+    ),
     metric(
         "hutong_request_stage_seconds_total",
         COUNTER,
