@@ -6,9 +6,11 @@
 #   make compat               all tests that drive a node with other people's clients; tells build/compat.jsonl
 #   make compat-table         the page docs/compatibility.md, from what make compat has told
 #   make bench ARGS="--help"  the benchmarks
+#   make fuzz SECONDS=600     every decoder on inputs without end (TARGET=name for one; python -m tests.fuzz --list)
 #   make docs                 the documentation as HTML in docs/_build/html
 
 ARGS ?=
+SECONDS ?= 60
 # Processes among which the files of tests are dealt out; 0: this one alone.
 WORKERS ?= 2
 # A client library can hang with the interpreter's lock, where no timer of Python's runs: then the worker is ended.
@@ -19,7 +21,7 @@ SYNC := $(UV) sync --quiet --frozen --inexact --all-extras
 RUN := $(UV) run --quiet --frozen --no-sync
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint compat compat-table bench docs sync
+.PHONY: help demo test lint compat compat-table bench fuzz docs sync
 
 help:
 	@sed -n 's/^#   /  /p' Makefile
@@ -51,6 +53,10 @@ lint: sync
 
 bench: sync
 	@$(RUN) python -m bench $(ARGS)
+
+fuzz: $(UV)
+	@$(SYNC) --group fuzz
+	@$(RUN) python -m tests.fuzz --seconds $(SECONDS) $(TARGET) $(ARGS)
 
 docs: $(UV)
 	@$(SYNC) --group docs

@@ -101,7 +101,7 @@ def _plainly(name: str, seconds: int, folder: Path) -> int:
     for number, data in enumerate(mutations(seeds, 1 << 62, Random(seed))):
         try:
             check(target, data, with_memory=number % MEASURED_EACH == 0)
-        except BaseException:
+        except BaseException:  # noqa: BLE001  # whatever it is, its input is kept
             (folder / f"crash-{hashlib.sha1(data).hexdigest()}").write_bytes(data)
             traceback.print_exc()
             return 1

@@ -37,6 +37,8 @@ def settings() -> Iterator[bytes]:
 
 
 TARGETS = [
-    Target("config-file", read_file, files, (UsageError,), memory_base=8 * MEBIBYTE, memory_factor=2_000),
-    Target("config-value", read_setting, settings, (UsageError,), memory_base=8 * MEBIBYTE, memory_factor=2_000),
+    Target("config-file", read_file, files, (UsageError,), memory_base=8 * MEBIBYTE, memory_factor=2_000, slowness=6),
+    Target(
+        "config-value", read_setting, settings, (UsageError,), memory_base=8 * MEBIBYTE, memory_factor=2_000, slowness=6
+    ),
 ]

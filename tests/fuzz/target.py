@@ -27,6 +27,7 @@ class Target:
     reseal: Callable[[bytes], bytes] | None = None
     memory_base: int = 2 * MEBIBYTE
     memory_factor: int = 400
+    slowness: int = 1  # how many fewer inputs the tests try
 
 
 class TooMuchMemory(AssertionError):
