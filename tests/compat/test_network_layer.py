@@ -133,6 +133,7 @@ def test_one_request_in_flight_per_connection(strict: Node, clients: ExitStack) 
     other.ping()
     assert figure(strict, "kafka_network_requestmetrics_requests_total", request="ApiVersions") == before + 1
     assert not client.has_answer()
+    assert figure(strict, "kafka_network_requestchannel_responsequeuesize") == 0
     other.call(produce_request("waits", record_batch([b"data"])))
     assert [int.from_bytes(client.receive()[4:8], "big") for _ in range(3)] == [7, 8, 9]
 

@@ -145,6 +145,11 @@ class Acceptor:
         return self._intake.left_total
 
     @property
+    def answers_waiting(self) -> int:
+        """Answers that wait for one to an earlier request of their connection; every connection is asked."""
+        return sum(connection.answers_waiting for connection in self._open)
+
+    @property
     def accept_blocked_ms_total(self) -> int:
         """How long nobody could be accepted, for want of room or for the pace."""
         return self._intake.blocked_ms_total

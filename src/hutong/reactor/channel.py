@@ -124,6 +124,11 @@ class RequestChannel:
         """Requests that are not answered yet, or answered behind one that is not."""
         return self._standing
 
+    @property
+    def waiting_count(self) -> int:
+        """Requests that are answered behind one that is not."""
+        return sum(each._requests for each in self._line if each._state is _DONE) if self._line else 0
+
     def add(self, response: list[Buffer] | Pending | None, requests: int = 1) -> None:
         """What the handler returned for the next request, or for that many which it took together."""
         if isinstance(response, Pending):

@@ -235,6 +235,11 @@ class Connection:
         return self._channel.unsent_bytes
 
     @property
+    def answers_waiting(self) -> int:
+        """Answers that wait for one to an earlier request."""
+        return self._channel.waiting_count
+
+    @property
     def memory_bytes(self) -> int:
         """All that is kept for this connection: what came and is not done, and what is not sent."""
         channel, backlog = self._channel, self._backlog

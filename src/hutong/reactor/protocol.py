@@ -196,6 +196,10 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         return size
 
     @property
+    def answers_waiting(self) -> int:
+        return self._engine.answers_waiting
+
+    @property
     def memory_bytes(self) -> int:
         """All that is kept for this connection here."""
         return self._engine.memory_bytes + self.unread_bytes

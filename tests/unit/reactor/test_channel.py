@@ -42,6 +42,7 @@ def test_an_answer_waits_for_those_before_it() -> None:
     channel.add(third)
     third.complete([b"3"])
     assert channel.take() == []
+    assert channel.waiting_count == 2
     assert (channel.in_flight, channel.unsent_bytes, channel.held_bytes) == (3, 2, 2)
     first.complete([b"1"])
     assert notices.changed == 1
@@ -141,3 +142,23 @@ def test_answers_leave_in_order_whatever_order_they_come_in(script: list[tuple[s
         assert b"".join(taken) == b"".join(filter(None, answers[:first_open]))
         assert channel.unsent_bytes == channel.held_bytes == sum(map(len, filter(None, answers[first_open:])))
         assert channel.in_flight == channel.pending_count
+
+
+def test_who_asked_is_told_when_an_answer_goes_to_the_kernel() -> None:
+    notices = Notices()
+    channel, first, second, early = notices.channel, Pending(), Pending(), Pending()
+    told: list[str] = []
+    first.taken, second.taken, early.taken = (lambda name=name: told.append(name) for name in ("1", "2", "early"))
+    early.complete([b"0"])
+    channel.add(early)
+    channel.add(first)
+    channel.add(second)
+    second.complete([b"2"])
+    assert channel.take() == [b"0"]
+    assert told == ["early"]
+    first.complete([b"1"])
+    assert told == ["early"]
+    assert channel.take() == [b"1", b"2"]
+    assert told == ["early", "1", "2"]
+    channel.take()
+    assert told == ["early", "1", "2"]

@@ -98,6 +98,12 @@ METRICS: Final = (
         _reactor(lambda reactor: reactor.queue.requests),
     ),
     metric(
+        "kafka_network_requestchannel_responsequeuesize",
+        GAUGE,
+        "Answers that wait for one to an earlier request of their connection.",
+        lambda sources: [((), sum(acceptor.answers_waiting for acceptor in sources.acceptors.values()))],
+    ),
+    metric(
         "hutong_request_queue_bytes",
         GAUGE,
         "Bytes of requests that are not begun, those that have not arrived whole included.",
