@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from hutong.broker.listeners import SecurityProtocol
 from hutong.foundation.clock import Clock, SystemClock
 from hutong.journal.disk import Disk, RealDisk
 from hutong.reactor.door import Door
@@ -23,8 +24,9 @@ from hutong.runtime.verticles import Deployment, DeploymentOptions, Verticle
 from hutong.server import translate
 from hutong.server.broker_verticle import BrokerVerticle
 from hutong.server.bus_verticle import BusVerticle
+from hutong.server.client_properties import read
 from hutong.server.exposure import check_broker
-from hutong.server.listener_plans import OpenListener
+from hutong.server.listener_plans import OpenListener, address_for
 from hutong.server.monitoring.monitor import Monitor
 from hutong.server.monitoring.sources import Sources
 from hutong.server.settings import Address, Settings
@@ -124,7 +126,8 @@ class Node:
             self.collector.start()
         self.stalls.start()
         if self._wants_bus:
-            self._bus = self._make_bus(self._broker.listens_at)
+            protocol = self._bus_properties().get("security.protocol", SecurityProtocol.PLAINTEXT)
+            self._bus = self._make_bus(address_for(self._broker.listeners, protocol))
             if self._settings.bus.tracing:
                 self._trace(self._bus)
             await self._deploy("bus", BusVerticle(self._bus))
@@ -155,7 +158,13 @@ class Node:
         from hutong.server.node_log import NodeLog, bootstrap_of
 
         log = self._settings.bus.log
-        return EventBus(self.runtime, log=NodeLog(bootstrap_of(log) if log else str(kafka)))
+        bootstrap = bootstrap_of(log) if log else str(kafka)
+        return EventBus(self.runtime, log=NodeLog(bootstrap, self._bus_properties()))
+
+    def _bus_properties(self) -> Mapping[str, str]:
+        """Of the bus as a client of its log."""
+        file = self._settings.bus.client_config
+        return {} if file is None else read(file)
 
     def _trace(self, bus: "EventBus") -> None:
         from hutong.tracing.environment import EnvironmentTracing

@@ -23,6 +23,7 @@ from hutong.runtime.pools import WORKER_THREADS
 from hutong.runtime.runtime import Runtime
 from hutong.runtime.verticles import DeploymentOptions
 from hutong.server.bus_verticle import BusVerticle
+from hutong.server.client_properties import read
 from hutong.server.node_log import NodeLog, bootstrap_of
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class Node:
         own = next((name for name in self._settings if name.startswith("runtime.")), None)
         if own is not None:
             raise UsageError(f"{own} is not for a node inside a program; Node() takes event_loops and the like itself.")
-        usable = {"bus.log", "tcp_bridge.listen", "sockjs.listen"}
+        usable = {"bus.log", "bus.client_config", "tcp_bridge.listen", "sockjs.listen"}
         if self._settings and not self._has_broker and not usable & set(self._settings):
             raise UsageError(
                 "A node without a broker or a bridge has no settings; give it data_dir, kafka, tcp_bridge or sockjs, "
@@ -237,7 +238,7 @@ class Node:
 
     def _make_bus(self, kafka: "Address") -> EventBus:
         self.kafka = str(kafka)
-        self.bus = self._traced(EventBus(self.runtime, log=self._log() or NodeLog(self.kafka)))
+        self.bus = self._traced(EventBus(self.runtime, log=self._log() or NodeLog(self.kafka, self._properties())))
         return self.bus
 
     def _traced(self, part: T) -> T:
@@ -248,4 +249,9 @@ class Node:
     def _log(self) -> NodeLog | None:
         """Elsewhere, if the durable addresses are to be there."""
         log = self._settings.get("bus.log")
-        return NodeLog(bootstrap_of(str(log))) if log else None
+        return NodeLog(bootstrap_of(str(log)), self._properties()) if log else None
+
+    def _properties(self) -> Mapping[str, str]:
+        """Of the bus as a client of its log."""
+        file = self._settings.get("bus.client_config")
+        return read(Path(str(file))) if file else {}

@@ -7,7 +7,7 @@ Knows nothing of sockets.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -45,6 +45,12 @@ class OpenListener:
 
     def __str__(self) -> str:
         return f"{self.name}://{self.bound}"
+
+
+def address_for(listeners: Sequence[OpenListener], protocol: str) -> Address:
+    """Where a client of this machine that speaks a protocol connects: the first such listener, else the first."""
+    found = next((listener for listener in listeners if listener.protocol == protocol.upper()), listeners[0])
+    return found.advertised if found.protocol.has_tls else found.bound  # certificates have names
 
 
 def planned(kafka: KafkaSettings) -> list[ListenerPlan]:

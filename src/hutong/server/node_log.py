@@ -5,6 +5,7 @@ everybody. Knows no room of the broker.
 """
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.errors import UsageError
@@ -35,8 +36,10 @@ def bootstrap_of(log: str, exit_code: int = 64) -> str:
 class NodeLog:
     """The Kafka client is imported when the first durable address is used: most buses have none."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, properties: Mapping[str, str] | None = None) -> None:
+        """`properties` are librdkafka's, for TLS and SASL."""
         self._bootstrap = bootstrap
+        self._properties = properties
         self._log: KafkaLog | None = None
 
     def publish(self, desk: "Desk", address: str, body: object, options: "DeliveryOptions") -> "Promise[Stored]":
@@ -64,5 +67,5 @@ class NodeLog:
         if self._log is None:
             from hutong.bus.durable.kafka import KafkaLog
 
-            self._log = KafkaLog(self._bootstrap)
+            self._log = KafkaLog(self._bootstrap, settings=self._properties)
         return self._log

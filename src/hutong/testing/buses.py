@@ -7,6 +7,7 @@ the process and not to the broker: they outlive its deaths and restarts.
 Knows nothing of threads: everything here happens on the node's loop.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hutong.foundation.clock import SystemClock
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
 class BusHouse:
     """The bus of the node at `bootstrap`, if anybody asks for one."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, properties: Mapping[str, str] | None = None) -> None:
+        """`properties` are those of its Kafka client."""
         self._bootstrap = bootstrap
+        self._properties = properties
         self._runtime: Runtime | None = None
         self._bus: EventBus | None = None
 
@@ -33,7 +36,7 @@ class BusHouse:
         if self._runtime is None:
             self._runtime = Runtime(SystemClock())
         if self._bus is None:
-            self._bus = EventBus(self._runtime, log=NodeLog(self._bootstrap))
+            self._bus = EventBus(self._runtime, log=NodeLog(self._bootstrap, self._properties))
         return self._bus
 
     async def close_bus(self) -> None:

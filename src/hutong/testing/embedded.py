@@ -22,6 +22,7 @@ from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import Refused, UsageError
 from hutong.journal.disk import Disk, RealDisk
 from hutong.server import config
+from hutong.server.client_properties import read
 from hutong.server.settings import Settings
 from hutong.testing.aio import AsyncHelpers
 from hutong.testing.buses import BusHouse
@@ -50,7 +51,7 @@ DEFAULTS: Final = {
     "node.shutdown_timeout_ms": "500",
     "node.worker_threads": "1",
 }
-_OWN: Final = ("kafka.listen", "kafka.advertised", "metrics.listen", "node.data_dir")
+_OWN: Final = ("kafka.listen", "kafka.listeners", "kafka.advertised", "metrics.listen", "node.data_dir")
 
 
 class EmbeddedNode:
@@ -348,7 +349,8 @@ class EmbeddedNode:
                 self._folder = tempfile.TemporaryDirectory(prefix="hutong-testing-")
             self._thread = LoopThread("hutong-node")
             self._network = NetworkFaults(self._thread.loop)
-            self._buses = BusHouse(self.bootstrap)
+            properties = self._flags.get("bus.client_config")
+            self._buses = BusHouse(self.bootstrap, read(Path(properties)) if properties else None)
             atexit.register(self.close)
         except BaseException:
             self._put_away()

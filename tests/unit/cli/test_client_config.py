@@ -10,6 +10,7 @@ from tests.support.node import Node
 
 from hutong.cli import client_config, main
 from hutong.foundation.errors import UsageError
+from hutong.server.client_properties import read
 
 PROPERTIES = """\
 # how to get in
@@ -63,7 +64,7 @@ def test_a_wrong_password_is_told_soon_and_not_shown(
 def test_properties_are_read_as_they_stand(tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
     file.write_text(PROPERTIES)
-    assert client_config.read(file) == {
+    assert read(file) == {
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "SCRAM-SHA-512",
         "sasl.username": "alice",
@@ -85,7 +86,7 @@ def test_what_is_refused_in_a_file(tmp_path: Path, line: str, sentence: str) -> 
     file = tmp_path / "client.properties"
     file.write_text(line)
     with pytest.raises(UsageError, match=sentence) as refused:
-        client_config.read(file)
+        read(file)
     assert "cret" not in str(refused.value)
 
 

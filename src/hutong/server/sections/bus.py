@@ -16,6 +16,9 @@ class BusSettings:
     log: str = setting(
         "", "kafka://HOST:PORT[,HOST:PORT...] where its durable addresses and tables are kept; empty: in this node."
     )
+    client_config: Path | None = setting(
+        None, "Properties of librdkafka, one name=value a line, by which the bus reaches its log through TLS and SASL."
+    )
     tracing: bool = setting(
         False, "Whether messages are spans, sent where OpenTelemetry's variables say (docs/tracing.md; extra tracing)."
     )
