@@ -10,7 +10,7 @@ request costs no timer. Knows nothing of sockets, of the loop, or of what a fram
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from itertools import islice
 
@@ -54,6 +54,11 @@ def _nothing_unsent() -> int:
 
 def _tell_nobody(is_paused: bool) -> None:
     """Who hears of pauses then: what listened is let go of."""
+
+
+def _bytes_in(frames: Iterable[object]) -> int:
+    """What a framing hands out need not be bytes; what else it is it has bounded itself."""
+    return sum(len(frame) for frame in frames if isinstance(frame, bytes | bytearray | memoryview))
 
 
 class Connection:
@@ -244,7 +249,7 @@ class Connection:
         """All that is kept for this connection: what came and is not done, and what is not sent."""
         channel, backlog = self._channel, self._backlog
         kept = self.bytes_held + channel.unsent_bytes + channel.parked_bytes
-        return kept + sum(map(len, backlog)) if backlog else kept
+        return kept + _bytes_in(backlog) if backlog else kept
 
     @property
     def is_closed(self) -> bool:
@@ -366,7 +371,7 @@ class Connection:
         waits_for_us = not self._holds and not self._sending_is_paused and not self._channel.pending_count
         self._backlog = backlog
         self._queued_at_ms = _UNTIL_RELEASED if is_held else self.active_at_ms
-        self._count_queued(len(backlog) if waits_for_us else 0, sum(map(len, backlog)), self.active_at_ms)
+        self._count_queued(len(backlog) if waits_for_us else 0, _bytes_in(backlog), self.active_at_ms)
 
     def _count_queued(self, requests: int, size: int, now_ms: int | None = None) -> None:
         """So much of the backlog counts from now on."""

@@ -119,7 +119,12 @@ def test_a_bridge_that_lets_nothing_through_is_told_of(serve: Serve) -> None:
         (("--set", "bridge.authenticator=nonsense"), 78, "write package.module:function"),
         (("--set", "bridge.authenticator=no.such.module:f"), 78, "No module named"),
         (("--set", "bridge.event_hook=json:nothing"), 78, "there is no function nothing in json"),
-        (("--tcp-bridge", "192.0.2.1:7000"), 69, "choose another address with --tcp-bridge"),
+        (("--tcp-bridge", "192.0.2.1:7000"), 78, "would be open to the network without TLS"),
+        (
+            ("--tcp-bridge", "192.0.2.1:7000", "--allow-plain", "tcp-bridge"),
+            69,
+            "choose another address with --tcp-bridge",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_bridge(serve: Serve, words: tuple[str, ...], code: int, sentence: str) -> None:
