@@ -104,7 +104,7 @@ class Node:
         self.stalls = StallMonitor(asyncio.get_running_loop(), clock)
         self.collector = Collector(clock, self.runtime.wheel, self._requests_total)
         self._sources = Sources({}, self.stalls, self.collector, clock.wall_ms(), blocked=self.runtime.blocked_threads)
-        self._monitor = Monitor(self._sources, clock, settings.metrics.listen, translate.survey_limits(settings))
+        self._monitor = Monitor(self._sources, clock, settings.metrics, translate.survey_limits(settings))
         self._broker = BrokerVerticle(settings, disk or RealDisk(), clock, self._sources, door, users)
         self._deployments: list[Deployment] = []
 

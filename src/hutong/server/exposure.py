@@ -22,7 +22,8 @@ def check_broker(settings: Settings) -> None:
         _tell_of_strangers(plan, settings)
     metrics = settings.metrics.listen
     if metrics is not None:
-        check_exposure("metrics", f"metrics at {metrics}", metrics.host, has_tls=False, allowed=allowed)
+        has_tls = settings.metrics.tls_certificate is not None
+        check_exposure("metrics", f"metrics at {metrics}", metrics.host, has_tls=has_tls, allowed=allowed)
     check_bridges(settings)
 
 

@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutong.foundation.clock import ManualClock
+from hutong.foundation.errors import UsageError
 from hutong.reactor.connection import Connection
 from hutong.reactor.figures import ReactorFigures
 from hutong.reactor.handler import Peer
+from hutong.server.monitoring.credentials import Credentials
 from hutong.server.monitoring.http import HEAD_BYTES_MAX, LIMITS, HeadFraming, Page, Pages, PageSource, parse_head
 from hutong.server.monitoring.slices import SlicedPage
 
@@ -20,7 +22,7 @@ LAST = b"GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 class Client:
     """Feeds bytes to a connection engine and collects its answers."""
 
-    def __init__(self) -> None:
+    def __init__(self, credentials: Credentials | None = None) -> None:
         self.soon: list[Callable[[], None]] = []
         sliced = SlicedPage(lambda: iter([b"one ", b"two"]), "text/x", self.soon.append)
         sources: dict[str, PageSource] = {
@@ -28,7 +30,7 @@ class Client:
             "/b": lambda: Page(503, b"not now"),
             "/sliced": sliced,
         }
-        pages = Pages(sources, ManualClock(), self.soon.append)
+        pages = Pages(sources, ManualClock(), self.soon.append, credentials)
         framing = HeadFraming(LIMITS.frame_bytes_max)
         peer = Peer(1, "127.0.0.1", 1, framing)
         pages.connection_opened(peer)
@@ -49,8 +51,8 @@ class Client:
         return [int(part.split(b" ", 1)[0]) for part in self.answers.split(b"HTTP/1.1 ")[1:]]
 
 
-def asked(data: bytes) -> Client:
-    client = Client()
+def asked(data: bytes, credentials: Credentials | None = None) -> Client:
+    client = Client(credentials)
     client.send(data)
     return client
 
@@ -194,3 +196,36 @@ def test_a_page_that_cannot_be_made_is_tried_anew_for_the_next() -> None:
     while soon:
         soon.pop(0)()
     assert got == [None, [b"a"]]
+
+
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        (b"", 401),
+        (b"Authorization: Basic YW5uOnPDqWNyZXQ=\r\n", 200),  # ann:s\u00e9cret
+        (b"authorization: bAsIc  YW5uOnPDqWNyZXQ=\r\n", 200),
+        (b"Authorization: Basic ann:secret\r\n", 401),
+        (b"Authorization: Bearer YW5uOnPDqWNyZXQ=\r\n", 401),
+        (b"Authorization: Basic\r\n", 401),
+        (b"Authorization: Basic \xff\xfe\r\n", 401),
+        (b"Authorization: Basic YW5uOnPDqWNyZXQ=x\r\n", 401),
+    ],
+)
+def test_a_page_of_metrics_is_for_who_has_the_password(header: bytes, status: int) -> None:
+    client = asked(b"GET /sliced HTTP/1.1\r\n" + header + b"\r\n", Credentials("ann", "s\u00e9cret"))
+    assert client.statuses() == [status]
+    assert (b'WWW-Authenticate: Basic realm="hutong"' in client.answers) == (status == 401)
+
+
+def test_health_is_for_everybody() -> None:
+    assert asked(GET, Credentials("ann", "secret")).statuses() == [200]
+
+
+@pytest.mark.parametrize("user", ["", "a:b"])
+def test_a_user_that_basic_cannot_say_is_refused(user: str) -> None:
+    with pytest.raises(UsageError, match=r"metrics\.user"):
+        Credentials(user, "secret")
+
+
+def test_a_request_does_not_show_its_credentials() -> None:
+    assert "c2VjcmV0" not in repr(parse_head(b"GET / HTTP/1.1\r\nAuthorization: Basic c2VjcmV0"))

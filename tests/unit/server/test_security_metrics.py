@@ -1,6 +1,7 @@
 """What the page of metrics says of handshakes and refusals."""
 
 import asyncio
+import base64
 import ssl
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import trustme
 from tests.support.monitored import monitored_node, scrape
 from tests.unit.broker.wire_node import client_of
 
-from hutong.server.sections.network import KafkaSettings
+from hutong.server.sections.network import KafkaSettings, MetricsSettings
 from hutong.server.sections.security import SecuritySettings
 from hutong.server.sections.tls import TlsSettings
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
@@ -36,6 +37,29 @@ async def test_handshakes_are_counted_and_the_certificate_s_end_is_told(tmp_path
         assert families[f"kafka_server_socket_server_metrics_{outcome}_authentication_total"].value() == 1
     assert families["hutong_tls_certificate_expiry_timestamp_seconds"].value() > 1_700_000_000
     assert families["hutong_tls_certificate_loads_total"].value(result="ok") == 0
+
+
+async def test_metrics_over_tls_are_for_who_has_the_password(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    file = tmp_path / "node.pem"
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(file)
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    secured = MetricsSettings(tls_certificate=file, password="secret")
+
+    async def status_of(path: str, header: str = "") -> str:
+        assert info.metrics is not None
+        reader, writer = await asyncio.open_connection(info.metrics.host, info.metrics.port, ssl=context)
+        writer.write(f"GET {path} HTTP/1.0\r\n{header}\r\n".encode())
+        answer = (await reader.read()).decode()
+        writer.close()
+        return answer.split(" ")[1]
+
+    async with monitored_node(tmp_path / "node", bounds=secured) as info:
+        assert await status_of("/healthz") == "200"
+        assert await status_of("/metrics") == "401"
+        token = base64.b64encode(b"prometheus:secret").decode()
+        assert await status_of("/metrics", f"Authorization: Basic {token}\r\n") == "200"
 
 
 async def test_what_the_acls_refuse_is_counted(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ Knows no page's content: each is a function that is called when it is asked for.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from hutong.foundation.clock import Clock
@@ -19,6 +19,7 @@ from hutong.foundation.errors import ProtocolError
 from hutong.reactor.channel import Pending
 from hutong.reactor.handler import Peer
 from hutong.reactor.limits import ReactorLimits
+from hutong.server.monitoring.credentials import CHALLENGE, Credentials
 from hutong.server.monitoring.slices import SlicedPage
 from hutong.wire.buffer import Buffer
 
@@ -40,6 +41,7 @@ _TOO_LONG: Final = b""  # what the framing hands out for a head above the limit
 _REASONS: Final = {
     200: "OK",
     400: "Bad Request",
+    401: "Unauthorized",
     404: "Not Found",
     405: "Method Not Allowed",
     500: "Internal Server Error",
@@ -66,6 +68,7 @@ class Request:
     path: str
     has_body: bool
     is_last: bool
+    authorization: str = field(default="", repr=False)
 
 
 def parse_head(head: bytes) -> Request | None:
@@ -79,11 +82,11 @@ def parse_head(head: bytes) -> Request | None:
         name, colon, value = line.partition(":")
         if not colon or not name or name != name.strip():
             return None
-        headers[name.lower()] = value.strip().lower()
+        headers[name.lower()] = value.strip()
     has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
-    wishes = [word.strip() for word in headers.get("connection", "").split(",")]
+    wishes = [word.strip() for word in headers.get("connection", "").lower().split(",")]
     is_last = has_body or "close" in wishes or (parts[2] == "HTTP/1.0" and "keep-alive" not in wishes)
-    return Request(parts[0], parts[1].partition("?")[0], has_body, is_last)
+    return Request(parts[0], parts[1].partition("?")[0], has_body, is_last, headers.get("authorization", ""))
 
 
 _FAILED: Final = Page(500, b"the page could not be made; the log says why\n")
@@ -138,11 +141,17 @@ class _Visit:
 
 
 class Pages:
-    """The reactor's handler: a page for each path."""
+    """The reactor's handler: a page for each path. Those that are made in steps are for who has the credentials."""
 
     def __init__(
-        self, pages: Mapping[str, PageSource], clock: Clock, call_soon: Callable[[Callable[[], None]], object]
+        self,
+        pages: Mapping[str, PageSource],
+        clock: Clock,
+        call_soon: Callable[[Callable[[], None]], object],
+        credentials: Credentials | None = None,
     ) -> None:
+        self.refused_total = 0
+        self._credentials = credentials
         self._pages = pages
         self._clock = clock
         self._call_soon = call_soon
@@ -167,8 +176,13 @@ class Pages:
             shown = Page(400, b"no request with a body is served here\n")
         elif page is None:
             shown = Page(404, f"there are {', '.join(self._pages)}\n".encode())
+        elif not isinstance(page, SlicedPage):
+            shown = page()
+        elif self._credentials is None or self._credentials.admit(request.authorization):
+            shown = page
         else:
-            shown = page if isinstance(page, SlicedPage) else page()
+            self.refused_total += 1
+            shown = Page(401, b"user and password, please\n")
         return self._shown(shown, request or _UNREADABLE, peer)
 
     def _shown(self, shown: Page | SlicedPage, request: Request, peer: Peer) -> list[Buffer] | Pending:
@@ -202,6 +216,7 @@ class Pages:
             f"Content-Length: {len(page.body) + sum(map(len, page.pieces))}",
             "Cache-Control: no-store",
             "X-Content-Type-Options: nosniff",
+            *([f"WWW-Authenticate: {CHALLENGE}"] if page.status == 401 else []),
             *(["Allow: GET, HEAD"] if page.status == 405 else []),
             *(["Connection: close"] if is_last else []),
             "\r\n",

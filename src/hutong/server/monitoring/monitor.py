@@ -10,7 +10,11 @@ from typing import Final
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import UsageError
 from hutong.reactor.acceptor import Acceptor
+from hutong.reactor.tls import ClientAuth
+from hutong.reactor.tls_protocol import TlsSource
 from hutong.runtime.verticles import Verticle
+from hutong.server.certificates import Certificates
+from hutong.server.monitoring.credentials import Credentials
 from hutong.server.monitoring.exposition import CONTENT_TYPE
 from hutong.server.monitoring.health import Health
 from hutong.server.monitoring.http import LIMITS, HeadFraming, Pages, PageSource
@@ -18,6 +22,8 @@ from hutong.server.monitoring.metrics import exposition
 from hutong.server.monitoring.slices import SlicedPage
 from hutong.server.monitoring.sources import Sources
 from hutong.server.monitoring.survey.result import SurveyLimits
+from hutong.server.sections.network import MetricsSettings
+from hutong.server.sections.tls import TlsSettings
 from hutong.server.settings import Address
 
 _EXIT_UNAVAILABLE: Final = 69
@@ -30,19 +36,23 @@ class Monitor(Verticle):
     raises UsageError.
     """
 
-    def __init__(self, sources: Sources, clock: Clock, address: Address | None, limits: SurveyLimits) -> None:
+    def __init__(self, sources: Sources, clock: Clock, settings: MetricsSettings, limits: SurveyLimits) -> None:
         self.sources = sources
         self.health = Health(sources.journals)
         self.listens_at: Address | None = None
         self._clock = clock
-        self._address = address
+        self._settings = settings
         self._limits = limits
         self._acceptor: Acceptor | None = None
+        self._certificates: Certificates | None = None
 
     async def start(self) -> None:
-        address = self._address
+        settings = self._settings
+        address = settings.listen
         if address is None:
             return
+        credentials = Credentials(settings.user, settings.password) if settings.password else None
+        tls = self._certificates_source()
         metrics = SlicedPage(self._metrics, CONTENT_TYPE, self.context.loop.call_soon)
         pages: dict[str, PageSource] = {
             "/metrics": metrics,
@@ -51,14 +61,14 @@ class Monitor(Verticle):
         }
         self._acceptor = Acceptor(
             self.context.loop,
-            Pages(pages, self._clock, self.context.loop.call_soon),
+            Pages(pages, self._clock, self.context.loop.call_soon, credentials),
             HeadFraming,
             clock=self._clock,
             wheel=self.context.home.wheel,
             limits=LIMITS,
         )
         try:
-            _, port = await self._acceptor.listen(address.host, address.port)
+            _, port = await self._acceptor.listen(address.host, address.port, tls)
         except OSError as error:
             raise UsageError(
                 f"Cannot listen on {address}: {error.strerror}; choose another address with --metrics.",
@@ -67,8 +77,26 @@ class Monitor(Verticle):
         self.listens_at = Address(address.host, port)
 
     async def stop(self) -> None:
+        if self._certificates is not None:
+            self._certificates.close()
         if self._acceptor is not None:
             await self._acceptor.drain()
+
+    def _certificates_source(self) -> TlsSource | None:
+        """Loaded again when the files change, as those of the other listeners are. None for plain HTTP."""
+        settings = self._settings
+        if settings.tls_certificate is None:
+            return None
+        client_auth = ClientAuth.NONE if settings.tls_client_ca is None else ClientAuth.REQUIRED
+        tls = TlsSettings(
+            certificate=settings.tls_certificate,
+            key=settings.tls_key,
+            client_ca=settings.tls_client_ca,
+            client_auth=client_auth.value,
+        )
+        self._certificates = Certificates(tls, self._clock, self.context.home.wheel)
+        self._certificates.watch()
+        return self._certificates.source(asks_for_certificates=settings.tls_client_ca is not None)
 
     def _metrics(self) -> Iterator[bytes]:
         return exposition(self.sources, self._limits)

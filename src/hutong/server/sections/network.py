@@ -4,6 +4,7 @@ Knows nothing of files, the environment or the command line.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from hutong.server.sections.facts import (
     INT32_MAX,
@@ -46,6 +47,15 @@ class MetricsSettings:
     listen: Address | None = setting(
         None, "HOST:PORT of `/metrics`, `/healthz` and `/readyz`; nothing is served where it is not set."
     )
+    tls_certificate: Path | None = setting(
+        None, "PEM file with the certificate (chain) that is shown; plain HTTP where it is not set."
+    )
+    tls_key: Path | None = setting(None, "PEM file with its key, where that is not in the same file.")
+    tls_client_ca: Path | None = setting(
+        None, "PEM file with the authorities one of which must have signed a scraper's certificate."
+    )
+    user: str = setting("prometheus", "Who may read `/metrics`, where `metrics.password` is set.")
+    password: str = setting("", "Password of HTTP's Basic scheme; empty: everybody may read `/metrics`.", secret=True)
     max_topics: int = setting(
         1000,
         "Topics shown singly on `/metrics`, those known longest; the others are summed as the topic `(other)`.",

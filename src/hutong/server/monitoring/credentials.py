@@ -1,0 +1,33 @@
+"""Who may read the metrics: HTTP's Basic scheme (RFC 7617) with one user.
+
+Strategy: what a request says is compared, as it stands, with what it would say if it were right, in constant time.
+
+Knows nothing of pages.
+"""
+
+import base64
+import hmac
+from typing import Final
+
+from hutong.foundation.errors import UsageError
+
+CHALLENGE: Final = 'Basic realm="hutong", charset="UTF-8"'
+_EXIT_CONFIG: Final = 78
+_SCHEME: Final = "basic"
+
+
+class Credentials:
+    """One user with a password. Raises UsageError for a name that the scheme cannot say."""
+
+    __slots__ = ("_token",)
+
+    def __init__(self, user: str, password: str) -> None:
+        if not user or ":" in user:
+            raise UsageError("metrics.user must be a name without a colon where metrics.password is set.", _EXIT_CONFIG)
+        self._token = base64.b64encode(f"{user}:{password}".encode())
+
+    def admit(self, authorization: str) -> bool:
+        """Whether that is what the user would say."""
+        scheme, _, token = authorization.partition(" ")
+        given = token.strip().encode("latin-1", "replace")
+        return hmac.compare_digest(given, self._token) and scheme.lower() == _SCHEME
