@@ -8,7 +8,6 @@ import struct
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
-from pathlib import Path
 from typing import Final
 from urllib.request import urlopen
 
@@ -61,7 +60,19 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         "network.max_requests_in_flight=1",
         "network.queued_max_requests=20",
         f"network.queued_max_request_bytes={ROOM}",
-        "network.connections_max_idle_ms=1500",
+    ) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """Asks who its clients are, and closes who says nothing."""
+    with Node(
+        tmp_path_factory.mktemp("impatient"),
+        "metrics.listen=127.0.0.1:0",
+        "kafka.protocol=SASL_PLAINTEXT",
+        "sasl.allow_without_tls=true",
+        "network.connections_max_idle_ms=1000",
     ) as running:
         yield running
 
@@ -86,6 +97,16 @@ def metrics(node: Node) -> dict[str, ParsedFamily]:
 
 def figure(node: Node, name: str, **labels: str) -> float:
     return metrics(node)[name].value(**labels)
+
+
+def settled(node: Node, count: int) -> int:
+    """Waits until what tests before have closed is gone; the admin's connection is one of those that are left."""
+
+    def open_now() -> int:
+        return int(figure(node, "hutong_listener_connections", listener="PLAINTEXT"))
+
+    until(lambda: open_now() == count, what=f"{count} connections are left", between_s=LOOK_S)
+    return count
 
 
 @contextmanager
@@ -182,14 +203,14 @@ def test_mute_states_a_client_that_does_not_read_is_not_read(node: Node, clients
 def test_throttling_answers_at_once_and_mutes(node: Node, admin: Admin, clients: ExitStack) -> None:
     """THROTTLED, by producer_byte_rate: the answer tells the time at once, and later requests wait for it."""
     create_topic(node.address, "throttled", records=0)
-    frame, layout = produce_request("throttled", record_batch([b"x" * 30_000])), ProduceReplyLayout.of("throttled")
+    frame, layout = produce_request("throttled", record_batch([b"x" * 39_000])), ProduceReplyLayout.of("throttled")
     client, other = (clients.enter_context(RawClient(node.address)) for _ in range(2))
     admin.quota("client-id", CLIENT_ID.decode(), "producer_byte_rate", 40_000)
     with rises(node, "kafka_network_requestmetrics_requests_total", request="Produce"):
         replies = [client.call(frame) for _ in range(2)]
     assert [layout.error_code(reply) for reply in replies] == [0, 0]
     assert throttle_ms(replies[0]) == 0
-    assert 0 < throttle_ms(replies[1]) <= 1000
+    assert 0 < throttle_ms(replies[1]) <= 2000
     client.send(ping(5))
     other.ping()
     assert not client.has_answer(), "muted"
@@ -292,7 +313,7 @@ def test_limit_of_node_and_listener(node: Node, admin: Admin, clients: ExitStack
     """One too many waits in the acceptor until another goes, and is served then."""
     first = clients.enter_context(RawClient(node.address))
     first.ping()
-    open_now = int(figure(node, "hutong_listener_connections", listener="PLAINTEXT"))
+    open_now = settled(node, 2)
     with rises(node, "hutong_acceptor_blocked_seconds_total", listener="PLAINTEXT"):
         assert admin.set(name, str(open_now)) == 0
         waiting = clients.enter_context(RawClient(node.address))
@@ -307,7 +328,7 @@ def test_a_lower_limit_closes_the_longest_idle(node: Node, admin: Admin, clients
     idle, busy = (clients.enter_context(RawClient(node.address)) for _ in range(2))
     idle.ping()
     busy.ping()
-    open_now = int(figure(node, "hutong_listener_connections", listener="PLAINTEXT"))
+    open_now = settled(node, 3)
     with rises(node, "hutong_connections_closed_total", reason="excess"):
         busy.ping()
         assert admin.set("max.connections", str(open_now - 1)) == 0
@@ -337,14 +358,11 @@ def test_creation_rate_of_an_address(node: Node, admin: Admin, clients: ExitStac
     clients.enter_context(RawClient(node.address, "127.0.0.6")).ping()
 
 
-def test_idle_close(strict: Node, clients: ExitStack) -> None:
-    with rises(strict, "hutong_connections_closed_total", reason="idle"):
-        client = clients.enter_context(RawClient(strict.address))
-        client.ping()
-        assert client.is_closed_by_peer()
-    admin = clients.enter_context(Admin(strict.address))
+def test_idle_close(impatient: Node, node: Node, admin: Admin, clients: ExitStack) -> None:
+    with rises(impatient, "hutong_connections_closed_total", reason="idle"):
+        assert clients.enter_context(RawClient(impatient.address)).is_closed_by_peer()
     told = admin.setting("connections.max.idle.ms")
-    assert (told.value, told.config_source, told.read_only) == ("1500", 4, True), "STATIC_BROKER_CONFIG"
+    assert (told.value, told.config_source, told.read_only) == ("600000", 5, True), "DEFAULT_CONFIG"
 
 
 def test_per_request_timings(node: Node, clients: ExitStack) -> None:
@@ -383,8 +401,8 @@ def test_throttling_by_consumer_byte_rate(node: Node, admin: Admin, clients: Exi
     create_topic(node.address, "read", records=0)
     client, other = (clients.enter_context(RawClient(node.address)) for _ in range(2))
     for _ in range(3):
-        client.call(produce_request("read", record_batch([b"x" * 10_000])))
-    admin.quota("client-id", CLIENT_ID.decode(), "consumer_byte_rate", 20_000)
+        client.call(produce_request("read", record_batch([b"x" * 20_000])))
+    admin.quota("client-id", CLIENT_ID.decode(), "consumer_byte_rate", 10_000)
     until(lambda: throttle_ms_of_fetch(client.call(fetch_request("read", 0))), what="fetches are throttled")
     client.send(ping(2))
     other.ping()
@@ -414,17 +432,15 @@ def test_throttling_by_controller_mutation_rate(node: Node, admin: Admin, client
     assert (code, 0 < wait_ms <= 2_000) == (0, True)
 
 
-def test_failed_authentication_is_answered_late_and_closed(tmp_path: Path, clients: ExitStack) -> None:
+def test_failed_authentication_is_answered_late_and_closed(impatient: Node, clients: ExitStack) -> None:
     """connection.failed.authentication.delay.ms; before authentication nothing but the handshake is answered."""
-    settings = "metrics.listen=127.0.0.1:0", "kafka.protocol=SASL_PLAINTEXT", "sasl.allow_without_tls=true"
-    with Node(tmp_path, *settings) as node:
-        client = clients.enter_context(KioClient(node.address))
-        assert client.call(SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 0
-        with rises(node, "hutong_connections_closed_total", reason="handler"):
-            answer = client.call(SASL_AUTHENTICATE, 1, auth_bytes=b"\0nobody\0nothing")
-            assert answer.error_code == SASL_AUTHENTICATION_FAILED
-            with pytest.raises(ConnectionError):
-                client.call(SASL_HANDSHAKE, 1, mechanism="PLAIN")
-        early = clients.enter_context(RawClient(node.address))
-        early.send(struct.pack(">ihhihi", 14, METADATA, 1, 1, -1, -1))
-        assert early.is_closed_by_peer()
+    client = clients.enter_context(KioClient(impatient.address))
+    assert client.call(SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 0
+    with rises(impatient, "hutong_connections_closed_total", reason="handler"):
+        answer = client.call(SASL_AUTHENTICATE, 1, auth_bytes=b"\0nobody\0nothing")
+        assert answer.error_code == SASL_AUTHENTICATION_FAILED
+        with pytest.raises(ConnectionError):
+            client.call(SASL_HANDSHAKE, 1, mechanism="PLAIN")
+    early = clients.enter_context(RawClient(impatient.address))
+    early.send(struct.pack(">ihhihi", 14, METADATA, 1, 1, -1, -1))
+    assert early.is_closed_by_peer()
