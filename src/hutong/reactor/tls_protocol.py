@@ -113,6 +113,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_closing = True
         if self._app is not None:
+            self._stop_shaking()
             self._app.connection_lost(exc)
             return
         self._fail(HandshakeFailure.PEER_LEFT, "connection lost")
@@ -225,6 +226,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         except ssl.SSLError:  # what breaks TLS is the peer's fault: it is told, and that is the end
             self._flush()
             self._is_closing = True
+            self._set_timer(self._around.limits.closing_ms_max, self._transport.abort)
             self._transport.close()
             return
         self._flush()  # an answer of TLS itself, to a change of keys for one

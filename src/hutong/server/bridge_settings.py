@@ -6,7 +6,6 @@ frames, who may change them) is found by its name in the settings, or given by w
 
 import dataclasses
 import importlib
-import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,8 +19,9 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.errors import UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.limits import ReactorLimits
-from hutong.reactor.tls import server_context
 from hutong.runtime.contexts import Context
+from hutong.server.certificates import Certificates
+from hutong.server.sections.tls import TlsSettings
 from hutong.server.settings import Settings
 from hutong.server.translate import reactor_limits
 from hutong.wire.vertx.codes import Dialect
@@ -103,12 +103,19 @@ def connection_limits_of(settings: Settings) -> ReactorLimits:
     )
 
 
-def tls_of(settings: Settings) -> ssl.SSLContext | None:
+def certificates_of(settings: Settings, clock: Clock, wheel: TimerWheel) -> Certificates | None:
     """None for plain TCP. Raises UsageError where a file cannot be used."""
     section = settings.bridge
     if section.tls_certificate is None:
         return None
-    return server_context(section.tls_certificate, section.tls_key, section.tls_client_ca)
+    files = TlsSettings(
+        certificate=section.tls_certificate,
+        key=section.tls_key,
+        client_ca=section.tls_client_ca,
+        client_auth="required" if section.tls_client_ca is not None else "none",
+        reload_interval_ms=settings.tls.reload_interval_ms,
+    )
+    return Certificates(files, clock, wheel)
 
 
 def _named(setting: str, name: str) -> Callable[..., Any] | None:

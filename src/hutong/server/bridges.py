@@ -8,7 +8,6 @@ Decides nothing. What both bridges have in common is made by `bridge_settings`.
 import dataclasses
 import logging
 from collections.abc import Callable
-from ssl import SSLContext
 from typing import ClassVar, Final
 
 from hutong.bus.bridge.bridge import Bridge
@@ -18,8 +17,10 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.errors import UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.acceptor import Acceptor
+from hutong.reactor.tls_protocol import TlsSource
 from hutong.runtime.verticles import Verticle
-from hutong.server.bridge_settings import BridgeHooks, bridge_of, connection_limits_of, tls_of
+from hutong.server.bridge_settings import BridgeHooks, bridge_of, certificates_of, connection_limits_of
+from hutong.server.certificates import Certificates
 from hutong.server.settings import Address, Settings
 from hutong.wire.vertx.codes import Dialect
 
@@ -53,6 +54,7 @@ class BridgeVerticle(Verticle):
         self._clock = clock
         self._opened = opened
         self._hooks = hooks
+        self._certificates: Certificates | None = None
 
     async def start(self) -> None:
         settings, wheel = self._settings, self.context.home.wheel
@@ -60,8 +62,13 @@ class BridgeVerticle(Verticle):
         assert address is not None, "deployed only where there is an address"
         self.bridge = bridge_of(settings, self.dialect, self._bus, self.context, self._clock, wheel, self._hooks)
         self._opened(self.bridge)
+        self._certificates = certificates_of(settings, self._clock, wheel)
+        tls = None
+        if self._certificates is not None:
+            tls = self._certificates.source(asks_for_certificates=True)
+            self._certificates.watch()
         try:
-            _, port = await self._listen(address, wheel, tls_of(settings))
+            _, port = await self._listen(address, wheel, tls)
         except OSError as error:
             raise UsageError(
                 f"Cannot listen on {address}: {error.strerror}; choose another address with {self.flag}.",
@@ -70,11 +77,15 @@ class BridgeVerticle(Verticle):
         self.listens_at = Address(address.host, port)
         _warn_of_no_permissions(settings, self.name)
 
+    async def stop(self) -> None:
+        if self._certificates is not None:
+            self._certificates.close()
+
     def _address(self) -> Address | None:
         """Where the settings say that it listens."""
         raise NotImplementedError
 
-    async def _listen(self, address: Address, wheel: TimerWheel, tls: SSLContext | None) -> tuple[str, int]:
+    async def _listen(self, address: Address, wheel: TimerWheel, tls: TlsSource | None) -> tuple[str, int]:
         """Accept clients of `bridge`; returns the address and the port that were bound. Raises OSError."""
         raise NotImplementedError
 
@@ -90,7 +101,7 @@ class TcpBridgeVerticle(BridgeVerticle):
     def _address(self) -> Address | None:
         return self._settings.tcp_bridge.listen
 
-    async def _listen(self, address: Address, wheel: TimerWheel, tls: SSLContext | None) -> tuple[str, int]:
+    async def _listen(self, address: Address, wheel: TimerWheel, tls: TlsSource | None) -> tuple[str, int]:
         limits = connection_limits_of(self._settings)
         self._acceptor = Acceptor(
             self.context.loop,
@@ -103,6 +114,7 @@ class TcpBridgeVerticle(BridgeVerticle):
         return await self._acceptor.listen(address.host, address.port, tls)
 
     async def stop(self) -> None:
+        await super().stop()
         if self._acceptor is not None:
             await self._acceptor.drain()
 

@@ -23,6 +23,7 @@ from hutong.server.sections.tls import TlsSettings
 EXIT_CONFIG: Final = 78
 _BEGIN: Final = "-----BEGIN CERTIFICATE-----"
 _END: Final = "-----END CERTIFICATE-----"
+_OTHERS_READ: Final = 0o004
 _log = logging.getLogger("hutong.tls")
 
 Signature = tuple[tuple[int, int, int] | None, ...]
@@ -49,6 +50,7 @@ class Certificates:
         self._timer: Timer | None = None
         self._signature = self._look()
         self._contexts = self._made()
+        self._tell_of_open_key()
         self.expires_at_ms = _end_of(self._certificate)  # wall time, None where that cannot be told
         self.reloads_total = 0
         self.reloads_failed_total = 0
@@ -88,6 +90,11 @@ class Certificates:
         """Raises UsageError where the files have changed and cannot be used."""
         if self._look() != self._signature:
             self._made()
+
+    def _tell_of_open_key(self) -> None:
+        key = self._settings.key or self._certificate
+        if key.stat().st_mode & _OTHERS_READ:
+            _log.warning("everybody on this machine can read the TLS key in %s: chmod o-r.", key)
 
     def _again(self) -> None:
         self.look()

@@ -4,13 +4,13 @@ Decides nothing.
 """
 
 import dataclasses
-from ssl import SSLContext
 
 from hutong.bus.sockjs.handler import Site
 from hutong.bus.sockjs.limits import SockJSLimits
 from hutong.bus.sockjs.server import SockJSServer
 from hutong.foundation.errors import UsageError
 from hutong.foundation.timers import TimerWheel
+from hutong.reactor.tls_protocol import TlsSource
 from hutong.server.bridges import BridgeVerticle
 from hutong.server.settings import Address, Settings
 from hutong.server.translate import reactor_limits
@@ -33,7 +33,7 @@ class SockJSBridgeVerticle(BridgeVerticle):
     def _address(self) -> Address | None:
         return self._settings.sockjs.listen
 
-    async def _listen(self, address: Address, wheel: TimerWheel, tls: SSLContext | None) -> tuple[str, int]:
+    async def _listen(self, address: Address, wheel: TimerWheel, tls: TlsSource | None) -> tuple[str, int]:
         self._server = SockJSServer(
             self.bridge,
             self.context,
@@ -45,6 +45,7 @@ class SockJSBridgeVerticle(BridgeVerticle):
         return await self._server.start(address.host, address.port, tls)
 
     async def stop(self) -> None:
+        await super().stop()
         if self._server is not None:
             await self._server.stop()
 

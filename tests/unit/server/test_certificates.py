@@ -10,8 +10,11 @@ import trustme
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import UsageError
 from hutong.foundation.timers import TimerWheel
+from hutong.server.bridge_settings import certificates_of
 from hutong.server.certificates import Certificates
+from hutong.server.sections.bus import BridgeSettings
 from hutong.server.sections.tls import TlsSettings
+from hutong.server.settings import Settings
 
 
 class Place:
@@ -25,6 +28,7 @@ class Place:
 
     def issue(self) -> None:
         self.authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(self.file)
+        self.file.chmod(0o600)
 
     def certificates(self) -> Certificates:
         made = Certificates(self.settings, self.clock, self.wheel)
@@ -81,6 +85,22 @@ def test_files_that_cannot_be_used_change_nothing(place: Place, caplog: pytest.L
     assert source() is not first
     assert (certificates.reloads_total, certificates.reloads_failed_total) == (1, 1)
     certificates.close()
+
+
+def test_a_key_that_everybody_can_read_is_warned_of(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    place.certificates().close()
+    assert not caplog.records
+    place.file.chmod(0o644)
+    place.certificates().close()
+    assert "chmod o-r" in caplog.text
+
+
+def test_bridges_have_certificates_of_their_own(place: Place) -> None:
+    section = BridgeSettings(tls_certificate=place.file, tls_client_ca=place.ca)
+    certificates = certificates_of(Settings(bridge=section), place.clock, place.wheel)
+    assert certificates is not None
+    assert certificates.source(asks_for_certificates=True)().verify_mode.name == "CERT_REQUIRED"
+    assert certificates_of(Settings(), place.clock, place.wheel) is None
 
 
 def test_clients_are_asked_for_certificates_only_where_these_say_who_they_are(place: Place) -> None:

@@ -18,6 +18,7 @@ from hutong.foundation.timers import TimerWheel
 from hutong.reactor.acceptor import Acceptor
 from hutong.reactor.figures import ReactorFigures
 from hutong.reactor.limits import ReactorLimits
+from hutong.reactor.tls_protocol import TlsSource
 from hutong.runtime.contexts import Context
 
 REQUESTS_PER_TURN_MAX = 64
@@ -53,7 +54,7 @@ class SockJSServer:
     def figures(self) -> ReactorFigures:
         return self._acceptor.figures
 
-    async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> tuple[str, int]:
+    async def start(self, host: str, port: int, tls: ssl.SSLContext | TlsSource | None = None) -> tuple[str, int]:
         """Listen; returns the address and the port, which is a free one for 0. Raises OSError."""
         return await self._acceptor.listen(host, port, tls)
 
