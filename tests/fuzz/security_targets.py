@@ -1,15 +1,33 @@
-"""Targets for what clients say before anybody knows who they are: SASL messages of every mechanism."""
+"""Targets for what is said before anybody knows who says it: SASL, certificates, TLS; and rules about names."""
 
+import ssl
 from collections.abc import Iterator
-from typing import Final
+from contextlib import suppress
+from typing import Any, Final
 
-from tests.fuzz.target import Target
+from tests.fuzz.corpus import kept as kept_inputs
+from tests.fuzz.target import MEBIBYTE, Target
+from tests.unit.broker.test_authentication import World
 
+from hutong.foundation.errors import ProtocolError, UsageError
+from hutong.reactor.tls_session import HandshakeFailed, TlsSession
+from hutong.security.certificate_principals import CertificatePrincipals
+from hutong.security.certificate_times import expires_at_ms
+from hutong.security.distinguished_names import subject_of
+from hutong.security.principal_mapping import PrincipalMapping
 from hutong.security.sasl import scram_credentials as kept
 from hutong.security.sasl.machine import Login, Phase, Rules
 from hutong.security.sasl.plain import PlainExchange
 from hutong.security.sasl.scram import ScramExchange
 from hutong.security.sasl.steps import CheckPassword
+from hutong.wire.kafka.apis.k03_metadata import MetadataRequest
+from hutong.wire.kafka.apis.k17_sasl_handshake import SaslHandshakeRequest
+from hutong.wire.kafka.apis.k18_api_versions import ApiVersionsRequest
+from hutong.wire.kafka.apis.k36_sasl_authenticate import SaslAuthenticateRequest
+from hutong.wire.kafka.headers import encode_request_frame
+
+API_VERSIONS: Final = 18
+FRAMES_BYTES_MAX: Final = 8_192
 
 SALT: Final = b"salt-of-alice"
 ITERATIONS: Final = 4_096
@@ -70,4 +88,89 @@ def exchanges() -> Iterator[bytes]:
             yield bytes([number]) + b"y,,n=alice,r=1" + b"\xff\x00" + b"p=tls-unique,,n=a,r=b"
 
 
-TARGETS = [Target("sasl", log_in, exchanges, ())]
+def knock(data: bytes) -> object:
+    """A connection to a listener with SASL, on the reactor's own engine: nothing of it reaches the broker."""
+    world = World()
+    world.send_bytes(data[:FRAMES_BYTES_MAX])
+    world.sent()
+    world.pass_ms(20_000)
+    world.sent()
+    assert set(world.behind.keys) <= {API_VERSIONS}, f"requests {world.behind.keys} reached the broker"
+    return world.behind.keys
+
+
+def knocks() -> Iterator[bytes]:
+    def framed(message: Any, version: int) -> bytes:
+        return b"".join(encode_request_frame(message, version, 7, "fuzz"))
+
+    hello = framed(ApiVersionsRequest("fuzz", "1"), 3)
+    messages = [exchange[1:].split(b"\xff\x00") for exchange in exchanges()]
+    for version in (0, 1, 2):
+        for mechanism, parts in zip(["PLAIN", "PLAIN", *["SCRAM-SHA-256"] * 9], messages, strict=False):
+            yield (
+                hello
+                + framed(SaslHandshakeRequest(mechanism), 1)
+                + b"".join(framed(SaslAuthenticateRequest(part), version) for part in parts)
+                + framed(MetadataRequest([]), 9)
+            )
+    for parts in messages[1:4]:
+        raw = b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+        yield framed(SaslHandshakeRequest("SCRAM-SHA-256"), 0) + raw + framed(MetadataRequest([]), 9)
+
+
+def read_certificate(data: bytes) -> object:
+    """As a listener reads the certificate that a client has shown."""
+    for read in (subject_of, expires_at_ms, CertificatePrincipals("RULE:^CN=(.*?),.*$/$1/L,DEFAULT").principal_of):
+        try:
+            read(data)
+        except ProtocolError:
+            continue
+    return subject_of(data)
+
+
+def map_names(data: bytes) -> object:
+    """Rules, a line end, and a name that they are for."""
+    rules, _, subject = data.decode(errors="replace").partition("\n")
+    return PrincipalMapping(rules).name_of(subject)
+
+
+def shake_hands(data: bytes) -> object:
+    """What comes before a handshake is done, in two reads."""
+    session = TlsSession(_CONTEXT)
+    cut = len(data) // 2
+    for part in (data[:cut], data[cut:]):
+        session.receive_data(part)
+        if session.shake_hands():
+            session.read_into(memoryview(bytearray(4_096)))
+    session.say_goodbye()
+    return session.data_to_send()
+
+
+_CONTEXT: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+
+
+def client_hellos() -> Iterator[bytes]:
+    client = ssl.create_default_context()
+    client.check_hostname = False
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = client.wrap_bio(incoming, outgoing)
+    with suppress(ssl.SSLWantReadError):
+        tls.do_handshake()
+    yield b""
+    yield outgoing.read()
+    yield b"GET / HTTP/1.1\r\n\r\n"
+
+
+RULES_SEEDS: Final = [
+    b"DEFAULT\nCN=a",
+    b"RULE:^CN=(.*?),OU=(.*?)$/$1@$2/U,DEFAULT\nCN=ann,OU=ops",
+    b"RULE:^.*[Cc][Nn]=([a-zA-Z0-9.]*).*$/$1/L\nCN=Ann",
+]
+
+TARGETS = [
+    Target("sasl", log_in, exchanges, ()),
+    Target("sasl-listener", knock, knocks, ()),
+    Target("certificate", read_certificate, lambda: kept_inputs("certificate"), (ProtocolError,)),
+    Target("principal-mapping", map_names, lambda: RULES_SEEDS, (UsageError,), memory_base=8 * MEBIBYTE),
+    Target("tls-handshake", shake_hands, client_hellos, (HandshakeFailed, ssl.SSLError)),
+]

@@ -8,6 +8,7 @@ from tests.fuzz.target import MEBIBYTE, Target
 
 from hutong.foundation.errors import UsageError
 from hutong.server.config import load
+from hutong.server.listener_plans import planned
 from hutong.server.settings import all_settings
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="hutong-fuzz-")
@@ -22,7 +23,8 @@ def read_file(data: bytes) -> object:
 def read_setting(data: bytes) -> object:
     """`NAME=VALUE`, as a flag and as a variable have it."""
     name, _, text = data.decode(errors="surrogateescape").partition("=")
-    return list(load(None, {}, {name: text}).rows())
+    found = load(None, {}, {name: text})
+    return list(found.rows()), planned(found.settings.kafka)
 
 
 def files() -> Iterator[bytes]:
@@ -31,6 +33,8 @@ def files() -> Iterator[bytes]:
 
 
 def settings() -> Iterator[bytes]:
+    yield b"kafka.listeners=PLAINTEXT://127.0.0.1:9092 SASL_SSL://[::1]:9093"
+    yield b"kafka.listener_protocols=INSIDE:PLAINTEXT"
     for setting in all_settings():
         default = setting.default
         yield f"{setting.name}={default if default is not None else '127.0.0.1:1'}".encode()

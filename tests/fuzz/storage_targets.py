@@ -1,5 +1,6 @@
 """Targets for what a node reads back from its disk: journal, index, checkpoint, and the records of its own topics."""
 
+import asyncio
 import struct
 from array import array
 from collections.abc import Callable, Iterator
@@ -9,7 +10,12 @@ import msgspec
 from crc32c import crc32c
 from tests.fuzz.kafka_targets import batches
 from tests.fuzz.target import MEBIBYTE, Target
+from tests.unit.broker.test_state_topic import FakeStorage
 
+from hutong.broker.admin_state import AdminState
+from hutong.broker.durable_table import DurableTable
+from hutong.broker.state_topic import StateTopic
+from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import CorruptData, UnknownFormat
 from hutong.groups import records as group_records
 from hutong.groups.consumer import records as consumer_records
@@ -24,7 +30,7 @@ from hutong.rpc.delivery import records as call_records
 from hutong.rpc.delivery.messages import Known
 from hutong.testing.memory_disk import MemoryDisk
 from hutong.transactions import records as transaction_records
-from hutong.wire.kafka.records import parse_batch_header
+from hutong.wire.kafka.records import Record, build_batch, parse_batch_header
 
 STORAGE_ERRORS = (CorruptData, UnknownFormat)
 PATH = Path("/fuzz/00000000000000000000.journal")
@@ -180,7 +186,50 @@ def call_seeds() -> Iterator[bytes]:
         yield b"c/0123456789abcdef0123456789abcdef/4\n" + msgspec.msgpack.encode(body)
 
 
+def replay_metadata(data: bytes) -> object:
+    """Records of the node's own metadata, as a start applies them; before each the lengths of its key and value."""
+    records: list[Record] = []
+    at = 0
+    while at + 4 <= len(data):
+        key_bytes, value_bytes = struct.unpack_from(">HH", data, at)
+        key, value = data[at + 4 :][:key_bytes], data[at + 4 + key_bytes :][:value_bytes]
+        records.append(Record(len(records), 0, key, value or None))
+        at += 4 + key_bytes + value_bytes
+    if not records:
+        return None
+    storage, clock = FakeStorage(), ManualClock()
+    storage.append(build_batch(records), lambda error: None)
+    storage.flush()
+    admin = AdminState(1, {}, bytes)
+    asyncio.run(StateTopic("__hutong_metadata", storage, clock).replay(admin.replay))
+    return admin
+
+
+def metadata() -> Iterator[bytes]:
+    entries = {
+        b"acl/": b"true",
+        b"quota/": b'{"producer_byte_rate":5.0}',
+        b"scram/": b'{"iterations":4096,"salt":"AAAA","stored_key":"AAAA","server_key":"AAAA"}',
+        b"feature/": b"1",
+        b"node_config/": b'{"a":"b"}',
+    }
+    for table in _tables():
+        entries.setdefault(table, b"1")
+    for key, value in entries.items():
+        for name in (b"alice", b"a/b", b'[["user","alice"]]', b'["x",1]'):
+            yield struct.pack(">HH", len(key + name), len(value)) + key + name + value
+
+
+def _tables() -> Iterator[bytes]:
+    """The prefixes of the tables that there are."""
+    for part in AdminState(1, {}, bytes)._parts:
+        for held in vars(part).values():
+            if isinstance(held, DurableTable):
+                yield held._prefix
+
+
 TARGETS = [
+    Target("metadata", replay_metadata, metadata, STORAGE_ERRORS, slowness=2),
     Target("journal", read_journal, journals, STORAGE_ERRORS, reseal_chunk, memory_base=24 * MEBIBYTE),
     Target("journal-index", read_index, indexes, STORAGE_ERRORS, reseal_index),
     Target("checkpoint", checkpoint.parse_checkpoint, checkpoints, STORAGE_ERRORS, reseal_body(12)),
