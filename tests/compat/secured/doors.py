@@ -29,7 +29,7 @@ from confluent_kafka.admin import (
 )
 from tests.compat.secured.access import Access
 from tests.compat.secured.brokers import of_hutong, of_kafka
-from tests.compat.secured.rules import BOBS, MINE, OPEN, USERS
+from tests.compat.secured.rules import BOBS, MINE, OPEN, USERS, WITHOUT_TLS
 from tests.support.node import KAFKA_SCRIPT
 
 ITERATIONS: Final = 4096
@@ -48,7 +48,7 @@ class Secured:
         return Access(self.addresses[door], self.certificates.authority, identity)
 
     def sasl(self, mechanism: str, user: str = "alice", door: str = "sasl") -> Access:
-        authority = None if door == "bare" else self.certificates.authority
+        authority = None if door in WITHOUT_TLS else self.certificates.authority
         return Access(self.addresses[door], authority, None, mechanism, user, USERS[user])
 
     def plain_beside(self, door: str) -> str:

@@ -13,5 +13,7 @@ DELAY_MS: Final = 300  # after a failed authentication
 READY_S: Final = 240.0  # the first start on a machine fetches Kafka
 
 # The doors: `plain` for the administrator; `tls` asks for a certificate, `strict` insists, `stale` shows an old one;
-# `sasl` and `short` want a password behind TLS, the latter again and again; `bare` wants one without TLS.
-DOORS: Final = ("plain", "tls", "strict", "stale", "sasl", "short", "bare")
+# `sasl` and `short` want a password behind TLS, the latter again and again; `bare` wants one without TLS,
+# `narrow` too, but knows one mechanism alone, SCRAM-SHA-512.
+DOORS: Final = ("plain", "tls", "strict", "stale", "sasl", "short", "bare", "narrow")
+WITHOUT_TLS: Final = ("bare", "narrow")

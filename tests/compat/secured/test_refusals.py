@@ -118,6 +118,24 @@ _NO_GROUP: Final = {
 }
 
 
+_NOT_ENABLED: Final = {
+    "confluent-kafka": r"_AUTHENTICATION: .*Unsupported SASL mechanism: broker's supported mechanisms: SCRAM-SHA-512",
+    "aiokafka": r"UnsupportedSaslMechanismError",
+    "kafka-python": r"SaslHandshake failed: UnsupportedSaslMechanismError",
+    "kafkajs": r"UNSUPPORTED_SASL_MECHANISM",
+    "franz-go": r"UNSUPPORTED_SASL_MECHANISM",
+    "Java 4.x": r"UnsupportedSaslMechanismException: .*not enabled in the server, .* \[SCRAM-SHA-512\]",
+}
+_NO_SASL_THERE: Final = {
+    "confluent-kafka": r"_AUTHENTICATION: .*Request not valid in current SASL state",
+    "aiokafka": r"IllegalSaslStateError",
+    "kafka-python": r"SaslHandshake failed: IllegalSaslStateError",
+    "kafkajs": r"ILLEGAL_SASL_STATE",
+    "franz-go": r"ILLEGAL_SASL_STATE",
+    "Java 4.x": r"IllegalSaslStateException: Unexpected handshake request",
+}
+
+
 def _without(words: dict[str, str], *clients: str) -> dict[str, str]:
     return {client: said for client, said in words.items() if client not in clients}
 
@@ -129,6 +147,12 @@ def _of_bob(action: str, name: str, words: dict[str, str]) -> Refusal:
 REFUSALS: Final = {
     "wrong-password-plain": Refusal("sasl-plain", lambda it: Job(it.wrong(PLAIN), KNOCK), _WRONG),
     "wrong-password-scram": Refusal("sasl-scram", lambda it: Job(it.wrong(SCRAM_512), KNOCK), _without(_WRONG, "kcat")),
+    "mechanism-not-enabled": Refusal("sasl-plain", lambda it: Job(it.sasl(PLAIN, door="narrow"), KNOCK), _NOT_ENABLED),
+    "no-sasl-there": Refusal(
+        "sasl-plain",
+        lambda it: Job(replace(it.sasl(PLAIN), bootstrap=it.addresses["tls"]), KNOCK),
+        _NO_SASL_THERE,
+    ),
     "no-certificate": Refusal("mtls", lambda it: Job(it.tls("strict"), KNOCK), _NO_CERTIFICATE),
     "stale-certificate": Refusal("mtls", lambda it: Job(it.tls("strict", it.certificates.stale_client), KNOCK), _STALE),
     "stranger": Refusal("mtls", lambda it: Job(it.tls("strict", it.certificates.stranger), KNOCK), _STRANGER),

@@ -4,6 +4,7 @@ The door `short` ends sessions after SESSION_MS. Each client writes and reads fo
 """
 
 import pathlib
+import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
@@ -15,10 +16,13 @@ from tests.compat.secured.conftest import GetDriver
 from tests.compat.secured.doors import Secured
 from tests.compat.secured.jobs import STAY, Job
 from tests.compat.secured.rules import PLAIN, SCRAM_256, SCRAM_512, SESSION_MS
+from tests.support.exposition import parse
+from tests.support.node import IS_HUTONG
 
 pytestmark = MARKS
 SECONDS: Final = 3 * SESSION_MS / 1000
 RENEWING: Final = ("Java 4.x", "franz-go", "confluent-kafka", "kafkajs")  # others come by a new connection
+RENEWED_MIN: Final = 4  # by each of them: two connections, at least, each twice
 CLIENTS: Final = ("Java 4.x", "confluent-kafka", "kafkajs", "kafka-python", "aiokafka")
 
 
@@ -39,6 +43,17 @@ def test_sessions_are_renewed_under_load(
     jobs = {client: Job(access, STAY, f"{fresh}-{index}", SECONDS) for index, client in enumerate(drivers)}
     for job in jobs.values():
         create_topic(secured.plain_beside("short"), job.name, records=0)
+    before = _renewed(secured, mechanism) if IS_HUTONG else 0
     with ThreadPoolExecutor(len(drivers)) as pool:
         told = dict(zip(drivers, pool.map(lambda client: drivers[client](jobs[client]), drivers), strict=True))
     assert told == dict.fromkeys(drivers, "")
+    if IS_HUTONG:
+        assert _renewed(secured, mechanism) - before >= len(RENEWING) * RENEWED_MIN
+
+
+def _renewed(secured: Secured, mechanism: str) -> float:
+    """How often clients have said again who they are on the same connection, as the node tells."""
+    with urllib.request.urlopen(f"http://{secured.addresses['metrics-short']}/metrics") as page:
+        families = parse(page.read().decode())
+    samples = families["hutong_sasl_reauthentications_total"].samples
+    return sum(value for (_, labels), value in samples.items() if ("mechanism", mechanism) in labels)

@@ -7,11 +7,11 @@ from contextlib import ExitStack
 from typing import Final
 
 from bench.certificates import Certificates
-from tests.compat.secured.rules import DELAY_MS, SESSION_MS
+from tests.compat.secured.rules import DELAY_MS, SCRAM_512, SESSION_MS, WITHOUT_TLS
 from tests.support.node import Node
 
 _PROTOCOLS: Final = {"tls": "SSL", "strict": "SSL", "stale": "SSL", "sasl": "SASL_SSL", "short": "SASL_SSL"}
-_PROTOCOLS_WITHOUT_TLS: Final = {"plain": "PLAINTEXT", "bare": "SASL_PLAINTEXT"}
+_PROTOCOLS_WITHOUT_TLS: Final = {"plain": "PLAINTEXT", **dict.fromkeys(WITHOUT_TLS, "SASL_PLAINTEXT")}
 
 
 def open_doors(folder: pathlib.Path, certificates: Certificates, stack: ExitStack) -> Mapping[str, str]:
@@ -34,12 +34,15 @@ def open_doors(folder: pathlib.Path, certificates: Certificates, stack: ExitStac
             listens=False,
         )
         stack.push(node.start())
+        if "metrics" in node.process.fields:
+            addresses[f"metrics-{name}"] = node.process.fields["metrics"]
         for told in node.process.fields["listeners"].split(","):
             door, _, address = told.lower().partition("://")
             named = door if door != "plain" or name == "main" else f"plain-{name}"
             addresses[named] = f"localhost:{address.rpartition(':')[2]}"
 
     delay = f"sasl.failed_authentication_delay_ms={DELAY_MS}"
+    session = f"sasl.connections_max_reauth_ms={SESSION_MS}"
     with ThreadPoolExecutor() as together:
         starts = [
             together.submit(
@@ -51,8 +54,18 @@ def open_doors(folder: pathlib.Path, certificates: Certificates, stack: ExitStac
                 delay,
             ),
             together.submit(start, "strict", ("strict",), "tls.client_auth=required"),
-            together.submit(start, "stale", ("stale",), shown=certificates.stale_server.both),
-            together.submit(start, "short", ("short",), f"sasl.connections_max_reauth_ms={SESSION_MS}"),
+            together.submit(
+                start,
+                "stale",
+                ("stale", "narrow"),
+                "sasl.allow_without_tls=true",
+                f"sasl.enabled_mechanisms={SCRAM_512}",
+                delay,
+                shown=certificates.stale_server.both,
+            ),
+            together.submit(
+                start, "short", ("short",), f"sasl.connections_max_reauth_ms={SESSION_MS}", "metrics.listen=127.0.0.1:0"
+            ),
         ]
     for one in starts:
         one.result()

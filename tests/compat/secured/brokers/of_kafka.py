@@ -8,7 +8,17 @@ from dataclasses import dataclass, field
 from bench.certificates import Certificates
 from bench.processes import ReadyProcess
 from bench.targets import free_port
-from tests.compat.secured.rules import DELAY_MS, DOORS, MECHANISMS, READY_S, SCRAM_256, SCRAM_512, SESSION_MS, USERS
+from tests.compat.secured.rules import (
+    DELAY_MS,
+    DOORS,
+    MECHANISMS,
+    READY_S,
+    SCRAM_256,
+    SCRAM_512,
+    SESSION_MS,
+    USERS,
+    WITHOUT_TLS,
+)
 from tests.support.node import KAFKA_SCRIPT
 
 
@@ -29,7 +39,7 @@ class _Kafka:
     ports: dict[str, int] = field(default_factory=lambda: {door: free_port() for door in (*DOORS, "controller")})
 
     def settings(self) -> dict[str, str]:
-        protocols = {"plain": "PLAINTEXT", "bare": "SASL_PLAINTEXT", "controller": "PLAINTEXT"}
+        protocols = {"plain": "PLAINTEXT", "controller": "PLAINTEXT", **dict.fromkeys(WITHOUT_TLS, "SASL_PLAINTEXT")}
         protocols |= dict.fromkeys(("sasl", "short"), "SASL_SSL") | dict.fromkeys(("tls", "strict", "stale"), "SSL")
         listeners = {door: f"{door.upper()}://127.0.0.1:{port}" for door, port in self.ports.items()}
         files = self.certificates
@@ -48,6 +58,7 @@ class _Kafka:
             "listener.name.stale.ssl.keystore.type": "PEM",
             "listener.name.stale.ssl.keystore.location": str(files.stale_server.both),
             "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+            "listener.name.narrow.sasl.enabled.mechanisms": SCRAM_512,
             "listener.name.short.connections.max.reauth.ms": str(SESSION_MS),
             "connection.failed.authentication.delay.ms": str(DELAY_MS),
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -59,10 +70,12 @@ class _Kafka:
         package = "org.apache.kafka.common.security"
         users = " ".join(f'user_{user}="{password}"' for user, password in USERS.items())
         told = {}
-        for door in ("sasl", "short", "bare"):
+        for door in ("sasl", "short", *WITHOUT_TLS):
             of_door = f"listener.name.{door}"
-            told[f"{of_door}.plain.sasl.jaas.config"] = f"{package}.plain.PlainLoginModule required {users};"
-            for mechanism in (SCRAM_256, SCRAM_512):
+            mechanisms = (SCRAM_512,) if door == "narrow" else (SCRAM_256, SCRAM_512)
+            if door != "narrow":
+                told[f"{of_door}.plain.sasl.jaas.config"] = f"{package}.plain.PlainLoginModule required {users};"
+            for mechanism in mechanisms:
                 key = f"{of_door}.{mechanism.lower()}.sasl.jaas.config"
                 told[key] = f"{package}.scram.ScramLoginModule required;"
         return told
