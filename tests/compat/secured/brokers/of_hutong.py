@@ -63,9 +63,7 @@ def open_doors(folder: pathlib.Path, certificates: Certificates, stack: ExitStac
                 delay,
                 shown=certificates.stale_server.both,
             ),
-            together.submit(
-                start, "short", ("short",), f"sasl.connections_max_reauth_ms={SESSION_MS}", "metrics.listen=127.0.0.1:0"
-            ),
+            together.submit(start, "short", ("short",), session, "metrics.listen=127.0.0.1:0"),
         ]
     for one in starts:
         one.result()
