@@ -69,6 +69,24 @@ class MetricsTable(SphinxDirective):
         return self.parse_text_to_nodes("\n".join(_table(["Metric", "Kind", "Labels", "Meaning"], rows)))
 
 
+class RightsTable(SphinxDirective):
+    """What each Kafka API asks the ACLs for."""
+
+    def run(self) -> list[nodes.Node]:
+        from hutong.broker.authorization_needs import NEEDS, OPEN
+        from hutong.wire.kafka.registry import APIS
+
+        rows = []
+        for key in sorted(NEEDS.keys() | OPEN.keys()):
+            needs = NEEDS.get(key, ())
+            asked = [" or ".join(f"`{what.name}` of {_KINDS[kind]}" for what, kind in need) for need in needs]
+            rows.append([str(key), APIS[key].name, "; ".join(asked) or f"nothing: it {OPEN[key]}"])
+        return self.parse_text_to_nodes("\n".join(_table(["Key", "API", "Asks for"], rows)))
+
+
+_KINDS = {2: "the topic", 3: "the group", 4: "the cluster", 5: "the transactional id"}
+
+
 class CommandHelp(SphinxDirective):
     """What `hutong COMMAND --help` prints."""
 
@@ -99,5 +117,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("settings-table", SettingsTable)
     app.add_directive("api-table", ApiTable)
     app.add_directive("metrics-table", MetricsTable)
+    app.add_directive("rights-table", RightsTable)
     app.add_directive("command-help", CommandHelp)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

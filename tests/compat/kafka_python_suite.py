@@ -26,7 +26,13 @@ KAFKA_VERSION: Final = "4.3.0"  # as which broker the suite shall treat us
 DEADLINE_S: Final = 900.0
 LEFT_OUT: Final = ("test_sasl_integration.py", "test_ssl_integration.py")
 # As the suite's own brokers are set.
-NODE_SETTINGS: Final = ("node.id=0", "group.min_session_timeout_ms=1000", "topic.default_partitions=4")
+NODE_SETTINGS: Final = (
+    "node.id=0",
+    "group.min_session_timeout_ms=1000",
+    "topic.default_partitions=4",
+    "security.authorize=true",
+    "security.super_users=User:ANONYMOUS",
+)
 SERVICE_STAND_IN: Final = '''"""Stands in for a module that is not distributed: brokers are never started here."""
 
 

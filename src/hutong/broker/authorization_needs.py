@@ -92,10 +92,10 @@ OPEN: Final[Mapping[int, str]] = {
     17: "says how to authenticate",
     18: "says which APIs there are",
     36: "authenticates",
-    38: "refused to everybody: there are no delegation tokens",
-    39: "refused to everybody: there are no delegation tokens",
-    40: "refused to everybody: there are no delegation tokens",
-    41: "refused to everybody: there are no delegation tokens",
-    60: "says where the cluster is; what may be done with it, to those who may DESCRIBE it",
+    38: "is refused to everybody: there are no delegation tokens",
+    39: "is refused to everybody: there are no delegation tokens",
+    40: "is refused to everybody: there are no delegation tokens",
+    41: "is refused to everybody: there are no delegation tokens",
+    60: "says where the cluster is; what may be done with it is told to who may `DESCRIBE` it",
 }
 """APIs that ask for nothing, and why."""
