@@ -1,6 +1,7 @@
 """Users of embedded nodes: a client with the password gets in, helpers do without one."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -50,6 +51,18 @@ async def test_a_node_inside_a_program_has_users() -> None:
     async with Node(kafka="127.0.0.1:0", settings=SETTINGS, users=USERS) as node:
         assert node.kafka is not None
         assert await asyncio.to_thread(_sent, node.kafka, "PLAIN", "s3cret") == [None]
+
+
+async def test_the_bus_of_a_node_logs_in_at_its_own_broker(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\nsasl.username=alice\nsasl.password=s3cret\n"
+    )
+    settings = SETTINGS | {"bus.client_config": str(file)}
+    async with Node(kafka="127.0.0.1:0", settings=settings, users=USERS) as node:
+        stored = await node.bus.publish("topic:orders", "x")
+        assert stored is not None
+        assert stored.offset == 0
 
 
 @pytest.mark.parametrize("users", [{"alice": ""}, {"": "s3cret"}, {"a" * 2000: "s3cret"}])
