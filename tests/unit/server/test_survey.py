@@ -58,6 +58,7 @@ async def test_offsets_and_lag_have_the_names_that_dashboards_read(tmp_path: Pat
     assert of(families, "kafka_consumergroup_current_offset", "readers", "t") == {("0",): 2, ("1",): 0}
     assert of(families, "kafka_consumergroup_lag", "readers", "t") == {("0",): 4, ("1",): 0}
     assert of(families, "kafka_consumergroup_members", "readers") == {(): 0}
+    assert of(families, "kafka_topic_partition_leader", "t") == {("0",): 1, ("1",): 1}
     assert of(families, "hutong_groups") == {("classic", "Empty"): 1}
     assert families["kafka_coordinator_group_groupmetadatamanager_numgroupsempty"].value() == 1
     assert families["kafka_brokers"].value() == 1

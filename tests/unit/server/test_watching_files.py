@@ -13,6 +13,36 @@ from hutong.server.monitoring.metrics import METRICS
 ROOT = Path(__file__).parents[3]
 GRAFANA = ROOT / "docs" / "grafana"
 OF_THE_SCRAPER = {"instance", "job"}
+OF_PARTITIONS = (
+    "current_offset",
+    "oldest_offset",
+    "replicas",
+    "in_sync_replica",
+    "under_replicated_partition",
+    "leader",
+    "leader_is_preferred",
+)
+OF_GROUPS = ("members", "current_offset", "lag", "lag_seconds")
+OF_BROKERS = (
+    "controller_kafkacontroller_activecontrollercount",
+    "controller_kafkacontroller_offlinepartitionscount",
+    "controller_controllerstats_uncleanleaderelections_total",
+    "log_log_size",
+    "network_requestmetrics_requests_total",
+    "network_requestmetrics_totaltimems",
+    "network_socketserver_networkprocessoravgidle_percent",
+    "server_brokertopicmetrics_bytesin_total",
+    "server_brokertopicmetrics_bytesout_total",
+    "server_brokertopicmetrics_messagesin_total",
+    "server_brokertopicmetrics_totalfetchrequests_total",
+    "server_brokertopicmetrics_totalproducerequests_total",
+    "server_kafkarequesthandlerpool_requesthandleravgidle_percent",
+    "server_replicamanager_isrexpands_total",
+    "server_replicamanager_isrshrinks_total",
+    "server_replicamanager_leadercount",
+    "server_replicamanager_partitioncount",
+    "server_replicamanager_underreplicatedpartitions",
+)
 METRIC = re.compile(r"\b((?:hutong|kafka|process)_[a-z_]+)(?:\{([^}]*)\})?")
 NAME_IN_ALERTS = re.compile(r"alert(?:name)?\W+(Hutong\w+)")
 
@@ -57,6 +87,24 @@ def test_a_query_asks_for_what_a_node_shows(name: str, matchers: str) -> None:
     known = names()
     assert name in known
     assert set(re.findall(r"(\w+)\s*(?:=~|!=|!~|=)", matchers)) <= known[name]
+
+
+def test_what_dashboards_for_other_exporters_read_is_there() -> None:
+    """Those of kafka_exporter (Grafana's 7589 and its like) and of Kafka's JMX exporter (721, Strimzi's)."""
+    known = names()
+    for name in (
+        "kafka_brokers",
+        "kafka_topic_partitions",
+        *(f"kafka_topic_partition_{word}" for word in OF_PARTITIONS),
+        *(f"kafka_consumergroup_{word}" for word in OF_GROUPS),
+    ):
+        assert name in known
+    for word in OF_BROKERS:
+        assert f"kafka_{word}" in known
+    assert known["kafka_consumergroup_lag"] == {"consumergroup", "topic", "partition", *OF_THE_SCRAPER}
+    assert known["kafka_topic_partition_current_offset"] == {"topic", "partition", *OF_THE_SCRAPER}
+    assert known["kafka_network_requestmetrics_totaltimems"] == {"request", "quantile", *OF_THE_SCRAPER}
+    assert "topic" in known["kafka_server_brokertopicmetrics_bytesin_total"]
 
 
 def test_the_dashboard_has_panels_of_their_own_number_and_place() -> None:

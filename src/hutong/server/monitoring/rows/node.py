@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
-from hutong.server.monitoring.metric import GAUGE, Labelled, Metric, Surveyed, metric, surveyed
+from hutong.server.monitoring.metric import COUNTER, GAUGE, Labelled, Metric, Surveyed, metric, surveyed
 from hutong.server.monitoring.sources import Sources
 from hutong.server.monitoring.survey.result import Survey
 
@@ -49,6 +49,12 @@ def _offline(survey: Survey) -> Iterator[tuple[str, int]]:
     yield "", sum(survey.partitions_of_group[group] for group in survey.failed_groups)
 
 
+def _never(sources: Sources) -> Labelled:
+    if sources.broker is not None:
+        yield (), 0
+
+
+_ALONE: Final = "Replicas that {} the others; a node alone has none."
 METRICS: Final[tuple[Metric, ...]] = (
     metric("kafka_brokers", GAUGE, "Brokers of the cluster.", _brokers),
     metric(
@@ -66,6 +72,14 @@ METRICS: Final[tuple[Metric, ...]] = (
         GAUGE,
         "1 where this node is the controller of its cluster.",
         _brokers,
+    ),
+    metric("kafka_server_replicamanager_isrshrinks_total", COUNTER, _ALONE.format("left"), _never),
+    metric("kafka_server_replicamanager_isrexpands_total", COUNTER, _ALONE.format("caught up with"), _never),
+    metric(
+        "kafka_controller_controllerstats_uncleanleaderelections_total",
+        COUNTER,
+        "Elections that lost records; a node alone has none.",
+        _never,
     ),
     metric(
         "kafka_log_logmanager_offlinelogdirectorycount",
@@ -92,6 +106,12 @@ SURVEYED: Final[tuple[Surveyed, ...]] = (
         "kafka_controller_kafkacontroller_offlinepartitionscount",
         GAUGE,
         "Partitions that take no records, since their partition group has failed.",
+        _offline,
+    ),
+    surveyed(
+        "kafka_server_replicamanager_offlinereplicacount",
+        GAUGE,
+        "Replicas of this node that take no records, since their partition group has failed.",
         _offline,
     ),
     surveyed(

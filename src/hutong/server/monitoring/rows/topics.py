@@ -17,6 +17,11 @@ def _each(read: Callable[[PartitionRow], int]) -> Callable[[Survey], LabelsReady
     return lambda survey: ((row.labels, read(row)) for row in survey.partitions)
 
 
+def _of_one(read: Callable[[Survey], int]) -> Callable[[Survey], LabelsReady]:
+    """What every partition that is shown singly has alike."""
+    return lambda survey: ((row.labels, read(survey)) for row in survey.partitions if row.is_single)
+
+
 def _topics(survey: Survey) -> Iterator[tuple[str, int]]:
     return ((row.labels, row.partitions) for row in survey.topics)
 
@@ -100,6 +105,20 @@ SURVEYED: Final[tuple[Surveyed, ...]] = (
         GAUGE,
         "1 for a partition that has too few replicas in sync.",
         _each(lambda _row: 0),
+        *PARTITION_LABELS,
+    ),
+    surveyed(
+        "kafka_topic_partition_leader",
+        GAUGE,
+        "Number of the node that leads a partition.",
+        _of_one(lambda survey: survey.node_id),
+        *PARTITION_LABELS,
+    ),
+    surveyed(
+        "kafka_topic_partition_leader_is_preferred",
+        GAUGE,
+        "1 for a partition whose leader is the one it should have.",
+        _of_one(lambda _survey: 1),
         *PARTITION_LABELS,
     ),
     surveyed(

@@ -37,7 +37,7 @@ class _Sum:
 
     def row(self, topic: str) -> PartitionRow:
         labels = braced(PARTITION_LABELS, (topic, OTHER))
-        return PartitionRow(labels, self.newest, self.oldest, self.bytes, self.copies)
+        return PartitionRow(labels, self.newest, self.oldest, self.bytes, self.copies, is_single=False)
 
 
 def look_at_partitions(topics: Topics, limits: SurveyLimits, survey: Survey) -> Iterator[None]:
@@ -80,4 +80,4 @@ def look_at_partitions(topics: Topics, limits: SurveyLimits, survey: Survey) -> 
 def _row(topic: str, partition: Partition) -> PartitionRow:
     log = partition.log
     labels = braced(PARTITION_LABELS, (topic, str(partition.index)))
-    return PartitionRow(labels, log.high_watermark, log.start_offset, log.held_bytes, 1)
+    return PartitionRow(labels, log.high_watermark, log.start_offset, log.held_bytes, 1, is_single=True)

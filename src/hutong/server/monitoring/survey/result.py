@@ -36,13 +36,14 @@ class TopicRow(NamedTuple):
 
 
 class PartitionRow(NamedTuple):
-    """One partition, or the sum of several: then `copies` is how many."""
+    """One partition, or the sum of several, of which `copies` says how many: then it is not `is_single`."""
 
     labels: str
     newest: int
     oldest: int
     bytes: int
     copies: int
+    is_single: bool
 
 
 class GroupRow(NamedTuple):
@@ -80,6 +81,7 @@ class Pace:
 class Survey:
     """Filled step by step; read when it is whole."""
 
+    node_id: int = 0
     failed_groups: frozenset[str] = frozenset()  # partition groups
     traffic: tuple[int, int, int] = (0, 0, 0)  # of all topics: records in, bytes in, bytes out
     partitions_of_group: Counter[str] = field(default_factory=Counter)
