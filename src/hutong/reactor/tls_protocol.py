@@ -10,6 +10,7 @@ Knows nothing of frames or certificates.
 """
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Callable
 from typing import Any, Final, cast
@@ -183,6 +184,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
             return False
         self._stop_shaking()
         self._handshakes.succeeded()
+        _acknowledge(self._transport.get_extra_info("socket"))
         self._app = self._connection()
         self._app.connection_made(cast(asyncio.Transport, self))
         return True
@@ -263,3 +265,12 @@ class TlsProtocol(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _acknowledge(connection: socket.socket | None) -> None:
+    """The kernel waits 40 ms with this where there is nothing to send, and a client with Nagle's algorithm for it.
+
+    The client has just sent its last word of the handshake, and a first request may be waiting behind that.
+    """
+    if connection is not None and hasattr(socket, "TCP_QUICKACK"):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
