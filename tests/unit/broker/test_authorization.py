@@ -20,6 +20,7 @@ from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequ
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.headers import encode_request_frame
+from hutong.wire.kafka.records import TRANSACTIONAL
 
 NOW_MS = 1_700_000_000_000
 READ_TOPIC = (Operation.READ, ResourceType.TOPIC)
@@ -228,6 +229,20 @@ async def test_the_settings_of_a_new_topic_are_not_told_to_everybody(scene: Righ
     alice.close()
 
 
+async def test_a_pattern_tells_nothing_of_topics_that_may_not_be_seen(scene: RightsScene) -> None:
+    for name in ("seen", "unseen"):
+        await scene.admin.create(name)
+    scene.grant(DESCRIBE_TOPIC, name="seen")
+    scene.grant((Operation.READ, ResourceType.GROUP))
+    alice = scene.client()
+    joining = {"group_id": "g", "member_id": "m", "rebalance_timeout_ms": 10_000, "topic_partitions": []}
+    joined = await scene.ask(alice, 68, 1, subscribed_topic_regex=".*seen", subscribed_topic_names=None, **joining)
+    seen = scene.broker.topics.get("seen")
+    assert seen is not None
+    assert [topic.topic_id for topic in joined.assignment.topic_partitions] == [seen.topic_id]
+    alice.close()
+
+
 # -- rights that are taken away
 
 
@@ -292,6 +307,20 @@ async def test_a_refused_produce_without_acknowledgement_closes_the_connection(s
         await alice.ask(produce_request(acks=0), 9)
     with pytest.raises(ProtocolError):
         await alice.ask(produce_request(acks=0, transactional_id="x"), 9)
+    alice.close()
+
+
+async def test_a_transactional_batch_without_its_id_is_refused(scene: RightsScene) -> None:
+    """CVE-2018-17196: the flag in the batch counts, not what the request leaves out."""
+    await scene.admin.create(TOPIC)
+    scene.grant(WRITE_TOPIC)
+    producer = {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0}
+    batch = batch_of(b"v", timestamp_ms=NOW_MS, attributes=TRANSACTIONAL, **producer)
+    request = produce_request()
+    request.topic_data[0].partition_data[0].records = memoryview(batch)
+    alice = scene.client()
+    (answer,) = (await alice.ask(request, 9)).responses
+    assert answer.partition_responses[0].error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     alice.close()
 
 

@@ -9,10 +9,12 @@ it names.
 
 from __future__ import annotations
 
+from hutong.broker.authorization import may
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.group_rights import denial_of_heartbeat
 from hutong.broker.kafka.k11_join_group import caller_of
 from hutong.groups.consumer.messages import HeartbeatReply, Partition
+from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import (
     AssignedTopicPartitions,
     ConsumerGroupHeartbeatRequest,
@@ -31,23 +33,38 @@ def handle(request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> L
         later.complete(ConsumerGroupHeartbeatResponse(error_code=denied, error_message=None))
         return later
     groups = context.broker.consumer_groups
-    groups.heartbeat(request, caller_of(context), lambda reply: later.complete(_response(reply)))
+    groups.heartbeat(request, caller_of(context), lambda reply: later.complete(_response(reply, context)))
     return later
 
 
-def _response(reply: HeartbeatReply) -> ConsumerGroupHeartbeatResponse:
+def _response(reply: HeartbeatReply, context: RequestContext) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(
         error_code=reply.error,
         error_message=reply.message,
         member_id=reply.member_id,
         member_epoch=reply.epoch,
         heartbeat_interval_ms=reply.heartbeat_interval_ms,
-        assignment=None if reply.assignment is None else _assignment(reply.assignment),
+        assignment=None if reply.assignment is None else _assignment(reply.assignment, context),
     )
 
 
-def _assignment(partitions: frozenset[Partition]) -> HeartbeatAssignment:
+def _assignment(partitions: frozenset[Partition], context: RequestContext) -> HeartbeatAssignment:
+    """A pattern that a member subscribes to matches all topics; those that it may not see it is not told of."""
+    hidden = _hidden({topic_id for topic_id, _ in partitions}, context)
     topics: dict[bytes, AssignedTopicPartitions] = {}
     for topic_id, index in sorted(partitions):
+        if topic_id in hidden:
+            continue
         topics.setdefault(topic_id, AssignedTopicPartitions(topic_id)).partitions.append(index)
     return HeartbeatAssignment(list(topics.values()))
+
+
+def _hidden(topic_ids: set[bytes], context: RequestContext) -> set[bytes]:
+    if not context.broker.authorizer.is_on:
+        return set()
+    topics = filter(None, map(context.broker.topics.by_id, topic_ids))
+    return {
+        topic.topic_id
+        for topic in topics
+        if not may(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name, quietly=True)
+    }
