@@ -56,7 +56,7 @@ class AuthenticationLimits:
     """Bounds of connections that are not authenticated."""
 
     frame_bytes_max: int = 512 * 1024  # sasl.server.max.receive.size
-    deadline_ms: int = 10_000  # from the opening of a connection, or the beginning of an authentication anew
+    deadline_ms: int = 10_000  # from the opening of a connection
     failure_delay_ms: int = 100  # connection.failed.authentication.delay.ms
 
 
@@ -155,9 +155,8 @@ class Authentication:
         answer = sasl_frames.handshake(header, self._rules.exchanges, code)
         if rejected is not None:
             return self._refuse(peer, login, rejected, answer)
-        if is_again:
+        if is_again:  # without a deadline: this answer waits behind others, such as a long poll's
             peer.express = None
-            self._begin_deadline(peer)
         return answer
 
     def _continue(self, header: RequestHeader, frame: Buffer, body_at: int, peer: Peer, login: Login) -> Response:

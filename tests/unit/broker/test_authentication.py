@@ -370,6 +370,15 @@ def test_a_session_goes_on_by_authenticating_again() -> None:
     assert world.reaches()
 
 
+def test_authenticating_again_may_wait_behind_a_long_poll() -> None:
+    world = World(session_ms=600_000)
+    world.let_in()
+    world.handshake()
+    world.pass_ms(60_000)
+    assert world.authenticate(PLAIN_MESSAGE).error_code == 0
+    assert world.reaches()
+
+
 def test_nothing_is_answered_in_the_middle_of_authenticating_again() -> None:
     world = World(session_ms=5_000)
     world.let_in()
