@@ -21,6 +21,7 @@ from hutong.foundation.timers import Timer, TimerWheel
 from hutong.groups.admission import refused
 from hutong.groups.directory import GroupDirectory, GroupKind
 from hutong.groups.machine import ClassicGroup
+from hutong.groups.memory import GroupMemory
 from hutong.groups.messages import (
     Answer,
     Cause,
@@ -111,6 +112,7 @@ class GroupCoordinator:
         )
         self.offset_log = OffsetLog(self.offsets, state, self.transactional)
         self._seats: dict[str, Seat] = {}
+        self._memory = GroupMemory(self.settings.groups_bytes_max)
         self._stored: dict[str, StoredGroup] = {}  # filled by replay, emptied by start
         self._waits: ParkingLot[Reply] = ParkingLot("group waits", timers, self.settings.waits_max)
         self._tickets = itertools.count(1)
@@ -151,7 +153,7 @@ class GroupCoordinator:
             seat = Seat(ClassicGroup.restored(group_id, self.settings, stored.record, now_ms))
             seat.empty_since_ms = None if stored.record.members else stored.since_ms
             self._seats[group_id] = seat
-            self._set_timer(seat)
+            self._tidy(seat)
         self._stored.clear()
         for group_id in {*self.offsets.groups(), *self.transactional.groups()}:
             if self.directory.claim(group_id, GroupKind.CLASSIC):
@@ -179,6 +181,8 @@ class GroupCoordinator:
                 error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
             elif seat is None and request.member_id:
                 error = ErrorCode.UNKNOWN_MEMBER_ID
+            elif not self._memory.has_room_to_join(request, seat):
+                seat, error = None, UNAVAILABLE
             elif seat is None and (seat := self._new_seat(request.group_id)) is None:
                 error = UNAVAILABLE
         if seat is None:
@@ -197,6 +201,9 @@ class GroupCoordinator:
         seat = self._seats.get(request.group_id)
         if error is not ErrorCode.NONE or seat is None:
             then(SyncReply(error or ErrorCode.UNKNOWN_MEMBER_ID))
+            return
+        if not self._memory.has_room_to_sync(request, seat):
+            then(SyncReply(UNAVAILABLE))
             return
         stamp = self._park(caller.owner, then, SyncReply(UNAVAILABLE))
         if stamp is not None:
@@ -238,7 +245,7 @@ class GroupCoordinator:
 
     def commit(self, group_id: str, changes: Sequence[Change], then: Callable[[ErrorCode], None]) -> None:
         """Make offsets durable, then answer. The caller has asked `commit_error`."""
-        if len(self.offsets) + len(changes) > self.settings.offsets_max:
+        if not self.offsets.has_room(changes, self.settings):
             then(ErrorCode.POLICY_VIOLATION)
         elif not self._is_foreign(group_id) and self._new_seat(group_id) is None:
             then(UNAVAILABLE)
@@ -266,7 +273,7 @@ class GroupCoordinator:
         then: Callable[[ErrorCode], None],
     ) -> None:
         """Make offsets durable that count when the producer's transaction is committed, then answer."""
-        if len(self.offsets) + len(self.transactional) + len(changes) > self.settings.offsets_max:
+        if not self.offsets.has_room(changes, self.settings, besides=len(self.transactional)):
             then(ErrorCode.POLICY_VIOLATION)
         elif not self._is_foreign(group_id) and self._new_seat(group_id) is None:
             then(UNAVAILABLE)
@@ -377,6 +384,7 @@ class GroupCoordinator:
         self.offset_log.forget(group.group_id, keys, offsets_forgotten)
 
     def _drop(self, seat: Seat) -> None:
+        self._memory.forget(seat)
         if seat.timer is not None:
             seat.timer.cancel()
             seat.timer = None
@@ -405,6 +413,7 @@ class GroupCoordinator:
 
     def _tidy(self, seat: Seat) -> None:
         """Leave nothing behind of a group that nothing is known of, and a timer for one that waits for something."""
+        self._memory.note(seat)
         if seat.group.is_blank and not self.offset_log.holds(seat.group.group_id):
             self._drop(seat)
         elif seat.group.state is not GroupState.DEAD:

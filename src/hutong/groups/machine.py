@@ -61,6 +61,7 @@ class ClassicGroup:
         "_settings",
         "_sync_deadline_ms",
         "_unsynced",
+        "assignment_bytes",
         "generation_id",
         "group_id",
         "protocol_name",
@@ -76,6 +77,7 @@ class ClassicGroup:
         self.protocol_type = ""
         self.protocol_name: str | None = None  # set from the end of the join barrier until the group is empty again
         self.roster = Roster()
+        self.assignment_bytes = 0  # of the latest generation that was given anything
         self._settings = settings
         self._barrier: JoinBarrier | None = None  # set exactly in PreparingRebalance
         self._sync_deadline_ms: int | None = None  # set while `_unsynced` is not empty
@@ -100,9 +102,15 @@ class ClassicGroup:
             group.protocol_name = record.protocol_name
             if record.leader_id in group.roster.members:
                 group.roster.leader_id = record.leader_id
+        group.assignment_bytes = sum(len(member.assignment) for member in group.roster.members.values())
         return group
 
     # ---- questions
+
+    @property
+    def memory_bytes(self) -> int:
+        """What its members take up, the most of it by their clients' choice."""
+        return self.roster.footprint_bytes + self.assignment_bytes if self.roster.members else 0
 
     def next_tick_ms(self) -> int | None:
         """When a `Tick` is due at the latest, or None while nothing can lapse. May be early, never late."""
@@ -464,6 +472,7 @@ class ClassicGroup:
     def _become_stable(self, now_ms: int) -> None:
         assert self._proposed is not None
         self._enter(GroupState.STABLE)
+        self.assignment_bytes = sum(map(len, self._proposed.values()))
         for member in self.roster.members.values():
             member.assignment = self._proposed.get(member.member_id, b"")
             if member.sync_ticket is not None:

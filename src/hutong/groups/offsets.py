@@ -10,8 +10,9 @@ commit, and in a living consumer group only for topics it is no longer subscribe
 Knows nothing of members' protocols, requests or the topic that it is replayed from.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from hutong.groups.records import NO_EXPIRY_MS, CommittedOffset, OffsetKey
 
@@ -29,12 +30,23 @@ class Usage:
     subscribed: frozenset[str] | None = None
 
 
+class Bounds(Protocol):
+    """Of all offsets together: how many, and the bytes of what clients say besides."""
+
+    @property
+    def offsets_max(self) -> int: ...
+
+    @property
+    def offset_notes_bytes_max(self) -> int: ...
+
+
 class OffsetStore:
     """Every committed offset of this node."""
 
     def __init__(self) -> None:
         self._by_group: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
         self._count = 0
+        self.notes_bytes = 0  # of all that was said besides offsets
         self.on_apply: Callable[[OffsetKey], None] = lambda _key: None  # told of each offset that was committed
         self.is_awaited: Callable[[OffsetKey], bool] = lambda _key: False  # whether a transaction may still commit one
 
@@ -47,12 +59,30 @@ class OffsetStore:
             self._forget(key)
             return
         partitions = self._by_group.setdefault(key.group_id, {}).setdefault(key.topic, {})
-        self._count += key.partition not in partitions
+        before = partitions.get(key.partition)
+        self._count += before is None
+        self.notes_bytes += len(committed.metadata) - (len(before.metadata) if before is not None else 0)
         partitions[key.partition] = committed
         self.on_apply(key)
 
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         return self._by_group.get(group_id, {}).get(topic, {}).get(partition)
+
+    def has_room(
+        self, changes: Sequence[tuple[OffsetKey, CommittedOffset | None]], bounds: Bounds, besides: int = 0
+    ) -> bool:
+        """Whether these may be taken over within the bounds, `besides` so many others. What adds nothing always may."""
+        offsets, notes_bytes = len(changes), sum(len(new.metadata) for _, new in changes if new is not None)
+        notes_left = bounds.offset_notes_bytes_max - self.notes_bytes
+        if self._count + besides + offsets <= bounds.offsets_max and notes_bytes <= notes_left:
+            return True
+        for key, _ in changes:
+            before = self.get(key.group_id, key.topic, key.partition)
+            if before is not None:
+                offsets -= 1
+                notes_bytes -= len(before.metadata)
+        has_place = offsets <= 0 or self._count + besides + offsets <= bounds.offsets_max
+        return has_place and (notes_bytes <= 0 or notes_bytes <= notes_left)
 
     def of_group(self, group_id: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
         """Topic → partition → offset; empty for a group that has none."""
@@ -91,9 +121,11 @@ class OffsetStore:
     def _forget(self, key: OffsetKey) -> None:
         topics = self._by_group.get(key.group_id, {})
         partitions = topics.get(key.topic, {})
-        if partitions.pop(key.partition, None) is None:
+        gone = partitions.pop(key.partition, None)
+        if gone is None:
             return
         self._count -= 1
+        self.notes_bytes -= len(gone.metadata)
         if not partitions:
             del topics[key.topic]
         if not topics:

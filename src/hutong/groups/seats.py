@@ -19,6 +19,7 @@ class Seat:
     group: ClassicGroup
     timer: Timer | None = None
     timer_at_ms: int = 0
+    memory_bytes: int = 0  # of the group, as noted last
     empty_since_ms: int | None = None  # wall time; None while it has members, or if it never had any
 
     def usage(self) -> Usage:

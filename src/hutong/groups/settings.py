@@ -23,7 +23,9 @@ class GroupSettings:
     # A group is stored as one record: these two together must fit into a batch of the state topic.
     group_metadata_bytes_max: int = 4 * 1024 * 1024
     assignment_bytes_max: int = 2 * 1024 * 1024
+    groups_bytes_max: int = 256 * 1024 * 1024  # of all members' metadata and assignments
     offsets_max: int = 1_000_000
+    offset_notes_bytes_max: int = 64 * 1024 * 1024  # of what clients say besides all offsets (their metadata)
     waits_max: int = 50_000
     offset_metadata_bytes_max: int = 4_096
     offsets_retention_ms: int = 7 * 24 * 60 * MINUTE_MS

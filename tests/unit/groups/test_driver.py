@@ -9,6 +9,7 @@ from tests.unit.groups.stage import RETENTION_MS, SESSION_MS, SETTINGS, Stage
 from hutong.foundation.errors import DiskFull, Refused
 from hutong.foundation.parking import Owner
 from hutong.groups.messages import JoinReply, Leaver, LeaveReply, SyncReply
+from hutong.groups.offset_log import Change
 from hutong.groups.requests import Caller
 from hutong.groups.states import GroupState
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -195,10 +196,54 @@ def test_commits_outside_a_group_are_for_those_without_a_generation() -> None:
     assert (group.state, group.protocol_type) == (GroupState.EMPTY, "")
 
 
+def test_there_is_a_bound_on_what_members_take_up_and_groups_go_on_at_it() -> None:
+    one = Stage()
+    one.member()
+    held = one.groups._memory.held_bytes
+    stage = Stage(replace(SETTINGS, groups_bytes_max=held + 10))
+    joined = stage.member()
+    (refused,) = stage.join(group_id="h")
+    assert refused.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert stage.sync(joined, share=b"a larger share than before")[0].error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert stage.sync(joined)[0].error is ErrorCode.NONE
+    stage.restart()
+    assert stage.groups._memory.held_bytes >= held - 10, "taken up again"
+    stage.pass_time(2 * SESSION_MS)
+    assert stage.groups._memory.held_bytes == 0, "sessions end"
+    assert stage.join(group_id="h")[0].error is ErrorCode.MEMBER_ID_REQUIRED
+
+
 def test_there_is_a_bound_on_offsets() -> None:
     stage = Stage(replace(SETTINGS, offsets_max=1))
     assert stage.commit(stage.change(1), stage.change(1, "other")) == [ErrorCode.POLICY_VIOLATION]
     assert stage.commit(stage.change(1)) == [ErrorCode.NONE]
+
+
+def test_at_the_bound_known_offsets_go_on() -> None:
+    stage = Stage(replace(SETTINGS, offsets_max=1))
+    assert stage.commit(stage.change(1)) == [ErrorCode.NONE]
+    assert stage.commit(stage.change(2)) == [ErrorCode.NONE]
+    assert stage.commit(stage.change(2), stage.change(1, "other")) == [ErrorCode.POLICY_VIOLATION]
+    assert stage.offset() == 2
+
+
+def test_there_is_a_bound_on_what_is_said_besides_offsets() -> None:
+    stage = Stage(replace(SETTINGS, offset_notes_bytes_max=10))
+
+    def noted(note: str, topic: str = "orders") -> Change:
+        key, committed = stage.change(1, topic)
+        assert committed is not None
+        return key, replace(committed, metadata=note)
+
+    assert stage.commit(noted("12345678")) == [ErrorCode.NONE]
+    assert stage.commit(noted("123", "other")) == [ErrorCode.POLICY_VIOLATION]
+    assert stage.commit(noted("12345678")) == [ErrorCode.NONE], "no more than before"
+    assert stage.commit(noted("1")) == [ErrorCode.NONE]
+    assert stage.commit(noted("123", "other")) == [ErrorCode.NONE]
+    stage.restart()
+    assert stage.groups.offsets.notes_bytes == 4
+    stage.groups.forget_topic("other")
+    assert stage.groups.offsets.notes_bytes == 1
 
 
 def test_offsets_of_a_deleted_topic_are_forgotten_for_good() -> None:
