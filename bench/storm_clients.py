@@ -132,8 +132,9 @@ class Storm:
             for key, _ in self._poll.select(max(0.0, next_s - time.monotonic())):
                 assert isinstance(key.fileobj, socket.socket)
                 self._read(key.fileobj)
-        for _, client in self._lingering:
+        for client in (*self._waiting, *(client for _, client in self._lingering)):
             client.close()
+        self._poll.close()
         return self._counts
 
     def _come(self, number: int, now_s: float) -> None:

@@ -281,10 +281,8 @@ class Connection:
     def wants_to_read(self, now_ms: int) -> bool:
         """Whether the driver should read on. Reading resumes at half the bounds at which it stopped."""
         wants = not self._backlog and self._may_begin()
-        queue = self._figures.queue
-        if wants and queue.is_full and not self.bytes_held:
-            queue.wait(self._wake)
-            wants = False
+        if wants and self._figures.queue.is_full and not self.bytes_held:
+            wants = self._figures.queue.may_read(self._wake)
         if wants is self._is_reading:
             return wants
         channel, limits = self._channel, self._limits

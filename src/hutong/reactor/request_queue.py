@@ -3,13 +3,15 @@
 Strategy: a request is begun in the step that received it, unless its connection has too many under way already. Only
 what waits for nothing but the processor counts as queued: who does not read his answers, or is held, must not keep
 others from being read. Bytes count all the same, as memory does, with those of requests that have not arrived whole.
-At a bound no connection is read but those in the middle of a request, so that each that was begun can end; below it
-all are told to go on.
+At a bound no connection is read but those in the middle of a request, so that each that was begun can end, and for
+each request that leaves the queue the one that has waited longest, once: whoever fills the queue must not keep the
+others out until all of his is done. Below the bound all are told to go on.
 
 Knows nothing of connections or clocks: times are given with what happens.
 """
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Final
 
 UNBOUNDED: Final = 1 << 62
@@ -33,6 +35,7 @@ class RequestQueue:
         self._depleted_at_ms: int | None = None
         self._now_ms = 0
         self._waiting: dict[Callable[[], None], None] = {}
+        self._let_in: set[Callable[[], None]] = set()  # who may be read once although it is full
 
     def change(self, requests: int, size: int, now_ms: int | None = None) -> None:
         """So many more, or fewer, requests and bytes are kept. No time is given by who only ends."""
@@ -51,12 +54,24 @@ class RequestQueue:
             self.full_total += is_full
             if not is_full:
                 waiting, self._waiting = self._waiting, {}
+                self._let_in.clear()
                 for wake in waiting:
                     wake()
+        elif is_full and requests < 0 and self._waiting and not is_depleted:
+            for wake in list(islice(self._waiting, -requests)):
+                del self._waiting[wake]
+                self._let_in.add(wake)
+                wake()
 
-    def wait(self, wake: Callable[[], None]) -> None:
-        """Be told, once, when it is not full any more. Asking again changes nothing."""
+    def may_read(self, wake: Callable[[], None]) -> bool:
+        """Whether one that has nothing waiting may be read now; else it is told when to ask again."""
+        if not self.is_full:
+            return True
+        if wake in self._let_in:
+            self._let_in.discard(wake)
+            return True
         self._waiting[wake] = None
+        return False
 
     def depleted_ms(self, now_ms: int) -> int:
         """How long all bytes that are allowed were in use, until now."""
@@ -74,4 +89,5 @@ class RequestQueue:
         assert self.requests >= 0
         assert self.bytes >= 0
         assert self.is_full == (self.requests >= self.requests_max or self.bytes >= self.bytes_max)
-        assert self.is_full or not self._waiting
+        assert self.is_full or not (self._waiting or self._let_in)
+        assert not self._let_in & self._waiting.keys()

@@ -134,7 +134,7 @@ def scheduler_limits(settings: Settings) -> dict[str, int]:
     return {"mailbox_max": _COLD_MAILBOX_MAX, "cost_max": settings.fetch.cold_bytes_in_flight}
 
 
-_REQUESTS_PER_TURN_MAX: Final = 16
+_REQUESTS_PER_TURN_MAX: Final = 4
 """Of one connection: some of Kafka's take a millisecond or more. Who only repeats himself has a lane beside."""
 
 

@@ -13,11 +13,30 @@ def test_nobody_is_read_while_too_many_requests_wait() -> None:
     assert not queue.is_full
     queue.change(1, 100, 0)
     assert queue.is_full
+    wakes = {"a": told.clear, "b": lambda: told.append("b")}
     for name in ("a", "b", "a"):
-        queue.wait({"a": told.clear, "b": lambda: told.append("b")}[name])
+        assert not queue.may_read(wakes[name])
     queue.change(-1, -100, 5)
     assert told == ["b"]
     assert (queue.is_full, queue.full_total, queue.requests_max_seen) == (False, 1, 10)
+
+
+def test_one_is_read_for_each_request_that_goes_so_that_who_fills_it_keeps_nobody_out() -> None:
+    queue = RequestQueue(requests_max=10)
+    told: list[str] = []
+    queue.change(50, 5_000, 0)
+    wakes = [lambda name=name: told.append(name) for name in "abcd"]  # type: ignore[misc]
+    assert [queue.may_read(wake) for wake in wakes] == [False] * 4
+    queue.change(-2, -200, 1)
+    assert (told, queue.is_full) == (["a", "b"], True)
+    assert queue.may_read(wakes[0]), "once"
+    assert not queue.may_read(wakes[0])
+    queue.change(-2, -200, 2)
+    assert told == ["a", "b", "c", "d"], "who waits longest"
+    queue.change(3, 300, 3)
+    queue.change(-49, -4_900, 4)
+    assert (told, queue.is_full) == (["a", "b", "c", "d", "a"], False)
+    queue.check_invariants()
 
 
 def test_how_long_all_bytes_were_in_use() -> None:
@@ -44,6 +63,6 @@ def test_it_is_full_just_while_a_bound_is_reached(steps: list[tuple[int, int, in
             kept.append((requests, size))
             queue.change(requests, size, now_ms)
         if queue.is_full:
-            queue.wait(lambda: None)
+            queue.may_read(lambda: None)
         queue.check_invariants()
         assert (queue.requests, queue.bytes) == (sum(each[0] for each in kept), sum(each[1] for each in kept))
