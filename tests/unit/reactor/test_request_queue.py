@@ -25,7 +25,7 @@ def test_one_is_read_for_each_request_that_goes_so_that_who_fills_it_keeps_nobod
     queue = RequestQueue(requests_max=10)
     told: list[str] = []
     queue.change(50, 5_000, 0)
-    wakes = [lambda name=name: told.append(name) for name in "abcd"]  # type: ignore[misc]
+    wakes = [lambda name=name: told.append(name) for name in "abcd"]
     assert [queue.may_read(wake) for wake in wakes] == [False] * 4
     queue.change(-2, -200, 1)
     assert (told, queue.is_full) == (["a", "b"], True)
