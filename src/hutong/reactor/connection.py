@@ -249,7 +249,7 @@ class Connection:
         """All that is kept for this connection: what came and is not done, and what is not sent."""
         channel, backlog = self._channel, self._backlog
         kept = self.bytes_held + channel.unsent_bytes + channel.parked_bytes
-        return kept + _bytes_in(backlog) if backlog else kept
+        return kept + self._queued[1] if backlog else kept
 
     @property
     def is_closed(self) -> bool:
@@ -323,7 +323,11 @@ class Connection:
             self._hold(framing.bytes_held, bool(frames), now_ms)
         if frames:
             self._figures.requests_total += len(frames)
-            self._begin(frames)
+            if self._backlog:  # the driver had read on
+                self._backlog.extend(frames)
+                self._queue(self._backlog, self._queued[1] + _bytes_in(frames))
+            else:
+                self._begin(frames)
         if framing.failure is not None:
             self._close_if_broken()
 
@@ -361,15 +365,20 @@ class Connection:
         except ProtocolError:
             self.close(CloseReason.PROTOCOL_ERROR)
         if begun < len(frames) and self._state is _OPEN:
-            self._queue(deque(islice(frames, begun, None)))
+            if isinstance(frames, deque):  # the backlog itself: what is left of it costs nothing
+                begun_bytes = _bytes_in([frames.popleft() for _ in range(begun)])
+                self._queue(frames, self._queued[1] - begun_bytes)
+            else:
+                backlog = deque(islice(frames, begun, None))
+                self._queue(backlog, _bytes_in(backlog))
 
-    def _queue(self, backlog: deque[Buffer]) -> None:
-        """Keep frames that may not be begun yet."""
+    def _queue(self, backlog: deque[Buffer], size: int) -> None:
+        """Keep frames that may not be begun yet, so many bytes of them."""
         is_held = bool(self._holds & _BY_HANDLER)
         waits_for_us = not self._holds and not self._sending_is_paused and not self._channel.pending_count
         self._backlog = backlog
         self._queued_at_ms = _UNTIL_RELEASED if is_held else self.active_at_ms
-        self._count_queued(len(backlog) if waits_for_us else 0, _bytes_in(backlog), self.active_at_ms)
+        self._count_queued(len(backlog) if waits_for_us else 0, size, self.active_at_ms)
 
     def _count_queued(self, requests: int, size: int, now_ms: int | None = None) -> None:
         """So much of the backlog counts from now on."""

@@ -127,6 +127,17 @@ def test_so_many_requests_are_begun_in_a_turn_and_the_rest_after_others_had_thei
     assert harness.wants_to_read()
 
 
+def test_what_is_read_on_although_something_waits_keeps_its_place() -> None:
+    harness = Harness(ReactorLimits(requests_per_turn_max=1))
+    assert harness.receive(b"1", b"2") == b"1"
+    assert harness.receive(b"3", b"4") == b""
+    assert harness.engine.memory_bytes == 3
+    for answer in (b"2", b"3", b"4", b""):
+        harness.engine.resume_work(0)
+        assert harness.sent() == answer
+    assert (harness.engine.memory_bytes, harness.figures.queue.bytes, harness.figures.queue.requests) == (0, 0, 0)
+
+
 def test_who_is_held_for_memory_begins_nothing_until_it_is_let_go() -> None:
     harness = Harness()
     harness.receive(b"l1")
