@@ -13,7 +13,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from tests.support.node import IS_HUTONG, Node
 
-pytestmark = pytest.mark.skipif(not IS_HUTONG, reason="starts a node with its own settings")
+pytestmark = [
+    pytest.mark.compat,
+    pytest.mark.skipif(not IS_HUTONG, reason="starts a node with its own settings"),
+]
 DEADLINE_S = 20
 
 
