@@ -25,8 +25,8 @@ from hutong.wire.buffer import Buffer
 
 HEAD_BYTES_MAX: Final = 8 * 1024
 LIMITS: Final = ReactorLimits(
-    connections_max=64,
-    connections_per_ip_max=64,
+    connections_max=16,  # each may keep its pages from being forgotten, by not reading them
+    connections_per_ip_max=16,
     frame_bytes_max=HEAD_BYTES_MAX,
     receiving_bytes_max=1024 * 1024,
     requests_in_flight_max=4,
