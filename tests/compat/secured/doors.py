@@ -53,7 +53,7 @@ class Secured:
 
     def plain_beside(self, door: str) -> str:
         """Where the administrator comes in to the broker that has the door."""
-        return self.addresses.get(f"plain-{door}", self.addresses["plain"])
+        return self.addresses["plain" if KAFKA_SCRIPT else f"plain-{door}"]
 
     def wrong(self, mechanism: str, door: str = "sasl") -> Access:
         return replace(self.sasl(mechanism, door=door), password="not alice's")
@@ -62,10 +62,10 @@ class Secured:
 def started(folder: pathlib.Path, stack: ExitStack) -> Secured:
     """The broker with its users and their rights. It runs until `stack` closes."""
     certificates = make_certificates(folder)
-    open_doors = of_kafka.open_doors if KAFKA_SCRIPT else of_hutong.open_doors
-    addresses = open_doors(folder, certificates, stack)
-    for plain in {address for door, address in addresses.items() if door.startswith("plain")}:
-        furnish(plain)
+    if not KAFKA_SCRIPT:
+        return Secured(of_hutong.Doors(folder, certificates, stack, furnish), certificates, folder)
+    addresses = of_kafka.open_doors(folder, certificates, stack)
+    furnish(addresses["plain"])
     return Secured(addresses, certificates, folder)
 
 
