@@ -87,6 +87,7 @@ class Dispatch:
         self.listener = listener
         self._meter = broker.meter
         self._times = broker.request_times
+        self._now_us = broker.clock.monotonic_us
         self._handlers = handlers
         self._identify = identify
         self._routes: dict[int, Route] = {}
@@ -117,12 +118,12 @@ class Dispatch:
             raise
 
     def _received(self, frame: Buffer, peer: Peer) -> Response:
-        meter, clock = self._meter, self._broker.clock
+        meter, now_us = self._meter, self._now_us
         if meter.is_on:
             peer.express = None
             if meter.is_muted(peer):
                 return HELD
-        began_us = clock.monotonic_us()
+        began_us = now_us()
         header, offset = decode_request_header(frame)
         api_key, api_version = header.api_key, header.api_version
         route = self._routes.get(api_key << 16 | api_version) or self._add_route(api_key, api_version)
@@ -142,21 +143,28 @@ class Dispatch:
         if isinstance(answer, Later):
             return self._pending(answer, route, header, peer, len(frame), began_us)
         encoded = None if answer is None else route.encode(header.correlation_id, answer)
-        local_us = clock.monotonic_us() - began_us
+        local_us = now_us() - began_us
         times.local.record(local_us)
+        if peer.queued_ms or local_us >= self._times.slow_us:
+            self._count_late(local_us, header, peer, times)
+        else:
+            times.total.record(local_us)
+        return self._metered(encoded, answer, route, header, peer, len(frame), local_us) if meter.is_on else encoded
+
+    def _count_late(self, local_us: int, header: RequestHeader, peer: Peer, times: ApiTimes) -> None:
+        """A request that was answered at once, but had waited in the queue or took long."""
         queue_us = peer.queued_ms * 1000
         if queue_us:
             times.queue.record(queue_us)
         times.total.record(queue_us + local_us)
         if queue_us + local_us >= self._times.slow_us:
             self._tell_slow(header, peer, {"queue": queue_us, "local": local_us})
-        return self._metered(encoded, answer, route, header, peer, len(frame), local_us) if meter.is_on else encoded
 
     def _pending(
         self, later: Later[Any], route: Route, header: RequestHeader, peer: Peer, received_bytes: int, began_us: int
     ) -> Pending:
         """The reactor's answer to come, completed by the handler's. It may be complete already: both take that."""
-        monotonic_us, times = self._broker.clock.monotonic_us, route.times
+        monotonic_us, times = self._now_us, route.times
         local_us, queue_us, ready_us = monotonic_us() - began_us, peer.queued_ms * 1000, 0
         pending = Pending(_parked_bytes(header.api_key, received_bytes))
 
