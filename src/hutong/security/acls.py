@@ -19,6 +19,8 @@ from typing import Final
 class _Numbered(IntEnum):
     """By Kafka's numbers; one that it does not have is 0, which stands for the unknown."""
 
+    __hash__ = int.__hash__  # decisions are looked up by it, and that of enumerations is slow
+
     @classmethod
     def _missing_(cls, value: object) -> _Numbered | None:
         return cls(0) if isinstance(value, int) else None

@@ -85,9 +85,10 @@ class Decisions:
         self.version = 0  # rises with every change of an answer that was given before
         self._super_users = frozenset(super_users)
         self._allows_without_acl = allows_without_acl
-        self._acls: dict[Acl, None] = {}
+        self._acls: dict[Acl, int] = {}  # each with its place in the order of creation
         self._kinds: dict[ResourceType, _Kind] = {}
         self._kept: dict[_Asked, bool] = {}
+        self._added = 0
 
     def __len__(self) -> int:
         return len(self._acls)
@@ -107,7 +108,8 @@ class Decisions:
         """The rule counts from now on; one that is there already stays as it is."""
         if acl in self._acls:
             return
-        self._acls[acl] = None
+        self._added += 1
+        self._acls[acl] = self._added
         self._kinds.setdefault(acl.resource_type, _Kind()).add(acl)
         self._changed()
 
@@ -122,7 +124,11 @@ class Decisions:
     # -- answers
 
     def find(self, wanted: AclFilter) -> list[Acl]:
-        return [acl for acl in self._acls if wanted.matches(acl)]
+        """The ACLs that a filter lets through, oldest first. One that has a name costs no look at all of them."""
+        if wanted.name is None:
+            return [acl for acl in self._acls if wanted.matches(acl)]
+        found = [acl for acl in self._named(wanted.name, wanted) if wanted.matches(acl)]
+        return sorted(found, key=self._acls.__getitem__)
 
     def allows(self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str) -> bool:
         """Whether this principal, from this address, may do that with the resource."""
@@ -163,6 +169,19 @@ class Decisions:
         assert len(self._kept) <= DECISIONS_MAX
 
     # -- inside
+
+    def _named(self, name: str, wanted: AclFilter) -> Iterator[Acl]:
+        """Every ACL whose pattern has this name, or covers it where the filter is for what matches."""
+        for resource_type, kind in self._kinds.items():
+            if wanted.resource_type not in (ResourceType.ANY, resource_type):
+                continue
+            if wanted.pattern is PatternType.MATCH:
+                patterns: Iterable[_Rules] = kind.covering(name)
+            else:
+                patterns = [by_name[name] for by_name in (kind.literal, kind.prefixed) if name in by_name]
+            for rules in patterns:
+                for acls in rules.values():
+                    yield from acls
 
     def _changed(self) -> None:
         self.version += 1

@@ -1,6 +1,7 @@
 """The node's settings in each room's own words. No room knows the settings of the node."""
 
 import dataclasses
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -28,6 +29,7 @@ from hutong.server.monitoring.survey.result import SurveyLimits
 from hutong.server.settings import Settings, all_settings
 from hutong.transactions.settings import TransactionSettings
 
+_log = logging.getLogger("hutong.node")
 _EXIT_CONFIG: Final = 78
 _SECOND_MS: Final = 1_000
 _MINUTE_MS: Final = 60_000
@@ -120,6 +122,8 @@ def authorizer(settings: Settings, decisions: Decisions, clock: Clock) -> Author
             raise UsageError(
                 f"security.super_users has {user!r}, which is no principal; write User: before the name.", EXIT_CONFIG
             )
+    if section.authorize and not super_users and not section.allow_everyone_if_no_acl_found and not len(decisions):
+        _log.warning("Nobody may do anything: security.authorize is on, there is no ACL, and no security.super_users.")
     decisions.govern(super_users, allows_without_acl=section.allow_everyone_if_no_acl_found)
     return Authorizer(decisions, clock, is_on=section.authorize)
 

@@ -124,6 +124,13 @@ async def test_numbers_that_nobody_knows(scene: RightsScene) -> None:
     assert (await scene.ask(scene.admin, 29, 3, **unknown)).resources == []
 
 
+@pytest.mark.parametrize(("count", "name"), [(51, None), (1001, "t")])
+async def test_too_many_filters_are_refused(scene: RightsScene, count: int, name: str | None) -> None:
+    filters = [EVERY_ACL | {"resource_name_filter": name}] * count
+    results = (await scene.ask(scene.admin, 31, 3, filters=filters)).filter_results
+    assert {result.error_code for result in results} == {ErrorCode.POLICY_VIOLATION}
+
+
 async def test_filters_that_overlap_are_each_told_what_they_let_through(scene: RightsScene) -> None:
     created = {"resource_type": 2, "resource_name": "t", "principal": "User:a", "host": "*", "operation": 3}
     await scene.ask(scene.admin, 30, 3, creations=[created | {"permission_type": 3}])

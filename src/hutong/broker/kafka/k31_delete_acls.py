@@ -21,7 +21,8 @@ from hutong.wire.kafka.apis.k31_delete_acls import (
 from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 31
-FILTERS_MAX = 1_000  # each is held against every ACL
+FILTERS_MAX = 1_000
+NAMELESS_MAX = 50  # each of these is held against every ACL
 
 
 def handle(request: DeleteAclsRequest, context: RequestContext) -> DeleteAclsResponse | Later[DeleteAclsResponse]:
@@ -33,6 +34,8 @@ def handle(request: DeleteAclsRequest, context: RequestContext) -> DeleteAclsRes
         check_acl_use(context, Operation.ALTER)
         if len(results) > FILTERS_MAX:
             raise Refused(ErrorCode.POLICY_VIOLATION, f"A request has at most {FILTERS_MAX} filters.")
+        if sum(asked.resource_name_filter is None for asked in request.filters) > NAMELESS_MAX:
+            raise Refused(ErrorCode.POLICY_VIOLATION, f"A request has at most {NAMELESS_MAX} filters without a name.")
     except Refused as refused:
         for result in results:
             put_error(result, refused)
