@@ -124,7 +124,9 @@ def serve_http(data: bytes) -> object:
             seen.append(event)
             if isinstance(event, Request):
                 key = websocket_key(event.headers)
-                if key is not None:
+                wishes = [word.strip().lower() for word in event.headers.get("connection", "").split(",")]
+                wants = event.headers.get("upgrade", "").strip().lower() == "websocket" and "upgrade" in wishes
+                if key is not None and wants:  # as the handler asks
                     connection.accept_websocket(key)
                 else:
                     connection.respond(200, [], b"ok")

@@ -2,11 +2,27 @@
 
 from typing import Final
 
-from tests.fuzz import bus_targets, kafka_targets, node_targets, security_targets, settings_targets, storage_targets
+from tests.fuzz import (
+    bus_targets,
+    kafka_targets,
+    node_targets,
+    security_targets,
+    settings_targets,
+    sockjs_targets,
+    storage_targets,
+)
 from tests.fuzz.target import Target
 
 TARGETS: Final[dict[str, Target]] = {
     target.name: target
-    for module in (kafka_targets, storage_targets, bus_targets, security_targets, settings_targets, node_targets)
+    for module in (
+        kafka_targets,
+        storage_targets,
+        bus_targets,
+        sockjs_targets,
+        security_targets,
+        settings_targets,
+        node_targets,
+    )
     for target in module.TARGETS
 }

@@ -162,9 +162,9 @@ class HttpConnection:
 
     def begin(self, status: int, headers: Fields) -> None:
         """The head of an answer whose body follows."""
-        self._out.append(
-            self._http.send(h11.Response(status_code=status, headers=list(headers), reason=_REASONS[status])) or b""
-        )
+        fields = [(name.encode(), value.encode("latin-1")) for name, value in headers]  # some are what a request said
+        response = h11.Response(status_code=status, headers=fields, reason=_REASONS[status])
+        self._out.append(self._http.send(response) or b"")
 
     def send(self, data: bytes) -> None:
         self._out.append(self._http.send(h11.Data(data=data)) or b"")
@@ -221,10 +221,10 @@ class HttpConnection:
         while True:
             event = self._http.next_event()
             if isinstance(event, h11.Request):
+                self._request = event  # also for a Fault: its answer has no body where HEAD was asked
                 fault = self._why_not(event)
                 if fault is not None:
                     return self._fault(fault.status, fault.text)
-                self._request = event
                 if self._http.they_are_waiting_for_100_continue:
                     proceed = h11.InformationalResponse(status_code=100, headers=[], reason="Continue")
                     self._out.append(self._http.send(proceed) or b"")
