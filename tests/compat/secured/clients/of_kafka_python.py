@@ -22,6 +22,7 @@ from tests.compat.secured.jobs import (
     overheard,
     told,
 )
+from tests.support.waiting import until
 
 BOOTSTRAP_MS: Final = 1_000  # it goes on trying for so long, whatever it is told
 GROUP: Final[dict[str, Any]] = {
@@ -55,6 +56,7 @@ def _work(job: Job) -> None:
         admin.create_topics([NewTopic(job.name, 2, 1)])
         _send(job, RECORDS)
         with _consumer(job, job.name) as consumer:
+            until(lambda: consumer.partitions_for_topic(job.name), what="the topic known")
             seen = _values(consumer, RECORDS)
             consumer.commit()
         check(sorted(seen), sorted(b"%d" % number for number in range(RECORDS)), "records")
