@@ -47,8 +47,11 @@ class Histogram:
 
     def record_many(self, value: int, count: int) -> None:
         """Count the same value so often."""
-        value = min(max(value, 0), _VALUE_MAX)
-        self._counts[_INDEX[value] if value < _LOOKED_UP else _index_of(value)] += count
+        if 0 <= value < _LOOKED_UP:
+            self._counts[_INDEX[value]] += count
+        else:
+            value = min(max(value, 0), _VALUE_MAX)
+            self._counts[_index_of(value)] += count
         self.sum += value * count
 
     def add(self, other: "Histogram") -> None:

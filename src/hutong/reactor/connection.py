@@ -346,6 +346,7 @@ class Connection:
         handle, peer, channel = self._handler.request_received, self.peer, self._channel
         in_flight_max, unsent_bytes_max = self._limits.requests_in_flight_max, self._limits.unsent_bytes_max
         turn_max = self._limits.requests_per_turn_max
+        turn_unsent_bytes_max = min(unsent_bytes_max, channel.unsent_bytes + self._limits.answer_bytes_per_turn_max)
         begun = 0
         try:
             for frame in frames if self._may_begin() else ():
@@ -357,7 +358,7 @@ class Connection:
                 begun += 1
                 if (
                     channel.in_flight >= in_flight_max
-                    or channel.unsent_bytes >= unsent_bytes_max
+                    or channel.unsent_bytes >= turn_unsent_bytes_max
                     or self._state is not _OPEN
                     or begun >= turn_max
                 ):

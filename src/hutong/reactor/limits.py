@@ -18,6 +18,7 @@ class ReactorLimits:
     memory_bytes_max: int = 512 * MEBIBYTE  # held for all connections together: received, parked, unsent
     requests_in_flight_max: int = 256  # per connection: begun, and not yet handed to the kernel's side
     requests_per_turn_max: int = 256  # per connection: begun before others have their turn
+    answer_bytes_per_turn_max: int = MEBIBYTE  # the same, of those that are answered at once
     unsent_bytes_max: int = MEBIBYTE  # response bytes per connection above which no further request is begun
     queued_requests_max: int | None = None  # queued.max.requests: of all connections, see `request_queue`
     queued_bytes_max: int | None = None  # queued.max.request.bytes

@@ -138,8 +138,8 @@ def scheduler_limits(settings: Settings) -> dict[str, int]:
     return {"mailbox_max": _COLD_MAILBOX_MAX, "cost_max": settings.fetch.cold_bytes_in_flight}
 
 
-_REQUESTS_PER_TURN_MAX: Final = 4
-"""Of one connection: some of Kafka's take a millisecond or more. Who only repeats himself has a lane beside."""
+_REQUESTS_PER_TURN_MAX: Final = 64  # of one connection; producers send about as many at once
+_ANSWER_BYTES_PER_TURN_MAX: Final = 8 * 1024  # which says more of a request's cost than its own size
 
 
 def reactor_limits(settings: Settings) -> ReactorLimits:
@@ -152,6 +152,7 @@ def reactor_limits(settings: Settings) -> ReactorLimits:
         frame_bytes_max=network.max_frame_bytes,
         requests_in_flight_max=network.max_requests_in_flight,
         requests_per_turn_max=_REQUESTS_PER_TURN_MAX,
+        answer_bytes_per_turn_max=_ANSWER_BYTES_PER_TURN_MAX,
         unsent_bytes_max=network.max_unsent_bytes,
         memory_bytes_max=network.memory_bytes_max,
         queued_requests_max=network.queued_max_requests,

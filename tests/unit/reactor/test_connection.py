@@ -127,6 +127,14 @@ def test_so_many_requests_are_begun_in_a_turn_and_the_rest_after_others_had_thei
     assert harness.wants_to_read()
 
 
+def test_large_answers_end_a_turn_early() -> None:
+    harness = Harness(ReactorLimits(answer_bytes_per_turn_max=5))
+    assert harness.receive(b"123", b"456", b"789") == b"123456"
+    assert harness.engine.has_work
+    harness.engine.resume_work(0)
+    assert harness.sent() == b"789"
+
+
 def test_what_is_read_on_although_something_waits_keeps_its_place() -> None:
     harness = Harness(ReactorLimits(requests_per_turn_max=1))
     assert harness.receive(b"1", b"2") == b"1"
