@@ -7,63 +7,32 @@ The client needs ALTER_CONFIGS of the topic, the group, or for all else of the c
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
-from typing import Final
-
-from hutong.broker.config_changes import GROUP, alter_single, check_configs, check_once
+from hutong.broker.config_changes import GROUP, alter_single, check_once
+from hutong.broker.config_requests import Then, alter_each
 from hutong.broker.context import Later, RequestContext
-from hutong.broker.gather import Gather, put_error
 from hutong.broker.group_config_changes import alter_group
-from hutong.foundation.errors import HutongError, Refused
-from hutong.security.acls import Operation
 from hutong.wire.kafka.apis.k44_incremental_alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 44
-NAMED_ONCE: Final = "A request names a resource once."
 
 
 def handle(
     request: IncrementalAlterConfigsRequest, context: RequestContext
 ) -> IncrementalAlterConfigsResponse | Later[IncrementalAlterConfigsResponse]:
-    gather = Gather(IncrementalAlterConfigsResponse())
-    named = Counter((asked.resource_type, asked.resource_name) for asked in request.resources)
+    def alter(asked: AlterConfigsResource, then: Then) -> None:
+        kind, name, broker = asked.resource_type, asked.resource_name, context.broker
+        if kind == GROUP:
+            check_once([change.name for change in asked.configs])
+            alter_group(broker.group_configs, name, asked.configs, request.validate_only, then)
+            return
+        changes = [(change.name, change.config_operation, change.value) for change in asked.configs]
+        alter_single(kind, name, changes, request.validate_only, broker, then)
 
-    def settle(result: AlterConfigsResourceResponse, outcome: HutongError | None) -> None:
-        if outcome is not None:
-            put_error(result, outcome)
-        gather.settled()
-
-    for asked in request.resources:
-        kind, name = asked.resource_type, asked.resource_name
-        result = AlterConfigsResourceResponse(error_message=None, resource_type=kind, resource_name=name)
-        gather.response.responses.append(result)
-        gather.expect()
-        try:
-            if named[kind, name] > 1:
-                raise Refused(ErrorCode.INVALID_REQUEST, NAMED_ONCE)
-            check_configs(context, Operation.ALTER_CONFIGS, kind, name)
-            _alter(asked, request.validate_only, context, lambda outcome, result=result: settle(result, outcome))  # type: ignore[misc]
-        except Refused as refused:
-            settle(result, refused)
-    return gather.returned()
-
-
-def _alter(
-    asked: AlterConfigsResource,
-    validate_only: bool,
-    context: RequestContext,
-    then: Callable[[HutongError | None], None],
-) -> None:
-    if asked.resource_type == GROUP:
-        check_once([change.name for change in asked.configs])
-        alter_group(context.broker.group_configs, asked.resource_name, asked.configs, validate_only, then)
-        return
-    changes = [(change.name, change.config_operation, change.value) for change in asked.configs]
-    alter_single(asked.resource_type, asked.resource_name, changes, validate_only, context.broker, then)
+    return alter_each(
+        request.resources, IncrementalAlterConfigsResponse(), AlterConfigsResourceResponse, alter, context
+    )
