@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -225,8 +225,10 @@ def feed_sequence(data: bytes) -> None:
 def _make_plausible(message: Any, random: Random) -> None:
     for entry in fields(message):
         value = getattr(message, entry.name)
-        if is_dataclass(value):
-            _make_plausible(value, random)
+        if is_dataclass(value) and not isinstance(value, type):
+            own = replace(value)  # what a message has by default it shares with others
+            _make_plausible(own, random)
+            object.__setattr__(message, entry.name, own)
         elif isinstance(value, list):
             del value[3:]
             value[:] = [_plausible(each, random) for each in value]

@@ -10,9 +10,11 @@ from random import Random
 import pytest
 from tests.fuzz.corpus import kept
 from tests.fuzz.mutate import mutations
-from tests.fuzz.node_targets import NODES, FuzzedNode
+from tests.fuzz.node_targets import NODES, FuzzedNode, feed_sequence
 from tests.fuzz.target import Target, check
 from tests.fuzz.targets import TARGETS
+
+from hutong.wire.kafka.apis.k01_fetch import FetchRequest, ReplicaState
 
 MUTATIONS = int(os.environ.get("TEST_FUZZ", "300"))
 MEASURED_EACH = 10  # measuring memory makes an input several times slower
@@ -62,3 +64,10 @@ def test_what_a_handler_raises_is_found(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(IndexError):
         node.feed(asked)
     node.close()
+
+
+def test_what_a_sequence_sends_changes_no_message_of_others() -> None:
+    for number in range(50):
+        feed_sequence(bytes([number]))
+    NODES.close()
+    assert FetchRequest() == FetchRequest(replica_state=ReplicaState(-1, -1))
