@@ -1,9 +1,10 @@
-"""Waiting for events with deadlines, for tests that have no loop of their own.
+"""Waiting for events with deadlines, for tests with a loop of their own and without.
 
 Strategy: the step itself blocks for a moment (a poll with a timeout, a receive). Where it is a question to another
 process that is answered at once, the time between two questions is given.
 """
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -28,3 +29,18 @@ def until(
             raise AssertionError(f"{what} did not happen within {deadline_s:g} s; last seen: {value!r}")
         if between_s:
             time.sleep(between_s)
+
+
+async def turning_until(condition: Callable[[], object]) -> None:
+    """Lets the loop turn until the condition holds, for tests that are on it; the test's own timeout is the bound."""
+    loop = asyncio.get_running_loop()
+    met = loop.create_future()
+
+    def look() -> None:
+        if condition():
+            met.set_result(None)
+        else:
+            loop.call_soon(look)
+
+    look()
+    await met

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import uvloop
+from tests.support.waiting import turning_until as until
 
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import HutongError, OwnerGone, ProtocolError
@@ -45,21 +46,6 @@ def on_both_loops(scenario: Scenario) -> Callable[[str], None]:
 
     test.__name__ = scenario.__name__
     return pytest.mark.parametrize("loop", LOOPS)(test)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Let the loop turn until the condition holds; the test's timeout is the bound."""
-    loop = asyncio.get_running_loop()
-    met = loop.create_future()
-
-    def look() -> None:
-        if condition():
-            met.set_result(None)
-        else:
-            loop.call_soon(look)
-
-    look()
-    await met
 
 
 async def turns(count: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import uvloop
+from tests.support.waiting import turning_until as until
 
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.timers import TimerWheel
@@ -59,21 +60,6 @@ class Server:
     def pass_ms(self, milliseconds: int) -> None:
         self.clock.advance(milliseconds)
         self.wheel.advance(self.clock.monotonic_ms())
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Let the loop turn until the condition holds; the test's timeout is the bound."""
-    loop = asyncio.get_running_loop()
-    met = loop.create_future()
-
-    def look() -> None:
-        if condition():
-            met.set_result(None)
-        else:
-            loop.call_soon(look)
-
-    look()
-    await met
 
 
 @asynccontextmanager
