@@ -22,30 +22,30 @@ class DefaultSource(DataSource):
         return "hutong"
 
     def schema(self) -> str:
-        from hutong.pipelines.options import schema_of
+        from hutong.pipelines.source.options import schema_of
 
         return schema_of(self.options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from hutong.pipelines.options import source_options
-        from hutong.pipelines.source import BatchReader
+        from hutong.pipelines.source.options import source_options
+        from hutong.pipelines.source.readers import BatchReader
 
         return BatchReader(source_options(self.options, streaming=False))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from hutong.pipelines.options import source_options
-        from hutong.pipelines.source import StreamReader
+        from hutong.pipelines.source.options import source_options
+        from hutong.pipelines.source.readers import StreamReader
 
         return StreamReader(source_options(self.options, streaming=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        from hutong.pipelines.options import sink_options
-        from hutong.pipelines.sink import BatchWriter
+        from hutong.pipelines.sink.options import sink_options
+        from hutong.pipelines.sink.writers import BatchWriter
 
         return BatchWriter(sink_options(self.options), schema.fieldNames())
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
-        from hutong.pipelines.options import sink_options
-        from hutong.pipelines.sink import StreamWriter
+        from hutong.pipelines.sink.options import sink_options
+        from hutong.pipelines.sink.writers import StreamWriter
 
         return StreamWriter(sink_options(self.options), schema.fieldNames())

@@ -45,7 +45,7 @@ def bootstrap(node: Node) -> str:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator["SparkSession"]:
-    from hutong.pipelines.session import spark_session
+    from hutong.pipelines.engine.session import spark_session
 
     with spark_session("tests", "local[2]", quick=True) as session:
         yield session

@@ -124,7 +124,7 @@ def test_a_query_may_stop_in_the_middle(fill: Fill, read: Read) -> None:
 def test_what_is_amiss_is_told_in_one_sentence(read: Read, options: dict[str, str], sentence: str) -> None:
     from pyspark.errors import PySparkException
 
-    from hutong.pipelines.failures import translate
+    from hutong.pipelines.engine.failures import translate
 
     with pytest.raises(PySparkException) as raised:
         read(**options).collect()
@@ -134,7 +134,7 @@ def test_what_is_amiss_is_told_in_one_sentence(read: Read, options: dict[str, st
 def test_offsets_that_are_gone_fail_unless_told_otherwise(topic: str, fill: Fill, read: Read) -> None:
     from pyspark.errors import PySparkException
 
-    from hutong.pipelines.failures import translate
+    from hutong.pipelines.engine.failures import translate
 
     fill([b"v"] * 30)
     beyond = {

@@ -93,7 +93,7 @@ def test_every_compression_is_written(spark: "SparkSession", bootstrap: str, top
 def test_a_column_missing_for_the_sink_is_told(spark: "SparkSession", bootstrap: str, topic: str) -> None:
     from pyspark.errors import PySparkException
 
-    from hutong.pipelines.failures import translate
+    from hutong.pipelines.engine.failures import translate
 
     target = {"kafka.bootstrap.servers": bootstrap, "topic": topic}
     with pytest.raises(PySparkException) as raised:

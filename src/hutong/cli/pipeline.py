@@ -80,7 +80,7 @@ def access_log(
 ) -> None:
     from hutong.foundation.clock import SystemClock
     from hutong.pipelines import runner
-    from hutong.pipelines.progress import live_line
+    from hutong.pipelines.engine.progress import live_line
     from hutong.pipelines.results import prepare_folder
 
     source = runner.check_input(bootstrap, topic)
@@ -108,7 +108,7 @@ def pagerank(
 ) -> None:
     from hutong.foundation.clock import SystemClock
     from hutong.pipelines import runner
-    from hutong.pipelines.progress import live_line
+    from hutong.pipelines.engine.progress import live_line
     from hutong.pipelines.results import prepare_folder
 
     source = runner.check_input(bootstrap, topic)
@@ -126,7 +126,7 @@ def pagerank(
 def _session(
     name: str, master: str, conf: list[str] | None, log_level: str, *, quick: bool
 ) -> Iterator["SparkSession"]:
-    from hutong.pipelines.session import spark_session
+    from hutong.pipelines.engine.session import spark_session
 
     if log_level not in LOG_LEVELS:
         raise UsageError(f"--spark-log is {log_level}: take one of {', '.join(LOG_LEVELS)}")

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import PeerError, UsageError
-from hutong.pipelines.cluster import EARLIEST, LATEST, ClusterSettings, Topic, parse_bootstrap
-from hutong.pipelines.clusters import open_cluster
-from hutong.pipelines.failures import EXIT_CODES, translate
-from hutong.pipelines.interrupts import as_event
+from hutong.pipelines.client.cluster import EARLIEST, LATEST, ClusterSettings, Topic, parse_bootstrap
+from hutong.pipelines.client.clusters import open_cluster
+from hutong.pipelines.engine.failures import EXIT_CODES, translate
+from hutong.pipelines.engine.interrupts import as_event
+from hutong.pipelines.engine.progress import Show, stream_line, watched
+from hutong.pipelines.engine.stages import job_group, lineage_text, shuffles, stages_of, stages_text
 from hutong.pipelines.jobs import access_log, pagerank
-from hutong.pipelines.options import Subscription
-from hutong.pipelines.planning import at, subscribed
-from hutong.pipelines.progress import Show, stream_line, watched
 from hutong.pipelines.results import prepare_folder, write_csv, write_text
-from hutong.pipelines.stages import job_group, lineage_text, shuffles, stages_of, stages_text
+from hutong.pipelines.source.options import Subscription
+from hutong.pipelines.source.planning import at, subscribed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession

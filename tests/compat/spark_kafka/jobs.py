@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from hutong.pipelines.session import spark_session
+from hutong.pipelines.engine.session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,11 +17,11 @@ def compiled_passes() -> None:
         return
     import pyarrow as pa
 
-    from hutong.pipelines.cluster import Producer
-    from hutong.pipelines.decode.decoder import Decoder
-    from hutong.pipelines.decode.index import index_batches
-    from hutong.pipelines.encode.encoder import Encoder, seal
-    from hutong.pipelines.options import COLUMNS
+    from hutong.pipelines.client.cluster import Producer
+    from hutong.pipelines.sink.encode.encoder import Encoder, seal
+    from hutong.pipelines.source.decode.decoder import Decoder
+    from hutong.pipelines.source.decode.index import index_batches
+    from hutong.pipelines.source.options import COLUMNS
     from hutong.wire.kafka.compression import Compression
 
     table = pa.RecordBatch.from_arrays([pa.array(["v"])], names=["value"])

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from hutong.foundation.clock import ManualClock
-from hutong.pipelines.cluster import Address, Cluster, ClusterSettings
-from hutong.pipelines.connection import Connection
+from hutong.pipelines.client.cluster import Address, Cluster, ClusterSettings
+from hutong.pipelines.client.connection import Connection
 from hutong.pipelines.errors import Unavailable
 from hutong.wire.kafka.apis.k03_metadata import (
     MetadataRequest,

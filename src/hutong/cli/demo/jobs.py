@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from hutong.foundation.clock import SystemClock
 from hutong.pipelines import runner
-from hutong.pipelines.progress import Show, live_line
-from hutong.pipelines.session import spark_session
+from hutong.pipelines.engine.progress import Show, live_line
+from hutong.pipelines.engine.session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

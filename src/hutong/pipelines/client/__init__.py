@@ -1,0 +1,1 @@
+"""A blocking client of any Kafka cluster: connections, brokers, leaders, coordinators. Knows nothing of Spark."""

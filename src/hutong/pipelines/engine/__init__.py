@@ -1,0 +1,1 @@
+"""Spark itself: a Java for it, sessions, interrupts, what ran and what went wrong. Knows nothing of topics."""

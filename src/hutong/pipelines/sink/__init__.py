@@ -1,0 +1,1 @@
+"""Writing topics: in Spark's workers from Arrow to record batches, and their delivery."""

@@ -1,0 +1,132 @@
+"""From an Arrow batch to sealed record batches: route the rows, encode each partition's, put the header before.
+
+Knows nothing of sockets. The producer's identity and sequence stand in the header under the checksum, so they are asked
+for when a batch is sealed.
+"""
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from crc32c import crc32c
+
+from hutong.foundation.errors import UsageError
+from hutong.pipelines.client.cluster import Producer, TopicPartition
+from hutong.pipelines.native import Int32s, Int64s
+from hutong.pipelines.sink.encode.partitioner import assign_partitions
+from hutong.pipelines.sink.encode.records import encode_records
+from hutong.pipelines.sink.encode.rows import RecordRows, record_rows
+from hutong.wire.kafka.compression import Compression, compress
+from hutong.wire.kafka.records import CRC_START, HEADER_BYTES, LENGTH_END, MAGIC
+
+_HEADER = struct.Struct(">qiibIhiqqqhii")  # see wire.kafka.records
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedRecords:
+    """The records of one batch; the first `HEADER_BYTES` of `content` are left free."""
+
+    partition: TopicPartition
+    content: memoryview
+    record_count: int
+    compression: Compression
+
+
+class Encoder:
+    """Encodes Arrow batches for one task. `partition_count` tells how many partitions a topic has."""
+
+    def __init__(
+        self,
+        topic: str | None,
+        compression: Compression,
+        batch_bytes: int,
+        partition_count: Callable[[str], int],
+        first_partition: int,
+    ) -> None:
+        self._topic = topic
+        self._compression = compression
+        self._batch_bytes = batch_bytes
+        self._partition_count = partition_count
+        self._sticky = first_partition
+
+    def encode(self, table: pa.RecordBatch) -> Iterator[EncodedRecords]:
+        """Batches of at most `batch_bytes`, unless one record alone is larger. Raises UsageError for unfit rows."""
+        columns = dict(zip(table.schema.names, table.columns, strict=True))
+        rows = record_rows(columns)
+        self._sticky += 1
+        routes = list(self._by_topic(columns, table.num_rows))
+        # All topics are asked for first: the connection is busy once a batch has been sent.
+        counts = {topic: self._partition_count(topic) for topic, _ in routes}
+        for topic, chosen in routes:
+            partitions = self._partitions(columns, rows, counts[topic])[chosen]
+            if len(partitions) and partitions.max() >= counts[topic]:
+                raise UsageError(
+                    f"column partition holds {partitions.max()}, but topic {topic} has {counts[topic]} partitions"
+                )
+            order = np.argsort(partitions, kind="stable")
+            edges = np.flatnonzero(np.diff(partitions[order])) + 1
+            for run in np.split(order, edges):
+                if len(run):
+                    where = TopicPartition(topic, int(partitions[run[0]]))
+                    yield from self._encode_run(where, rows, chosen[run])
+
+    def _by_topic(self, columns: Mapping[str, pa.Array], row_count: int) -> Iterator[tuple[str, Int64s]]:
+        """Each topic with the numbers of its rows. The option topic comes before the column."""
+        if self._topic is not None:
+            yield self._topic, np.arange(row_count)
+            return
+        encoded = pc.dictionary_encode(columns["topic"])
+        if encoded.null_count:
+            raise UsageError("column topic holds a null: every row needs a topic, unless the option topic is set")
+        indices = encoded.indices.to_numpy()
+        for number, topic in enumerate(encoded.dictionary.to_pylist()):
+            yield topic, np.flatnonzero(indices == number)
+
+    def _partitions(self, columns: Mapping[str, pa.Array], rows: RecordRows, count: int) -> Int32s:
+        """The partition of every row, were it for a topic of `count` partitions."""
+        partitions = _given_partitions(columns.get("partition"), len(rows.values.valid))
+        assign_partitions(rows.keys, count, self._sticky % count, partitions)
+        return partitions
+
+    def _encode_run(self, where: TopicPartition, rows: RecordRows, chosen: Int64s) -> Iterator[EncodedRecords]:
+        size = self._batch_bytes
+        while len(chosen):
+            target = np.empty(HEADER_BYTES + size, np.uint8)
+            count, end, needed = encode_records(rows, chosen, target, HEADER_BYTES, len(target))
+            if count:
+                content = self._compressed(memoryview(target.data)[:end])
+                yield EncodedRecords(where, content, count, self._compression)
+            chosen = chosen[count:]
+            size = max(self._batch_bytes, needed)
+
+    def _compressed(self, plain: memoryview) -> memoryview:
+        if self._compression is Compression.NONE:
+            return plain
+        return memoryview(bytearray(HEADER_BYTES) + compress(self._compression, bytes(plain[HEADER_BYTES:])))
+
+
+def seal(records: EncodedRecords, producer: Producer, sequence: int, timestamp_ms: int) -> memoryview:
+    """Fills in the header: the batch as it goes out. All its records get the time `timestamp_ms`."""
+    batch = records.content
+    count = records.record_count
+    before = (0, len(batch) - LENGTH_END, -1, MAGIC)
+    after = (records.compression.value, count - 1, timestamp_ms, timestamp_ms, *producer, sequence, count)
+    _HEADER.pack_into(batch, 0, *before, 0, *after)
+    _HEADER.pack_into(batch, 0, *before, crc32c(batch[CRC_START:]), *after)
+    return batch
+
+
+def _given_partitions(column: pa.Array | None, row_count: int) -> Int32s:
+    """The column `partition`, -1 where there is none."""
+    if column is None:
+        return np.full(row_count, -1, np.int32)
+    if not pa.types.is_int32(column.type):
+        raise UsageError(f"column partition is of type {column.type}: cast it to int")
+    partitions: Int32s = column.fill_null(-1).to_numpy().copy()
+    lowest = pc.min(column).as_py()
+    if lowest is not None and lowest < 0:
+        raise UsageError(f"column partition holds the number {lowest}: partitions count from 0")
+    return partitions

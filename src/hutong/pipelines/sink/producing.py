@@ -1,0 +1,135 @@
+"""Delivers record batches: idempotent (KIP-98), one request in flight per broker, tried again until acknowledged.
+
+While a request is in flight the caller encodes the next batches. At most one batch of a partition is under way, so
+order holds; the sequence in each batch lets the broker recognise what it already has when an answer was lost.
+
+Delivery is at least once: a Spark task that fails and runs again writes its rows again, under another identity.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import ProtocolError, Refused
+from hutong.pipelines.client.cluster import Cluster, Producer, TopicPartition, raise_refusal
+from hutong.pipelines.client.connection import Connection
+from hutong.pipelines.errors import Unavailable, is_retriable
+from hutong.pipelines.sink.encode.encoder import EncodedRecords, seal
+from hutong.wire.kafka.apis.k00_produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+QUEUED_BYTES_MAX = 16 * 2**20
+"""Encoded batches that wait or are in flight; `send` waits for acknowledgements above it."""
+ACKS_ALL = -1
+SEQUENCE_MASK = 0x7FFF_FFFF
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    partition: TopicPartition
+    content: memoryview
+
+
+class BatchProducer:
+    """Sends batches under one producer identity. After any error it must not be used again."""
+
+    def __init__(self, cluster: Cluster, clock: Clock, timeout_ms: int) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._timeout_ms = timeout_ms
+        self._identity: Producer | None = None
+        self._next_sequence: dict[TopicPartition, int] = {}
+        self._queues: dict[TopicPartition, deque[_Batch]] = {}  # no empty queues
+        self._queued_bytes = 0  # of all batches in the queues
+        self._in_flight: dict[Connection, list[_Batch]] = {}  # the heads of queues
+
+    def send(self, records: EncodedRecords) -> None:
+        """Takes a batch for delivery. Raises what kept an earlier batch from being delivered."""
+        if self._identity is None:
+            self._identity = self._cluster.new_producer()
+        sequence = self._next_sequence.get(records.partition, 0)
+        self._next_sequence[records.partition] = (sequence + records.record_count) & SEQUENCE_MASK
+        content = seal(records, self._identity, sequence, self._clock.wall_ms())
+        self._queues.setdefault(records.partition, deque()).append(_Batch(records.partition, content))
+        self._queued_bytes += len(content)
+        while self._queued_bytes > QUEUED_BYTES_MAX:
+            self._cluster.retrying(self._exchange)
+        if not self._in_flight:
+            self._send_quietly()
+
+    def flush(self) -> None:
+        """Waits until every batch is acknowledged."""
+        while self._queues:
+            self._cluster.retrying(self._exchange)
+
+    def _send_quietly(self) -> None:
+        """Failing here is no matter: `_exchange` sends again."""
+        try:
+            self._send_heads()
+        except (Unavailable, Refused) as error:
+            if not is_retriable(error):
+                raise
+
+    def _exchange(self) -> None:
+        """Sends the first batch of each partition, unless done already, and takes the answers."""
+        if not self._in_flight:
+            self._send_heads()
+        failure: Unavailable | Refused | None = None
+        while self._in_flight:
+            connection, batches = self._in_flight.popitem()
+            try:
+                self._take_answers(connection.receive(), batches)
+            except (Unavailable, Refused) as error:
+                failure = error
+        if failure is not None:
+            raise failure
+
+    def _send_heads(self) -> None:
+        heads: dict[Connection, list[_Batch]] = {}
+        for partition, queue in self._queues.items():
+            heads.setdefault(self._cluster.leader(partition), []).append(queue[0])
+        for connection, batches in heads.items():
+            connection.send(self._request(batches))
+            self._in_flight[connection] = batches
+
+    def _request(self, batches: list[_Batch]) -> ProduceRequest:
+        topics: dict[str, TopicProduceData] = {}
+        for batch in batches:
+            name, index = batch.partition
+            topic = topics.setdefault(name, TopicProduceData(name))
+            topic.partition_data.append(PartitionProduceData(index, batch.content))
+        return ProduceRequest(None, ACKS_ALL, self._timeout_ms, list(topics.values()))
+
+    def _take_answers(self, response: ProduceResponse, batches: list[_Batch]) -> None:
+        """Removes what was acknowledged; raises the refusal of one that was not."""
+        codes = {
+            TopicPartition(topic.name, answer.index): answer.error_code
+            for topic in response.responses
+            for answer in topic.partition_responses
+        }
+        failure: Refused | None = None
+        for batch in batches:
+            if batch.partition not in codes:
+                raise ProtocolError(f"the broker did not answer for {batch.partition}")
+            try:
+                if codes[batch.partition] != ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+                    raise_refusal(codes[batch.partition], f"records for {batch.partition} were not taken")
+            except Refused as error:
+                if failure is None or is_retriable(failure):  # one that will not pass comes first
+                    failure = error
+            else:
+                self._forget(batch)
+        if failure is not None:
+            raise failure
+
+    def _forget(self, batch: _Batch) -> None:
+        queue = self._queues[batch.partition]
+        assert queue.popleft() is batch
+        self._queued_bytes -= len(batch.content)
+        if not queue:
+            del self._queues[batch.partition]
