@@ -11,9 +11,22 @@ never forgotten: the state grows with their number, not with the number of lines
 
 from typing import TYPE_CHECKING, Any
 
+from hutong.pipelines.jobs.job import Job
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
 
+JOB = Job(
+    name="access-log",
+    kind="streaming, SQL",
+    summary="Requests, bytes and status classes of a web server per hour, and its most wanted paths.",
+    reads="one line of Apache's combined log format per record",
+    outputs=(
+        ("per-hour.csv", "hour_utc, requests, bytes, status_2xx, status_3xx, status_4xx, status_5xx"),
+        ("top-paths.csv", "path, requests; most wanted first, equal ones by path"),
+        ("TOPIC.dead-letters", "lines that cannot be read, unchanged; why and from where in headers"),
+    ),
+)
 HOUR_COLUMNS = ("hour_utc", "requests", "bytes", "status_2xx", "status_3xx", "status_4xx", "status_5xx")
 PATH_COLUMNS = ("path", "requests")
 DEAD_LETTERS_SUFFIX = ".dead-letters"

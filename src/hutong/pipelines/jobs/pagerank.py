@@ -14,11 +14,23 @@ from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hutong.pipelines.errors import BadRecord
+from hutong.pipelines.jobs.job import Job
 
 if TYPE_CHECKING:
     from pyspark.rdd import RDD
     from pyspark.sql import DataFrame
 
+JOB = Job(
+    name="pagerank",
+    kind="batch, RDD",
+    summary="Ranks pages by the links between them, as in Spark's own example.",
+    reads="one link per record: source, a tab, target",
+    outputs=(
+        ("ranks.csv", "page, rank; highest first, equal ones by page"),
+        ("lineage.txt", "the lineage of the ranks, as Spark prints it"),
+        ("stages.txt", "the stages that were run and what they read of each other"),
+    ),
+)
 DAMPING = 0.85
 BASE_RANK = 0.15
 FIRST_RANK = 1.0

@@ -1,0 +1,145 @@
+"""What a declared pipeline is: where its rows come from, what is made of them, where they go.
+
+These classes hold what the user wrote, in TOML or as Python, and nothing else: they check nothing, so that all that is
+wrong can be told at once (`checking`), and start nothing. TOML's tables have the same names as the fields; the few that
+differ are told beside the field. Knows nothing of Spark.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+BOOTSTRAP_DEFAULT = "127.0.0.1:9092"
+TRIGGER_DEFAULT = "10 seconds"
+AVAILABLE_NOW, BATCH = "available now", "batch"
+"""Triggers that end by themselves: a stream up to the present end, and plain reading and writing with no checkpoint."""
+EXACTLY_ONCE, AT_LEAST_ONCE = "exactly once", "at least once"
+TOPIC, PARQUET, DELTA, CONSOLE = "topic", "parquet", "delta", "console"
+SOURCE_KINDS = (TOPIC, PARQUET, DELTA)
+SINK_KINDS = (TOPIC, PARQUET, DELTA, CONSOLE)
+SOURCE_FORMATS = ("binary", "string", "json", "avro")
+SINK_FORMATS = ("columns", "json")
+OUTPUT_MODES = ("append", "update", "complete")
+RESTARTS_DEFAULT = 10
+GROUP_PREFIX = "hutong-pipeline-"
+
+Frames = Mapping[str, "DataFrame"]
+Function = Callable[[Frames, Mapping[str, str]], Any]
+"""Gets the sources by name and the parameters; returns a DataFrame, or several by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """How late rows may come, judged by the column `column`, such as "10 minutes"."""
+
+    column: str
+    delay: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One input; it becomes a DataFrame and a temporary view, both of the name it has in `Pipeline.sources`.
+
+    Of `topic`, `topics` and `pattern` exactly one is given where `kind` is `topic`; else `path` is.
+    """
+
+    kind: str = TOPIC
+    topic: str | None = None
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    path: str | None = None
+    """A folder; a relative one lies beside the pipeline's file."""
+    schema: str | None = None
+    """Of files, in Spark's words; read from the files where it is not given."""
+    bootstrap: str | None = None
+    """The pipeline's, unless given."""
+    starting: str = "earliest"
+    """`earliest`, `latest` or offsets by partition as JSON; of no effect once a checkpoint says where to go on."""
+    key_format: str = "binary"
+    value_format: str = "binary"
+    key_schema: str | None = None
+    value_schema: str | None = None
+    static: bool = False
+    """Read whole when the run starts, as a table to join with, and not as a stream."""
+    watermark: Watermark | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Any other option of Spark's reader, under its own name."""
+
+    @property
+    def topic_names(self) -> tuple[str, ...]:
+        """The topics it names; none for a pattern or for files."""
+        return (self.topic,) if self.topic is not None else self.topics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transform:
+    """What is made of the sources: exactly one of `sql`, `function` and `job`; none of them hands the source on."""
+
+    sql: str | Mapping[str, str] | None = None
+    """A query, or several by name; a later one may read an earlier one by its name."""
+    function: str | Function | None = None
+    """`FILE.py:NAME` or, in Python, the function itself."""
+    job: str | None = None
+    """The name of a job of the library."""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sink:
+    """One output. `topic` belongs to the kind `topic`, `path` to `parquet` and `delta`."""
+
+    kind: str = TOPIC
+    frame: str | None = None
+    """Which DataFrame, where there are several; `from` in TOML."""
+    topic: str | None = None
+    path: str | None = None
+    bootstrap: str | None = None
+    delivery: str = EXACTLY_ONCE
+    output_mode: str = "append"
+    key: str | None = None
+    """The column that becomes a record's key, as text."""
+    value_format: str = "columns"
+    """`columns`: the DataFrame has a column `value` as Spark's own sink wants it; `json`: all columns become one."""
+    partition_by: tuple[str, ...] = ()
+    """Columns that become folders of files."""
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """A whole pipeline. `name`, `bootstrap`, `trigger`, `restarts` and `group` stand in TOML's table `pipeline`."""
+
+    name: str
+    sources: Mapping[str, Source]
+    sinks: Mapping[str, Sink] = field(default_factory=dict)
+    transform: Transform = field(default_factory=Transform)
+    bootstrap: str = BOOTSTRAP_DEFAULT
+    trigger: str = TRIGGER_DEFAULT
+    """How often a batch begins, such as "10 seconds"; or `AVAILABLE_NOW` or `BATCH`."""
+    restarts: int = RESTARTS_DEFAULT
+    """How many failures in a row, with no batch done between them, are followed by another start."""
+    group: str | None = None
+    """The consumer group that shows the progress of sources to lag tools."""
+    kafka: Mapping[str, str] = field(default_factory=dict)
+    """Settings of connections for all topics, such as `security.protocol`, as Kafka calls them."""
+    spark: Mapping[str, str] = field(default_factory=dict)
+    file: Path | None = None
+    """Where it was read from; set by `reading`."""
+
+    @property
+    def folder(self) -> Path:
+        """What relative paths are relative to."""
+        return self.file.parent if self.file is not None else Path()
+
+    @property
+    def group_id(self) -> str:
+        return self.group or GROUP_PREFIX + self.name
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether it runs until it is stopped."""
+        return self.trigger not in (AVAILABLE_NOW, BATCH)

@@ -1,0 +1,197 @@
+"""Where a pipeline keeps what outlives a process: its checkpoints, and what each of its runs did.
+
+    STATE/NAME/lock                       held while a supervisor runs the pipeline
+              /checkpoint/SINK/           Spark's, one per sink
+              /runs/RUN_ID/run.json       one `RunRecord`
+                          /progress.jsonl one progress of a streaming query a line, as Spark gives it
+                          /events/        Spark's event log, neither compressed nor rolled
+
+Each start of a driver is a run, so a pipeline that was started again after a failure has several. Files are replaced
+whole, or appended to by whole lines: a reader meets at worst a cut-off last line. Knows nothing of Spark.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from hutong.foundation.errors import UsageError
+
+STATE_DEFAULT = Path(".hutong", "pipelines")
+"""Beside the pipeline's file."""
+STARTING, RUNNING, STOPPING = "starting", "running", "stopping"
+STOPPED, FINISHED, FAILED = "stopped", "finished", "failed"
+ENDED = (STOPPED, FINISHED, FAILED)
+"""Stopped by the user, at the end of its input, or by an error."""
+TAIL_BYTES_MAX = 256 * 2**10
+"""How much of a progress file is read for its last lines."""
+EXIT_CANNOT_CREATE, EXIT_TEMPORARY = 73, 75
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One start of a driver. Times are Unix milliseconds."""
+
+    run_id: str
+    pipeline: str
+    file: str
+    pid: int
+    """Of the process that is Spark's driver."""
+    supervisor_pid: int
+    """Of the process that starts drivers; it understands SIGTERM as the wish to stop."""
+    started_ms: int
+    state: str
+    master: str
+    attempt: int = 1
+    """The how-manieth start since the user's command."""
+    ended_ms: int | None = None
+    error: str | None = None
+    application_id: str | None = None
+    ui_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """The folder of one run."""
+
+    path: Path
+
+    @property
+    def progress(self) -> Path:
+        return self.path / "progress.jsonl"
+
+    @property
+    def events(self) -> Path:
+        return self.path / "events"
+
+    def write(self, record: RunRecord) -> None:
+        """Replaces the record."""
+        draft = self.path / ".run.json.new"
+        draft.write_text(json.dumps(asdict(record), indent=2) + "\n", encoding="utf-8")
+        draft.replace(self.path / "run.json")
+
+    def read(self) -> RunRecord | None:
+        """None for a folder without a record that can be read: a run that ended before it began."""
+        known = {field.name for field in fields(RunRecord)}
+        try:
+            told = json.loads((self.path / "run.json").read_text(encoding="utf-8"))
+            return RunRecord(**{name: value for name, value in told.items() if name in known})
+        except (OSError, ValueError, TypeError, AttributeError):
+            return None
+
+    def append_progress(self, line: str) -> None:
+        """Adds one progress: a JSON document without line breaks."""
+        with self.progress.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    def last_progress(self) -> list[Mapping[str, Any]]:
+        """The newest progress documents, oldest first; a cut-off line is left out."""
+        try:
+            with self.progress.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size - TAIL_BYTES_MAX))
+                lines = file.read().split(b"\n")
+        except OSError:
+            return []
+        whole = lines[1:-1] if size > TAIL_BYTES_MAX else lines[:-1]
+        return [document for document in map(_document, whole) if document is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineFolder:
+    """What one pipeline keeps, over all its runs."""
+
+    path: Path
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoint"
+
+    def new_run(self, run_id: str) -> RunFolder:
+        """Makes the folder of a run. Raises UsageError when that cannot be."""
+        run = RunFolder(self.path / "runs" / run_id)
+        try:
+            self.checkpoint.mkdir(parents=True, exist_ok=True)
+            run.events.mkdir(parents=True)
+        except OSError as error:
+            raise UsageError(
+                f"the folder {run.path} cannot be made: {error.strerror}; choose another with --state",
+                EXIT_CANNOT_CREATE,
+            ) from error
+        return run
+
+    def runs(self) -> list[RunFolder]:
+        """Oldest first: the ids of runs sort by time."""
+        try:
+            return [RunFolder(path) for path in sorted((self.path / "runs").iterdir()) if path.is_dir()]
+        except OSError:
+            return []
+
+    def last_record(self) -> tuple[RunFolder, RunRecord] | None:
+        """The newest run that has a record."""
+        for run in reversed(self.runs()):
+            record = run.read()
+            if record is not None:
+                return run, record
+        return None
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether a supervisor is at work; the system frees the lock of one that was killed."""
+        try:
+            with (self.path / "lock").open("rb") as file:
+                return not _try_lock(file.fileno(), fcntl.LOCK_SH)
+        except OSError:
+            return False
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Holds the pipeline for this process. Raises UsageError when another one does."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = (self.path / "lock").open("ab")
+        except OSError as error:
+            raise UsageError(
+                f"the folder {self.path} cannot be used: {error.strerror}; choose another with --state",
+                EXIT_CANNOT_CREATE,
+            ) from error
+        with file:
+            if not _try_lock(file.fileno(), fcntl.LOCK_EX):
+                raise UsageError(
+                    f"pipeline {self.path.name} is running already: stop it first, with hutong pipeline stop",
+                    EXIT_TEMPORARY,
+                )
+            yield
+
+
+def state_folder(state: Path | None, beside: Path) -> Path:
+    """STATE: what the user chose, else the default beside the pipeline's file."""
+    return (state if state is not None else beside / STATE_DEFAULT).absolute()
+
+
+def pipelines_in(state: Path) -> list[PipelineFolder]:
+    """The pipelines that ever ran with this STATE, by name."""
+    try:
+        return [PipelineFolder(path) for path in sorted(state.iterdir()) if (path / "runs").is_dir()]
+    except OSError:
+        return []
+
+
+def _try_lock(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _document(line: bytes) -> Mapping[str, Any] | None:
+    try:
+        document = json.loads(line)
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None

@@ -1,0 +1,79 @@
+"""What a job of the library tells of itself, without importing Spark, so that listing jobs works everywhere.
+
+The module `hutong.pipelines.jobs.NAME` holds the constant `JOB` and one of two functions, which import Spark inside:
+
+- `transform(frames, parameters)`, the usual form: gets the sources by name and all parameters as text, returns a
+  DataFrame or several by name. A declared pipeline reads and writes around it, so it serves streams and batches.
+- `run(work)`, for what is more than a transformation (several steps, files): gets a `Work`, writes its results itself
+  and may return a text for the person who started it.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from hutong.pipelines.declared.definition import Pipeline
+
+NAME_MARK, BOOTSTRAP_MARK = "@NAME@", "@BOOTSTRAP@"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What may be set under `[transform] parameters`. A parameter without a default must be set."""
+
+    name: str
+    default: str | None
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a person reads before running a job."""
+
+    name: str
+    kind: str
+    """Such as `streaming, SQL`."""
+    summary: str
+    reads: str
+    outputs: tuple[tuple[str, str], ...]
+    """What it makes: a DataFrame's, file's or topic's name, and its content."""
+    parameters: tuple[Parameter, ...] = ()
+    template: str | None = None
+    """The TOML that `hutong pipeline init --job` writes, `@NAME@` and `@BOOTSTRAP@` standing for what the user chose.
+
+    None for a job that is not for declared pipelines.
+    """
+    module: str | None = None
+    """Where its function is; `hutong.pipelines.jobs.NAME`, with underscores for dashes, unless told."""
+
+    @property
+    def module_name(self) -> str:
+        return self.module or f"{__package__}.{self.name.replace('-', '_')}"
+
+    def with_defaults(self, given: Mapping[str, str]) -> dict[str, str]:
+        """All parameters, those not given at their defaults."""
+        defaults = {one.name: one.default for one in self.parameters if one.default is not None}
+        return {**defaults, **given}
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What `run` of a job gets."""
+
+    session: "SparkSession"
+    frames: Mapping[str, "DataFrame"]
+    """The sources by name; streams, unless the pipeline's trigger is `batch` or the source is static."""
+    parameters: Mapping[str, str]
+    """All of them, defaults filled in."""
+    pipeline: "Pipeline"
+    checkpoint: Path
+    """A folder that outlives the run, for checkpoints."""
+    stop: threading.Event
+    """Set when the user asks for the end: finish the batch, then return."""
+    show: Callable[[str], None]
+    """Replaces the live line."""
