@@ -25,6 +25,7 @@ from bench import (
     remoting,
     rpc,
     soak,
+    spark,
     stalls,
     startup,
     storm,
@@ -52,11 +53,12 @@ PROGRAMS = {
     "remoting": remoting.main,
     "rpc": rpc.main,
     "soak": soak.main,
+    "spark": spark.main,
     "stalls": stalls.main,
     "storm": storm.main,
     "tls": tls.main,
 }
-"""Programs with words of their own: `bus`, `meet` and `rpc` measure beside others, the rest are about Hutong alone."""
+"""Programs with words of their own: `bus`, `meet`, `rpc`, `spark` and `tls` measure beside others, the rest only us."""
 
 
 def arguments(words: Sequence[str] | None) -> argparse.Namespace:

@@ -8,6 +8,7 @@ import os
 import pathlib
 from array import array
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -16,11 +17,11 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 def family(pid: int) -> Iterator[int]:
     """The process and its descendants."""
     yield pid
-    try:
-        tasks = list(pathlib.Path(f"/proc/{pid}/task").iterdir())
-        children = {int(child) for task in tasks for child in (task / "children").read_text().split()}
-    except OSError:
-        return
+    children = set()
+    with suppress(OSError):
+        for task in list(pathlib.Path(f"/proc/{pid}/task").iterdir()):
+            with suppress(OSError):  # a thread that has just ended
+                children |= {int(child) for child in (task / "children").read_text().split()}
     for child in children:
         yield from family(child)
 
