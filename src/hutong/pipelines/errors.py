@@ -2,6 +2,7 @@
 
     PeerError
     ├── Unavailable   no broker answers, or one went away; worth another try
+    ├── AccessDenied  we are not let in, or do not trust the broker; waiting does not help
     ├── DataLost      records that a query was promised are no longer there
     └── BadRecord     a record that is not what the job reads
 
@@ -35,6 +36,10 @@ RETRIABLE = frozenset(
 
 class Unavailable(PeerError):
     """No broker answers, or the one asked went away."""
+
+
+class AccessDenied(PeerError):
+    """Certificates or passwords stand between us and a broker. Final: the same would be said again."""
 
 
 class DataLost(PeerError):

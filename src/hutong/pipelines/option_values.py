@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.client.cluster import ClusterSettings, parse_bootstrap
+from hutong.pipelines.security_options import security_of
 
 NOT_DONE = ("minOffsetsPerTrigger", "maxTriggerDelay", "kafka.partition.assignment.strategy")
 NOT_TAKEN: Mapping[str, str] = {
@@ -23,7 +24,6 @@ NOT_TAKEN: Mapping[str, str] = {
     "kafka.enable.auto.commit": "Spark keeps the offsets in its checkpoint",
     "kafka.interceptor.classes": "there is no Java client to intercept",
 }
-PLAINTEXT = "PLAINTEXT"
 
 T = TypeVar("T")
 
@@ -36,9 +36,6 @@ def refuse_unsupported(options: Mapping[str, str]) -> None:
     for name, advice in NOT_TAKEN.items():
         if name in options:
             raise UsageError(f"option {name} is not supported: {advice}")
-    protocol = options.get("kafka.security.protocol", PLAINTEXT).upper()
-    if protocol != PLAINTEXT:
-        raise UsageError(f"option kafka.security.protocol is {protocol}: only {PLAINTEXT} is supported yet")
 
 
 def cluster_of(options: Mapping[str, str]) -> ClusterSettings:
@@ -54,6 +51,7 @@ def cluster_of(options: Mapping[str, str]) -> ClusterSettings:
         read_committed=isolation == "read_committed",
         request_timeout_ms=count(options, "kafka.request.timeout.ms") or defaults.request_timeout_ms,
         retry_ms=count(options, "kafka.default.api.timeout.ms") or defaults.retry_ms,
+        security=security_of(options),
     )
 
 

@@ -76,7 +76,7 @@ class FakeBrokers:
         """The newest to a node."""
         return next(connection for opened, connection in reversed(self.opened) if opened == node)
 
-    def _connect(self, host: str, port: int, connect_timeout_ms: int, request_timeout_ms: int) -> Connection:
+    def _connect(self, host: str, port: int, _settings: ClusterSettings) -> Connection:
         node = int(host.removeprefix("host-"))
         if node in self.down:
             raise Unavailable(f"no broker answers at {host}:{port}")

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ProtocolError, Refused
 from hutong.pipelines.client.connection import Connection
+from hutong.pipelines.client.security import UNSECURED, Security
 from hutong.pipelines.errors import Unavailable, is_retriable
 from hutong.wire.kafka.apis.k02_list_offsets import (
     ListOffsetsPartition,
@@ -36,6 +37,14 @@ BACKOFF_MS_FIRST = 50
 BACKOFF_MS_MAX = 1_000
 CREATION_MS_MAX = 10_000
 """How long a broker may take to create a topic that it was asked about."""
+FORBIDDEN = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
 
 T = TypeVar("T")
 
@@ -87,15 +96,19 @@ class ClusterSettings:
     connect_timeout_ms: int = 5_000
     request_timeout_ms: int = 30_000
     retry_ms: int = 60_000
+    security: Security = UNSECURED
 
 
 class Cluster:
-    """Blocking access to a cluster. Methods raise Unavailable, Refused or ProtocolError once trying again is over."""
+    """Blocking access to a cluster. Methods raise Unavailable, Refused or ProtocolError once trying again is over.
+
+    Who is not let in is told AccessDenied at once.
+    """
 
     def __init__(
         self,
         settings: ClusterSettings,
-        connect: Callable[[str, int, int, int], Connection],
+        connect: Callable[[str, int, ClusterSettings], Connection],
         clock: Clock,
         sleep: Callable[[float], None],
     ) -> None:
@@ -185,8 +198,7 @@ class Cluster:
         if connection is not None:
             connection.close()
             del self._connections[address]
-        timeouts_ms = self.settings.connect_timeout_ms, self.settings.request_timeout_ms
-        connection = self._connections[address] = self._connect(*address, *timeouts_ms)
+        connection = self._connections[address] = self._connect(*address, self.settings)
         return connection
 
     def _topics(self, names: list[str] | None, create: bool) -> dict[str, Topic]:
@@ -241,7 +253,9 @@ def raise_refusal(error_code: int, what: str) -> None:
     if error_code == ErrorCode.NONE:
         return
     known = error_code in ErrorCode._value2member_map_
-    raise Refused(error_code, f"{what}: {ErrorCode(error_code).name if known else f'error {error_code}'}")
+    told = ErrorCode(error_code).name if known else f"error {error_code}"
+    advice = ", our user has no right to it: an access control list must allow it" if error_code in FORBIDDEN else ""
+    raise Refused(error_code, f"{what}: {told}{advice}")
 
 
 def parse_bootstrap(text: str) -> tuple[Address, ...]:

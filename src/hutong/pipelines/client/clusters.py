@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hutong.foundation.clock import SystemClock
 from hutong.pipelines.client.cluster import Cluster, ClusterSettings
-from hutong.pipelines.client.connection import connect
+from hutong.pipelines.client.opening import connect
 
 if TYPE_CHECKING:
     from hutong.pipelines.sink.producing import BatchProducer

@@ -11,8 +11,10 @@ from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ProtocolError
-from hutong.pipelines.errors import Unavailable
+from hutong.pipelines.client.tls import denial, last_words
+from hutong.pipelines.errors import AccessDenied, Unavailable
 from hutong.wire.buffer import Buffer
 from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k18_api_versions import ApiVersionsRequest
@@ -29,14 +31,21 @@ BUFFER_BYTES_FIRST = 64 * 2**10
 BUFFER_GROWTH = 4
 JOINED_BYTES_MAX = 64 * 2**10
 """Requests up to this size are sent as one buffer; larger ones, which carry records, without copying them."""
+TLS_ALERT = b"\x15\x03"
+"""How the answer of a port begins that expects TLS and got something else (RFC 8446, section 5.1)."""
+SESSION_USED = 0.85
+"""The share of a login's time after which a connection is no longer taken for something new."""
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, INIT_PRODUCER_ID = 0, 1, 2, 3, 18, 22
+SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 VERSION_MAX: Mapping[int, int] = {
     PRODUCE: 12,  # from 13 on, topics are named by id in both
     FETCH: 12,
     LIST_OFFSETS: 9,
     METADATA: 12,
     INIT_PRODUCER_ID: 4,
+    SASL_HANDSHAKE: 1,
+    SASL_AUTHENTICATE: 2,
 }
 """The highest version of each API that is used here."""
 
@@ -52,7 +61,8 @@ class _Sent(NamedTuple):
 class Connection:
     """A connected socket that speaks Kafka. Any failure closes it: what is in flight is then unknown.
 
-    Every method raises Unavailable when the broker does not answer in time or goes away, ProtocolError for nonsense.
+    Every method raises Unavailable when the broker does not answer in time or goes away, AccessDenied when it says by
+    TLS that it does not want us, ProtocolError for nonsense.
     """
 
     def __init__(self, transport: socket.socket, peer: str) -> None:
@@ -62,11 +72,20 @@ class Connection:
         self._next_correlation_id = 0
         self._buffer = bytearray(BUFFER_BYTES_FIRST)
         self._versions: dict[int, tuple[int, int]] = {}
+        self._clock: Clock | None = None
+        self._ends_ms = 0
+        """When our login runs out by `_clock`, where there is one."""
 
     @property
     def is_idle(self) -> bool:
-        """Open and without a response outstanding."""
-        return not self._sent and self._transport.fileno() >= 0
+        """Open, without a response outstanding, and logged in for a while yet."""
+        is_over = self._clock is not None and self._clock.monotonic_ms() >= self._ends_ms
+        return not self._sent and self._transport.fileno() >= 0 and not is_over
+
+    def ends_after(self, session_ms: int, clock: Clock) -> None:
+        """The broker closes the connection when it is used later than that (KIP-368); 0 is never."""
+        if session_ms > 0:
+            self._clock, self._ends_ms = clock, clock.monotonic_ms() + int(session_ms * SESSION_USED)
 
     def negotiate(self) -> None:
         """Asks which API versions the broker speaks. Must come first."""
@@ -130,6 +149,9 @@ class Connection:
     def _receive_frame(self) -> memoryview:
         self._receive_into(memoryview(self._buffer)[:4])
         size = int.from_bytes(self._buffer[:4], "big", signed=True)
+        if not self._versions and self._buffer.startswith(TLS_ALERT):
+            self.close()
+            raise AccessDenied(f"the port {self.peer} speaks TLS alone: set kafka.security.protocol to SSL or SASL_SSL")
         if not 0 <= size <= FRAME_BYTES_MAX:
             self.close()
             raise ProtocolError(f"the broker at {self.peer} announced a response of {size} bytes: is it a Kafka port?")
@@ -155,25 +177,10 @@ class Connection:
                 raise ConnectionResetError("the broker closed the connection")
             view = view[count:]
 
-    def _lost(self, error: OSError) -> Unavailable:
+    def _lost(self, error: OSError) -> Unavailable | AccessDenied:
+        denied = denial(last_words(self._transport, error), self.peer)
         self.close()
+        if denied is not None:
+            return denied
         reason = "did not answer in time" if isinstance(error, TimeoutError) else f"went away: {error}"
         return Unavailable(f"the broker at {self.peer} {reason}")
-
-
-def connect(host: str, port: int, connect_timeout_ms: int, request_timeout_ms: int) -> Connection:
-    """Connects over TCP. Raises Unavailable, or ProtocolError when something else than Kafka answers."""
-    peer = f"{host}:{port}"
-    try:
-        transport = socket.create_connection((host, port), connect_timeout_ms / 1000)
-    except OSError as error:
-        raise Unavailable(f"no broker answers at {peer}: {error.strerror or error}") from error
-    transport.settimeout(request_timeout_ms / 1000)
-    transport.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connection = Connection(transport, peer)
-    try:
-        connection.negotiate()
-    except (ProtocolError, Unavailable):
-        connection.close()
-        raise
-    return connection

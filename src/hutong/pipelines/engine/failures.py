@@ -7,13 +7,13 @@ again. What the user needs is its last line.
 import re
 
 from hutong.foundation.errors import HutongError, ProtocolError, Refused, UsageError
-from hutong.pipelines.errors import BadRecord, DataLost, Unavailable
+from hutong.pipelines.errors import AccessDenied, BadRecord, DataLost, Unavailable
 
 OURS = re.compile(r"^hutong\.[\w.]*\.(?P<kind>[A-Z]\w+): (?P<message>.+)$", re.MULTILINE)
 CAUSE = re.compile(
     r"^(?:Caused by: |\s*: )?(?:[\w$]+\.)*(?P<kind>[A-Z]\w*(?:Exception|Error)): (?P<message>.+)$", re.MULTILINE
 )
-EXIT_USAGE, EXIT_DATA, EXIT_UNAVAILABLE, EXIT_SOFTWARE, EXIT_REFUSED = 64, 65, 69, 70, 76
+EXIT_USAGE, EXIT_DATA, EXIT_UNAVAILABLE, EXIT_SOFTWARE, EXIT_REFUSED, EXIT_ACCESS = 64, 65, 69, 70, 76, 77
 EXIT_CODES = {
     UsageError.__name__: EXIT_USAGE,
     DataLost.__name__: EXIT_DATA,
@@ -21,6 +21,7 @@ EXIT_CODES = {
     ProtocolError.__name__: EXIT_DATA,
     Unavailable.__name__: EXIT_UNAVAILABLE,
     Refused.__name__: EXIT_REFUSED,
+    AccessDenied.__name__: EXIT_ACCESS,
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from hutong.foundation.errors import ProtocolError
-from hutong.pipelines.client.connection import METADATA, PRODUCE, Connection, connect
+from hutong.pipelines.client.connection import METADATA, PRODUCE, Connection
 from hutong.pipelines.errors import Unavailable
 from hutong.wire.kafka.apis.k03_metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
 from hutong.wire.kafka.apis.k18_api_versions import ApiVersion, ApiVersionsResponse
@@ -122,11 +122,3 @@ def test_a_broker_that_is_silent_is_unavailable(pair: tuple[Connection, Broker])
     connection._transport.settimeout(0.001)
     with pytest.raises(Unavailable, match="did not answer in time"):
         connection.negotiate()
-
-
-def test_nobody_at_the_address_is_unavailable() -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    with pytest.raises(Unavailable, match=f"no broker answers at 127.0.0.1:{port}"):
-        connect("127.0.0.1", port, 1000, 1000)
