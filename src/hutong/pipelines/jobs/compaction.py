@@ -1,0 +1,74 @@
+"""Makes few large files of an archive's many small ones, while it is written to and read.
+
+Small files of one date become one, in the order of topic, partition and offset. The new file takes the place of the old
+ones in one step of the archive's log; the old ones stay on disk until readers that began before have had their time.
+Killed anywhere it leaves the archive as it was before a group of files or after it, and the leftovers to the next run.
+A second run finds nothing to do.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import CorruptData
+from hutong.pipelines.archive.folder import ArchiveFolder
+from hutong.pipelines.archive.snapshot import DataFile, small_files, with_replaced
+from hutong.pipelines.jobs.archive import DATE, ORDER
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TARGET_BYTES = 128 * 2**20
+FILES_MIN = 2
+GRACE_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What a run did."""
+
+    old_count: int
+    new_count: int
+    deleted_count: int
+
+
+def compact(
+    session: "SparkSession",
+    archive: ArchiveFolder,
+    clock: Clock,
+    *,
+    target_bytes: int = TARGET_BYTES,
+    files_min: int = FILES_MIN,
+    grace_ms: int = GRACE_MS,
+    go_on: Callable[[], bool] = lambda: True,
+) -> Compacted:
+    """Compacts all there is, or until `go_on` says no, and deletes what has not counted for `grace_ms`."""
+    old_count = new_count = 0
+    for group in small_files(archive.latest().snapshot, target_bytes, files_min):
+        if not go_on():
+            break
+        made = compact_group(session, archive, clock, group)
+        old_count += len(group) if made else 0
+        new_count += made
+    return Compacted(old_count, new_count, archive.vacuum(grace_ms))
+
+
+def compact_group(session: "SparkSession", archive: ArchiveFolder, clock: Clock, group: tuple[DataFile, ...]) -> int:
+    """Makes one file of a group. How many were made: none where another compaction was faster."""
+    staged = archive.staging()
+    _joined(session, archive, group).write.parquet(str(staged / group[0].partition))
+    files = archive.adopt(staged)
+    rows_before, rows_now = (sum(file.row_count for file in some) for some in (group, files))
+    if rows_before != rows_now:
+        raise CorruptData(f"{group[0].path} and its neighbours hold {rows_now} rows where {rows_before} were written")
+    done = archive.commit(lambda snapshot: with_replaced(snapshot, group, files, clock.wall_ms()))
+    return len(files) if done is not None else 0
+
+
+def _joined(session: "SparkSession", archive: ArchiveFolder, group: tuple[DataFile, ...]) -> "DataFrame":
+    """The rows of a group in one Spark partition, so that one file comes of it."""
+    rows = session.read.option("mergeSchema", "true").parquet(*(str(archive.path / file.path) for file in group))
+    order = [name for name in ORDER if name in rows.columns]
+    joined = rows.drop(DATE).coalesce(1)
+    return joined.sortWithinPartitions(*order) if order else joined
