@@ -3,7 +3,9 @@
 `JOBS` is the registry; it imports no Spark, so that listing works everywhere. A new job adds its `JOB` to the tuple.
 """
 
-from hutong.pipelines.jobs import access_log, pagerank
+from hutong.pipelines.jobs import access_log, archive, compaction, pagerank, replay
 from hutong.pipelines.jobs.job import Job
 
-JOBS: dict[str, Job] = {job.name: job for job in (access_log.JOB, pagerank.JOB)}
+JOBS: dict[str, Job] = {
+    job.name: job for job in (access_log.JOB, archive.JOB, compaction.JOB, pagerank.JOB, replay.JOB)
+}

@@ -1,26 +1,106 @@
 """Archives topics to Parquet, partitioned by date, each record once.
 
-A record goes to the folder of the date (UTC) of its event time, however late it comes: a late one makes a small new file
-in its own date's folder, and readers of that date find it there. Event time is the record's timestamp, or any expression
-of SQL over the record; a record without one goes to the folder of the date null.
+A record goes to the folder of the date (UTC) of its event time, however late it comes: a late one makes a small new
+file in its own date's folder, and readers of that date find it there. Event time is the record's timestamp, or any
+expression of SQL over the record; a record without one goes to the folder of the date null.
 
 Each micro-batch is written aside and then added to the archive's log together with its number, in one atomic step: a
 batch that Spark runs again after a crash is recognised. `spark.read.parquet(FOLDER)` reads what the log lists.
 """
 
+import threading
+import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import UsageError
-from hutong.pipelines.archive.folder import ArchiveFolder
+from hutong.pipelines.archive.folder import ArchiveFolder, folder_of
 from hutong.pipelines.archive.snapshot import BatchOf, with_batch
+from hutong.pipelines.declared.definition import AVAILABLE_NOW, BATCH
+from hutong.pipelines.jobs.job import Job, Parameter, Work
+from hutong.pipelines.jobs.parameters import MIB, MINUTE_MS, beside, needed, the_only, whole_number
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
 
+JOB = Job(
+    name="archive",
+    kind="streaming",
+    summary="Archives topics to Parquet by date, each record once, and makes few large files of many small ones.",
+    reads="records of any kind",
+    outputs=(("PATH/date=.../", "all columns of the source; spark.read.parquet(PATH) reads what counts"),),
+    parameters=(
+        Parameter("path", None, "the archive's folder"),
+        Parameter("event_time", "timestamp", "SQL for a record's event time, whose date (UTC) it is filed under"),
+        Parameter("compact_every", "60", "after how many batches small files are compacted; 0 for never"),
+        Parameter("target_mib", "128", "how large files become by compaction"),
+        Parameter("grace_minutes", "60", "how long replaced files stay for readers that began before"),
+    ),
+    template="""\
+[pipeline]
+name = "@NAME@"
+bootstrap = "@BOOTSTRAP@"
+trigger = "1 minute"               # or "available now": up to the present end
+
+[sources.records]
+topic = "events"
+options = { includeHeaders = "true" }
+
+[transform]
+job = "archive"
+parameters = { path = "archive" }  # event_time = "try_to_timestamp(get_json_object(string(value), '$.time'))"
+""",
+)
 DATE = "date"
 QUERY_PROPERTY = "sql.streaming.queryId"
 ORDER = ("topic", "partition", "offset")
+DAY_S = 86_400
+REFRESH_S = 1
+FINISH_S_MAX = 60
+"""How long a batch in the making may take once the end is asked for. One that is broken off is made again later."""
+
+
+def run(work: Work) -> str:
+    """Archives until it is stopped, or until the end where the trigger says so."""
+    from hutong.pipelines.jobs.compaction import compact  # which knows this module, too
+
+    if work.pipeline.trigger == BATCH:
+        raise UsageError(
+            f'the job archive remembers where it was, as a stream does: set trigger = "{AVAILABLE_NOW}", not "{BATCH}"'
+        )
+    parameters = work.parameters
+    archive = open_archive(beside(work.pipeline.folder, needed(parameters, "path", JOB.name)))
+    every = whole_number(parameters, "compact_every")
+    target_bytes = whole_number(parameters, "target_mib", 1) * MIB
+    grace_ms = whole_number(parameters, "grace_minutes") * MINUTE_MS
+    rows = dated(the_only(work.frames, JOB.name), parameters["event_time"])
+    add = batch_writer(archive)
+
+    def write(batch: "DataFrame", number: int) -> None:
+        add(batch, number)
+        if every and number % every == every - 1:
+            compact(batch.sparkSession, archive, SystemClock(), target_bytes=target_bytes, grace_ms=grace_ms)
+
+    trigger = work.pipeline.trigger
+    writer = rows.writeStream.queryName(JOB.name).option("checkpointLocation", str(work.checkpoint / JOB.name))
+    triggered = (
+        writer.trigger(availableNow=True) if trigger == AVAILABLE_NOW else writer.trigger(processingTime=trigger)
+    )
+    before = archive.latest().snapshot.row_count
+    follow(triggered.foreachBatch(write).start(), work.stop)
+    snapshot = archive.latest().snapshot
+    return f"{snapshot.row_count - before:,} records archived; {archive.path} holds {snapshot.row_count:,} in " + (
+        f"{len(snapshot.files):,} files"
+    )
+
+
+def open_archive(path: str) -> ArchiveFolder:
+    """The archive in a folder, made where there is none. Raises UsageError when it cannot be there."""
+    archive = ArchiveFolder(folder_of(path), SystemClock(), lambda: uuid.uuid4().hex)
+    archive.prepare()
+    return archive
 
 
 def dated(records: "DataFrame", event_time: str) -> "DataFrame":
@@ -29,8 +109,8 @@ def dated(records: "DataFrame", event_time: str) -> "DataFrame":
 
     if DATE in records.columns:
         raise UsageError(f"the source has a column {DATE}, which the archive makes: leave it out or rename it")
-    time = f.expr(event_time).cast("timestamp")
-    return records.withColumn(DATE, f.to_date(f.to_utc_timestamp(time, f.current_timezone())))
+    time_s = f.unix_seconds(f.expr(event_time).try_cast("timestamp"))  # the same in every time zone of the session
+    return records.withColumn(DATE, f.date_from_unix_date(f.floor(time_s / f.lit(DAY_S)).cast("int")))
 
 
 def add_rows(rows: "DataFrame", archive: ArchiveFolder, batch: BatchOf | None) -> bool:
@@ -50,6 +130,20 @@ def batch_writer(archive: ArchiveFolder) -> Callable[["DataFrame", int], None]:
 
     def write(rows: "DataFrame", number: int) -> None:
         query = rows.sparkSession.sparkContext.getLocalProperty(QUERY_PROPERTY)
+        assert query is not None, "foreachBatch is called in the thread of a streaming query"
         add_rows(rows, archive, BatchOf(query, number))
 
     return write
+
+
+def follow(query: "StreamingQuery", stop: threading.Event) -> None:
+    """Waits for a query's end, or for `stop` and then the end of its batch. Raises what the query failed with."""
+    try:
+        while not query.awaitTermination(REFRESH_S) and not stop.is_set():
+            pass
+        finish_s = 0
+        while query.isActive and query.status["isTriggerActive"] and finish_s < FINISH_S_MAX:
+            query.awaitTermination(REFRESH_S)
+            finish_s += REFRESH_S
+    finally:
+        query.stop()

@@ -10,18 +10,43 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hutong.foundation.clock import Clock
+from hutong.foundation.clock import Clock, SystemClock
 from hutong.foundation.errors import CorruptData
 from hutong.pipelines.archive.folder import ArchiveFolder
 from hutong.pipelines.archive.snapshot import DataFile, small_files, with_replaced
-from hutong.pipelines.jobs.archive import DATE, ORDER
+from hutong.pipelines.jobs.archive import DATE, ORDER, open_archive
+from hutong.pipelines.jobs.job import Job, Parameter, Work
+from hutong.pipelines.jobs.parameters import MIB, MINUTE_MS, beside, needed, whole_number
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TARGET_BYTES = 128 * 2**20
+JOB = Job(
+    name="compaction",
+    kind="batch",
+    summary="Makes few large files of an archive's many small ones, while it is written to and read.",
+    reads="an archive that the job archive writes; no source",
+    outputs=(("PATH/date=.../", "the same rows in fewer files"),),
+    parameters=(
+        Parameter("path", None, "the archive's folder"),
+        Parameter("target_mib", "128", "how large files become; those of half that size are left alone"),
+        Parameter("files_min", "2", "how many small files of a date are worth making one of them"),
+        Parameter("grace_minutes", "60", "how long replaced files stay for readers that began before"),
+    ),
+    template="""\
+[pipeline]
+name = "@NAME@"
+bootstrap = "@BOOTSTRAP@"
+trigger = "batch"
+
+[transform]
+job = "compaction"
+parameters = { path = "archive" }
+""",
+)
+TARGET_BYTES = 128 * MIB
 FILES_MIN = 2
-GRACE_MS = 3_600_000
+GRACE_MS = 60 * MINUTE_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +56,23 @@ class Compacted:
     old_count: int
     new_count: int
     deleted_count: int
+
+
+def run(work: Work) -> str:
+    """Compacts the archive once, or less of it when it is stopped."""
+    parameters = work.parameters
+    archive = open_archive(beside(work.pipeline.folder, needed(parameters, "path", JOB.name)))
+    done = compact(
+        work.session,
+        archive,
+        SystemClock(),
+        target_bytes=whole_number(parameters, "target_mib", 1) * MIB,
+        files_min=whole_number(parameters, "files_min", 2),
+        grace_ms=whole_number(parameters, "grace_minutes") * MINUTE_MS,
+        go_on=lambda: not work.stop.is_set(),
+    )
+    deleted = f"{done.deleted_count:,} that no longer count were deleted"
+    return f"{done.old_count:,} files became {done.new_count:,}; {deleted}"
 
 
 def compact(

@@ -1,0 +1,60 @@
+"""Headers of records as columns of Spark: what a record had, and where it came from."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+HEADERS_TYPE = "array<struct<key: string, value: binary>>"
+SOURCE_TOPIC, SOURCE_PARTITION, SOURCE_OFFSET = "source-topic", "source-partition", "source-offset"
+SOURCE_TIMESTAMP = "source-timestamp"
+SOURCE_HEADERS = (SOURCE_TOPIC, SOURCE_PARTITION, SOURCE_OFFSET, SOURCE_TIMESTAMP)
+
+
+def header(name: str, value: "Column") -> "Column":
+    """One header; its value as text."""
+    from pyspark.sql import functions as f
+
+    return f.struct(f.lit(name).alias("key"), value.cast("string").cast("binary").alias("value"))
+
+
+def headers_of(records: "DataFrame") -> "Column":
+    """The headers that records have; none where they were not read."""
+    from pyspark.sql import functions as f
+
+    given = f.col("headers") if "headers" in records.columns else f.lit(None)
+    return f.coalesce(given.cast(HEADERS_TYPE), f.array().cast(HEADERS_TYPE))
+
+
+def without(headers: "Column", names: tuple[str, ...]) -> "Column":
+    """`headers` but for those of these names."""
+    from pyspark.sql import functions as f
+
+    return f.filter(headers, lambda one: ~one["key"].isin(*names))
+
+
+def header_text(headers: "Column", name: str) -> "Column":
+    """The value of the last header of this name as text; null without one."""
+    from pyspark.sql import functions as f
+
+    found = f.filter(headers, lambda one: one["key"] == name)
+    return f.try_element_at(found, f.lit(-1))["value"].cast("string")
+
+
+def origin_headers(records: "DataFrame") -> "Column":
+    """Where a record came from; the time only where it was read."""
+    from pyspark.sql import functions as f
+
+    known = [
+        header(name, f.col(name.removeprefix("source-"))) for name in (SOURCE_TOPIC, SOURCE_PARTITION, SOURCE_OFFSET)
+    ]
+    if "timestamp" in records.columns:
+        known.append(header(SOURCE_TIMESTAMP, f.unix_millis("timestamp")))
+    return f.array(*known)
+
+
+def with_origin(records: "DataFrame") -> "Column":
+    """A record's headers and where it came from; what an earlier one told of that is replaced."""
+    from pyspark.sql import functions as f
+
+    return f.concat(without(headers_of(records), SOURCE_HEADERS), origin_headers(records))
