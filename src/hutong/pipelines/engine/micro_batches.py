@@ -1,0 +1,198 @@
+"""What a streaming query tells of each micro-batch: rows, rates, where its time went, how far it is behind.
+
+Reads Spark's progress documents as they come: from a listener (offsets are objects), from `recentProgress`, from an
+event log (offsets are text that holds JSON). They may be another Spark's or damaged: only the query's id, the batch and
+the time must be there, whatever else is missing counts as nothing.
+
+Lag is what a source had to offer when the batch was planned, less what the query has read with it: per topic, over the
+partitions that both sides know. A source that tells no newest offset has none.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+PHASES = (
+    ("latestOffset", "asking for offsets"),
+    ("getOffset", "asking for offsets"),
+    ("setOffsetRange", "asking for offsets"),
+    ("getBatch", "planning"),
+    ("queryPlanning", "planning"),
+    ("walCommit", "noting the plan"),
+    ("addBatch", "computing"),
+    ("commitBatch", "noting the end"),
+    ("commitOffsets", "noting the end"),
+)
+"""Spark's names of what it measured, and what we call it."""
+WHOLE, OTHER = "triggerExecution", "other"
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """One progress. Times are Unix milliseconds. Spark repeats the last batch with no rows while a query is idle."""
+
+    query_id: str
+    run_id: str
+    query: str
+    """Its name, or the beginning of its id."""
+    batch_id: int
+    started_ms: int
+    duration_ms: int
+    phases_ms: Mapping[str, int]
+    row_count: int = 0
+    output_row_count: int | None = None
+    arrived_per_s: float | None = None
+    processed_per_s: float | None = None
+    lag_of_topic: Mapping[str, int] | None = None
+    """Rows, or None where no source tells."""
+    watermark_ms: int | None = None
+    event_time_max_ms: int | None = None
+    state_row_count: int | None = None
+    state_bytes: int | None = None
+    late_row_count: int = 0
+    """Rows that came after the watermark had passed them."""
+
+    @property
+    def lag(self) -> int | None:
+        """Rows that wait over all topics, or None where no source tells."""
+        return None if self.lag_of_topic is None else sum(self.lag_of_topic.values())
+
+
+def micro_batch(progress: Mapping[str, Any]) -> MicroBatch:
+    """Raises ValueError for what is no progress of a streaming query."""
+    try:
+        query_id, batch_id, started_ms = str(progress["id"]), int(progress["batchId"]), _time_ms(progress["timestamp"])
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise ValueError("this is not the progress of a streaming query") from error
+    durations = _whole_numbers(progress.get("durationMs"))
+    states = [state for state in _list(progress.get("stateOperators")) if isinstance(state, dict)]
+    event_time = _dict(progress.get("eventTime"))
+    return MicroBatch(
+        query_id=query_id,
+        run_id=str(progress.get("runId", "")),
+        query=str(progress.get("name") or query_id[:8]),
+        batch_id=batch_id,
+        started_ms=started_ms,
+        duration_ms=durations.get(WHOLE) or _whole(progress.get("batchDuration")),
+        phases_ms=_phases(durations),
+        row_count=_rows(progress),
+        output_row_count=_output(progress),
+        arrived_per_s=_rate(progress, "inputRowsPerSecond"),
+        processed_per_s=_rate(progress, "processedRowsPerSecond"),
+        lag_of_topic=lag_of_topic(progress),
+        watermark_ms=_optional_time_ms(event_time.get("watermark")),
+        event_time_max_ms=_optional_time_ms(event_time.get("max")),
+        state_row_count=sum(_whole(state.get("numRowsTotal")) for state in states) if states else None,
+        state_bytes=sum(_whole(state.get("memoryUsedBytes")) for state in states) if states else None,
+        late_row_count=sum(_whole(state.get("numRowsDroppedByWatermark")) for state in states),
+    )
+
+
+def lag_of_topic(progress: Mapping[str, Any]) -> dict[str, int] | None:
+    """How many rows of each topic the query had yet to read after the batch; None where no source tells."""
+    lags: dict[str, int] = {}
+    for source in _list(progress.get("sources")):
+        if not isinstance(source, dict):
+            continue
+        latest, reached = _offsets(source.get("latestOffset")), _offsets(source.get("endOffset"))
+        for (topic, partition), offset in latest.items():
+            if (topic, partition) in reached:
+                lags[topic] = lags.get(topic, 0) + max(0, offset - reached[topic, partition])
+    return lags or None
+
+
+def batch_line(batch: MicroBatch) -> str:
+    """A micro-batch in one line, for a person who watches."""
+    parts = [f"batch {batch.batch_id}", f"{batch.row_count:,} records"]
+    if batch.processed_per_s is not None:
+        parts.append(f"{batch.processed_per_s:,.0f} records/s")
+    parts.append(f"{batch.duration_ms:,} ms")
+    if batch.lag is not None:
+        parts.append(f"{batch.lag:,} behind" if batch.lag else "nothing behind")
+    return f"{batch.query}: {', '.join(parts)}"
+
+
+def batches_line(batches: Iterable[MicroBatch]) -> str:
+    """The last micro-batch of each query in one line, by name."""
+    last = {batch.query_id: batch for batch in batches}
+    return "; ".join(batch_line(batch) for batch in sorted(last.values(), key=lambda batch: batch.query))
+
+
+def _phases(durations: Mapping[str, int]) -> dict[str, int]:
+    """What Spark measured under our names, and what of the whole it did not measure."""
+    phases: dict[str, int] = {}
+    for name, ours in PHASES:
+        if name in durations:
+            phases[ours] = phases.get(ours, 0) + durations[name]
+    rest = durations.get(WHOLE, 0) - sum(phases.values())
+    return phases | ({OTHER: rest} if rest > 0 else {})
+
+
+def _rows(progress: Mapping[str, Any]) -> int:
+    """Spark's listeners give the sum in Python; in JSON of older ones it stands with the sources alone."""
+    if "numInputRows" in progress:
+        return _whole(progress["numInputRows"])
+    return sum(_whole(_dict(source).get("numInputRows")) for source in _list(progress.get("sources")))
+
+
+def _output(progress: Mapping[str, Any]) -> int | None:
+    told = _dict(progress.get("sink")).get("numOutputRows")
+    return told if isinstance(told, int) and told >= 0 else None  # -1 where the sink does not count
+
+
+def _rate(progress: Mapping[str, Any], name: str) -> float | None:
+    """None where Spark could not divide: it gives NaN, text, or leaves it out."""
+    told = progress.get(name)
+    if told is None:
+        rates = [_dict(source).get(name) for source in _list(progress.get("sources"))]
+        numbers = [float(rate) for rate in rates if isinstance(rate, int | float)]
+        told = sum(numbers) if numbers else None
+    return float(told) if isinstance(told, int | float) and 0 <= told < float("inf") else None
+
+
+def _offsets(told: Any) -> dict[tuple[str, int], int]:
+    """`{"topic": {"0": 5}}`, or the same as text; empty for offsets of another form."""
+    if isinstance(told, str):
+        try:
+            told = json.loads(told)
+        except (ValueError, RecursionError):
+            return {}
+    return {
+        (topic, int(partition)): offset
+        for topic, partitions in _dict(told).items()
+        for partition, offset in _dict(partitions).items()
+        if isinstance(offset, int) and str(partition).isdecimal()
+    }
+
+
+def _time_ms(told: Any) -> int:
+    if not isinstance(told, str):
+        raise TypeError
+    moment = datetime.fromisoformat(told)
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _optional_time_ms(told: Any) -> int | None:
+    """A watermark at the epoch is one that has not begun."""
+    try:
+        return _time_ms(told) or None
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _whole_numbers(told: Any) -> dict[str, int]:
+    return {name: value for name, value in _dict(told).items() if isinstance(value, int) and value >= 0}
+
+
+def _whole(told: Any) -> int:
+    return told if isinstance(told, int) and told > 0 else 0
+
+
+def _dict(told: Any) -> dict[str, Any]:
+    return told if isinstance(told, dict) else {}
+
+
+def _list(told: Any) -> list[Any]:
+    return told if isinstance(told, list) else []
