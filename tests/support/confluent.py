@@ -58,17 +58,24 @@ def read(source: Consumer, count: int, deadline_s: float = DEADLINE_S) -> list[M
 
 
 def read_partition(bootstrap: str, topic: str, partition: int = 0) -> list[Message]:
-    """Everything in a partition, from its start to the end it had when asked."""
-    reader = consumer(bootstrap, "reader", enable_auto_commit=False)
+    """Everything in a partition that is committed, from its start to the end it had when asked."""
+    reader = consumer(bootstrap, "reader", enable_auto_commit=False, enable_partition_eof=True)
     try:
         start, end = reader.get_watermark_offsets(TopicPartition(topic, partition), DEADLINE_S)
         if end <= start:
             return []
         reader.assign([TopicPartition(topic, partition, start)])
+        give_up = time.monotonic() + DEADLINE_S
         messages: list[Message] = []
         while not messages or offset_of(messages[-1]) < end - 1:
-            messages += read(reader, 1)
-            messages += reader.consume(10_000, 0)
+            for message in reader.consume(10_000, POLL_S):
+                error = message.error()
+                if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                    return messages  # what ends it are markers of transactions
+                assert error is None, error
+                messages.append(message)
+                give_up = time.monotonic() + DEADLINE_S
+            assert time.monotonic() < give_up, f"{len(messages)} records of {start} to {end}, then none"
         return messages
     finally:
         reader.close()

@@ -4,6 +4,8 @@
     ├── Unavailable   no broker answers, or one went away; worth another try
     ├── AccessDenied  we are not let in, or do not trust the broker; waiting does not help
     ├── DataLost      records that a query was promised are no longer there
+    ├── TakenOver     another driver runs the same query: this one must end
+    ├── HalfDone      a commit that cannot be finished by this attempt
     └── BadRecord     a record that is not what the job reads
 
 A refusal by a broker is the foundation's `Refused` with Kafka's error code. Exceptions of Spark's workers reach the
@@ -23,6 +25,9 @@ RETRIABLE = frozenset(
         ErrorCode.NETWORK_EXCEPTION,
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.UNSTABLE_OFFSET_COMMIT,
         ErrorCode.NOT_ENOUGH_REPLICAS,
         ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
         ErrorCode.KAFKA_STORAGE_ERROR,
@@ -44,6 +49,14 @@ class AccessDenied(PeerError):
 
 class DataLost(PeerError):
     """Offsets that were to be read are gone: aged out, or their topic was deleted."""
+
+
+class TakenOver(PeerError):
+    """Another driver has begun to commit for the same query."""
+
+
+class HalfDone(PeerError):
+    """Transactions that should be committed are no longer open. What to do about it stands in the message."""
 
 
 class BadRecord(PeerError):

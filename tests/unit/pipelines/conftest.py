@@ -17,7 +17,7 @@ def compiled_passes() -> None:
         return
     import pyarrow as pa
 
-    from hutong.pipelines.client.cluster import Producer
+    from hutong.pipelines.client.identities import Producer
     from hutong.pipelines.sink.encode.encoder import Encoder, seal
     from hutong.pipelines.source.decode.decoder import Decoder
     from hutong.pipelines.source.decode.index import index_batches

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from hutong.foundation.clock import ManualClock
 from hutong.pipelines.client.cluster import Address, Cluster, ClusterSettings
-from hutong.pipelines.client.connection import Connection
+from hutong.pipelines.client.connection import VERSION_MAX, Connection
 from hutong.pipelines.errors import Unavailable
 from hutong.wire.kafka.apis.k03_metadata import (
     MetadataRequest,
@@ -34,11 +34,17 @@ class FakeConnection:
     def is_idle(self) -> bool:
         return not self._waiting and not self.is_closed
 
-    def request(self, message: Any) -> Any:
-        self.send(message)
+    def speaks(self, api_key: int) -> bool:
+        return True
+
+    def version_of(self, api_key: int) -> int:
+        return VERSION_MAX[api_key]
+
+    def request(self, message: Any, version: int | None = None) -> Any:
+        self.send(message, version)
         return self.receive()
 
-    def send(self, message: Any) -> None:
+    def send(self, message: Any, version: int | None = None) -> None:
         if self.is_closed:
             raise Unavailable("closed")
         self.asked.append(message)

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ProtocolError, Refused
 from hutong.pipelines.client.connection import Connection
+from hutong.pipelines.client.identities import Producer
 from hutong.pipelines.client.security import UNSECURED, Security
 from hutong.pipelines.errors import Unavailable, is_retriable
 from hutong.wire.kafka.apis.k02_list_offsets import (
@@ -78,13 +79,6 @@ class FoundOffset(NamedTuple):
 
     offset: int
     timestamp_ms: int
-
-
-class Producer(NamedTuple):
-    """An identity under which batches are numbered, so that a broker recognises what it already has (KIP-98)."""
-
-    producer_id: int
-    epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +153,19 @@ class Cluster:
         if node not in self._brokers:
             raise Refused(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {partition} has no leader")
         return self._connection(self._brokers[node])
+
+    def connection_to(self, address: Address) -> Connection:
+        """An idle connection to one broker. One attempt: use it inside `retrying`."""
+        return self._connection(address)
+
+    def brokers(self) -> list[Address]:
+        """Where all brokers listen."""
+
+        def ask() -> list[Address]:
+            self._remember(self.any_connection().request(MetadataRequest([], allow_auto_topic_creation=False)))
+            return list(self._brokers.values())
+
+        return self.retrying(ask)
 
     def any_connection(self) -> Connection:
         """An idle connection to any broker, the bootstrap addresses last. One attempt: use it inside `retrying`."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from hutong.foundation.clock import SystemClock
 from hutong.pipelines.client.cluster import Cluster, ClusterSettings
 from hutong.pipelines.client.opening import connect
+from hutong.pipelines.client.transactions import Transactions
 
 if TYPE_CHECKING:
     from hutong.pipelines.sink.producing import BatchProducer
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 CLUSTERS_MAX = 8
 
 _clusters: dict[ClusterSettings, Cluster] = {}
+_transactions: dict[ClusterSettings, Transactions] = {}
 _producers: dict[tuple[ClusterSettings, int], "BatchProducer"] = {}  # idle ones
 
 
@@ -29,6 +31,15 @@ def shared_cluster(settings: ClusterSettings) -> Cluster:
     if len(_clusters) > CLUSTERS_MAX:
         _clusters.pop(next(iter(_clusters))).close()
     return cluster
+
+
+def shared_transactions(settings: ClusterSettings) -> Transactions:
+    """The transactions of a cluster, over connections of their own: see `coordinators`."""
+    transactions = _transactions.pop(settings, None) or Transactions(open_cluster(settings))
+    _transactions[settings] = transactions
+    if len(_transactions) > CLUSTERS_MAX:
+        _transactions.pop(next(iter(_transactions))).coordinators.cluster.close()
+    return transactions
 
 
 def open_cluster(settings: ClusterSettings) -> Cluster:

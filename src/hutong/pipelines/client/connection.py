@@ -38,14 +38,26 @@ SESSION_USED = 0.85
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, INIT_PRODUCER_ID = 0, 1, 2, 3, 18, 22
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
+OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 8, 9, 10
+ADD_PARTITIONS_TO_TXN, ADD_OFFSETS_TO_TXN, END_TXN, TXN_OFFSET_COMMIT = 24, 25, 26, 28
+DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 65, 66
 VERSION_MAX: Mapping[int, int] = {
     PRODUCE: 12,  # from 13 on, topics are named by id in both
     FETCH: 12,
     LIST_OFFSETS: 9,
     METADATA: 12,
+    OFFSET_COMMIT: 8,  # from 9 on, members of the new protocol commit, too
+    OFFSET_FETCH: 8,
+    FIND_COORDINATOR: 4,
     INIT_PRODUCER_ID: 4,
     SASL_HANDSHAKE: 1,
     SASL_AUTHENTICATE: 2,
+    ADD_PARTITIONS_TO_TXN: 3,  # from 4 on, brokers ask
+    ADD_OFFSETS_TO_TXN: 3,
+    END_TXN: 4,  # from 5 on, the end raises the epoch; here the next begin does
+    TXN_OFFSET_COMMIT: 3,
+    DESCRIBE_TRANSACTIONS: 0,
+    LIST_TRANSACTIONS: 0,
 }
 """The highest version of each API that is used here."""
 
@@ -93,6 +105,10 @@ class Connection:
         if response.error_code != ErrorCode.NONE:
             raise ProtocolError(f"the broker at {self.peer} refused to tell its versions ({response.error_code})")
         self._versions = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+
+    def speaks(self, api_key: int) -> bool:
+        """Whether the broker has that API at all."""
+        return api_key in self._versions
 
     def version_of(self, api_key: int) -> int:
         """The highest version of an API that both sides speak."""

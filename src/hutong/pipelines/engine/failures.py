@@ -7,7 +7,7 @@ again. What the user needs is its last line.
 import re
 
 from hutong.foundation.errors import HutongError, ProtocolError, Refused, UsageError
-from hutong.pipelines.errors import AccessDenied, BadRecord, DataLost, Unavailable
+from hutong.pipelines.errors import AccessDenied, BadRecord, DataLost, HalfDone, TakenOver, Unavailable
 
 OURS = re.compile(r"^hutong\.[\w.]*\.(?P<kind>[A-Z]\w+): (?P<message>.+)$", re.MULTILINE)
 CAUSE = re.compile(
@@ -19,6 +19,8 @@ EXIT_CODES = {
     DataLost.__name__: EXIT_DATA,
     BadRecord.__name__: EXIT_DATA,
     ProtocolError.__name__: EXIT_DATA,
+    TakenOver.__name__: EXIT_REFUSED,
+    HalfDone.__name__: EXIT_UNAVAILABLE,
     Unavailable.__name__: EXIT_UNAVAILABLE,
     Refused.__name__: EXIT_REFUSED,
     AccessDenied.__name__: EXIT_ACCESS,

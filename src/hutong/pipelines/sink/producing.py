@@ -3,7 +3,8 @@
 While a request is in flight the caller encodes the next batches. At most one batch of a partition is under way, so
 order holds; the sequence in each batch lets the broker recognise what it already has when an answer was lost.
 
-Delivery is at least once: a Spark task that fails and runs again writes its rows again, under another identity.
+Within a transaction the records count when it is committed, which others do. Without, delivery is at least once: a
+Spark task that fails and runs again writes its rows again, under another identity.
 """
 
 from collections import deque
@@ -11,8 +12,10 @@ from dataclasses import dataclass
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ProtocolError, Refused
-from hutong.pipelines.client.cluster import Cluster, Producer, TopicPartition, raise_refusal
+from hutong.pipelines.client.cluster import Cluster, TopicPartition, raise_refusal
 from hutong.pipelines.client.connection import Connection
+from hutong.pipelines.client.identities import Producer
+from hutong.pipelines.client.transactions import OpenTransaction
 from hutong.pipelines.errors import Unavailable, is_retriable
 from hutong.pipelines.sink.encode.encoder import EncodedRecords, seal
 from hutong.wire.kafka.apis.k00_produce import (
@@ -38,11 +41,14 @@ class _Batch:
 class BatchProducer:
     """Sends batches under one producer identity. After any error it must not be used again."""
 
-    def __init__(self, cluster: Cluster, clock: Clock, timeout_ms: int) -> None:
+    def __init__(
+        self, cluster: Cluster, clock: Clock, timeout_ms: int, transaction: OpenTransaction | None = None
+    ) -> None:
         self._cluster = cluster
         self._clock = clock
         self._timeout_ms = timeout_ms
-        self._identity: Producer | None = None
+        self._transaction = transaction
+        self._identity: Producer | None = transaction.identity.producer if transaction is not None else None
         self._next_sequence: dict[TopicPartition, int] = {}
         self._queues: dict[TopicPartition, deque[_Batch]] = {}  # no empty queues
         self._queued_bytes = 0  # of all batches in the queues
@@ -54,7 +60,8 @@ class BatchProducer:
             self._identity = self._cluster.new_producer()
         sequence = self._next_sequence.get(records.partition, 0)
         self._next_sequence[records.partition] = (sequence + records.record_count) & SEQUENCE_MASK
-        content = seal(records, self._identity, sequence, self._clock.wall_ms())
+        in_transaction = self._transaction is not None
+        content = seal(records, self._identity, sequence, self._clock.wall_ms(), transactional=in_transaction)
         self._queues.setdefault(records.partition, deque()).append(_Batch(records.partition, content))
         self._queued_bytes += len(content)
         while self._queued_bytes > QUEUED_BYTES_MAX:
@@ -90,11 +97,13 @@ class BatchProducer:
             raise failure
 
     def _send_heads(self) -> None:
+        if self._transaction is not None:
+            self._transaction.add(self._queues)
         heads: dict[Connection, list[_Batch]] = {}
         for partition, queue in self._queues.items():
             heads.setdefault(self._cluster.leader(partition), []).append(queue[0])
         for connection, batches in heads.items():
-            connection.send(self._request(batches))
+            connection.send(self._request(batches), self._version)
             self._in_flight[connection] = batches
 
     def _request(self, batches: list[_Batch]) -> ProduceRequest:
@@ -103,7 +112,12 @@ class BatchProducer:
             name, index = batch.partition
             topic = topics.setdefault(name, TopicProduceData(name))
             topic.partition_data.append(PartitionProduceData(index, batch.content))
-        return ProduceRequest(None, ACKS_ALL, self._timeout_ms, list(topics.values()))
+        owner = None if self._transaction is None else self._transaction.identity.transactional_id
+        return ProduceRequest(owner, ACKS_ALL, self._timeout_ms, list(topics.values()))
+
+    @property
+    def _version(self) -> int | None:
+        return None if self._transaction is None else self._transaction.produce_version
 
     def _take_answers(self, response: ProduceResponse, batches: list[_Batch]) -> None:
         """Removes what was acknowledged; raises the refusal of one that was not."""

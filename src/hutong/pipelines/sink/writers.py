@@ -1,28 +1,60 @@
 """Writing: what Spark calls on the driver to check and commit, and in its Python workers to write Arrow batches.
 
-Names of classes' methods and parameters are Spark's. Delivery is at least once with idempotent requests.
+A task writes in a transaction that it leaves open, and says in its commit message whose it is; at the end of the batch
+the driver ends them all (`commit`). Without transactions what a task wrote counts at once, and a task that runs again
+writes again.
+
+Names of classes' methods and parameters are Spark's. Writers are pickled and hold nothing but options.
 """
 
+import itertools
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from hutong.foundation.errors import UsageError
-from hutong.pipelines.client.clusters import shared_cluster, shared_producer
+from hutong.foundation.errors import HutongError, UsageError
+from hutong.pipelines.client.clusters import shared_cluster, shared_transactions
+from hutong.pipelines.sink.commit.driver import Batch, Committer
+from hutong.pipelines.sink.commit.machine import Decision, TaskTransaction
 from hutong.pipelines.sink.options import SinkOptions
 
 if TYPE_CHECKING:
     import pyarrow
 
+Messages = Sequence[WriterCommitMessage | None]
+NO_BATCH = 0
+JOB_PREFIX = "batch-"
+QUERY_ID, BATCH_ID, RUN_ID = "sql.streaming.queryId", "streaming.sql.batchId", "spark.jobGroup.id"
+"""Local properties of Spark's tasks; for a stream the job group is named by the run."""
+
 
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
-    """What one task wrote."""
+    """What one task wrote. `transaction` is None without rows."""
 
     row_count: int
+    transaction: TaskTransaction | None = None
+    query_id: str = ""
+    """Empty where what was written counts already."""
+    run_id: str = ""
+    topics: frozenset[str] = frozenset()
+    was_retried: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Which piece of work this is."""
+
+    query_id: str
+    run_id: str
+    batch_id: int
+    number: int
+    is_retry: bool
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -31,9 +63,21 @@ class BatchWriter(DataSourceArrowWriter):
     def __init__(self, options: SinkOptions, columns: Sequence[str]) -> None:
         check_columns(options, columns)
         self._options = options
+        self._job_id = JOB_PREFIX + os.urandom(8).hex()  # made on the driver, the same in all tasks
 
     def write(self, iterator: Iterator["pyarrow.RecordBatch"]) -> WriterCommitMessage:
-        return write_batches(iterator, self._options)
+        return write_batches(iterator, self._options, task_of(self._job_id))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        decision = decision_of(messages, NO_BATCH)
+        if decision.transactions:
+            Committer(shared_transactions(self._options.cluster)).commit_job(decision)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        if any(isinstance(one, Written) and one.query_id for one in messages):
+            decision = decision_of(messages, NO_BATCH)
+            with suppress(HutongError):  # what made Spark give up is told already; the transactions' time will be up
+                Committer(shared_transactions(self._options.cluster)).abort_job(self._job_id, decision)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -44,7 +88,18 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._options = options
 
     def write(self, iterator: Iterator["pyarrow.RecordBatch"]) -> WriterCommitMessage:
-        return write_batches(iterator, self._options)
+        return write_batches(iterator, self._options, task_of(None))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        batch = batch_of(messages, batchId)
+        if batch is not None:
+            Committer(shared_transactions(self._options.cluster)).commit(batch)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        batch = batch_of(messages, batchId)
+        if batch is not None:
+            with suppress(HutongError):
+                Committer(shared_transactions(self._options.cluster)).abort(batch)
 
 
 def check_columns(options: SinkOptions, columns: Sequence[str]) -> None:
@@ -55,12 +110,49 @@ def check_columns(options: SinkOptions, columns: Sequence[str]) -> None:
         raise UsageError("no topic is given: set the option topic, or add a column named topic")
 
 
-def write_batches(tables: Iterator["pyarrow.RecordBatch"], options: SinkOptions) -> Written:
+def task_of(job_id: str | None) -> Task:
+    """What Spark says of the running task; `job_id` stands for the query in a batch job."""
+    context = TaskContext.get()
+    assert context is not None
+    return Task(
+        query_id=job_id or context.getLocalProperty(QUERY_ID) or "",
+        run_id=context.getLocalProperty(RUN_ID) or "",
+        batch_id=NO_BATCH if job_id else int(context.getLocalProperty(BATCH_ID) or NO_BATCH),
+        number=context.partitionId(),
+        is_retry=context.attemptNumber() > 0,
+    )
+
+
+def decision_of(messages: Messages, batch_id: int) -> Decision:
+    """What the tasks of a batch wrote in transactions; a message is missing for a task that failed."""
+    written = [one.transaction for one in messages if isinstance(one, Written) and one.transaction is not None]
+    return Decision(batch_id, len(messages), tuple(sorted(written)))
+
+
+def batch_of(messages: Messages, batch_id: int) -> Batch | None:
+    """None where nothing was written in transactions, or nobody was there to say."""
+    told = [one for one in messages if isinstance(one, Written) and one.query_id]
+    if not told:
+        return None
+    return Batch(
+        told[0].query_id,
+        told[0].run_id,
+        decision_of(messages, batch_id),
+        frozenset().union(*(one.topics for one in told)),
+        any(one.was_retried for one in told),
+    )
+
+
+def write_batches(tables: Iterator["pyarrow.RecordBatch"], options: SinkOptions, task: Task) -> Written:
     """Writes one task's rows, in a Python worker, and returns once all are acknowledged."""
     from hutong.pipelines.sink.encode.encoder import Encoder
+    from hutong.pipelines.sink.transactional import is_exactly_once, open_producer
 
+    first = next((table for table in tables if table.num_rows), None)
+    if first is None:
+        exactly_once = is_exactly_once(options, shared_transactions(options.cluster))
+        return Written(0, None, task.query_id if exactly_once else "", task.run_id)
     cluster = shared_cluster(options.cluster)
-    context = TaskContext.get()
     counts: dict[str, int] = {}
 
     def partition_count(topic: str) -> int:
@@ -68,13 +160,15 @@ def write_batches(tables: Iterator["pyarrow.RecordBatch"], options: SinkOptions)
             counts[topic] = len(cluster.topics([topic], create=True)[topic].partitions)
         return counts[topic]
 
-    first = context.partitionId() if context else 0
-    encoder = Encoder(options.topic, options.compression, options.batch_bytes, partition_count, first)
+    encoder = Encoder(options.topic, options.compression, options.batch_bytes, partition_count, task.number)
     row_count = 0
-    with shared_producer(options.cluster, options.timeout_ms) as producer:
-        for table in tables:
+    with open_producer(options, task.query_id, task.batch_id) as (producer, owner):
+        for table in itertools.chain([first], tables):
             for records in encoder.encode(table):
                 producer.send(records)
             row_count += table.num_rows
         producer.flush()
-    return Written(row_count)
+    if owner is None:
+        return Written(row_count)
+    transaction = TaskTransaction(task.number, owner, row_count)
+    return Written(row_count, transaction, task.query_id, task.run_id, frozenset(counts), task.is_retry)

@@ -9,11 +9,11 @@ from hutong.pipelines.client.cluster import (
     LATEST,
     Address,
     FoundOffset,
-    Producer,
     TopicPartition,
     parse_bootstrap,
     raise_refusal,
 )
+from hutong.pipelines.client.identities import Producer
 from hutong.pipelines.errors import Unavailable
 from hutong.wire.kafka.apis.k02_list_offsets import (
     ListOffsetsPartitionResponse,

@@ -14,13 +14,14 @@ import pyarrow.compute as pc
 from crc32c import crc32c
 
 from hutong.foundation.errors import UsageError
-from hutong.pipelines.client.cluster import Producer, TopicPartition
+from hutong.pipelines.client.cluster import TopicPartition
+from hutong.pipelines.client.identities import Producer
 from hutong.pipelines.native import Int32s, Int64s
 from hutong.pipelines.sink.encode.partitioner import assign_partitions
 from hutong.pipelines.sink.encode.records import encode_records
 from hutong.pipelines.sink.encode.rows import RecordRows, record_rows
 from hutong.wire.kafka.compression import Compression, compress
-from hutong.wire.kafka.records import CRC_START, HEADER_BYTES, LENGTH_END, MAGIC
+from hutong.wire.kafka.records import CRC_START, HEADER_BYTES, LENGTH_END, MAGIC, TRANSACTIONAL
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")  # see wire.kafka.records
 
@@ -108,12 +109,15 @@ class Encoder:
         return memoryview(bytearray(HEADER_BYTES) + compress(self._compression, bytes(plain[HEADER_BYTES:])))
 
 
-def seal(records: EncodedRecords, producer: Producer, sequence: int, timestamp_ms: int) -> memoryview:
+def seal(
+    records: EncodedRecords, producer: Producer, sequence: int, timestamp_ms: int, *, transactional: bool = False
+) -> memoryview:
     """Fills in the header: the batch as it goes out. All its records get the time `timestamp_ms`."""
     batch = records.content
     count = records.record_count
     before = (0, len(batch) - LENGTH_END, -1, MAGIC)
-    after = (records.compression.value, count - 1, timestamp_ms, timestamp_ms, *producer, sequence, count)
+    attributes = records.compression.value | (TRANSACTIONAL if transactional else 0)
+    after = (attributes, count - 1, timestamp_ms, timestamp_ms, *producer, sequence, count)
     _HEADER.pack_into(batch, 0, *before, 0, *after)
     _HEADER.pack_into(batch, 0, *before, crc32c(batch[CRC_START:]), *after)
     return batch

@@ -12,7 +12,8 @@ from kafka.partitioner.default import murmur2 as murmur2_of_kafka_python
 from tests.unit.pipelines.unhurried import unhurried
 
 from hutong.foundation.errors import UsageError
-from hutong.pipelines.client.cluster import Producer, TopicPartition
+from hutong.pipelines.client.cluster import TopicPartition
+from hutong.pipelines.client.identities import Producer
 from hutong.pipelines.native import Bytes, bytes_of, compiled, pointer_to
 from hutong.pipelines.sink.encode.encoder import Encoder, seal
 from hutong.pipelines.sink.encode.partitioner import murmur2

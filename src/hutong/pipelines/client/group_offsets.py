@@ -1,0 +1,85 @@
+"""Offsets of a consumer group that has no members: committed and fetched as a simple consumer does.
+
+A query that commits its progress this way is seen by ordinary lag tools; nothing is ever read back from there, since
+Spark's checkpoint says where a query goes on. The sink keeps notes in the metadata of offsets.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from hutong.pipelines.client.cluster import Cluster, TopicPartition, raise_refusal
+from hutong.pipelines.client.connection import OFFSET_FETCH
+from hutong.pipelines.client.coordinators import Coordinators, Kind
+from hutong.wire.kafka.apis.k08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from hutong.wire.kafka.apis.k09_offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+)
+
+GROUPS_FROM = 8
+"""From this version of OffsetFetch on, groups are asked for in a list."""
+
+
+class CommittedOffset(NamedTuple):
+    offset: int
+    metadata: str = ""
+
+
+def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+    """Commits positions for a group. Raises Refused, for one when the group has members."""
+    coordinators = Coordinators(cluster)
+    topics: dict[str, OffsetCommitRequestTopic] = {}
+    for (name, index), offset in offsets.items():
+        topic = topics.setdefault(name, OffsetCommitRequestTopic(name))
+        topic.partitions.append(OffsetCommitRequestPartition(index, offset, committed_metadata=""))
+    request = OffsetCommitRequest(group_id=group, topics=list(topics.values()))
+
+    def attempt() -> None:
+        response: OffsetCommitResponse = coordinators.connection(Kind.GROUP, group).request(request)
+        for topic in response.topics:
+            for partition in topic.partitions:
+                where = TopicPartition(topic.name, partition.partition_index)
+                raise_refusal(partition.error_code, f"offsets of {where} cannot be committed for group {group}")
+
+    if offsets:
+        coordinators.retrying(attempt)
+
+
+def fetch_offsets(coordinators: Coordinators, group: str) -> dict[TopicPartition, CommittedOffset]:
+    """All that is committed for a group, once no transaction with offsets of it is open. Nothing for an unknown one."""
+
+    def attempt() -> dict[TopicPartition, CommittedOffset]:
+        connection = coordinators.connection(Kind.GROUP, group)
+        if connection.version_of(OFFSET_FETCH) >= GROUPS_FROM:
+            request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group, topics=None)], require_stable=True)
+        else:
+            request = OffsetFetchRequest(group, None, require_stable=True)
+        return _fetched(connection.request(request), group)
+
+    return coordinators.retrying(attempt)
+
+
+def _fetched(response: OffsetFetchResponse, group: str) -> dict[TopicPartition, CommittedOffset]:
+    what = f"the offsets of group {group} cannot be read"
+    raise_refusal(response.error_code, what)
+    found: dict[TopicPartition, CommittedOffset] = {}
+    topics: list[tuple[str, OffsetFetchResponsePartition | OffsetFetchResponsePartitions]] = [
+        (topic.name, partition) for topic in response.topics for partition in topic.partitions
+    ]
+    for answer in response.groups:
+        raise_refusal(answer.error_code, what)
+        topics += [(topic.name, partition) for topic in answer.topics for partition in topic.partitions]
+    for name, partition in topics:
+        raise_refusal(partition.error_code, what)
+        if partition.committed_offset >= 0:
+            where = TopicPartition(name, partition.partition_index)
+            found[where] = CommittedOffset(partition.committed_offset, partition.metadata or "")
+    return found

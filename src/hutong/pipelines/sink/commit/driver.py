@@ -1,0 +1,178 @@
+"""Carries out what the machine decides: asks coordinators, records, ends transactions, and aborts what nobody wants.
+
+A driver first takes the owner's transactional id of its query, then reads the record, and writes it in a transaction
+of that id: whoever took the id later has shut it out, so of two drivers of one query only the last can record, and it
+has seen what the other recorded.
+
+Orphans are open transactions of the query that no batch wants: of tasks that failed or were beaten by another attempt,
+or of a driver that was killed. They hold up committed readers until their time is up, so they are looked for and
+aborted where there may be some.
+
+A batch job has no later driver that might go on: its transactions are ended without a record.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hutong.foundation.errors import PeerError, Refused
+from hutong.pipelines.client.cluster import TopicPartition
+from hutong.pipelines.client.group_offsets import CommittedOffset
+from hutong.pipelines.client.identities import Identity, Outcome
+from hutong.pipelines.client.transactions import Transactions
+from hutong.pipelines.errors import HalfDone, TakenOver
+from hutong.pipelines.sink.commit.machine import Decision, Done, End, Record, TaskTransaction, next_step
+from hutong.pipelines.sink.commit.record import (
+    Found,
+    decision_of,
+    group_of,
+    id_prefix,
+    newest,
+    note_count,
+    notes,
+    owner_id,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+OWNER_TIMEOUT_MS = 60_000
+"""A record takes a moment; what a killed driver left of one is aborted by the next."""
+STEPS_MAX = 8
+"""Record, end, and the same once more for what was aborted meanwhile; more means that the machine goes in circles."""
+SWEEP_EVERY = 20
+"""Batches after which orphans are looked for, even where nothing says that there are any."""
+SHUT_OUT = frozenset(
+    {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What Spark says at the end of a batch."""
+
+    query_id: str
+    run_id: str
+    written: Decision
+    topics: frozenset[str]
+    was_retried: bool
+    """Whether an attempt of a task failed: it may have left a transaction open."""
+
+
+class Committer:
+    """Commits and aborts the batches of queries. Blocking; Spark starts a process for each."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    def commit(self, batch: Batch) -> None:
+        """Returns once the batch counts. Raises TakenOver, HalfDone, or what the brokers refuse."""
+        if not batch.written.transactions and not self._is_recorded(batch):
+            return
+        owner = self._transactions.begin(owner_id(batch.query_id), OWNER_TIMEOUT_MS)
+        found = self.recorded(batch.query_id)
+        recorded = found.decision if found is not None else None
+        outcomes = self._outcomes(batch.written, recorded)
+        for _ in range(STEPS_MAX):
+            match next_step(batch.written, recorded, outcomes):
+                case Record(decision):
+                    self._record(owner, batch, decision, found)
+                    recorded = decision
+                case End(chosen, is_commit):
+                    outcomes |= self._end(chosen, is_commit)
+                case Done(left_over):
+                    self._transactions.end(_identities(left_over), is_commit=False)
+                    break
+        else:
+            raise AssertionError(f"batch {batch.written.batch_id} does not come to an end: {recorded}, {outcomes}")
+        is_new_run = found is None or found.run_id != batch.run_id
+        if batch.was_retried or is_new_run or batch.written.batch_id % SWEEP_EVERY == 0:
+            self._sweep(batch.query_id, frozenset())
+
+    def abort(self, batch: Batch) -> None:
+        """Aborts what is not recorded: what is may count in part already, and is finished by the next attempt."""
+        found = self.recorded(batch.query_id)
+        wanted = frozenset(_identities(found.decision.transactions) if found is not None else ())
+        written = _identities(batch.written.transactions)
+        self._transactions.end([one for one in written if one not in wanted], is_commit=False)
+        self._sweep(batch.query_id, frozenset(one.transactional_id for one in wanted))
+
+    def commit_job(self, written: Decision) -> None:
+        """Ends the transactions of a batch job, all of which must be open. Raises HalfDone."""
+        identities = _identities(written.transactions)
+        outcomes = self._transactions.outcomes(identities)
+        next_step(written, None, outcomes)  # raises where something was aborted
+        refused = self._transactions.end(identities, is_commit=True)
+        if refused:
+            raise HalfDone(
+                f"{len(refused)} of the {len(identities)} transactions of this job were aborted while it was "
+                f"committed, the others count: {refused[0]}"
+            )
+
+    def abort_job(self, job_id: str, written: Decision) -> None:
+        """Tasks that run on, not knowing that it is all over, are found unless they begin after this."""
+        self._transactions.end(_identities(written.transactions), is_commit=False)
+        self._sweep(job_id, frozenset())
+
+    def recorded(self, query_id: str) -> Found | None:
+        """The newest decision of a query."""
+        first = newest(self._transactions.offsets_of(group_of(query_id, 0)))
+        if first is None:
+            return None
+        place, note = first
+        parts = [note]
+        for number in range(1, note_count(note)):
+            offsets = self._transactions.offsets_of(group_of(query_id, number))
+            parts.append(offsets.get(place, CommittedOffset(-1)))
+        return Found(*decision_of(query_id, parts), place)
+
+    def _is_recorded(self, batch: Batch) -> bool:
+        found = self.recorded(batch.query_id)
+        return found is not None and found.decision.batch_id == batch.written.batch_id
+
+    def _record(self, owner: Identity, batch: Batch, decision: Decision, found: Found | None) -> None:
+        place = TopicPartition(min(batch.topics), 0) if batch.topics else None
+        if found is not None and (place is None or found.decision.batch_id == decision.batch_id):
+            place = found.place  # of two records of one batch the later must be found
+        assert place is not None  # a decision of this batch has rows, and rows have a topic
+        try:
+            for group, committed in notes(batch.query_id, decision, batch.run_id):
+                self._transactions.commit_offset(owner, group, place, committed)
+            refused = self._transactions.end([owner], is_commit=True)
+            if refused:
+                raise refused[0]
+        except Refused as error:
+            if error.code in SHUT_OUT:
+                raise TakenOver(
+                    f"another driver has taken over the query {batch.query_id}: this one ends; run one driver per "
+                    "checkpoint"
+                ) from error
+            raise
+
+    def _end(self, chosen: Sequence[TaskTransaction], is_commit: bool) -> dict[str, Outcome]:
+        """What became of each: not always what was asked for."""
+        identities = _identities(chosen)
+        refused = self._transactions.end(identities, is_commit=is_commit)
+        if refused:
+            found = self._transactions.outcomes(identities)
+            if Outcome.OPEN in found.values():
+                raise refused[0]
+            return found
+        outcome = Outcome.COMMITTED if is_commit else Outcome.ABORTED
+        return {one.transactional_id: outcome for one in identities}
+
+    def _outcomes(self, written: Decision, recorded: Decision | None) -> dict[str, Outcome]:
+        wanted = list(written.transactions)
+        if recorded is not None and recorded.batch_id == written.batch_id:
+            wanted += recorded.transactions
+        return self._transactions.outcomes(_identities(wanted))
+
+    def _sweep(self, query_id: str, wanted: frozenset[str]) -> None:
+        """Shuts out whoever still has a transaction of the query open. Not worth failing a batch that counts."""
+        try:
+            for one in self._transactions.open_ids(id_prefix(query_id)):
+                if one != owner_id(query_id) and one not in wanted:
+                    self._transactions.begin(one, OWNER_TIMEOUT_MS)
+        except PeerError:
+            return  # their time will be up
+
+
+def _identities(transactions: Sequence[TaskTransaction]) -> list[Identity]:
+    return [one.identity for one in transactions]

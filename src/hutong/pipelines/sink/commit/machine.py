@@ -1,0 +1,131 @@
+"""How a batch written in several transactions comes to count exactly once, whatever dies in between.
+
+    next_step(batch, what its tasks wrote, what is recorded, what became of each transaction)
+        → Record   this is what batch N consists of; on disk before any of it is committed
+        → End      commit these, or abort these
+        → Done     nothing else counts; abort what is left over
+
+Strategy: ending several transactions is not atomic, recording which they are is. So the record is the decision, and
+everything after it can be repeated by whoever finds it: the same driver after a lost answer, or the next one, to which
+Spark gives the same batch again. Then its tasks have written their rows once more, in transactions that are not needed,
+unless one of the recorded ones was aborted meanwhile because its time was up:
+
+    recorded, none aborted              commit those still open; the new ones are left over
+    recorded, some aborted, none counts abort the rest; begin anew with what was written now
+    recorded, some aborted, some count  the new transaction of the same task takes the place of each aborted one
+
+The last relies on a task getting the same rows again; that can be seen only by their number, and is refused where the
+number of tasks or of rows differs.
+
+Pure: no clock, no sockets. Knows transactions by what became of them only.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from hutong.pipelines.client.identities import Identity, Outcome
+from hutong.pipelines.errors import HalfDone
+
+LONGER = "set the sink's option kafka.transaction.timeout.ms (the broker's transaction.max.timeout.ms bounds it)"
+
+
+class TaskTransaction(NamedTuple):
+    """What one task wrote. `task` is the number of its partition in the plan."""
+
+    task: int
+    identity: Identity
+    row_count: int
+
+
+class Decision(NamedTuple):
+    """What a batch consists of. Tasks without rows have no transaction, so there may be fewer than `task_count`."""
+
+    batch_id: int
+    task_count: int
+    transactions: tuple[TaskTransaction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Store this durably, then ask again."""
+
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """End these, note what became of them, then ask again."""
+
+    transactions: tuple[TaskTransaction, ...]
+    is_commit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The batch counts. These are open and not part of it."""
+
+    left_over: tuple[TaskTransaction, ...]
+
+
+Step = Record | End | Done
+Outcomes = Mapping[str, Outcome]
+"""By transactional id, of everything recorded for the batch and everything written now."""
+
+
+def next_step(written: Decision, recorded: Decision | None, outcomes: Outcomes) -> Step:
+    """What the driver does next for a batch. Raises HalfDone where this attempt cannot finish it.
+
+    `recorded` is the newest decision of the query, whatever its batch.
+    """
+    if recorded is None or recorded.batch_id < written.batch_id:
+        return _begin(written, outcomes)
+    if recorded.batch_id > written.batch_id:  # Spark goes on only after a batch is done
+        return Done(_open(written.transactions, outcomes))
+    aborted = _with(Outcome.ABORTED, recorded.transactions, outcomes)
+    still_open = _open(recorded.transactions, outcomes)
+    if not aborted:
+        if still_open:
+            return End(still_open, is_commit=True)
+        counted = {one.identity for one in recorded.transactions}
+        return Done(tuple(one for one in _open(written.transactions, outcomes) if one.identity not in counted))
+    if len(aborted) + len(still_open) < len(recorded.transactions):
+        return Record(_mended(recorded, aborted, written, outcomes))
+    return End(still_open, is_commit=False) if still_open else _begin(written, outcomes)
+
+
+def _begin(written: Decision, outcomes: Outcomes) -> Step:
+    lost = [one for one in written.transactions if outcomes[one.identity.transactional_id] is not Outcome.OPEN]
+    if lost:
+        raise HalfDone(
+            f"batch {written.batch_id} is not committed: {len(lost)} of its {len(written.transactions)} transactions "
+            f"were aborted before all tasks were done. If the batch took too long, {LONGER}; nothing of it was written"
+        )
+    return Record(written) if written.transactions else Done(())
+
+
+def _mended(recorded: Decision, aborted: Sequence[TaskTransaction], written: Decision, outcomes: Outcomes) -> Decision:
+    """The decision with another transaction for each that was aborted."""
+    fresh = {one.task: one for one in _open(written.transactions, outcomes)}
+    fits = written.task_count == recorded.task_count and all(
+        one.task in fresh and fresh[one.task].row_count == one.row_count for one in aborted
+    )
+    if not fits:
+        raise HalfDone(
+            f"batch {recorded.batch_id} was committed in part before its driver ended, and {len(aborted)} of its "
+            f"{len(recorded.transactions)} transactions were aborted since; what was written now does not have the "
+            "same rows in the same tasks, so it cannot take their place. Start the query again as it was; to have the "
+            "batch written again, rows that are there already included, start it once with the sink's option "
+            "delivery set to at-least-once"
+        )
+    missing = {one.task for one in aborted}
+    replaced = tuple(fresh[one.task] if one.task in missing else one for one in recorded.transactions)
+    return recorded._replace(transactions=replaced)
+
+
+def _open(transactions: Sequence[TaskTransaction], outcomes: Outcomes) -> tuple[TaskTransaction, ...]:
+    return _with(Outcome.OPEN, transactions, outcomes)
+
+
+def _with(outcome: Outcome, transactions: Sequence[TaskTransaction], outcomes: Outcomes) -> tuple[TaskTransaction, ...]:
+    return tuple(one for one in transactions if outcomes[one.identity.transactional_id] is outcome)
