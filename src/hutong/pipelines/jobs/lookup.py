@@ -1,0 +1,101 @@
+"""A stream joined with a table: each event beside the row of the table that it names.
+
+The table is a source read whole: Parquet, or a topic of which the latest value of each key counts. Spark reads it
+anew for each micro-batch, so an event sees the table as it is when its batch is planned, and nothing is kept as
+state; an event that came before its row does not wait for it. With `broadcast` the table is sent to every worker
+instead of sorting both sides by key: for tables that fit into memory.
+"""
+
+from typing import TYPE_CHECKING
+
+from hutong.foundation.errors import UsageError
+from hutong.pipelines.jobs.events import Frames, Parameters, choice, named_frame, required
+from hutong.pipelines.jobs.job import Job, Parameter
+from hutong.pipelines.jobs.join import chosen
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+KINDS = ("left", "inner", "semi", "anti")
+KEPT = ("auto", "latest", "all")
+JOB = Job(
+    name="lookup",
+    kind="streaming or batch, DataFrame",
+    summary="Events joined with a table: a topic's latest value per key, or files.",
+    reads="a source of events, and a source with static = true",
+    outputs=(("result", "what the parameter select says, or all columns, each behind its source's name"),),
+    parameters=(
+        Parameter("stream", None, "the source of events"),
+        Parameter("table", None, "the source of rows"),
+        Parameter("on", None, "when a row belongs to an event, in SQL: columns are named SOURCE.COLUMN"),
+        Parameter("kind", KINDS[0], f"what is given out: {', '.join(KINDS)}"),
+        Parameter("rows", KEPT[0], "latest: the latest of each key; all: as they are; auto: latest for a topic"),
+        Parameter("broadcast", "false", "true sends the table to every worker: for tables that fit into memory"),
+        Parameter("select", "", "the columns of the result: SQL expressions with commas"),
+    ),
+    template="""\
+# Orders with the customer of each, as a compacted topic has it: the latest value of a key counts.
+
+[pipeline]
+name = "@NAME@"
+bootstrap = "@BOOTSTRAP@"
+trigger = "10 seconds"
+
+[sources.orders]
+topic = "orders"
+value_format = "json"
+value_schema = "id STRING, customer STRING, amount BIGINT"
+
+[sources.customers]
+topic = "customers"
+static = true
+key_format = "string"
+value_format = "json"
+value_schema = "name STRING, country STRING"
+
+[transform]
+job = "lookup"
+
+[transform.parameters]
+stream = "orders"
+table = "customers"
+on = "orders.value.customer = customers.key"
+kind = "left"
+select = "orders.value.id, orders.value.amount, customers.value.country"
+
+[sinks.enriched]
+kind = "parquet"
+path = "@NAME@-enriched"
+""",
+)
+
+
+def transform(frames: Frames, parameters: Parameters) -> "DataFrame":
+    """The columns of `select`, or those of both sources, each behind its source's name."""
+    from pyspark.sql import functions as f
+
+    given = JOB.with_defaults(parameters)
+    stream, events = named_frame(frames, given, "stream")
+    table, rows = named_frame(frames, given, "table")
+    if stream == table:
+        raise UsageError(f"the parameters stream and table are both {stream}: name two sources")
+    if rows.isStreaming:
+        raise UsageError(f"the source {table} is a stream and can be no table: declare it with static = true")
+    on = required(given, "on", f"a condition such as {stream}.key = {table}.key")
+    kind = choice(given, "kind", KINDS)
+    rows = table_of(rows, choice(given, "rows", KEPT), table)
+    if choice(given, "broadcast", ("false", "true")) == "true":
+        rows = f.broadcast(rows)
+    joined = events.alias(stream).join(rows.alias(table), f.expr(on), kind)
+    return chosen(joined, given, {stream: events} if kind in ("semi", "anti") else {stream: events, table: rows})
+
+
+def table_of(rows: "DataFrame", kept: str, name: str) -> "DataFrame":
+    """The latest row of each key where the source is a topic, all rows where it is not, unless told otherwise."""
+    from hutong.pipelines.jobs.tables import is_log, latest_per_key
+
+    if kept == "all" or (kept == "auto" and not is_log(rows)):
+        return rows
+    if not is_log(rows):
+        raise UsageError(f"the source {name} has no latest rows, for it is no topic: leave out the parameter rows")
+    return latest_per_key(rows)

@@ -1,0 +1,59 @@
+"""What is kept of a computation that goes round: the links for every round, and now and then the ranks.
+
+Each round is computed from the one before, so what Spark would have to do again after a loss, and the plan it makes,
+grow with every round. A checkpoint cuts that off: the ranks are written down, and what they came from is forgotten.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.rdd import RDD
+    from pyspark.sql import DataFrame
+    from pyspark.storagelevel import StorageLevel
+
+LEVELS = ("memory and disk", "memory", "disk", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    level: str = LEVELS[0]
+    """Where the links lie between rounds, one of `LEVELS`; `none` computes them again for every round."""
+    checkpoint_every: int = 0
+    """After how many rounds the ranks are cut off from what they came from; 0 never."""
+    reliable: bool = False
+    """Whether checkpoints go to the checkpoint folder of the context; on the workers they are lost with a worker."""
+
+    def cuts(self, done: int, rounds: int) -> bool:
+        """Whether there is a checkpoint after round `done`; the last round's ranks are the result."""
+        return bool(self.checkpoint_every) and done % self.checkpoint_every == 0 and done < rounds
+
+    def kept_rows(self, frame: "DataFrame") -> "DataFrame":
+        level = self._storage_level()
+        return frame if level is None else frame.persist(level)
+
+    def kept_rdd(self, rdd: "RDD[Any]") -> "RDD[Any]":
+        level = self._storage_level()
+        return rdd if level is None else rdd.persist(level)
+
+    def cut_rows(self, frame: "DataFrame") -> "DataFrame":
+        return frame.checkpoint() if self.reliable else frame.localCheckpoint()
+
+    def cut_rdd(self, rdd: "RDD[Any]") -> "RDD[Any]":
+        kept = self.kept_rdd(rdd)  # or writing it to the folder would compute it once more
+        self.mark(kept)
+        kept.count()
+        return kept
+
+    def mark(self, rdd: "RDD[Any]") -> None:
+        """Asks for a checkpoint at the next job, which must be the first on this RDD: later it would do nothing."""
+        if self.reliable:
+            rdd.checkpoint()
+        else:
+            rdd.localCheckpoint()
+
+    def _storage_level(self) -> "StorageLevel | None":
+        from pyspark.storagelevel import StorageLevel
+
+        levels = (StorageLevel.MEMORY_AND_DISK, StorageLevel.MEMORY_ONLY, StorageLevel.DISK_ONLY, None)
+        return dict(zip(LEVELS, levels, strict=True))[self.level]
