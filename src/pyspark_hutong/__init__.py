@@ -22,21 +22,27 @@ class DefaultSource(DataSource):
         return "hutong"
 
     def schema(self) -> str:
+        from hutong.pipelines.engine.telling import told
         from hutong.pipelines.source.options import schema_of
 
-        return schema_of(self.options)
+        with told():
+            return schema_of(self.options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        from hutong.pipelines.engine.telling import told
         from hutong.pipelines.source.options import source_options
         from hutong.pipelines.source.readers import BatchReader
 
-        return BatchReader(source_options(self.options, streaming=False))
+        with told():
+            return BatchReader(source_options(self.options, streaming=False))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from hutong.pipelines.engine.telling import told
         from hutong.pipelines.source.options import source_options
         from hutong.pipelines.source.readers import StreamReader
 
-        return StreamReader(source_options(self.options, streaming=True))
+        with told():
+            return StreamReader(source_options(self.options, streaming=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         from hutong.pipelines.sink.options import sink_options

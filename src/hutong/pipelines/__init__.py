@@ -3,3 +3,8 @@
 Reaches brokers by the Kafka wire protocol alone, so everything here works against any Kafka cluster. Knows nothing of
 how our own broker is built. Only this room imports pyspark, pyarrow and numba, and only when a pipeline runs.
 """
+
+from hutong.pipelines.engine.failures import plain_errors
+from hutong.pipelines.engine.failures import translate as explain_error
+
+__all__ = ["explain_error", "plain_errors"]

@@ -14,7 +14,7 @@ from hutong.foundation.errors import UsageError
 from hutong.pipelines.client.cluster import ClusterSettings, parse_bootstrap
 from hutong.pipelines.security_options import security_of
 
-NOT_DONE = ("minOffsetsPerTrigger", "maxTriggerDelay", "kafka.partition.assignment.strategy")
+NOT_DONE = ("kafka.partition.assignment.strategy",)
 NOT_TAKEN: Mapping[str, str] = {
     "kafka.auto.offset.reset": "use startingOffsets and endingOffsets",
     "kafka.key.deserializer": "keys are binary: cast them in the query",

@@ -7,7 +7,14 @@ from importlib.util import find_spec
 
 import pytest
 
-NEED_NUMBA = ["decode", "encode", "test_fetching.py", "test_native.py", "test_producing.py"]
+NEED_NUMBA = [
+    "source/decode",
+    "source/rows/test_columns.py",
+    "source/test_fetching.py",
+    "sink/encode",
+    "sink/test_producing.py",
+    "test_native.py",
+]
 collect_ignore = [] if find_spec("numba") else NEED_NUMBA
 
 

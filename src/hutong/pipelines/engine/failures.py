@@ -5,11 +5,14 @@ again. What the user needs is its last line.
 """
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
 
 from hutong.foundation.errors import HutongError, ProtocolError, Refused, UsageError
 from hutong.pipelines.errors import AccessDenied, BadRecord, DataLost, HalfDone, TakenOver, Unavailable
 
-OURS = re.compile(r"^hutong\.[\w.]*\.(?P<kind>[A-Z]\w+): (?P<message>.+)$", re.MULTILINE)
+OURS = re.compile(r"(?:^|: )hutong\.[\w.]*\.(?P<kind>[A-Z]\w+): (?P<message>.+)$", re.MULTILINE)
 CAUSE = re.compile(
     r"^(?:Caused by: |\s*: )?(?:[\w$]+\.)*(?P<kind>[A-Z]\w*(?:Exception|Error)): (?P<message>.+)$", re.MULTILINE
 )
@@ -34,6 +37,23 @@ def translate(error: Exception) -> HutongError:
     if ours:
         return UsageError(ours[-1]["message"], EXIT_CODES.get(ours[-1]["kind"], EXIT_SOFTWARE))
     return UsageError(f"Spark failed: {first_cause(error)}", EXIT_SOFTWARE)
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Turns what Spark raises in the block into a UsageError of one sentence, with nothing of Java around it.
+
+        with plain_errors():
+            query.awaitTermination()
+
+    Other errors are let through. For scripts; `translate` is for those who want to keep Spark's own error, too.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, import_module("py4j.protocol").Py4JError) as error:
+        raise translate(error) from None
 
 
 def first_cause(error: Exception) -> str:

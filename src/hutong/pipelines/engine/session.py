@@ -17,6 +17,7 @@ from hutong.foundation.errors import UsageError
 from hutong.pipelines.engine.failures import first_cause
 from hutong.pipelines.engine.interrupts import undisturbed
 from hutong.pipelines.engine.java import find_java, write_wrapper
+from hutong.pipelines.engine.telling import ERRORS, QUIET
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -87,7 +88,7 @@ def is_local(master: str) -> bool:
 @contextmanager
 def _environment(master: str) -> Iterator[None]:
     """What Spark takes from the environment only, while it starts; the Java process it starts keeps it."""
-    prepared = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable} | os.environ
+    prepared = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, ERRORS: QUIET} | os.environ
     if is_local(master):
         prepared.setdefault("SPARK_LOCAL_IP", LOOPBACK)
     with tempfile.TemporaryDirectory(prefix="hutong-java-") as folder:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from hutong.foundation.errors import ProtocolError, Refused
 from hutong.pipelines.client.cluster import EARLIEST, LATEST, Cluster, TopicPartition, raise_refusal
 from hutong.pipelines.client.connection import Connection
-from hutong.pipelines.errors import DataLost, Unavailable, is_retriable
+from hutong.pipelines.errors import DataLost, Unavailable
 from hutong.wire.kafka.apis.k01_fetch import (
     AbortedTransaction,
     FetchPartition,
@@ -94,11 +94,20 @@ class PartitionReader:
         """The answer for the present position, or None when there was none and the position may have moved."""
         connection, self._ahead = self._ahead, None
         if connection is None:
-            connection = self._cluster.leader(self._partition)
+            try:
+                connection = self._cluster.leader(self._partition)
+            except Refused as error:
+                if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    raise
+                self._skip_deleted()
+                return None
             connection.send(self._request())
         answer = self._read(connection.receive())
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._skip_lost()
+            return None
+        if answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            self._skip_deleted()
             return None
         raise_refusal(answer.error_code, f"{self._partition} cannot be read at offset {self._position}")
         if answer.records:
@@ -114,11 +123,9 @@ class PartitionReader:
         try:
             connection = self._cluster.leader(self._partition)
             connection.send(self._request())
-        except (Unavailable, Refused) as error:
-            if not is_retriable(error):
-                raise
-        else:
-            self._ahead = connection
+        except (Unavailable, Refused):
+            return
+        self._ahead = connection
 
     def _request(self) -> FetchRequest:
         size = self._settings.fetch_bytes
@@ -150,6 +157,16 @@ class PartitionReader:
         self._empty_fetches += 1
         if self._empty_fetches >= EMPTY_FETCHES_MAX:
             self._position = self._end
+
+    def _skip_deleted(self) -> None:
+        """The broker asked knows no such partition: another may lead it now, or the topic is gone."""
+        partition = self._partition
+        topic = self._cluster.topics([partition.topic]).get(partition.topic)
+        if topic is not None and partition.partition in topic.partitions:
+            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} moved to another broker while it was read")
+        if self._settings.fail_on_data_loss:
+            raise data_lost(f"{partition} was deleted while it was read, at offset {self._position}")
+        self._position = self._end
 
     def _skip_lost(self) -> None:
         """The position is outside the log: fail, or go on with what is left."""

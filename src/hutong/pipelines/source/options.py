@@ -1,14 +1,16 @@
 """The options of reading with `format("hutong")`, under the names of Spark's own Kafka source."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hutong.foundation.errors import UsageError
-from hutong.pipelines.client.cluster import EARLIEST, LATEST, ClusterSettings, TopicPartition
-from hutong.pipelines.option_values import boolean, cluster_of, count, names_in, parsed, refuse_unsupported, typed
+from hutong.pipelines.client.cluster import ClusterSettings, TopicPartition
+from hutong.pipelines.option_values import boolean, cluster_of, count, names_in, parsed, refuse_unsupported
+from hutong.pipelines.source.admission import TriggerLimits, trigger_limits
 from hutong.pipelines.source.fetching import FetchSettings
+from hutong.pipelines.source.offset_rules import OffsetRule, assignment, ending_rule, starting_rule
+from hutong.pipelines.source.rows.formats import KEEP, UNDECODABLE_COLUMN, RowFormat, column_type, row_format
 
 COLUMNS: Mapping[str, str] = {
     "key": "BINARY",
@@ -24,6 +26,8 @@ COLUMNS: Mapping[str, str] = {
 HEADERS_COLUMN = "headers"
 
 STRATEGIES = ("subscribe", "subscribePattern", "assign")
+LOOK_AGAIN_COUNT = 3
+LOOK_AGAIN_MS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +40,6 @@ class Subscription:
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetRule:
-    """Where a range starts or ends: by partition where given, else by timestamp, else the position `otherwise`.
-
-    Offsets may be `EARLIEST` or `LATEST`. `must_match`: a timestamp after the last record is an error; if not, it means
-    the end of the partition.
-    """
-
-    otherwise: int
-    offsets: Mapping[TopicPartition, int] | None = None
-    timestamp_ms: int | None = None
-    timestamps_ms: Mapping[TopicPartition, int] | None = None
-    must_match: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class SourceOptions:
     cluster: ClusterSettings
     fetch: FetchSettings
@@ -58,43 +47,59 @@ class SourceOptions:
     starting: OffsetRule
     ending: OffsetRule
     columns: tuple[str, ...]
-    records_per_trigger_max: int | None = None
+    row: RowFormat
+    limits: TriggerLimits
+    look_again_count: int = LOOK_AGAIN_COUNT
+    """How often a stream asks again before it takes data for lost."""
+    look_again_ms: int = LOOK_AGAIN_MS
     partitions_min: int | None = None
     records_per_partition_max: int | None = None
 
 
 def columns_of(options: Mapping[str, str]) -> tuple[str, ...]:
-    """The columns of a source: those in the option `columns`, or all, `headers` only with `includeHeaders`."""
+    """The columns of a source: those in the option `columns`, or all.
+
+    `headers` comes only with `includeHeaders`, `undecodable` only where what cannot be decoded is kept.
+    """
+    with_headers = boolean(options, "includeHeaders", False)
+    keeps = row_format(options).undecodable == KEEP
+    there = {**COLUMNS, UNDECODABLE_COLUMN: ""} if keeps else COLUMNS
     if "columns" not in options:
-        with_headers = boolean(options, "includeHeaders", False)
-        return tuple(name for name in COLUMNS if with_headers or name != HEADERS_COLUMN)
+        return tuple(name for name in there if with_headers or name != HEADERS_COLUMN)
     wanted = names_in(options["columns"])
-    unknown = [name for name in wanted if name not in COLUMNS]
+    unknown = [name for name in wanted if name not in there]
     if unknown or not wanted:
-        raise UsageError(f"option columns names {', '.join(unknown) or 'nothing'}: there are {', '.join(COLUMNS)}")
+        raise UsageError(f"option columns names {', '.join(unknown) or 'nothing'}: there are {', '.join(there)}")
     return tuple(dict.fromkeys(wanted))
 
 
 def schema_of(options: Mapping[str, str]) -> str:
     """The schema of a source in Spark SQL's words."""
-    return ", ".join(f"{name} {COLUMNS[name]}" for name in columns_of(options))
+    row = row_format(options)
+    return ", ".join(f"{name} {column_type(row, name) or COLUMNS[name]}" for name in columns_of(options))
 
 
 def source_options(options: Mapping[str, str], *, streaming: bool) -> SourceOptions:
     """Raises UsageError."""
     refuse_unsupported(options)
-    starting = _starting(options, streaming)
     return SourceOptions(
         cluster=cluster_of(options),
         fetch=_fetch(options),
         subscription=_subscription(options),
-        starting=starting,
-        ending=OffsetRule(LATEST) if streaming else _ending(options),
+        starting=starting_rule(options, streaming),
+        ending=ending_rule(options, streaming),
         columns=columns_of(options),
-        records_per_trigger_max=count(options, "maxOffsetsPerTrigger"),
+        row=row_format(options),
+        limits=trigger_limits(options),
+        look_again_count=_or_default(count(options, "fetchOffset.numRetries", least=0), LOOK_AGAIN_COUNT),
+        look_again_ms=_or_default(count(options, "fetchOffset.retryIntervalMs", least=0), LOOK_AGAIN_MS),
         partitions_min=count(options, "minPartitions"),
         records_per_partition_max=count(options, "maxRecordsPerPartition"),
     )
+
+
+def _or_default(number: int | None, default: int) -> int:
+    return default if number is None else number
 
 
 def _fetch(options: Mapping[str, str]) -> FetchSettings:
@@ -121,62 +126,4 @@ def _subscription(options: Mapping[str, str]) -> Subscription:
             parsed("subscribePattern", text, re.compile)
             return Subscription(pattern=text)
         case _:
-            return Subscription(assigned=tuple(parsed("assign", text, _assignment)))
-
-
-def _starting(options: Mapping[str, str], streaming: bool) -> OffsetRule:
-    rule = _rule(options, "starting", LATEST if streaming else EARLIEST)
-    if not streaming and (rule.otherwise == LATEST or LATEST in (rule.offsets or {}).values()):
-        raise UsageError("startingOffsets cannot be latest in a batch query: there would be nothing to read")
-    return rule
-
-
-def _ending(options: Mapping[str, str]) -> OffsetRule:
-    rule = _rule(options, "ending", LATEST)
-    if rule.otherwise == EARLIEST or EARLIEST in (rule.offsets or {}).values():
-        raise UsageError("endingOffsets cannot be earliest: there would be nothing to read")
-    return rule
-
-
-def _rule(options: Mapping[str, str], side: str, default: int) -> OffsetRule:
-    """In the order of Spark's own source: one timestamp, timestamps by partition, offsets."""
-    timestamp_ms = count(options, f"{side}Timestamp", least=0)
-    if timestamp_ms is not None:
-        return OffsetRule(default, timestamp_ms=timestamp_ms, must_match=_must_match(options, side))
-    by_timestamp = f"{side}OffsetsByTimestamp"
-    if by_timestamp in options:
-        timestamps_ms = parsed(by_timestamp, options[by_timestamp], _by_partition)
-        return OffsetRule(default, timestamps_ms=timestamps_ms, must_match=_must_match(options, side))
-    text = options.get(f"{side}Offsets", "").strip()
-    if text.lower() in ("", "earliest", "latest"):
-        return OffsetRule({"earliest": EARLIEST, "latest": LATEST}.get(text.lower(), default))
-    return OffsetRule(default, offsets=parsed(f"{side}Offsets", text, _by_partition))
-
-
-def _must_match(options: Mapping[str, str], side: str) -> bool:
-    """Ends after the last record are the end; starts after it are an error unless the user says otherwise."""
-    strategy = options.get("startingOffsetsByTimestampStrategy", "error").lower()
-    if strategy not in ("error", "latest"):
-        raise UsageError(f"option startingOffsetsByTimestampStrategy is '{strategy}': take error or latest")
-    return side == "starting" and strategy == "error"
-
-
-def _assignment(text: str) -> list[TopicPartition]:
-    """Reads {"topic": [0, 1]}."""
-    assigned = [
-        TopicPartition(typed(topic, str), typed(partition, int))
-        for topic, partitions in typed(json.loads(text), dict).items()
-        for partition in typed(partitions, list)
-    ]
-    if not assigned:
-        raise ValueError("it names no partition")
-    return assigned
-
-
-def _by_partition(text: str) -> dict[TopicPartition, int]:
-    """Reads {"topic": {"0": 23, "1": -2}}."""
-    return {
-        TopicPartition(typed(topic, str), int(partition)): typed(number, int)
-        for topic, numbers in typed(json.loads(text), dict).items()
-        for partition, number in typed(numbers, dict).items()
-    }
+            return Subscription(assigned=tuple(parsed("assign", text, assignment)))

@@ -1,19 +1,18 @@
 """Turns a subscription and offset rules into ranges to read: one `OffsetRange` is one Spark task.
 
 Offsets travel as {"topic": {"0": 23}}, the form in which Spark's own Kafka source keeps them in its checkpoints.
-Knows nothing of Spark.
+What counts as lost data, and what happens then, is as that source has it. Knows nothing of Spark.
 """
 
-import itertools
-import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.client.cluster import EARLIEST, LATEST, Cluster, TopicPartition
 from hutong.pipelines.source.fetching import data_lost
-from hutong.pipelines.source.options import OffsetRule, Subscription
+from hutong.pipelines.source.offset_rules import OffsetRule
+from hutong.pipelines.source.options import Subscription
+from hutong.pipelines.source.splitting import OffsetRange
 
 EXIT_NO_INPUT = 66
 
@@ -21,24 +20,15 @@ Offsets = dict[TopicPartition, int]
 OffsetsJson = dict[str, dict[str, int]]
 
 
-class OffsetRange(NamedTuple):
-    """Offsets `first <= offset < end` of one partition."""
+def subscribed(cluster: Cluster, subscription: Subscription, *, missing_ok: bool = False) -> list[TopicPartition]:
+    """The partitions of a subscription, in order. Raises UsageError for topics or partitions that do not exist.
 
-    partition: TopicPartition
-    first: int
-    end: int
-
-    @property
-    def size(self) -> int:
-        return self.end - self.first
-
-
-def subscribed(cluster: Cluster, subscription: Subscription) -> list[TopicPartition]:
-    """The partitions of a subscription, in order. Raises UsageError for topics or partitions that do not exist."""
+    With `missing_ok` these are left out: a stream that read them before has its own say on that.
+    """
     names: Collection[str] | None = subscription.names or {partition.topic for partition in subscription.assigned}
     topics = cluster.topics(names or None)
     missing = sorted(set(names or ()) - topics.keys())
-    if missing:
+    if missing and not missing_ok:
         raise UsageError(
             f"topic {', '.join(missing)} does not exist: check the name, or create it first", EXIT_NO_INPUT
         )
@@ -49,50 +39,83 @@ def subscribed(cluster: Cluster, subscription: Subscription) -> list[TopicPartit
     if not subscription.assigned:
         return everything
     absent = sorted(set(subscription.assigned) - set(everything))
-    if absent:
+    if absent and not missing_ok:
         raise UsageError(
             f"partition {', '.join(map(str, absent))} does not exist: check the option assign", EXIT_NO_INPUT
         )
-    return sorted(set(subscription.assigned))
+    return sorted(set(subscription.assigned) & set(everything))
 
 
 def resolve(cluster: Cluster, partitions: Sequence[TopicPartition], rule: OffsetRule) -> Offsets:
     """The offset of each partition by a rule. Raises UsageError when the rule does not fit the partitions."""
     given = rule.offsets if rule.offsets is not None else rule.timestamps_ms
     if given is not None and set(given) != set(partitions):
-        differing = ", ".join(map(str, sorted(set(given) ^ set(partitions))))
-        raise UsageError(
-            f"offsets or timestamps must be given for exactly the partitions read; these differ: {differing}"
-        )
+        raise UsageError(_misfit(rule.option, given, partitions))
     if rule.timestamps_ms is not None:
-        return _at_timestamps(cluster, rule.timestamps_ms, rule.must_match)
+        return _at_timestamps(cluster, rule.timestamps_ms, rule)
     if rule.timestamp_ms is not None:
-        return _at_timestamps(cluster, dict.fromkeys(partitions, rule.timestamp_ms), rule.must_match)
+        return _at_timestamps(cluster, dict.fromkeys(partitions, rule.timestamp_ms), rule)
     asked = rule.offsets if rule.offsets is not None else dict.fromkeys(partitions, rule.otherwise)
     special = {partition: at for partition, at in asked.items() if at in (EARLIEST, LATEST)}
     found = cluster.offsets(special)
     return {partition: found[partition].offset if partition in found else at for partition, at in asked.items()}
 
 
-def at(cluster: Cluster, partitions: Sequence[TopicPartition], position: int) -> Offsets:
+def inside_log(cluster: Cluster, offsets: Offsets, rule: OffsetRule, fail_on_data_loss: bool) -> Offsets:
+    """`offsets` by a rule that gives them as numbers, held inside what the partitions hold now.
+
+    Raises DataLost for one that lies outside, unless the query accepts that.
+    """
+    numbers = [partition for partition, offset in (rule.offsets or {}).items() if offset not in (EARLIEST, LATEST)]
+    if not numbers:
+        return offsets
+    first = at(cluster, numbers, EARLIEST)
+    # What is not yet committed lies behind the end that a reader of committed records is told, and is in order.
+    end = {} if cluster.settings.read_committed else at(cluster, numbers, LATEST)
+    held = {}
+    for partition in numbers:
+        low, high = first[partition], end.get(partition, offsets[partition])
+        held[partition] = min(max(offsets[partition], low), max(low, high))
+        if held[partition] != offsets[partition] and fail_on_data_loss:
+            raise data_lost(
+                f"{rule.option} asks for offset {offsets[partition]} of {partition}, which begins at {low}"
+                + (f" and ends at {high}" if offsets[partition] > high else "")
+            )
+    return offsets | held
+
+
+def at(cluster: Cluster, partitions: Iterable[TopicPartition], position: int) -> Offsets:
     """`EARLIEST` or `LATEST` of each partition."""
     return {
         partition: found.offset for partition, found in cluster.offsets(dict.fromkeys(partitions, position)).items()
     }
 
 
-def _at_timestamps(cluster: Cluster, timestamps_ms: Mapping[TopicPartition, int], must_match: bool) -> Offsets:
-    found = cluster.offsets(timestamps_ms)
-    unmatched = sorted(partition for partition, answer in found.items() if answer.offset < 0)
-    if unmatched and must_match:
-        names = ", ".join(map(str, unmatched))
-        raise UsageError(
-            f"no record of {names} is as young as the starting timestamp: take an earlier one, or set "
-            "startingOffsetsByTimestampStrategy to latest"
-        )
-    return {partition: answer.offset for partition, answer in found.items() if answer.offset >= 0} | at(
-        cluster, unmatched, LATEST
-    )
+def settled(look: Callable[[], Offsets], known: Mapping[TopicPartition, int], pauses: Iterable[None]) -> Offsets:
+    """What `look` says, asked again once for each of `pauses` while it contradicts what is known.
+
+    A partition that is gone or ends before an offset that was reached may be a broker that does not know the latest
+    yet (KAFKA-7703); when it stays so, the data is lost.
+    """
+    offsets = look()
+    for _ in pauses:
+        if all(partition in offsets and offsets[partition] >= reached for partition, reached in known.items()):
+            break
+        offsets = look()
+    return offsets
+
+
+def with_new(cluster: Cluster, start: Offsets, end: Iterable[TopicPartition], fail_on_data_loss: bool) -> Offsets:
+    """`start`, with partitions that came since at their beginning. Raises DataLost when that is not their first record.
+
+    `fail_on_data_loss` off accepts that.
+    """
+    new = at(cluster, [partition for partition in end if partition not in start], EARLIEST)
+    late = {partition: offset for partition, offset in new.items() if offset != 0}
+    if late and fail_on_data_loss:
+        named = ", ".join(f"{partition} starts from offset {offset}" for partition, offset in sorted(late.items()))
+        raise data_lost(f"a partition was added and {named} instead of 0")
+    return start | new
 
 
 def ranges_between(
@@ -107,37 +130,10 @@ def ranges_between(
     if fail_on_data_loss and vanished:
         raise data_lost(f"partition {', '.join(map(str, vanished))} is gone")
     if fail_on_data_loss and backwards:
-        raise data_lost(f"partition {', '.join(map(str, backwards))} ends before the offset reached")
+        changes = ", ".join(f"{one} was changed from {start[one]} to {end[one]}" for one in backwards)
+        raise data_lost(f"the offset of {changes}")
     ranges = (OffsetRange(partition, start.get(partition, 0), end[partition]) for partition in sorted(end))
     return [one for one in ranges if one.size > 0]
-
-
-def split(ranges: Sequence[OffsetRange], partitions_min: int | None, records_max: int | None) -> list[OffsetRange]:
-    """Cuts ranges so that there are about `partitions_min` of like size, none above `records_max`."""
-    total = sum(one.size for one in ranges)
-    pieces: list[OffsetRange] = []
-    for one in ranges:
-        count = 1
-        if partitions_min is not None and partitions_min > len(ranges):
-            count = max(count, round(one.size / total * partitions_min))
-        if records_max is not None:
-            count = max(count, math.ceil(one.size / records_max))
-        pieces.extend(_cut(one, count))
-    return pieces
-
-
-def limit(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], records_max: int) -> Offsets:
-    """An end not further than `records_max` records, shared out by how much each partition has left."""
-    left = {partition: max(end[partition] - start.get(partition, 0), 0) for partition in end}
-    total = sum(left.values())
-    if total <= records_max:
-        return dict(end)
-    reached = {}
-    for partition, size in left.items():
-        share = records_max * size / total
-        # At least one record, so that a partition with little left is not starved for ever by those with much.
-        reached[partition] = start.get(partition, 0) + min(size, math.ceil(share) if share < 1 else int(share))
-    return reached
 
 
 def to_json(offsets: Mapping[TopicPartition, int]) -> OffsetsJson:
@@ -157,9 +153,22 @@ def from_json(nested: Mapping[str, Mapping[str, int]]) -> Offsets:
     }
 
 
-def _cut(one: OffsetRange, count: int) -> Iterator[OffsetRange]:
-    """`count` pieces, as even as may be, no empty ones."""
-    edges = [one.first + one.size * index // count for index in range(count + 1)]
-    for first, end in itertools.pairwise(edges):
-        if end > first:
-            yield OffsetRange(one.partition, first, end)
+def _misfit(option: str, given: Mapping[TopicPartition, int], partitions: Iterable[TopicPartition]) -> str:
+    missing, foreign = sorted(set(partitions) - set(given)), sorted(set(given) - set(partitions))
+    problems = [f"{', '.join(map(str, missing))} is missing"] if missing else []
+    problems += [f"{', '.join(map(str, foreign))} is not read by this query"] if foreign else []
+    return f"option {option} must name exactly the partitions that are read: {' and '.join(problems)}"
+
+
+def _at_timestamps(cluster: Cluster, timestamps_ms: Mapping[TopicPartition, int], rule: OffsetRule) -> Offsets:
+    found = cluster.offsets(timestamps_ms)
+    unmatched = sorted(partition for partition, answer in found.items() if answer.offset < 0)
+    if unmatched and rule.must_match:
+        names = ", ".join(map(str, unmatched))
+        raise UsageError(
+            f"no record of {names} is as young as option {rule.option} asks: take an earlier time, or set "
+            "startingOffsetsByTimestampStrategy to latest"
+        )
+    return {partition: answer.offset for partition, answer in found.items() if answer.offset >= 0} | at(
+        cluster, unmatched, LATEST
+    )

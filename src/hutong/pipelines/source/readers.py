@@ -5,29 +5,40 @@ task to task (`clusters`), and loads the compiled decoder only when it reads. Cl
 parameters, are Spark's.
 """
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
 
-from hutong.pipelines.client.cluster import EARLIEST, LATEST, Cluster
+from hutong.foundation.clock import SystemClock
+from hutong.pipelines.client.cluster import LATEST, Cluster
 from hutong.pipelines.client.clusters import shared_cluster
+from hutong.pipelines.engine.telling import told
+from hutong.pipelines.source.admission import Admission
 from hutong.pipelines.source.fetching import PartitionReader
 from hutong.pipelines.source.options import SourceOptions
 from hutong.pipelines.source.planning import (
-    OffsetRange,
     Offsets,
     OffsetsJson,
     at,
     from_json,
-    limit,
+    inside_log,
     ranges_between,
     resolve,
-    split,
+    settled,
     subscribed,
     to_json,
+    with_new,
 )
+from hutong.pipelines.source.splitting import OffsetRange, split
 
 if TYPE_CHECKING:
     import pyarrow
@@ -52,13 +63,16 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
+    @told()
     def partitions(self) -> list[InputPartition]:
         options = self._options
         cluster = shared_cluster(options.cluster)
         partitions = subscribed(cluster, options.subscription)
-        start = resolve(cluster, partitions, options.starting)
-        end = resolve(cluster, partitions, options.ending)
-        return _tasks(start, end, options)
+        fail = options.fetch.fail_on_data_loss
+        start = inside_log(cluster, resolve(cluster, partitions, options.starting), options.starting, fail)
+        end = inside_log(cluster, resolve(cluster, partitions, options.ending), options.ending, fail)
+        ranges = [OffsetRange(partition, start[partition], end[partition]) for partition in partitions]
+        return _tasks(ranges, options)
 
     def read(self, partition: InputPartition) -> Iterator["pyarrow.RecordBatch"]:
         return read_range(partition, self._options)
@@ -69,34 +83,51 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
+        self._admission = Admission(options.limits, SystemClock())
         self._target: Offsets | None = None
         """Where a query with trigger AvailableNow stops: the ends when it started."""
 
+    @told()
     def initialOffset(self) -> OffsetsJson:
-        cluster = self._cluster()
-        partitions = subscribed(cluster, self._options.subscription)
-        return to_json(resolve(cluster, partitions, self._options.starting))
+        options, cluster = self._options, self._cluster()
+        partitions = subscribed(cluster, options.subscription)
+        start = resolve(cluster, partitions, options.starting)
+        return to_json(inside_log(cluster, start, options.starting, options.fetch.fail_on_data_loss))
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        records_max = self._options.records_per_trigger_max
-        return ReadAllAvailable() if records_max is None else ReadMaxRows(records_max)
+        """Tells Spark that there are limits; what they are is decided here, by `Admission`."""
+        limits = self._options.limits
+        if limits.records_max is not None:
+            return ReadMaxRows(limits.records_max)
+        return ReadAllAvailable() if limits.records_min is None else ReadMinRows(limits.records_min)
 
+    @told()
     def latestOffset(self, start: OffsetsJson | None = None, limit: ReadLimit | None = None) -> OffsetsJson:
         """Both parameters are absent before Spark 4.2."""
-        latest = self._latest() if self._target is None else self._target
         if start is None:
-            return to_json(latest)
-        return to_json(self._reachable(from_json(start), latest, limit))
+            return to_json(self._target if self._target is not None else self._ends())
+        known = from_json(start)
+        latest = self._target if self._target is not None else self._latest(known)
+        begin = with_new(
+            self._cluster(), known, latest, fail_on_data_loss=False
+        )  # whether that is a loss: `partitions`
+        once = isinstance(limit, ReadAllAvailable)
+        return to_json(self._admission.reach(begin, latest, everything=once, wait=self._target is None))
 
+    @told()
     def reportLatestOffset(self) -> OffsetsJson:
-        return to_json(self._latest())
+        return to_json(self._ends(missing_ok=True))
 
+    @told()
     def prepareForTriggerAvailableNow(self) -> None:
-        self._target = self._latest()
+        self._target = self._ends()
 
+    @told()
     def partitions(self, start: OffsetsJson, end: OffsetsJson) -> list[InputPartition]:
         begin, until = from_json(start), from_json(end)
-        return _tasks(self._with_new(begin, until), until, self._options)
+        fail = self._options.fetch.fail_on_data_loss
+        begin = with_new(self._cluster(), begin, until, fail)
+        return _tasks(ranges_between(begin, until, fail), self._options)
 
     def read(self, partition: InputPartition) -> Iterator["pyarrow.RecordBatch"]:
         return read_range(partition, self._options)
@@ -104,23 +135,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def stop(self) -> None:
         self._cluster().close()
 
-    def _reachable(self, start: Offsets, latest: Offsets, read_limit: ReadLimit | None) -> Offsets:
-        """`latest`, or as far as the limit allows; where the log ends before the start, the start."""
-        start = self._with_new(start, latest)
-        if not self._options.fetch.fail_on_data_loss:
-            latest = {partition: max(offset, start.get(partition, 0)) for partition, offset in latest.items()}
-        if isinstance(read_limit, ReadMaxRows):
-            return limit(start, latest, read_limit.max_rows)
-        return latest
+    def _latest(self, known: Offsets) -> Offsets:
+        """The ends of what is there now; of topics that were there once, only what still is."""
 
-    def _with_new(self, start: Offsets, end: Offsets) -> Offsets:
-        """`start`, with partitions that came since at their beginning."""
-        new = [partition for partition in end if partition not in start]
-        return start | at(self._cluster(), new, EARLIEST)
+        def pauses() -> Iterator[None]:
+            for _ in range(self._options.look_again_count):
+                time.sleep(self._options.look_again_ms / 1000)
+                yield
 
-    def _latest(self) -> Offsets:
+        return settled(lambda: self._ends(missing_ok=bool(known)), known, pauses())
+
+    def _ends(self, *, missing_ok: bool = False) -> Offsets:
         cluster = self._cluster()
-        return at(cluster, subscribed(cluster, self._options.subscription), LATEST)
+        return at(cluster, subscribed(cluster, self._options.subscription, missing_ok=missing_ok), LATEST)
 
     def _cluster(self) -> Cluster:
         return shared_cluster(self._options.cluster)
@@ -133,16 +160,19 @@ def read_range(partition: InputPartition, options: SourceOptions) -> Iterator["p
 
     from hutong.pipelines.source.decode.decoder import Decoder
     from hutong.pipelines.source.decode.index import index_batches
+    from hutong.pipelines.source.rows.columns import RowDecoder
 
     wanted = partition.range
-    cluster = shared_cluster(options.cluster)
-    decoder = Decoder(*wanted.partition, options.columns)
-    reader = PartitionReader(cluster, wanted.partition, wanted.first, wanted.end, options.fetch, index_batches)
-    for records, batches, aborted in reader:
-        yield from decoder.decode(records, batches, wanted.first, wanted.end, aborted)
+    with told():
+        cluster = shared_cluster(options.cluster)
+        typed = None if options.row.is_plain else RowDecoder(*wanted.partition, options.columns, options.row)
+        decoder = Decoder(*wanted.partition, options.columns if typed is None else typed.read_names)
+        reader = PartitionReader(cluster, wanted.partition, wanted.first, wanted.end, options.fetch, index_batches)
+        for records, batches, aborted in reader:
+            decoded = decoder.decode(records, batches, wanted.first, wanted.end, aborted)
+            yield from decoded if typed is None else filter(None, map(typed.decode, decoded))
 
 
-def _tasks(start: Offsets, end: Offsets, options: SourceOptions) -> list[InputPartition]:
-    ranges = ranges_between(start, end, options.fetch.fail_on_data_loss)
+def _tasks(ranges: Sequence[OffsetRange], options: SourceOptions) -> list[InputPartition]:
     pieces = split(ranges, options.partitions_min, options.records_per_partition_max)
     return [RangePartition(piece) for piece in pieces]

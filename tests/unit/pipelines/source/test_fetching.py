@@ -117,6 +117,31 @@ def test_a_leader_that_moves_is_followed(brokers: FakeBrokers, log: Log) -> None
     assert len(brokers.connection(2).asked) == 2
 
 
+def test_a_topic_deleted_meanwhile_is_lost_data_unless_that_is_accepted(brokers: FakeBrokers, log: Log) -> None:
+    def delete() -> int:
+        brokers.leaders = {}
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    leaders = brokers.leaders
+    log.faults = [lambda: 0, delete]
+    with pytest.raises(DataLost, match=r"t-0 was deleted while it was read, at offset 20"):
+        read(brokers, 0, 60)
+    brokers.leaders, log.faults = leaders, [lambda: 0, delete]
+    assert read(brokers, 0, 60, fail_on_data_loss=False) == [20]
+
+
+def test_a_topic_that_was_deleted_before_is_lost_data_unless_that_is_accepted(brokers: FakeBrokers) -> None:
+    brokers.leaders = {}
+    with pytest.raises(DataLost, match="t-0 was deleted"):
+        read(brokers, 0, 60)
+    assert read(brokers, 0, 60, fail_on_data_loss=False) == []
+
+
+def test_a_broker_that_forgot_a_partition_is_asked_again(brokers: FakeBrokers, log: Log) -> None:
+    log.faults = [lambda: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert read(brokers, 0, 30) == [20, 40]
+
+
 def test_a_connection_that_breaks_is_opened_again_where_it_was(brokers: FakeBrokers, log: Log) -> None:
     def break_off() -> int:
         raise Unavailable("gone")

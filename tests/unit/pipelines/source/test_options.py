@@ -3,9 +3,10 @@ import pytest
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.client.cluster import EARLIEST, LATEST, Address, TopicPartition
 from hutong.pipelines.sink.options import sink_options
+from hutong.pipelines.source.admission import TriggerLimits
+from hutong.pipelines.source.offset_rules import OffsetRule
 from hutong.pipelines.source.options import (
     COLUMNS,
-    OffsetRule,
     SourceOptions,
     Subscription,
     columns_of,
@@ -34,7 +35,23 @@ def test_defaults_of_a_batch_query() -> None:
     assert options.columns == ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
     assert options.fetch.fail_on_data_loss
     assert not options.cluster.read_committed
-    assert (options.records_per_trigger_max, options.partitions_min, options.records_per_partition_max) == (None,) * 3
+    assert options.limits == TriggerLimits(None, None, 15 * 60_000)
+    assert (options.look_again_count, options.look_again_ms) == (3, 1_000)
+    assert (options.partitions_min, options.records_per_partition_max) == (None, None)
+
+
+def test_limits_of_a_stream() -> None:
+    given = {"maxOffsetsPerTrigger": "9", "minOffsetsPerTrigger": "3", "maxTriggerDelay": "2m"}
+    retries = {"fetchOffset.numRetries": "0", "fetchOffset.retryIntervalMs": "5"}
+    options = stream(**given, **retries)
+    assert options.limits == TriggerLimits(9, 3, 120_000)
+    assert (options.look_again_count, options.look_again_ms) == (0, 5)
+
+
+@pytest.mark.parametrize("option", ["endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"])
+def test_a_stream_has_no_end(option: str) -> None:
+    with pytest.raises(UsageError, match=f"option {option} is for batch queries"):
+        stream(**{option: "latest"})
 
 
 def test_a_stream_starts_at_the_end_unless_told() -> None:
@@ -122,7 +139,10 @@ def test_settings_of_the_java_client_are_taken_where_they_have_a_counterpart() -
         ({"kafka.isolation.level": "none"}, "take read_uncommitted or read_committed"),
         ({"kafka.security.protocol": "SASL_SSL"}, "SASL_SSL: only PLAINTEXT is supported yet"),
         ({"kafka.auto.offset.reset": "earliest"}, "use startingOffsets"),
-        ({"minOffsetsPerTrigger": "5"}, "minOffsetsPerTrigger is not supported"),
+        ({"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"}, "minOffsetsPerTrigger is 5, more than"),
+        ({"maxTriggerDelay": "soon"}, "maxTriggerDelay is not valid: 'soon' is no time"),
+        ({"startingOffsets": '{"a": {"0": -3}}'}, "-3 is no offset"),
+        ({"kafka.partition.assignment.strategy": "x"}, "strategy is not supported"),
     ],
 )
 def test_options_that_do_not_fit_are_refused_in_one_sentence(given: dict[str, str], message: str) -> None:

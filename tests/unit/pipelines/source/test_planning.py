@@ -9,17 +9,19 @@ from tests.unit.pipelines.unhurried import unhurried
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.client.cluster import EARLIEST, LATEST, TopicPartition
 from hutong.pipelines.errors import DataLost
-from hutong.pipelines.source.options import OffsetRule, Subscription
+from hutong.pipelines.source.offset_rules import OffsetRule
+from hutong.pipelines.source.options import Subscription
 from hutong.pipelines.source.planning import (
-    OffsetRange,
     from_json,
-    limit,
+    inside_log,
     ranges_between,
     resolve,
-    split,
+    settled,
     subscribed,
     to_json,
+    with_new,
 )
+from hutong.pipelines.source.splitting import OffsetRange
 from hutong.wire.kafka.apis.k02_list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
@@ -81,6 +83,12 @@ def test_what_does_not_exist_is_told(brokers: FakeBrokers) -> None:
         subscribed(brokers.cluster(), Subscription(assigned=(A0, TopicPartition("a", 7))))
 
 
+def test_what_does_not_exist_any_more_may_be_left_out(brokers: FakeBrokers) -> None:
+    assert subscribed(brokers.cluster(), Subscription(names=("a", "d")), missing_ok=True) == [A0, A1]
+    assigned = Subscription(assigned=(A0, TopicPartition("a", 7)))
+    assert subscribed(brokers.cluster(), assigned, missing_ok=True) == [A0]
+
+
 @pytest.mark.parametrize(
     ("rule", "offsets"),
     [
@@ -98,12 +106,12 @@ def test_a_rule_becomes_offsets(brokers: FakeBrokers, rule: OffsetRule, offsets:
 
 
 def test_a_start_later_than_every_record_is_an_error(brokers: FakeBrokers) -> None:
-    with pytest.raises(UsageError, match="no record of a-0, a-1 is as young"):
+    with pytest.raises(UsageError, match="no record of a-0, a-1 is as young as option startingOffsets asks"):
         resolve(brokers.cluster(), [A0, A1], OffsetRule(LATEST, timestamp_ms=500))
 
 
 def test_offsets_must_be_given_for_exactly_the_partitions_read(brokers: FakeBrokers) -> None:
-    with pytest.raises(UsageError, match="these differ: a-1, b-0"):
+    with pytest.raises(UsageError, match="a-1 is missing and b-0 is not read by this query"):
         resolve(brokers.cluster(), [A0, A1], OffsetRule(EARLIEST, offsets={A0: 1, B0: 1}))
 
 
@@ -115,52 +123,53 @@ def test_ranges_lie_between_two_positions() -> None:
 def test_partitions_that_vanish_or_go_back_are_lost_data_unless_that_is_accepted() -> None:
     with pytest.raises(DataLost, match="partition a-1 is gone"):
         ranges_between({A0: 5, A1: 7}, {A0: 9}, True)
-    with pytest.raises(DataLost, match="partition a-0 ends before"):
+    with pytest.raises(DataLost, match="the offset of a-0 was changed from 5 to 4"):
         ranges_between({A0: 5}, {A0: 4}, True)
     assert ranges_between({A0: 5, A1: 7}, {A0: 4}, False) == []
 
 
-@unhurried
-@given(
-    st.lists(st.builds(OffsetRange, partitions, st.integers(0, 50), st.integers(51, 10**5)), max_size=4),
-    st.none() | st.integers(1, 40),
-    st.none() | st.integers(1000, 10**5),
+@pytest.mark.parametrize(
+    ("given_offsets", "held", "sentence"),
+    [
+        ({A0: 9, A1: 100}, [10, 100], "startingOffsets asks for offset 9 of a-0, which begins at 10"),
+        ({A0: 10, A1: 101}, [10, 100], "offset 101 of a-1, which begins at 10 and ends at 100"),
+    ],
 )
-def test_pieces_cover_the_ranges_and_nothing_else(
-    ranges: list[OffsetRange], partitions_min: int | None, records_max: int | None
+def test_numbers_outside_the_log_are_lost_data_unless_that_is_accepted(
+    brokers: FakeBrokers, given_offsets: dict[TopicPartition, int], held: list[int], sentence: str
 ) -> None:
-    pieces = split(ranges, partitions_min, records_max)
-    rest = iter(pieces)
-    for one in ranges:
-        position = one.first
-        while position < one.end:
-            piece = next(rest)
-            assert (piece.partition, piece.first) == (one.partition, position)
-            assert 0 < piece.size <= (records_max or 10**9)
-            position = piece.end
-        assert position == one.end
-    assert list(rest) == []
+    rule = OffsetRule(EARLIEST, offsets=given_offsets)
+    with pytest.raises(DataLost, match=sentence):
+        inside_log(brokers.cluster(), dict(given_offsets), rule, True)
+    found = inside_log(brokers.cluster(), dict(given_offsets), rule, False)
+    assert [found[A0], found[A1]] == held
 
 
-def test_large_ranges_are_cut_more_often() -> None:
-    pieces = split([OffsetRange(A0, 0, 900), OffsetRange(B0, 0, 100)], 10, None)
-    assert [piece.size for piece in pieces] == [100] * 10
+def test_what_is_not_committed_is_inside_the_log_of_a_reader_of_committed_records(brokers: FakeBrokers) -> None:
+    rule = OffsetRule(EARLIEST, offsets={A0: 150})
+    assert inside_log(brokers.cluster(read_committed=True), {A0: 150}, rule, True) == {A0: 150}
 
 
-@unhurried
-@given(positions, positions, st.integers(1, 10**5))
-def test_a_limit_is_kept_and_every_partition_moves_on(
-    start: dict[TopicPartition, int], end: dict[TopicPartition, int], records_max: int
-) -> None:
-    end = {partition: max(offset, start.get(partition, 0)) for partition, offset in end.items()}
-    reached = limit(start, end, records_max)
-    moved = {partition: reached[partition] - start.get(partition, 0) for partition in end}
-    left = {partition: end[partition] - start.get(partition, 0) for partition in end}
-    assert all(0 <= moved[partition] <= left[partition] for partition in end)
-    assert all(moved[partition] > 0 for partition in end if left[partition])
-    assert sum(moved.values()) <= records_max + len(end)
-    if sum(left.values()) <= records_max:
-        assert reached == end
+def test_numbers_are_not_asked_for_where_none_are_given(brokers: FakeBrokers) -> None:
+    cluster = brokers.cluster()
+    assert inside_log(cluster, {A0: 7}, OffsetRule(EARLIEST, offsets={A0: LATEST}), True) == {A0: 7}
+    assert brokers.opened == []
+
+
+def test_partitions_that_came_since_are_read_from_their_beginning_unless_that_is_gone(brokers: FakeBrokers) -> None:
+    with pytest.raises(DataLost, match="a partition was added and b-0 starts from offset 10 instead of 0"):
+        with_new(brokers.cluster(), {A0: 42}, [A0, B0], True)
+    assert with_new(brokers.cluster(), {A0: 42}, [A0, B0], False) == {A0: 42, B0: 10}
+
+
+def test_a_contradiction_is_looked_at_again_until_it_stays() -> None:
+    answers: list[dict[TopicPartition, int]] = [{A0: 3}, {A0: 3, A1: 9}, {A0: 5, A1: 9}, {A0: 6, A1: 9}]
+    looks = iter(answers)
+    assert settled(lambda: next(looks), {A0: 5, A1: 9}, [None] * 5) == answers[2]
+    looks = iter(answers)
+    assert settled(lambda: next(looks), {A0: 7}, [None] * 2) == answers[2]
+    looks = iter(answers)
+    assert settled(lambda: next(looks), {}, [None] * 2) == answers[0]
 
 
 @unhurried

@@ -1,0 +1,257 @@
+"""Avro's binary form into rows: a schema becomes a tree of small functions, one for each type.
+
+Each takes the bytes and a position and returns a value and the position after it. Nothing is trusted: lengths and
+counts are compared with what is left before anything is made of them. Records come back as tuples, maps as lists of
+pairs, dates and timestamps as the numbers that Arrow keeps.
+
+Knows nothing of schema registries.
+"""
+
+import struct
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from hutong.pipelines.source.rows.avro_schema import (
+    Enumeration,
+    Fixed,
+    Items,
+    Plan,
+    Primitive,
+    Record,
+    Union,
+    kind_of,
+)
+from hutong.pipelines.source.rows.kinds import DecimalOf
+
+INT_BITS, LONG_BITS = 32, 64
+DECIMAL_BYTES_MAX = 32
+"""38 digits take 16; some writers pad."""
+EMPTY_ITEMS_MAX = 10_000
+"""Items that take no bytes could else be claimed without end."""
+
+Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
+
+
+def avro_reader(plan: Plan) -> Callable[[bytes], Any]:
+    """A function from bytes to their value. It raises ValueError that names the field."""
+    read = _reader(plan)
+
+    def read_whole(data: bytes) -> Any:
+        value, at = read(data, 0)
+        if at != len(data):
+            raise ValueError(f"{len(data) - at} bytes are left after the last field")
+        return value
+
+    return read_whole
+
+
+def _reader(plan: Plan) -> Read:
+    match plan:
+        case Primitive(name, _, factor):
+            return _PRIMITIVES[name] if factor == 1 else _times(_PRIMITIVES[name], factor)
+        case Fixed(size, kind):
+            read = _read_bytes if size < 0 else _fixed(size)
+            return _decimal(read, kind.scale) if isinstance(kind, DecimalOf) else read
+        case Enumeration(symbols):
+            return _enumeration(symbols)
+        case Items(item, is_map):
+            return _items(_pair(_reader(item)) if is_map else _reader(item), _bytes_min(item) + int(is_map))
+        case Record(names, fields):
+            return _record([(name, _reader(one)) for name, one in zip(names, fields, strict=True)])
+        case Union():
+            return _union(plan)
+
+
+def _bytes_min(plan: Plan) -> int:
+    """The fewest bytes that a value takes."""
+    match plan:
+        case Primitive(name="null"):
+            return 0
+        case Primitive(name="float"):
+            return 4
+        case Primitive(name="double"):
+            return 8
+        case Fixed(size) if size >= 0:
+            return size
+        case Record(fields=fields):
+            return sum(map(_bytes_min, fields))
+        case _:
+            return 1
+
+
+def _varint(data: bytes, at: int, bits: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        if at >= len(data):
+            raise ValueError("the bytes end in the middle of a number")
+        byte = data[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+        if shift >= bits:
+            raise ValueError(f"a number has more than {bits} bits")
+    if number >> bits:
+        raise ValueError(f"a number has more than {bits} bits")
+    return (number >> 1) ^ -(number & 1), at
+
+
+def _read_null(_data: bytes, at: int) -> tuple[None, int]:
+    return None, at
+
+
+def _read_boolean(data: bytes, at: int) -> tuple[bool, int]:
+    if at >= len(data) or data[at] > 1:
+        raise ValueError("a boolean is neither 0 nor 1")
+    return data[at] == 1, at + 1
+
+
+def _read_int(data: bytes, at: int) -> tuple[int, int]:
+    return _varint(data, at, INT_BITS)
+
+
+def _read_long(data: bytes, at: int) -> tuple[int, int]:
+    return _varint(data, at, LONG_BITS)
+
+
+def _read_float(data: bytes, at: int) -> tuple[float, int]:
+    _need(data, at, 4)
+    return struct.unpack_from("<f", data, at)[0], at + 4
+
+
+def _read_double(data: bytes, at: int) -> tuple[float, int]:
+    _need(data, at, 8)
+    return struct.unpack_from("<d", data, at)[0], at + 8
+
+
+def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:
+    size, at = _varint(data, at, LONG_BITS)
+    _need(data, at, size)
+    return data[at : at + size], at + size
+
+
+def _read_string(data: bytes, at: int) -> tuple[str, int]:
+    content, at = _read_bytes(data, at)
+    try:
+        return content.decode(), at
+    except UnicodeDecodeError as error:
+        raise ValueError(f"a string is not UTF-8 ({error.reason})") from None
+
+
+def _need(data: bytes, at: int, size: int) -> None:
+    if not 0 <= size <= len(data) - at:
+        raise ValueError(f"{size} bytes are claimed where {len(data) - at} are left")
+
+
+_PRIMITIVES: dict[str, Read] = {
+    "null": _read_null,
+    "boolean": _read_boolean,
+    "int": _read_int,
+    "long": _read_long,
+    "float": _read_float,
+    "double": _read_double,
+    "string": _read_string,
+}
+
+
+def _times(read: Read, factor: int) -> Read:
+    def read_number(data: bytes, at: int) -> tuple[int, int]:
+        number, at = read(data, at)
+        return number * factor, at
+
+    return read_number
+
+
+def _fixed(size: int) -> Read:
+    def read_fixed(data: bytes, at: int) -> tuple[bytes, int]:
+        _need(data, at, size)
+        return data[at : at + size], at + size
+
+    return read_fixed
+
+
+def _decimal(read: Read, scale: int) -> Read:
+    def read_decimal(data: bytes, at: int) -> tuple[Decimal, int]:
+        content, at = read(data, at)
+        if len(content) > DECIMAL_BYTES_MAX:
+            raise ValueError(f"a decimal takes {len(content)} bytes")
+        return Decimal(f"{int.from_bytes(content, 'big', signed=True)}e-{scale}"), at
+
+    return read_decimal
+
+
+def _enumeration(symbols: tuple[str, ...]) -> Read:
+    def read_symbol(data: bytes, at: int) -> tuple[str, int]:
+        number, at = _varint(data, at, INT_BITS)
+        if not 0 <= number < len(symbols):
+            raise ValueError(f"symbol {number} is asked for where there are {len(symbols)}")
+        return symbols[number], at
+
+    return read_symbol
+
+
+def _pair(read: Read) -> Read:
+    def read_pair(data: bytes, at: int) -> tuple[tuple[str, Any], int]:
+        key, at = _read_string(data, at)
+        value, at = read(data, at)
+        return (key, value), at
+
+    return read_pair
+
+
+def _items(read: Read, item_bytes_min: int) -> Read:
+    def read_items(data: bytes, at: int) -> tuple[list[Any], int]:
+        items: list[Any] = []
+        while True:
+            count, at = _varint(data, at, LONG_BITS)
+            if count == 0:
+                return items, at
+            if count < 0:
+                count = -count
+                _, at = _varint(data, at, LONG_BITS)
+            room = (len(data) - at) // item_bytes_min if item_bytes_min else EMPTY_ITEMS_MAX - len(items)
+            if count > room:
+                raise ValueError(f"{count} items are claimed where there is room for {max(room, 0)}")
+            for _ in range(count):
+                item, at = read(data, at)
+                items.append(item)
+
+    return read_items
+
+
+def _record(fields: list[tuple[str, Read]]) -> Read:
+    def read_record(data: bytes, at: int) -> tuple[tuple[Any, ...], int]:
+        values = []
+        for name, read in fields:
+            try:
+                value, at = read(data, at)
+            except ValueError as error:
+                text = str(error)
+                path = text.startswith("field ")
+                raise ValueError(f"field {name}.{text[6:]}" if path else f"field {name}: {text}") from None
+            values.append(value)
+        return tuple(values), at
+
+    return read_record
+
+
+def _union(union: Union) -> Read:
+    branches = [_reader(branch) for branch in union.branches]
+    has_value = [kind_of(branch) is not None for branch in union.branches]
+    places = [sum(has_value[:number]) for number in range(len(branches))]
+    member_count = sum(has_value)
+
+    def read_branch(data: bytes, at: int) -> tuple[Any, int]:
+        number, at = _varint(data, at, LONG_BITS)
+        if not 0 <= number < len(branches):
+            raise ValueError(f"branch {number} of a union is asked for where there are {len(branches)}")
+        value, at = branches[number](data, at)
+        if not union.is_struct or not has_value[number]:
+            return value, at
+        members: list[Any] = [None] * member_count
+        members[places[number]] = value
+        return tuple(members), at
+
+    return read_branch

@@ -1,0 +1,260 @@
+"""An Avro schema, read into a plan for reading its binary form, and the Spark type that this gives.
+
+Types are mapped as Spark's own Avro support does: a union with null is the other type, nullable; a union of numbers is
+the wider one; any other union is a struct with a member for each branch. A type that contains itself is refused,
+because no column can hold it. Knows nothing of bytes.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from hutong.pipelines.source.rows.kinds import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DECIMAL_PRECISION_MAX,
+    DOUBLE,
+    FLOAT,
+    INT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TYPE_DEPTH_MAX,
+    ArrayOf,
+    DecimalOf,
+    Field,
+    Kind,
+    MapOf,
+    Scalar,
+    StructOf,
+)
+
+SCHEMA_CHARACTERS_MAX = 2**20
+NODES_MAX = 10_000
+"""Named types may stand in many places, so that a short schema could stand for a huge one."""
+FIXED_BYTES_MAX = 2**20
+PRIMITIVES: Mapping[str, str | None] = {
+    "null": None,
+    "boolean": BOOLEAN,
+    "int": INT,
+    "long": BIGINT,
+    "float": FLOAT,
+    "double": DOUBLE,
+    "bytes": BINARY,
+    "string": STRING,
+}
+LOGICAL_TIMES: Mapping[tuple[str, str], tuple[str, int]] = {
+    ("int", "date"): (DATE, 1),
+    ("long", "timestamp-millis"): (TIMESTAMP, 1000),
+    ("long", "timestamp-micros"): (TIMESTAMP, 1),
+    ("long", "local-timestamp-millis"): (TIMESTAMP_NTZ, 1000),
+    ("long", "local-timestamp-micros"): (TIMESTAMP_NTZ, 1),
+}
+"""The Spark type, and by what a number is multiplied for it."""
+
+WIDER = ((Scalar(INT), Scalar(BIGINT)), (Scalar(FLOAT), Scalar(DOUBLE)))
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """`name` as Avro has it. `kind` is None for null alone; numbers are multiplied by `factor`."""
+
+    name: str
+    kind: Kind | None
+    factor: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """`size` bytes; bytes without a size carry their length (-1). With a decimal type they are a number."""
+
+    size: int
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Enumeration:
+    symbols: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """An array, or a map whose keys are strings."""
+
+    item: "Plan"
+    is_map: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    names: tuple[str, ...]
+    fields: tuple["Plan", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """One of several types. `is_struct`: each branch that is not null has a member of its own."""
+
+    branches: tuple["Plan", ...]
+    kind: Kind | None
+    is_struct: bool
+
+
+Plan: TypeAlias = Primitive | Fixed | Enumeration | Items | Record | Union
+
+
+def parse_avro(text: str) -> Plan:
+    """Raises ValueError."""
+    if len(text) > SCHEMA_CHARACTERS_MAX:
+        raise ValueError(f"it is longer than {SCHEMA_CHARACTERS_MAX} characters")
+    try:
+        schema = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
+    return _Parser().plan(schema, "", 0)
+
+
+def kind_of(plan: Plan) -> Kind | None:
+    """The Spark type of what is read; None for null alone."""
+    match plan:
+        case Primitive(kind=kind) | Fixed(kind=kind) | Union(kind=kind):
+            return kind
+        case Enumeration():
+            return Scalar(STRING)
+        case Items(item, is_map):
+            inner = _some(item)
+            return MapOf(inner) if is_map else ArrayOf(inner)
+        case Record(names, fields):
+            return StructOf(tuple(Field(name, _some(one)) for name, one in zip(names, fields, strict=True)))
+
+
+def _some(plan: Plan) -> Kind:
+    kind = kind_of(plan)
+    if kind is None:
+        raise ValueError("it has a field that is always null: leave that out")
+    return kind
+
+
+@dataclass(slots=True)
+class _Parser:
+    named: dict[str, Any] = field(default_factory=dict)
+    open_names: set[str] = field(default_factory=set)
+    node_count: int = 0
+
+    def plan(self, schema: Any, namespace: str, depth: int) -> Plan:
+        self.node_count += 1
+        if depth > TYPE_DEPTH_MAX or self.node_count > NODES_MAX:
+            raise ValueError(f"its types are nested deeper than {TYPE_DEPTH_MAX}, or are more than {NODES_MAX}")
+        if isinstance(schema, str):
+            return self._by_name(schema, namespace, depth)
+        if isinstance(schema, list):
+            return self._union(schema, namespace, depth)
+        if not isinstance(schema, dict) or "type" not in schema:
+            raise ValueError(f"{json.dumps(schema)[:80]} is no Avro type")
+        name = schema["type"]
+        match name:
+            case "record" | "enum" | "fixed":
+                return self._named(schema, namespace, depth)
+            case "array":
+                return Items(self.plan(_part(schema, "items"), namespace, depth + 1), is_map=False)
+            case "map":
+                return Items(self.plan(_part(schema, "values"), namespace, depth + 1), is_map=True)
+            case str() if name in PRIMITIVES:
+                return _primitive(name, schema)
+            case _:
+                return self.plan(name, namespace, depth + 1)
+
+    def _by_name(self, name: str, namespace: str, depth: int) -> Plan:
+        if name in PRIMITIVES:
+            return _primitive(name, {})
+        full = _full(name, namespace)
+        full = full if full in self.named else name
+        if full in self.open_names:
+            raise ValueError(f"type {name} contains itself: no column can hold that")
+        if full not in self.named:
+            raise ValueError(f"type {name} is not defined in it")
+        definition, inside = self.named[full]
+        return self._definition(definition, full, inside, depth)
+
+    def _named(self, schema: Mapping[str, Any], namespace: str, depth: int) -> Plan:
+        name = _part(schema, "name")
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"a type has {name!r} for a name")
+        full = _full(name, schema.get("namespace", namespace))
+        if full in self.named:
+            raise ValueError(f"type {full} is defined twice")
+        inside = full.rpartition(".")[0]
+        self.named[full] = schema, inside
+        return self._definition(schema, full, inside, depth)
+
+    def _definition(self, schema: Mapping[str, Any], full: str, inside: str, depth: int) -> Plan:
+        match schema["type"]:
+            case "enum":
+                return Enumeration(tuple(_texts(_part(schema, "symbols"), f"the symbols of {full}")))
+            case "fixed":
+                size = _part(schema, "size")
+                if not isinstance(size, int) or not 0 <= size <= FIXED_BYTES_MAX:
+                    raise ValueError(f"the size of {full} is not from 0 to {FIXED_BYTES_MAX}")
+                return Fixed(size, _decimal(schema) or Scalar(BINARY))
+        self.open_names.add(full)
+        fields = _part(schema, "fields")
+        if not isinstance(fields, list) or not all(isinstance(one, dict) for one in fields):
+            raise ValueError(f"the fields of {full} are no list of fields")
+        names = _texts([_part(one, "name") for one in fields], f"the fields of {full}")
+        plans = tuple(self.plan(_part(one, "type"), inside, depth + 1) for one in fields)
+        self.open_names.discard(full)
+        return Record(tuple(names), plans)
+
+    def _union(self, branches: Sequence[Any], namespace: str, depth: int) -> Plan:
+        plans = tuple(self.plan(branch, namespace, depth + 1) for branch in branches)
+        kinds = [kind for kind in map(kind_of, plans) if kind is not None]
+        if not kinds:
+            raise ValueError("it has a union without a type")
+        wider = next((wide for narrow, wide in WIDER if len(kinds) == 2 and set(kinds) == {narrow, wide}), None)
+        if wider or len(kinds) == 1:
+            return Union(plans, wider or kinds[0], is_struct=False)
+        members = tuple(Field(f"member{number}", kind) for number, kind in enumerate(kinds))
+        return Union(plans, StructOf(members), is_struct=True)
+
+
+def _primitive(name: str, schema: Mapping[str, Any]) -> Plan:
+    logical = schema.get("logicalType")
+    if isinstance(logical, str) and (name, logical) in LOGICAL_TIMES:
+        spark_name, factor = LOGICAL_TIMES[name, logical]
+        return Primitive(name, Scalar(spark_name), factor)
+    if name == "bytes":
+        return Fixed(-1, _decimal(schema) or Scalar(BINARY))
+    spark = PRIMITIVES[name]
+    return Primitive(name, None if spark is None else Scalar(spark))
+
+
+def _decimal(schema: Mapping[str, Any]) -> DecimalOf | None:
+    if schema.get("logicalType") != "decimal":
+        return None
+    precision, scale = schema.get("precision"), schema.get("scale", 0)
+    if not isinstance(precision, int) or not isinstance(scale, int):
+        raise ValueError("a decimal has no precision")
+    if not 0 < precision <= DECIMAL_PRECISION_MAX or not 0 <= scale <= precision:
+        raise ValueError(f"a decimal of precision {precision} and scale {scale} does not fit: take at most 38 digits")
+    return DecimalOf(precision, scale)
+
+
+def _part(schema: Mapping[str, Any], name: str) -> Any:
+    if name not in schema:
+        raise ValueError(f"{json.dumps(schema)[:80]} has no {name}")
+    return schema[name]
+
+
+def _texts(values: Any, what: str) -> list[str]:
+    if not isinstance(values, list) or not all(isinstance(value, str) and value for value in values):
+        raise ValueError(f"{what} are no list of names")
+    if len(set(values)) < len(values):
+        raise ValueError(f"{what} are not all different")
+    return values
+
+
+def _full(name: str, namespace: str) -> str:
+    return name if "." in name or not namespace else f"{namespace}.{name}"

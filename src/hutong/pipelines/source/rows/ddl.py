@@ -1,0 +1,189 @@
+"""Reads a schema as Spark SQL writes it: `user STRING, bytes BIGINT NOT NULL, tags ARRAY<STRING>`.
+
+Spark has a parser for this in Java; ours works where no Java runs, and says what is wrong in one sentence.
+"""
+
+import difflib
+import re
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
+
+from hutong.pipelines.source.rows.kinds import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DECIMAL_PRECISION_MAX,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    TYPE_DEPTH_MAX,
+    ArrayOf,
+    DecimalOf,
+    Field,
+    Kind,
+    MapOf,
+    Scalar,
+    StructOf,
+)
+
+SCHEMA_CHARACTERS_MAX = 2**20
+SCALARS = {
+    "BOOLEAN": BOOLEAN,
+    "TINYINT": TINYINT,
+    "BYTE": TINYINT,
+    "SMALLINT": SMALLINT,
+    "SHORT": SMALLINT,
+    "INT": INT,
+    "INTEGER": INT,
+    "BIGINT": BIGINT,
+    "LONG": BIGINT,
+    "FLOAT": FLOAT,
+    "REAL": FLOAT,
+    "DOUBLE": DOUBLE,
+    "STRING": STRING,
+    "BINARY": BINARY,
+    "DATE": DATE,
+    "TIMESTAMP": TIMESTAMP,
+    "TIMESTAMP_LTZ": TIMESTAMP,
+    "TIMESTAMP_NTZ": TIMESTAMP_NTZ,
+}
+DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
+NESTED = ("ARRAY", "MAP", "STRUCT")
+TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|([A-Za-z0-9_]+)|('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|([<>(),:]))")
+
+T = TypeVar("T")
+
+
+def parse_ddl(text: str) -> Kind:
+    """The columns in `text` as a struct, or the one type that stands there. Raises ValueError."""
+    if len(text) > SCHEMA_CHARACTERS_MAX:
+        raise ValueError(f"it is longer than {SCHEMA_CHARACTERS_MAX} characters")
+    tokens = _tokens(text)
+    if not tokens:
+        raise ValueError("it is empty: write columns with their types, as in 'user STRING, bytes BIGINT'")
+    first, second = tokens[0].upper(), tokens[1] if len(tokens) > 1 else ""
+    if (first in NESTED and second == "<") or not second or (first in DECIMALS and second == "("):
+        return _Parser(tokens).whole(lambda parser: parser.kind(0))
+    return _Parser(tokens).whole(lambda parser: parser.fields(0))
+
+
+def _tokens(text: str) -> list[str]:
+    tokens, position = [], 0
+    text = text.rstrip()
+    while position < len(text):
+        found = TOKEN.match(text, position)
+        if not found:
+            raise ValueError(f"'{text[position : position + 20].strip()}' cannot be read there")
+        tokens.append(found[0].strip())
+        position = found.end()
+    return tokens
+
+
+class _Parser:
+    """Recursive descent over the tokens."""
+
+    def __init__(self, tokens: list[str]) -> None:
+        self._tokens = tokens
+        self._position = 0
+
+    def whole(self, read: "Callable[[_Parser], T]") -> T:
+        result = read(self)
+        if self._position < len(self._tokens):
+            self._fail("a comma or the end")
+        return result
+
+    def fields(self, depth: int) -> StructOf:
+        fields = [self._field(depth)]
+        while self._skip(","):
+            fields.append(self._field(depth))
+        names = [field.name.lower() for field in fields]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"it names {', '.join(repeated)} twice")
+        return StructOf(tuple(fields))
+
+    def kind(self, depth: int) -> Kind:
+        if depth > TYPE_DEPTH_MAX:
+            raise ValueError(f"its types are nested deeper than {TYPE_DEPTH_MAX}")
+        name = self._next("a type")
+        match name.upper():
+            case "ARRAY":
+                return ArrayOf(self._inside("<", ">", lambda: self.kind(depth + 1)))
+            case "MAP":
+                return MapOf(self._inside("<", ">", lambda: self._map_value(depth + 1)))
+            case "STRUCT":
+                return self._inside("<", ">", lambda: self.fields(depth + 1))
+            case decimal if decimal in DECIMALS:
+                return self._decimal()
+            case scalar if scalar in SCALARS:
+                return Scalar(SCALARS[scalar])
+        near = difflib.get_close_matches(name.upper(), [*SCALARS, *DECIMALS, *NESTED], 1)
+        raise ValueError(f"{name} is no type that can be read" + (f": did you mean {near[0]}?" if near else ""))
+
+    def _field(self, depth: int) -> Field:
+        name = self._next("the name of a column")
+        if not re.fullmatch(r"\w+|`.+`", name):
+            raise ValueError(f"{name} stands where the name of a column is expected")
+        self._skip(":")
+        kind = self.kind(depth)
+        required = self._skip("NOT")
+        if required and not self._skip("NULL"):
+            self._fail("NULL")
+        if self._skip("COMMENT"):
+            self._next("a comment")
+        return Field(name[1:-1].replace("``", "`") if name.startswith("`") else name, kind, required)
+
+    def _map_value(self, depth: int) -> Kind:
+        if self.kind(depth) != Scalar(STRING):
+            raise ValueError("the keys of a MAP must be STRING")
+        if not self._skip(","):
+            self._fail("a comma")
+        return self.kind(depth)
+
+    def _decimal(self) -> DecimalOf:
+        precision, scale = 10, 0
+        if self._skip("("):
+            precision = self._number()
+            if self._skip(","):
+                scale = self._number()
+            if not self._skip(")"):
+                self._fail(")")
+        if not 0 < precision <= DECIMAL_PRECISION_MAX or scale > precision:
+            raise ValueError(f"DECIMAL({precision},{scale}) has no room: take at most {DECIMAL_PRECISION_MAX} digits")
+        return DecimalOf(precision, scale)
+
+    def _number(self) -> int:
+        text = self._next("a number")
+        if not text.isdecimal() or len(text) > 4:
+            raise ValueError(f"{text} stands where a number is expected")
+        return int(text)
+
+    def _inside(self, opening: str, closing: str, read: Callable[[], T]) -> T:
+        if not self._skip(opening):
+            self._fail(opening)
+        result = read()
+        if not self._skip(closing):
+            self._fail(closing)
+        return result
+
+    def _next(self, what: str) -> str:
+        if self._position >= len(self._tokens):
+            raise ValueError(f"it ends where {what} is expected")
+        self._position += 1
+        return self._tokens[self._position - 1]
+
+    def _skip(self, token: str) -> bool:
+        if self._position < len(self._tokens) and self._tokens[self._position].upper() == token:
+            self._position += 1
+            return True
+        return False
+
+    def _fail(self, expected: str) -> NoReturn:
+        found = self._tokens[self._position] if self._position < len(self._tokens) else "the end"
+        raise ValueError(f"{found} stands where {expected} is expected")

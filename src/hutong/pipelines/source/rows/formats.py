@@ -1,0 +1,103 @@
+"""What keys and values are: the options `keyFormat`, `keySchema`, `keyFraming` and their like for values.
+
+Formats are binary (as it came), string (UTF-8, checked), json (with a schema in Spark SQL's words) and avro (with an
+Avro schema). Framing `confluent` takes off the five bytes by which Confluent's serialisers name a schema in their
+registry; the schema given here is taken for all. Knows nothing of Spark or Arrow.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hutong.foundation.errors import UsageError
+from hutong.pipelines.option_values import parsed
+from hutong.pipelines.source.rows.avro_schema import Plan, kind_of, parse_avro
+from hutong.pipelines.source.rows.ddl import parse_ddl
+from hutong.pipelines.source.rows.kinds import BINARY, STRING, Kind, Scalar, ddl
+
+PARTS = ("key", "value")
+FORMATS = ("binary", "string", "json", "avro")
+FRAMINGS = ("none", "confluent")
+FAIL, NULL, SKIP, KEEP = "fail", "null", "skip", "keep"
+POLICIES = (FAIL, NULL, SKIP, KEEP)
+UNDECODABLE_COLUMN = "undecodable"
+UNDECODABLE_TYPE = "STRUCT<part: STRING, reason: STRING, content: BINARY>"
+
+BYTES = Scalar(BINARY)
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How the bytes of a key or a value become a column of type `kind`; `plan` is for Avro."""
+
+    name: str = "binary"
+    kind: Kind = BYTES
+    plan: Plan | None = None
+    is_framed: bool = False
+
+
+AS_IT_CAME = Format()
+
+
+@dataclass(frozen=True, slots=True)
+class RowFormat:
+    """How records become rows. What cannot be decoded fails the query, or as `undecodable` says.
+
+    `fail`; `null`: the key or value is null; `skip`: no row; `keep`: null, and a column tells of it.
+    """
+
+    key: Format = AS_IT_CAME
+    value: Format = AS_IT_CAME
+    undecodable: str = FAIL
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is to be done: the bytes are the columns."""
+        return self.key == self.value == AS_IT_CAME and self.undecodable != KEEP
+
+
+def row_format(options: Mapping[str, str]) -> RowFormat:
+    """Raises UsageError."""
+    policy = _one_of(options, "onUndecodable", POLICIES)
+    return RowFormat(_format(options, "key"), _format(options, "value"), policy)
+
+
+def column_type(row: RowFormat, name: str) -> str | None:
+    """The type in Spark SQL's words of a column that a format decides on; None for others."""
+    match name:
+        case "key":
+            return ddl(row.key.kind)
+        case "value":
+            return ddl(row.value.kind)
+        case _:
+            return UNDECODABLE_TYPE if name == UNDECODABLE_COLUMN else None
+
+
+def _format(options: Mapping[str, str], part: str) -> Format:
+    name = _one_of(options, f"{part}Format", FORMATS)
+    framing, schema = f"{part}Framing", f"{part}Schema"
+    is_framed = _one_of(options, framing, FRAMINGS) == "confluent"
+    needs_schema = name in ("json", "avro")
+    if needs_schema and not options.get(schema, "").strip():
+        advice = "'user STRING, bytes BIGINT'" if name == "json" else 'an Avro schema, {"type": "record", ...}'
+        raise UsageError(f"option {schema} must be given with {part}Format {name}: {advice}")
+    if not needs_schema and schema in options:
+        raise UsageError(f"option {schema} is given, but {part}Format is {name}: take json or avro, or leave it out")
+    if is_framed and not needs_schema:
+        raise UsageError(f"option {framing} is confluent, but {part}Format is {name}: take json or avro")
+    if name == "json":
+        return Format(name, parsed(schema, options[schema], parse_ddl), None, is_framed)
+    if name == "avro":
+        plan = parsed(schema, options[schema], parse_avro)
+        kind = kind_of(plan)
+        if kind is None:
+            raise UsageError(f"option {schema} is null alone: give the schema of a record")
+        return Format(name, kind, plan, is_framed)
+    return Format(name, Scalar(STRING if name == "string" else BINARY))
+
+
+def _one_of(options: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> str:
+    """The first is the default."""
+    text = options.get(name, allowed[0]).strip().lower()
+    if text not in allowed:
+        raise UsageError(f"option {name} is '{text}': take one of {', '.join(allowed)}")
+    return text
