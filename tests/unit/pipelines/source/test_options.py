@@ -137,7 +137,7 @@ def test_settings_of_the_java_client_are_taken_where_they_have_a_counterpart() -
         ({"columns": "offset,length"}, "option columns names length"),
         ({"columns": ""}, "option columns names nothing"),
         ({"kafka.isolation.level": "none"}, "take read_uncommitted or read_committed"),
-        ({"kafka.security.protocol": "SASL_SSL"}, "SASL_SSL: only PLAINTEXT is supported yet"),
+        ({"kafka.security.protocol": "SASL_SSL"}, "kafka.sasl.mechanism is GSSAPI"),
         ({"kafka.auto.offset.reset": "earliest"}, "use startingOffsets"),
         ({"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"}, "minOffsetsPerTrigger is 5, more than"),
         ({"maxTriggerDelay": "soon"}, "maxTriggerDelay is not valid: 'soon' is no time"),
