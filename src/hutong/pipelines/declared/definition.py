@@ -111,7 +111,7 @@ class Sink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """A whole pipeline. `name`, `bootstrap`, `trigger`, `restarts` and `group` stand in TOML's table `pipeline`."""
+    """A whole pipeline. What is no table of its own stands in TOML's table `pipeline`."""
 
     name: str
     sources: Mapping[str, Source]
@@ -124,6 +124,8 @@ class Pipeline:
     """How many failures in a row, with no batch done between them, are followed by another start."""
     group: str | None = None
     """The consumer group that shows the progress of sources to lag tools."""
+    event_log: bool | None = None
+    """Whether Spark keeps an event log of each run; by default of runs that end by themselves, since it only grows."""
     kafka: Mapping[str, str] = field(default_factory=dict)
     """Settings of connections for all topics, such as `security.protocol`, as Kafka calls them."""
     spark: Mapping[str, str] = field(default_factory=dict)

@@ -3,7 +3,8 @@
     STATE/NAME/lock                       held while a supervisor runs the pipeline
               /checkpoint/SINK/           Spark's, one per sink
               /runs/RUN_ID/run.json       one `RunRecord`
-                          /progress.jsonl one progress of a streaming query a line, as Spark gives it
+                          /progress.jsonl one progress of a streaming query a line, as Spark gives it; older ones
+                                          are in progress.1.jsonl, and those before are dropped
                           /events/        Spark's event log, neither compressed nor rolled
 
 Each start of a driver is a run, so a pipeline that was started again after a failure has several. Files are replaced
@@ -13,6 +14,8 @@ whole, or appended to by whole lines: a reader meets at worst a cut-off last lin
 import fcntl
 import json
 import os
+import shutil
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -29,6 +32,13 @@ ENDED = (STOPPED, FINISHED, FAILED)
 """Stopped by the user, at the end of its input, or by an error."""
 TAIL_BYTES_MAX = 256 * 2**10
 """How much of a progress file is read for its last lines."""
+PROGRESS_BYTES_MAX = 64 * 2**20
+"""When a progress file is put aside for a new one; an endless stream writes about 17 MB a day."""
+RUNS_MAX = 50
+"""How many runs are kept."""
+LOCK_ATTEMPTS = 5  # whoever asks whether a pipeline runs holds the lock for a moment
+LOCK_PAUSE_S = 0.05
+PID_DIGITS_MAX = 20
 EXIT_CANNOT_CREATE, EXIT_TEMPORARY = 73, 75
 
 
@@ -85,6 +95,8 @@ class RunFolder:
 
     def append_progress(self, line: str) -> None:
         """Adds one progress: a JSON document without line breaks."""
+        if self.progress.exists() and self.progress.stat().st_size > PROGRESS_BYTES_MAX:
+            self.progress.replace(self.path / "progress.1.jsonl")
         with self.progress.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
 
@@ -112,7 +124,9 @@ class PipelineFolder:
         return self.path / "checkpoint"
 
     def new_run(self, run_id: str) -> RunFolder:
-        """Makes the folder of a run. Raises UsageError when that cannot be."""
+        """Makes the folder of a run, and drops the oldest runs. Raises UsageError when that cannot be."""
+        for old in self.runs()[: -RUNS_MAX + 1]:
+            shutil.rmtree(old.path, ignore_errors=True)
         run = RunFolder(self.path / "runs" / run_id)
         try:
             self.checkpoint.mkdir(parents=True, exist_ok=True)
@@ -140,32 +154,40 @@ class PipelineFolder:
         return None
 
     @property
-    def is_locked(self) -> bool:
-        """Whether a supervisor is at work; the system frees the lock of one that was killed."""
+    def supervisor_pid(self) -> int | None:
+        """The process that runs the pipeline, None when none does; the system frees the lock of one that was killed.
+
+        A driver that outlives its supervisor, to finish its batch, holds the lock until it ends.
+        """
         try:
             with (self.path / "lock").open("rb") as file:
-                return not _try_lock(file.fileno(), fcntl.LOCK_SH)
-        except OSError:
-            return False
+                if _try_lock(file.fileno(), fcntl.LOCK_SH):
+                    return None
+                return int(file.read(PID_DIGITS_MAX) or 0)
+        except (OSError, ValueError):
+            return None
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Holds the pipeline for this process. Raises UsageError when another one does."""
+    def locked(self) -> Iterator[int]:
+        """Holds the pipeline for this process and yields the lock's descriptor. Raises UsageError when another does."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            file = (self.path / "lock").open("ab")
+            file = (self.path / "lock").open("a+b")
         except OSError as error:
             raise UsageError(
                 f"the folder {self.path} cannot be used: {error.strerror}; choose another with --state",
                 EXIT_CANNOT_CREATE,
             ) from error
         with file:
-            if not _try_lock(file.fileno(), fcntl.LOCK_EX):
+            if not _try_lock(file.fileno(), fcntl.LOCK_EX, LOCK_ATTEMPTS):
                 raise UsageError(
                     f"pipeline {self.path.name} is running already: stop it first, with hutong pipeline stop",
                     EXIT_TEMPORARY,
                 )
-            yield
+            file.truncate(0)
+            file.write(b"%d" % os.getpid())
+            file.flush()
+            yield file.fileno()
 
 
 def state_folder(state: Path | None, beside: Path) -> Path:
@@ -181,12 +203,16 @@ def pipelines_in(state: Path) -> list[PipelineFolder]:
         return []
 
 
-def _try_lock(descriptor: int, kind: int) -> bool:
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+def _try_lock(descriptor: int, kind: int, attempts: int = 1) -> bool:
+    for attempt in range(attempts):
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if attempt + 1 < attempts:
+                time.sleep(LOCK_PAUSE_S)
+        else:
+            return True
+    return False
 
 
 def _document(line: bytes) -> Mapping[str, Any] | None:

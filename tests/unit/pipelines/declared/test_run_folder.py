@@ -1,6 +1,7 @@
 """What a pipeline keeps on disk: runs in order, records that can be read, a lock that one process holds."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,12 +70,12 @@ def test_of_much_progress_the_last_is_read(tmp_path: Path) -> None:
 
 def test_one_process_holds_a_pipeline(tmp_path: Path) -> None:
     pipeline, again = PipelineFolder(tmp_path / "web"), PipelineFolder(tmp_path / "web")
-    assert not pipeline.is_locked
+    assert pipeline.supervisor_pid is None
     with pipeline.locked():
-        assert again.is_locked
+        assert again.supervisor_pid == os.getpid()
         with pytest.raises(UsageError, match="web is running already"), again.locked():
             pass
-    assert not again.is_locked
+    assert again.supervisor_pid is None
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:

@@ -1,0 +1,51 @@
+"""Arguments that several commands of `hutong pipeline` share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hutong.foundation.errors import UsageError
+
+PipelineArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[PIPELINE]", show_default=False, help="Its name or file; may be left out if there is one."),
+]
+StateOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--state",
+        metavar="DIR",
+        envvar="HUTONG_PIPELINE_STATE",
+        help="Where checkpoints and runs are kept; .hutong/pipelines beside the file unless told.",
+        show_default=False,
+    ),
+]
+MasterOption = Annotated[str, typer.Option("--master", metavar="URL", help="Where Spark runs.")]
+ConfOption = Annotated[
+    list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may be repeated.")
+]
+LogOption = Annotated[
+    str, typer.Option("--spark-log", metavar="LEVEL", help="Spark's own log: off, error, warn, info.")
+]
+
+MASTER_DEFAULT = "local[*]"
+LOG_LEVELS = ("off", "error", "warn", "info")
+
+
+def settings_of(conf: list[str] | None) -> dict[str, str]:
+    """What `--conf` gives. Raises UsageError."""
+    return dict(_setting(text) for text in conf or ())
+
+
+def check_log_level(log_level: str) -> None:
+    """Raises UsageError."""
+    if log_level not in LOG_LEVELS:
+        raise UsageError(f"--spark-log is {log_level}: take one of {', '.join(LOG_LEVELS)}")
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not key or not separator:
+        raise UsageError(f"--conf {text} is not of the form KEY=VALUE")
+    return key, value

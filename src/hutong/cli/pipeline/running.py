@@ -1,0 +1,147 @@
+"""`hutong pipeline run` and `stop` of declared pipelines."""
+
+import os
+import signal
+import time
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from hutong.cli.options import AsJson
+from hutong.cli.output import print_json, remark
+from hutong.cli.pipeline.options import (
+    MASTER_DEFAULT,
+    ConfOption,
+    LogOption,
+    MasterOption,
+    PipelineArgument,
+    StateOption,
+    check_log_level,
+    settings_of,
+)
+from hutong.foundation.errors import UsageError
+
+if TYPE_CHECKING:
+    from hutong.pipelines.declared.run_folder import PipelineFolder, RunRecord
+
+DECLARED = "declared"
+"""The command that runs a file; it has no name of its own on the command line."""
+STOP_S_DEFAULT = 120
+POLL_S = 0.1
+EXIT_UNAVAILABLE, EXIT_TEMPORARY = 69, 75
+
+
+class RunGroup(TyperGroup):
+    """`run FILE` beside `run JOB`: what is no job's name is a pipeline's, or an option of running one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        given = args if args and args[0] in self.commands else [DECLARED, *args]
+        return super().parse_args(ctx, given)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        return "" if name == DECLARED else name, command, rest
+
+
+def run_declared(
+    name: PipelineArgument = None,
+    once: Annotated[bool, typer.Option("--once", help="Read up to the present end of the sources, then end.")] = False,
+    master: MasterOption = MASTER_DEFAULT,
+    conf: ConfOption = None,
+    state: StateOption = None,
+    grace: Annotated[
+        int, typer.Option("--grace", metavar="SECONDS", min=0, help="How long the last batch may take when stopping.")
+    ] = 60,
+    offline: Annotated[bool, typer.Option("--offline", help="Do not ask the brokers for the topics first.")] = False,
+    spark_log: LogOption = "off",
+    as_json: AsJson = False,
+) -> int:
+    """Run a pipeline until its input ends or you stop it; what fails in passing is started again.
+
+    Ctrl-C stops after the batch at work. `run access-log` and `run pagerank` run jobs that need no file.
+    """
+    from hutong.foundation.clock import SystemClock
+    from hutong.pipelines.declared.checking import read_and_check
+    from hutong.pipelines.declared.finding import find, folder_of
+    from hutong.pipelines.declared.reaching import check_topics
+    from hutong.pipelines.declared.request import Request
+    from hutong.pipelines.declared.supervisor import Supervisor
+    from hutong.pipelines.engine.session import MISSING_EXTRA
+
+    check_log_level(spark_log)
+    file = find(name, Path())
+    pipeline, problems = read_and_check(file)
+    if not offline and not problems.grave:
+        check_topics(pipeline, problems)
+    problems.raise_grave(pipeline.name)
+    if find_spec("pyspark") is None:
+        raise UsageError(MISSING_EXTRA, EXIT_UNAVAILABLE)
+    request = Request(
+        file=str(file.absolute()),
+        folder=str(folder_of(file, pipeline.name, state).path),
+        master=master,
+        settings=settings_of(conf),
+        once=once,
+        spark_log=spark_log,
+        grace_s=grace,
+    )
+    code, record = Supervisor(pipeline, request, SystemClock(), remark).run()
+    if record is not None:
+        _tell_end(record, code, as_json)
+    return code
+
+
+def stop(
+    name: PipelineArgument = None,
+    state: StateOption = None,
+    now: Annotated[bool, typer.Option("--now", help="Do not wait for the batch; it is done again next time.")] = False,
+    timeout: Annotated[
+        int, typer.Option("--timeout", metavar="SECONDS", min=0, help="How long to wait for the end.")
+    ] = STOP_S_DEFAULT,
+) -> int:
+    """Stop a running pipeline after the batch it is at."""
+    from hutong.cli.pipeline.showing import folder_named
+
+    folder = folder_named(name, state)
+    pid = folder.supervisor_pid
+    if pid is None:
+        remark(f"pipeline {folder.path.name} is not running")
+        return 0
+    _ask_to_end(folder, pid)
+    if now:
+        time.sleep(POLL_S)  # two signals at once would count as one
+        _ask_to_end(folder, pid)
+    deadline_s = time.monotonic() + timeout
+    while folder.supervisor_pid is not None:
+        if time.monotonic() > deadline_s:
+            raise UsageError(
+                f"pipeline {folder.path.name} did not stop in {timeout} s: it is at a long batch; stop it with --now",
+                EXIT_TEMPORARY,
+            )
+        time.sleep(POLL_S)
+    remark(f"pipeline {folder.path.name} has stopped")
+    return 0
+
+
+def _ask_to_end(folder: "PipelineFolder", supervisor_pid: int) -> None:
+    """A supervisor that was killed leaves a driver that ends by itself; it is asked, too."""
+    last = folder.last_record()
+    for pid in (supervisor_pid, last[1].pid if last is not None else None):
+        if pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+                return
+
+
+def _tell_end(record: "RunRecord", code: int, as_json: bool) -> None:
+    if as_json:
+        print_json({"pipeline": record.pipeline, "state": record.state, "run": record.run_id, "error": record.error})
+    elif code and record.error is not None:
+        raise UsageError(f"pipeline {record.pipeline} failed: {record.error}", code)
+    else:
+        seconds = ((record.ended_ms or record.started_ms) - record.started_ms) / 1000
+        remark(f"pipeline {record.pipeline} {record.state} after {seconds:.0f} s")

@@ -1,0 +1,158 @@
+"""The process that is Spark's driver: reads a request from standard input, runs the pipeline once, says how it ended.
+
+Standard input stays open as long as the supervisor lives: the line `stop` means finish the batch and end, and so does
+its end, so that a driver never outlives its supervisor for longer than a batch. The run's record tells how it ended in
+words, the exit code tells the supervisor whether another start may help (`driver_codes`).
+"""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hutong.foundation.clock import Clock, SystemClock
+from hutong.foundation.errors import HutongError, UsageError
+from hutong.pipelines.declared.definition import Pipeline
+from hutong.pipelines.declared.driver_codes import EXIT_PASSING
+from hutong.pipelines.declared.progress_log import ProgressLog
+from hutong.pipelines.declared.reading import read_pipeline
+from hutong.pipelines.declared.request import Request, as_asked
+from hutong.pipelines.declared.run_folder import FAILED, FINISHED, RUNNING, STARTING, STOPPED, STOPPING, RunRecord
+from hutong.pipelines.declared.running import Surroundings, run
+from hutong.pipelines.engine.failures import EXIT_UNAVAILABLE, translate
+from hutong.pipelines.engine.progress import live_line
+from hutong.pipelines.engine.session import spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STOP = "stop"
+
+
+def main() -> int:
+    """Runs the request on standard input. The exit code."""
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    signal.signal(signal.SIGINT, lambda *_: stop.set())
+    request = Request.from_line(sys.stdin.readline())
+    threading.Thread(target=_listen, args=(stop,), name="supervisor", daemon=True).start()
+    return drive(request, stop, SystemClock())
+
+
+def drive(request: Request, stop: threading.Event, clock: Clock) -> int:
+    """Runs a pipeline once, keeping the run's record. The exit code."""
+    keeper = _Keeper(request, clock)
+    keeper.note(STARTING)
+    log = ProgressLog(request.run_folder)
+    try:
+        with _translated():
+            pipeline, problems = read_pipeline(keeper.file)
+            problems.raise_grave(pipeline.name)
+            told = _run(as_asked(pipeline, request), request, keeper, log, stop, clock)
+    except UsageError as error:
+        code = EXIT_PASSING if error.exit_code == EXIT_UNAVAILABLE else error.exit_code
+        keeper.note(FAILED, error=str(error))
+        return code
+    keeper.note(STOPPED if stop.is_set() else FINISHED)
+    if told:
+        sys.stdout.write(told + "\n")
+    return 0
+
+
+def session_settings(pipeline: Pipeline, request: Request) -> dict[str, str]:
+    """The settings of Spark: ours for the run, then the file's, then the command line's."""
+    keeps_events = pipeline.event_log if pipeline.event_log is not None else not pipeline.is_endless
+    events = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": request.run_folder.events.absolute().as_uri(),
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "false",
+    }
+    return {**(events if keeps_events else {}), **pipeline.spark, **(request.settings or {})}
+
+
+def _run(
+    pipeline: Pipeline, request: Request, keeper: "_Keeper", log: ProgressLog, stop: threading.Event, clock: Clock
+) -> str | None:
+    with (
+        live_line(f"{pipeline.name}: starting Spark") as show,
+        spark_session(
+            f"hutong {pipeline.name}", request.master, session_settings(pipeline, request), request.spark_log
+        ) as session,
+    ):
+        keeper.note(RUNNING, session)
+        around = Surroundings(
+            folder=request.pipeline_folder,
+            log=log,
+            stop=stop,
+            show=lambda text: show(f"{pipeline.name}: {text}"),
+            clock=clock,
+            grace_s=request.grace_s,
+        )
+        told = run(session, pipeline, around)
+        if stop.is_set():
+            keeper.note(STOPPING)
+        return told
+
+
+def _listen(stop: threading.Event) -> None:
+    for line in sys.stdin:
+        if line.strip() == STOP:
+            break
+    stop.set()
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Whatever ends a run leaves as a UsageError whose exit code tells whether another start may help."""
+    from pyspark.errors import PySparkException
+
+    java = import_module("py4j.protocol")
+    try:
+        yield
+    except UsageError:
+        raise
+    except java.Py4JNetworkError as error:
+        raise UsageError("Spark's Java process ended", EXIT_UNAVAILABLE) from error
+    except (PySparkException, java.Py4JError) as error:
+        raise translate(error) from error
+    except HutongError as error:
+        raise UsageError(str(error), EXIT_UNAVAILABLE) from error
+
+
+class _Keeper:
+    """Keeps the run's record."""
+
+    def __init__(self, request: Request, clock: Clock) -> None:
+        self.file = Path(request.file)
+        self._clock = clock
+        self._folder = request.run_folder
+        self._record = RunRecord(
+            run_id=request.run_id,
+            pipeline=request.pipeline_folder.path.name,
+            file=request.file,
+            pid=os.getpid(),
+            supervisor_pid=request.supervisor_pid,
+            started_ms=clock.wall_ms(),
+            state=STARTING,
+            master=request.master,
+            attempt=request.attempt,
+        )
+
+    def note(self, state: str, session: "SparkSession | None" = None, error: str | None = None) -> None:
+        ended_ms = self._clock.wall_ms() if state in (STOPPED, FINISHED, FAILED) else None
+        self._record = replace(self._record, state=state, error=error, ended_ms=ended_ms)
+        context = getattr(session, "sparkContext", None) if session is not None else None
+        if context is not None:
+            self._record = replace(self._record, application_id=context.applicationId, ui_url=context.uiWebUrl)
+        self._folder.write(self._record)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

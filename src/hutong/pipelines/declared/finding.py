@@ -1,0 +1,79 @@
+"""Which file a user means: a path, a pipeline's name, or nothing where the folder holds just one pipeline."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hutong.foundation.errors import UsageError
+from hutong.pipelines.declared.problems import suggestion
+from hutong.pipelines.declared.reading import EXIT_NO_INPUT, SUFFIXES
+from hutong.pipelines.declared.run_folder import PipelineFolder, state_folder
+
+FILE_BYTES_MAX = 2**20
+PYTHON_MARK = "Pipeline("
+"""What a Python file must hold to be looked at as a pipeline; it is not run to find out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A pipeline's file and name. The name of one in Python is its file's until the file is run."""
+
+    name: str
+    file: Path
+
+
+def pipelines_beside(folder: Path) -> list[Found]:
+    """The pipelines whose files lie in a folder, by name."""
+    try:
+        files = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
+    except OSError:
+        return []
+    found = [Found(name, file) for file in files if (name := _name_in(file)) is not None]
+    return sorted(found, key=lambda one: one.name)
+
+
+def find(wanted: str | None, folder: Path) -> Path:
+    """Raises UsageError when there is no such pipeline, or several to choose from."""
+    if wanted is not None and (Path(wanted).suffix in SUFFIXES or "/" in wanted):
+        path = folder / wanted
+        if not path.is_file():
+            near = suggestion(path.name, [one.file.name for one in pipelines_beside(path.parent)])
+            raise UsageError(f"there is no file {wanted}{near}", EXIT_NO_INPUT)
+        return path
+    found = pipelines_beside(folder)
+    names = [one.name for one in found]
+    if wanted is None:
+        if len(found) == 1:
+            return found[0].file
+        if not found:
+            raise UsageError("there is no pipeline here: make one with hutong pipeline init NAME", EXIT_NO_INPUT)
+        raise UsageError(f"say which pipeline: there are {', '.join(names)}")
+    matching = [one.file for one in found if wanted in (one.name, one.file.stem)]
+    if not matching:
+        raise UsageError(f"there is no pipeline {wanted} here{suggestion(wanted, names)}", EXIT_NO_INPUT)
+    if len(matching) > 1:
+        files = ", ".join(path.name for path in matching)
+        raise UsageError(f"several files hold a pipeline {wanted}: {files}; name the file")
+    return matching[0]
+
+
+def folder_of(file: Path, name: str, state: Path | None) -> PipelineFolder:
+    """Where a pipeline keeps what it must not forget."""
+    return PipelineFolder(state_folder(state, file.absolute().parent) / name)
+
+
+def _name_in(file: Path) -> str | None:
+    try:
+        with file.open(encoding="utf-8") as opened:
+            text = opened.read(FILE_BYTES_MAX)
+    except (OSError, UnicodeDecodeError):
+        return None
+    if file.suffix == ".py":
+        return file.stem if PYTHON_MARK in text and "hutong.pipelines" in text else None
+    try:
+        head = tomllib.loads(text).get("pipeline")
+    except tomllib.TOMLDecodeError:
+        return None
+    name = head.get("name") if isinstance(head, Mapping) else None
+    return name if isinstance(name, str) else None

@@ -1,0 +1,56 @@
+"""What is wrong with a pipeline's declaration, collected so that a person mends all of it at once."""
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from hutong.foundation.errors import UsageError
+
+EXIT_CONFIG = 78
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing to mend. A `mild` one is told and does not keep the pipeline from running."""
+
+    where: str
+    """Such as `sources.web.value_format`."""
+    what: str
+    mild: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+@dataclass(slots=True)
+class Problems:
+    """The problems found so far."""
+
+    found: list[Problem] = field(default_factory=list)
+
+    def add(self, where: str, what: str, *, mild: bool = False) -> None:
+        problem = Problem(where, what, mild)
+        if problem not in self.found:
+            self.found.append(problem)
+
+    @property
+    def grave(self) -> list[Problem]:
+        """Those that keep the pipeline from running."""
+        return [problem for problem in self.found if not problem.mild]
+
+    def raise_grave(self, name: str) -> None:
+        """Raises UsageError with all that is grave, if anything is."""
+        if not self.grave:
+            return
+        told = "".join(f"\n  {problem}" for problem in self.grave)
+        raise UsageError(f"pipeline {name} cannot run:{told}", EXIT_CONFIG)
+
+
+def suggestion(given: str, known: Iterable[str]) -> str:
+    """`; did you mean X?`, or what there is to choose from, or nothing."""
+    choices = list(known)
+    folded = {choice.lower(): choice for choice in choices}
+    close = difflib.get_close_matches(given.lower(), folded, n=1)
+    if close:
+        return f"; did you mean {folded[close[0]]}?"
+    return f"; there are {', '.join(choices)}" if choices else ""

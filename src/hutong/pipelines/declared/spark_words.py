@@ -1,0 +1,20 @@
+"""The sentence worth reading in what Spark says while it analyses a query: without codes and plans."""
+
+import re
+
+from hutong.pipelines.engine.failures import translate
+
+CONDITION = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
+STATE = re.compile(r"\s*SQLSTATE: \w+.*", re.DOTALL)
+POSITION = re.compile(r"line (\d+),? pos(?:ition)? (\d+)")
+
+
+def analysis_sentence(error: Exception) -> str:
+    """One line: what Spark says, and where in the query."""
+    text = str(error)
+    if not CONDITION.match(text):
+        return str(translate(error))
+    position = POSITION.search(text)
+    message = " ".join(STATE.sub("", CONDITION.sub("", text)).split())
+    place = f" (line {position[1]}, column {int(position[2]) + 1})" if position else ""
+    return f"{message}{place}"
