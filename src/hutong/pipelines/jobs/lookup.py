@@ -1,9 +1,9 @@
 """A stream joined with a table: each event beside the row of the table that it names.
 
-The table is a source read whole: Parquet, or a topic of which the latest value of each key counts. Spark reads it
-anew for each micro-batch, so an event sees the table as it is when its batch is planned, and nothing is kept as
-state; an event that came before its row does not wait for it. With `broadcast` the table is sent to every worker
-instead of sorting both sides by key: for tables that fit into memory.
+The table is a source read whole for each micro-batch: files, or a topic of which the latest value of each key counts.
+Which files or offsets these are is settled when the query starts. Nothing is kept as state, and an event that came
+before its row does not wait for it. With `broadcast` the table is sent to every worker instead of sorting both sides
+by key: for tables that fit into memory.
 """
 
 from typing import TYPE_CHECKING
