@@ -7,12 +7,16 @@ from hutong.pipelines.jobs import (
     access_log,
     archive,
     compaction,
+    dead_letters,
+    deduplication,
     join,
     lookup,
     pagerank,
     replay,
+    replay_dead_letters,
     sessions,
     windows,
+    word_count,
 )
 from hutong.pipelines.jobs.job import Job
 
@@ -22,11 +26,15 @@ JOBS: dict[str, Job] = {
         access_log.JOB,
         archive.JOB,
         compaction.JOB,
+        dead_letters.JOB,
+        deduplication.JOB,
         join.JOB,
         lookup.JOB,
         pagerank.JOB,
         replay.JOB,
+        replay_dead_letters.JOB,
         sessions.JOB,
         windows.JOB,
+        word_count.JOB,
     )
 }

@@ -11,6 +11,7 @@ never forgotten: the state grows with their number, not with the number of lines
 
 from typing import TYPE_CHECKING, Any
 
+from hutong.pipelines.jobs.headers import REASON, SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC, header
 from hutong.pipelines.jobs.job import Job
 
 if TYPE_CHECKING:
@@ -55,21 +56,25 @@ def parsed(records: "DataFrame") -> "DataFrame":
     from pyspark.sql import functions as f
 
     line = f.decode(f.when(f.is_valid_utf8("value"), f.col("value")), "UTF-8")
-    time = f.try_to_timestamp(_field(TIME_GROUP), f.lit(TIME_FORMAT))
-    reason = (
-        f.when(f.col("line").isNull(), NOT_TEXT)
-        .when(~f.col("line").rlike(COMBINED), NOT_COMBINED)
-        .when(f.col("time").isNull(), NO_TIME)
-    )
+    time = _time_of(f.col("line"))
     return (
         records.withColumn("line", line)
         .withColumn("time", time)
-        .withColumn("reason", reason)
+        .withColumn("reason", reason_of(f.col("line")))
         .withColumn("hour_utc", f.date_format(f.date_trunc("hour", "time"), HOUR_FORMAT))
         .withColumn("client", _field(CLIENT_GROUP))
         .withColumn("path", f.coalesce(f.get(f.split(_field(REQUEST_GROUP), " "), f.lit(1)), _field(REQUEST_GROUP)))
         .withColumn("status", _field(STATUS_GROUP).try_cast("int"))
         .withColumn("bytes", f.coalesce(_field(BYTES_GROUP).try_cast("bigint"), f.lit(0)))
+    )
+
+
+def reason_of(line: "Column") -> "Column":
+    """Why a line cannot be read; null where it can. A null line is one that is no text."""
+    from pyspark.sql import functions as f
+
+    return (
+        f.when(line.isNull(), NOT_TEXT).when(~line.rlike(COMBINED), NOT_COMBINED).when(_time_of(line).isNull(), NO_TIME)
     )
 
 
@@ -95,14 +100,11 @@ def dead_letters(lines: "DataFrame") -> "DataFrame":
     """Records for the topic of dead letters: key and value unchanged, the reason and the source in headers."""
     from pyspark.sql import functions as f
 
-    def header(name: str, value: "Column") -> "Column":
-        return f.struct(f.lit(name).alias("key"), value.cast("string").cast("binary").alias("value"))
-
     headers = f.array(
-        header("reason", f.col("reason")),
-        header("source-topic", f.col("topic")),
-        header("source-partition", f.col("partition")),
-        header("source-offset", f.col("offset")),
+        header(REASON, f.col("reason")),
+        header(SOURCE_TOPIC, f.col("topic")),
+        header(SOURCE_PARTITION, f.col("partition")),
+        header(SOURCE_OFFSET, f.col("offset")),
     )
     return lines.where("reason IS NOT NULL").select("key", "value", headers.alias("headers"))
 
@@ -116,6 +118,12 @@ def top_paths(rows: "list[Row]") -> list[tuple[str, int]]:
     """The rows of top-paths.csv: most requests first, equal ones by path."""
     paths = [(row["path"], row["requests"]) for row in rows if row["path"] is not None]
     return sorted(paths, key=lambda row: (-row[1], row[0]))
+
+
+def _time_of(line: "Column") -> "Column":
+    from pyspark.sql import functions as f
+
+    return f.try_to_timestamp(f.regexp_extract(line, COMBINED, TIME_GROUP), f.lit(TIME_FORMAT))
 
 
 def _field(group: int) -> "Column":

@@ -1,4 +1,4 @@
-"""Headers of records as columns of Spark: what a record had, and where it came from."""
+"""What jobs do with a record's headers and its place, as columns of Spark."""
 
 from typing import TYPE_CHECKING
 
@@ -8,6 +8,7 @@ if TYPE_CHECKING:
 HEADERS_TYPE = "array<struct<key: string, value: binary>>"
 SOURCE_TOPIC, SOURCE_PARTITION, SOURCE_OFFSET = "source-topic", "source-partition", "source-offset"
 SOURCE_TIMESTAMP = "source-timestamp"
+REASON, REPLAYS = "reason", "replays"
 SOURCE_HEADERS = (SOURCE_TOPIC, SOURCE_PARTITION, SOURCE_OFFSET, SOURCE_TIMESTAMP)
 
 
@@ -58,3 +59,8 @@ def with_origin(records: "DataFrame") -> "Column":
     from pyspark.sql import functions as f
 
     return f.concat(without(headers_of(records), SOURCE_HEADERS), origin_headers(records))
+
+
+def with_free_partition(records: "DataFrame") -> "DataFrame":
+    """Renames the column `partition`, which a sink would obey: another topic may have other partitions."""
+    return records.withColumnRenamed("partition", "source_partition")
