@@ -141,9 +141,20 @@ def follow(query: "StreamingQuery", stop: threading.Event) -> None:
     try:
         while not query.awaitTermination(REFRESH_S) and not stop.is_set():
             pass
-        finish_s = 0
-        while query.isActive and query.status["isTriggerActive"] and finish_s < FINISH_S_MAX:
+        batch, finish_s = _batch_of(query), 0
+        while _is_at(query, batch) and finish_s < FINISH_S_MAX:
             query.awaitTermination(REFRESH_S)
             finish_s += REFRESH_S
     finally:
         query.stop()
+
+
+def _batch_of(query: "StreamingQuery") -> int:
+    """The last batch that was done."""
+    progress = query.lastProgress
+    return -1 if progress is None else int(progress["batchId"])
+
+
+def _is_at(query: "StreamingQuery", done: int) -> bool:
+    """Whether the query is still at the batch after `done`."""
+    return query.isActive and bool(query.status["isTriggerActive"]) and _batch_of(query) == done

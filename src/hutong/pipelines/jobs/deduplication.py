@@ -2,8 +2,8 @@
 
 In a stream, a record is left out when one with the same values in `columns` came within `delay` before, by event time:
 Spark remembers each for that long after its own time and then forgets it, so memory is bounded and a duplicate that
-comes later than `delay` may pass. A table (trigger "batch") is de-duplicated exactly: of all that are the same the earliest
-stays, by event time, then by topic, partition and offset.
+comes later than `delay` may pass. A table (trigger "batch") is de-duplicated exactly: of all that are the same the
+earliest stays, by event time, then by topic, partition and offset.
 
 Records whose columns are null are the same as each other, as in SQL's DISTINCT.
 """
