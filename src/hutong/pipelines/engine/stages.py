@@ -24,7 +24,10 @@ UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One stage as the REST API tells it. `waits_for` are the stages whose shuffled output it reads, if known."""
+    """One stage as the REST API or an event log tells it. `waits_for` are the stages whose shuffled output it reads.
+
+    What stands below `waits_for` is known of some sources alone; times are Unix milliseconds.
+    """
 
     stage_id: int
     name: str
@@ -35,6 +38,16 @@ class Stage:
     shuffle_write_bytes: int
     rdd_ids: frozenset[int]
     waits_for: tuple[int, ...] = ()
+    operators: tuple[str, ...] = ()
+    """What Spark SQL does in it, in the order of the data."""
+    submitted_ms: int | None = None
+    ended_ms: int | None = None
+    longest_task_ms: int = 0
+    failed_task_count: int = 0
+    input_row_count: int = 0
+    output_row_count: int = 0
+    spilled_bytes: int = 0
+    collection_time_ms: int = 0
 
 
 @contextmanager
@@ -54,7 +67,7 @@ def stages_of(context: "SparkContext", group: str, lineage: Mapping[int, set[int
     `lineage` is what `shuffles` says of the RDD that was computed.
     """
     mine = {stage_id for job in _get(context, "/jobs") if job.get("jobGroup") == group for stage_id in job["stageIds"]}
-    told = [_stage(entry) for entry in _get(context, "/stages") if entry["stageId"] in mine]
+    told = [stage_of_entry(entry) for entry in _get(context, "/stages") if entry["stageId"] in mine]
     makers = {max(stage.rdd_ids): stage.stage_id for stage in told if stage.status != "SKIPPED"}
     stages = [_waiting(stage, lineage or {}, makers) for stage in told]
     return sorted(stages, key=lambda stage: stage.stage_id)
@@ -82,7 +95,7 @@ def shuffles(rdd: "RDD[Any]") -> dict[int, set[int]]:
 def lineage_text(rdd: "RDD[Any]") -> str:
     """Spark's own picture of an RDD's lineage, without folders in the places of code."""
     text = rdd.toDebugString()
-    return _short(text.decode() if text else "")
+    return short_name(text.decode() if text else "")
 
 
 def stages_text(stages: Iterable[Stage]) -> str:
@@ -110,16 +123,21 @@ def _get(context: "SparkContext", path: str) -> Any:
     raise AssertionError("the last attempt returns or raises")
 
 
-def _stage(entry: Mapping[str, Any]) -> Stage:
+def stage_of_entry(entry: Mapping[str, Any]) -> Stage:
+    """A stage from one entry of the API's list."""
     return Stage(
         stage_id=entry["stageId"],
-        name=_short(entry["name"]),
+        name=short_name(entry["name"]),
         status=entry["status"],
         task_count=entry["numTasks"],
         run_time_ms=entry["executorRunTime"],
         shuffle_read_bytes=entry["shuffleReadBytes"],
         shuffle_write_bytes=entry["shuffleWriteBytes"],
         rdd_ids=frozenset(entry["rddIds"]),
+        failed_task_count=entry.get("numFailedTasks", 0),
+        input_row_count=entry.get("inputRecords", 0),
+        output_row_count=entry.get("outputRecords", 0),
+        spilled_bytes=entry.get("diskBytesSpilled", 0),
     )
 
 
@@ -129,7 +147,7 @@ def _waiting(stage: Stage, lineage: Mapping[int, set[int]], makers: Mapping[int,
     return replace(stage, waits_for=tuple(waits_for))
 
 
-def _short(text: str) -> str:
+def short_name(text: str) -> str:
     """Without the folders before a file's name."""
     return re.sub(r"(?<= at )/\S*/", "", text)
 

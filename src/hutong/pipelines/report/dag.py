@@ -18,7 +18,7 @@ STAGE_COUNT_MAX = 200
 ROW_STAGE_COUNT_MAX = 5
 NODE_WIDTH, NODE_HEIGHT = 216.0, 62.0
 GAP, ROW_GAP, MARGIN = 16.0, 34.0, 10.0
-NAME_COLUMNS = 30
+NAME_COLUMNS = 29
 EDGE_WIDTH_MAX = 4.5
 NO_STAGES = "Spark ran no stages."
 
@@ -45,6 +45,11 @@ def stage_dag(stages: Sequence[Stage], *, alone: bool = False) -> str:
     return svg(layout.width + 2 * MARGIN, height, f"{len(drawn)} stages", "".join(parts), alone=alone)
 
 
+def stage_title(stage: Stage) -> str:
+    """What it does where that is known: the place in the code is the same for all stages of a SQL statement."""
+    return " → ".join(stage.operators) or stage.name
+
+
 def _left_out(stage_count: int) -> str:
     text = f"The last {STAGE_COUNT_MAX} stages; {stage_count} earlier ones are left out."
     return element("text", {"x": MARGIN, "y": 18.0, "class": "dim"}, text)
@@ -58,7 +63,7 @@ def _corner(layout: Layout, node: int, top: float) -> tuple[float, float]:
 def _box(stage: Stage, corner: tuple[float, float], longest_ms: int) -> str:
     x, y = corner
     kind = {"FAILED": "failed", "ACTIVE": "active", "SKIPPED": "skipped"}.get(stage.status, "done")
-    name = shortened(stage.name, NAME_COLUMNS)
+    name = shortened(stage_title(stage), NAME_COLUMNS)
     parts = [
         element("title", {}, escaped(_told(stage))),
         element(
@@ -86,7 +91,7 @@ def _state(stage: Stage) -> str:
     tasks = f"{stage.task_count:,} task{'s' * (stage.task_count != 1)}"
     if stage.status == "SKIPPED":
         return f"{tasks}, kept from before"
-    if stage.status in {"FAILED", "ACTIVE", "PENDING"}:
+    if stage.status in {"FAILED", "ACTIVE", "PENDING", "STOPPED"}:
         return f"{tasks}, {stage.status.lower()}"
     return f"{tasks}, {duration(stage.run_time_ms)}"
 
@@ -100,6 +105,7 @@ def _shuffled(stage: Stage) -> str:
 def _told(stage: Stage) -> str:
     lines = [f"stage {stage.stage_id}: {stage.name}", f"{stage.status.lower()}, {stage.task_count:,} tasks"]
     lines.append(f"tasks ran {duration(stage.run_time_ms)} together")
+    lines += [f"operators: {', '.join(stage.operators)}"] if stage.operators else []
     lines += [f"shuffled: {_shuffled(stage)}"] if _shuffled(stage) else []
     lines += [f"reads the output of {', '.join(map(str, stage.waits_for))}"] if stage.waits_for else []
     return "\n".join(lines)

@@ -7,7 +7,7 @@ neighbours and then move its nodes towards it. Deterministic.
 Knows nothing of stages, text or SVG: nodes are numbers, and all have the same width.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 SWEEPS = 8
@@ -17,7 +17,7 @@ STRAIGHTNESS = 8
 """How much more a bend inside a long edge disturbs than one beside a node."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Spot:
     """A node in a row, or the place in that row where edges that come from `node` pass."""
 
@@ -110,7 +110,7 @@ def _ordered(home: Mapping[int, int], links: Sequence[tuple[Spot, Spot]]) -> lis
 
 
 def _placed(
-    rows: Sequence[Sequence[Spot]],
+    rows: Sequence[list[Spot]],
     links: Sequence[tuple[Spot, Spot]],
     home: Mapping[int, int],
     node_width: float,
@@ -143,9 +143,50 @@ def _placed(
         neighbours = above if sweep % 2 == 0 else below
         for row in rows if sweep % 2 == 0 else reversed(rows):
             packed(row, {spot: pulled(spot, neighbours.get(spot, ())) for spot in row})
+    _close_up(rows, links, centres, half, gap)
     left = min((centre - half(spot) for spot, centre in centres.items()), default=0.0)
     right = max((centre + half(spot) for spot, centre in centres.items()), default=0.0)
     return {spot: centre - left for spot, centre in centres.items()}, right - left
+
+
+def _close_up(
+    rows: Sequence[list[Spot]],
+    links: Iterable[tuple[Spot, Spot]],
+    centres: dict[Spot, float],
+    half: Callable[[Spot], float],
+    gap: float,
+) -> None:
+    """Moves parts of the graph that hang together as near to those left of them as they can stand."""
+    reached: dict[int, float] = {}
+    for part in sorted(_parts(rows, links), key=lambda part: (min(centres[spot] for spot in part), min(part).node)):
+        lefts = [(spot.row, centres[spot] - half(spot)) for spot in part]
+        shift = max((reached[row] + gap - left for row, left in lefts if row in reached), default=None)
+        if shift is None:
+            shift = -min(left for _, left in lefts)
+        for spot in part:
+            centres[spot] += shift
+            reached[spot.row] = max(reached.get(spot.row, float("-inf")), centres[spot] + half(spot))
+    for row in rows:
+        row.sort(key=lambda spot: centres[spot])
+
+
+def _parts(rows: Iterable[Iterable[Spot]], links: Iterable[tuple[Spot, Spot]]) -> list[list[Spot]]:
+    above, below = _neighbours(links)
+    parts: list[list[Spot]] = []
+    seen: set[Spot] = set()
+    for start in (spot for row in rows for spot in row):
+        if start in seen:
+            continue
+        part, open_ends = [], [start]
+        seen.add(start)
+        while open_ends:
+            spot = open_ends.pop()
+            part.append(spot)
+            near = {*above.get(spot, ()), *below.get(spot, ())} - seen
+            seen |= near
+            open_ends += sorted(near)
+        parts.append(part)
+    return parts
 
 
 def _neighbours(links: Iterable[tuple[Spot, Spot]]) -> tuple[dict[Spot, list[Spot]], dict[Spot, list[Spot]]]:

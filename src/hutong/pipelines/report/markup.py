@@ -16,6 +16,8 @@ from pathlib import Path
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
+SERIES_COLOUR_COUNT = 8
+"""How many the style sheet has."""
 STYLE_FILE = Path(__file__).with_name("style.css")
 
 

@@ -1,0 +1,252 @@
+"""Events of Spark's event log, one by one, into what is known of a run.
+
+The log holds what the REST API does not: which stages a stage waits for, the operators inside a stage, and each
+micro-batch of each streaming query. A stage that Spark skipped stands under a number of its own; where the log has the
+stage that made the same output, that one takes its place, so that a picture hangs together over several jobs.
+
+Strategy: `take` gets one event as parsed JSON. Whatever in it is not as Spark writes it makes the event unreadable and
+is counted, never an error. Knows nothing of files.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from hutong.pipelines.engine.micro_batches import micro_batch
+from hutong.pipelines.engine.stages import Stage, short_name
+from hutong.pipelines.report.model import STAGE_COUNT_MAX, Job, Run
+
+Event = Mapping[str, Any]
+
+LISTENER = "org.apache.spark.sql.streaming.StreamingQueryListener$"
+PARENT_COUNT_MAX = 1000
+OPERATOR_COUNT_MAX = 12
+UNTOLD = ("WholeStageCodegen", "Exchange", "AQEShuffleRead", "ShuffleQueryStage")
+"""Operators by which every stage begins or ends."""
+METRICS = {
+    "internal.metrics.executorRunTime": "run_time_ms",
+    "internal.metrics.jvmGCTime": "collection_time_ms",
+    "internal.metrics.memoryBytesSpilled": "spilled_bytes",
+    "internal.metrics.diskBytesSpilled": "spilled_bytes",
+    "internal.metrics.shuffle.read.localBytesRead": "shuffle_read_bytes",
+    "internal.metrics.shuffle.read.remoteBytesRead": "shuffle_read_bytes",
+    "internal.metrics.shuffle.write.bytesWritten": "shuffle_write_bytes",
+    "internal.metrics.input.recordsRead": "input_row_count",
+    "internal.metrics.output.recordsWritten": "output_row_count",
+}
+"""Spark's sums over the tasks of a stage, and where they go; several of one name are added."""
+STOPPED_BY_HAND = "SPARK_JOB_CANCELLED"
+PROPERTIES = "Properties"
+
+
+class EventReader:
+    """Fills `run` from events, in the order of the log."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.unreadable_count = 0
+        self._maker_of_rdd: dict[int, int] = {}
+        self._stands_for: dict[int, int] = {}
+        self._handlers: dict[str, Callable[[Event], None]] = {
+            "SparkListenerLogStart": self._log_start,
+            "SparkListenerApplicationStart": self._application_start,
+            "SparkListenerApplicationEnd": self._application_end,
+            "SparkListenerEnvironmentUpdate": self._environment,
+            "SparkListenerJobStart": self._job_start,
+            "SparkListenerJobEnd": self._job_end,
+            "SparkListenerStageSubmitted": self._stage,
+            "SparkListenerStageCompleted": self._stage,
+            "SparkListenerTaskEnd": self._task_end,
+            f"{LISTENER}QueryStartedEvent": self._query_started,
+            f"{LISTENER}QueryProgressEvent": self._query_progress,
+            f"{LISTENER}QueryTerminatedEvent": self._query_terminated,
+        }
+
+    def wants(self, name: str) -> bool:
+        """Whether events of this name tell something, so that others need not be parsed."""
+        return name in self._handlers
+
+    def take(self, event: object) -> None:
+        try:
+            if not isinstance(event, dict):
+                raise TypeError
+            handler = self._handlers.get(event["Event"])
+            if handler is not None:
+                handler(event)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
+            self.unreadable_count += 1
+
+    def finish(self) -> None:
+        """To be called after the last event: puts makers in the place of what was skipped."""
+        for job in self.run.jobs.values():
+            job.stage_ids = self._made(job.stage_ids)
+        for number, stage in self.run.stages.items():
+            if stage.waits_for:
+                self.run.stages[number] = replace(stage, waits_for=self._made(stage.waits_for))
+
+    def _made(self, stage_ids: Iterable[int]) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(self._stands_for.get(number, number) for number in stage_ids))
+
+    def _log_start(self, event: Event) -> None:
+        self.run.spark_version = str(event["Spark Version"])
+
+    def _application_start(self, event: Event) -> None:
+        self.run.name = str(event["App Name"])
+        self.run.application_id = str(event.get("App ID") or "")
+        self.run.started_ms = _moment(event["Timestamp"])
+
+    def _application_end(self, event: Event) -> None:
+        self.run.ended_ms = _moment(event["Timestamp"])
+
+    def _environment(self, event: Event) -> None:
+        self.run.master = str(dict(event["Spark Properties"]).get("spark.master", ""))
+
+    def _job_start(self, event: Event) -> None:
+        job_id, properties = int(event["Job ID"]), dict(event.get(PROPERTIES) or {})
+        stages = sorted(event.get("Stage Infos", ()), key=lambda info: int(info["Stage ID"]))
+        for info in stages:
+            if int(info["Stage ID"]) not in self.run.stages:
+                self._expect(info, is_last=info is stages[-1])
+        query_id, batch = str(properties.get("sql.streaming.queryId") or ""), properties.get("streaming.sql.batchId")
+        job = Job(
+            job_id=job_id,
+            work=_work(job_id, query_id, batch, properties),
+            name=_job_name(properties, stages),
+            stage_ids=tuple(int(number) for number in event["Stage IDs"]),
+            submitted_ms=_moment(event["Submission Time"]),
+            query_id=query_id,
+            batch_id=int(batch) if batch is not None else None,
+        )
+        self.run.add_job(job)
+
+    def _expect(self, info: Event, *, is_last: bool) -> None:
+        """A stage that a job may run. If its output is there already, Spark will skip it, but never a job's last."""
+        maker = self._maker_of_rdd.get(_last_rdd(info))
+        if maker is not None and not is_last:
+            _keep(self._stands_for, int(info["Stage ID"]), maker)
+        else:
+            self.run.add_stage(self._read_stage(info, "SKIPPED"))
+
+    def _job_end(self, event: Event) -> None:
+        job = self.run.jobs.get(int(event["Job ID"]))
+        result = dict(event["Job Result"])
+        failed = result.get("Result") != "JobSucceeded"
+        message = str(dict(result.get("Exception") or {}).get("Message") or "")
+        stopped = STOPPED_BY_HAND in message
+        if job is not None:
+            job.ended_ms = _moment(event["Completion Time"])
+            job.status = "STOPPED" if stopped else "FAILED" if failed else "SUCCEEDED"
+        if failed and not stopped:
+            self.run.add_failure(
+                f"job {event['Job ID']}", message or "the job failed", _moment(event["Completion Time"])
+            )
+
+    def _stage(self, event: Event) -> None:
+        info = dict(event["Stage Info"])
+        ended = event["Event"] == "SparkListenerStageCompleted"
+        reason = str(info.get("Failure Reason") or "")
+        status = (
+            "ACTIVE" if not ended else "STOPPED" if STOPPED_BY_HAND in reason else "FAILED" if reason else "COMPLETE"
+        )
+        stage = self._read_stage(info, status)
+        before = self.run.stages.get(stage.stage_id)
+        if before is not None:
+            stage = replace(stage, failed_task_count=before.failed_task_count, longest_task_ms=before.longest_task_ms)
+        self._stands_for.pop(stage.stage_id, None)
+        self.run.add_stage(stage)
+        if status == "COMPLETE":
+            _keep(self._maker_of_rdd, _last_rdd(info), stage.stage_id)
+        if status == "FAILED":
+            self.run.add_failure(f"stage {stage.stage_id}", reason, _moment(info.get("Completion Time")))
+
+    def _task_end(self, event: Event) -> None:
+        stage = self.run.stages.get(int(event["Stage ID"]))
+        reason, task = dict(event["Task End Reason"]), dict(event["Task Info"])
+        took_ms = max(0, int(task["Finish Time"]) - int(task["Launch Time"]))
+        failed = reason.get("Reason") not in {"Success", "TaskKilled"}
+        if stage is not None:
+            self.run.stages[stage.stage_id] = replace(
+                stage,
+                longest_task_ms=max(stage.longest_task_ms, took_ms),
+                failed_task_count=stage.failed_task_count + failed,
+            )
+        if failed:
+            words = reason.get("Description") or reason.get("Loss Reason") or reason.get("Message") or reason["Reason"]
+            where = f"task {task['Index']} of stage {event['Stage ID']}, attempt {int(task['Attempt']) + 1}"
+            self.run.add_failure(where, str(words), _moment(task["Finish Time"]))
+
+    def _query_started(self, event: Event) -> None:
+        query = self.run.query(str(event["id"]))
+        query.name = str(event.get("name") or query.name)
+
+    def _query_progress(self, event: Event) -> None:
+        self.run.add_batch(micro_batch(event["progress"]))
+
+    def _query_terminated(self, event: Event) -> None:
+        error = event.get("exception")
+        if error:
+            self.run.add_failure(f"query {self.run.query(str(event['id'])).name}", str(error))
+
+    def _read_stage(self, info: Event, status: str) -> Stage:
+        sums = dict.fromkeys(METRICS.values(), 0)
+        for told in info.get("Accumulables", ()):
+            into = METRICS.get(told.get("Name", ""))
+            if into is not None:
+                sums[into] += max(0, int(told.get("Value", 0)))
+        parents = [int(parent) for parent in list(info.get("Parent IDs", ()))[:PARENT_COUNT_MAX]]
+        number = int(info["Stage ID"])
+        return Stage(
+            stage_id=number,
+            name=short_name(str(info["Stage Name"])),
+            status=status,
+            task_count=int(info["Number of Tasks"]),
+            rdd_ids=frozenset(),
+            waits_for=tuple(parents),
+            operators=_operators(info),
+            submitted_ms=_moment(info.get("Submission Time")),
+            ended_ms=_moment(info.get("Completion Time")),
+            **sums,
+        )
+
+
+def _work(job_id: int, query_id: str, batch: object, properties: Event) -> str:
+    if query_id:
+        return f"query {query_id} batch {batch}"
+    for name in ("spark.sql.execution.root.id", "spark.sql.execution.id", "spark.jobGroup.id"):
+        if properties.get(name) is not None:
+            return f"{name} {properties[name]}"
+    return f"job {job_id}"
+
+
+def _job_name(properties: Event, stages: list[dict[str, Any]]) -> str:
+    """What the program said of the job, else where in the program it was started."""
+    told = str(properties.get("spark.job.description") or "").strip().partition("\n")[0]
+    last = max(stages, key=lambda info: int(info["Stage ID"]), default={"Stage Name": ""})
+    return told or short_name(str(last["Stage Name"]))
+
+
+def _keep(known: dict[int, int], key: int, value: int) -> None:
+    """Adds to a memory that is bounded as the stages are."""
+    known[key] = value
+    if len(known) > STAGE_COUNT_MAX:
+        known.pop(next(iter(known)))
+
+
+def _last_rdd(info: Event) -> int:
+    return max((int(rdd["RDD ID"]) for rdd in info.get("RDD Info", ())), default=-1)
+
+
+def _operators(info: Event) -> tuple[str, ...]:
+    """What Spark SQL does in a stage, in the order of the data; empty for RDDs of a program's own."""
+    found: dict[str, None] = {}
+    for rdd in sorted(info.get("RDD Info", ()), key=lambda rdd: int(rdd["RDD ID"])):
+        scope = json.loads(rdd.get("Scope") or "{}")
+        name = str(scope.get("name", ""))
+        if str(scope.get("id", "")).startswith("spark_plan_") and not name.startswith(UNTOLD):
+            found[name] = None
+    return tuple(found)[:OPERATOR_COUNT_MAX]
+
+
+def _moment(told: Any) -> int | None:
+    return None if told is None else int(told)

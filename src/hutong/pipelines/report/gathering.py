@@ -1,0 +1,102 @@
+"""Brings together what there is about a run: its record, its progress lines, its event log.
+
+Strategy: what is missing is said in a note, and the page has the rest; only where there is nothing at all is that an
+error. Knows nothing of HTML.
+"""
+
+import json
+import os
+from pathlib import Path
+
+from hutong.foundation.errors import UsageError
+from hutong.pipelines.declared.run_folder import ENDED, PipelineFolder, RunFolder, RunRecord
+from hutong.pipelines.engine.micro_batches import micro_batch
+from hutong.pipelines.report.event_log import has_event_log, read_event_log
+from hutong.pipelines.report.lines import EXIT_NO_INPUT, Reading, lines_of_file
+from hutong.pipelines.report.model import Run, Sibling
+
+DIED = "died"
+"""The state of a run whose process is gone without a word."""
+
+
+def run_of_log(path: Path) -> Run:
+    """What an event log of Spark tells, of whatever application. Raises UsageError."""
+    run = Run(name=path.name)
+    read_event_log(path, run)
+    return run
+
+
+def run_of_folder(path: Path, run_id: str | None = None) -> Run:
+    """What a pipeline's folder tells of one of its runs, or what a run's folder tells. Raises UsageError."""
+    if (path / "runs").is_dir():
+        return _run_of_pipeline(PipelineFolder(path), run_id)
+    if (path / "run.json").is_file() or (path / "progress.jsonl").is_file():
+        return _gathered(RunFolder(path))
+    raise UsageError(f"{path} is no folder of a pipeline: it has no runs in it", EXIT_NO_INPUT)
+
+
+def _run_of_pipeline(folder: PipelineFolder, run_id: str | None) -> Run:
+    runs = folder.runs()
+    if run_id is not None:
+        chosen = next((run for run in runs if run.path.name == run_id), None)
+        if chosen is None:
+            known = ", ".join(run.path.name for run in runs[-5:])
+            raise UsageError(f"pipeline {folder.path.name} has no run {run_id}: the newest are {known}", EXIT_NO_INPUT)
+    else:
+        chosen = next((run for run in reversed(runs) if run.progress.is_file() or has_event_log(run.events)), None)
+        if chosen is None:
+            raise UsageError(f"no run of pipeline {folder.path.name} has told anything yet", EXIT_NO_INPUT)
+    gathered = _gathered(chosen)
+    records = [record for run in runs if (record := run.read()) is not None]
+    gathered.siblings = [
+        Sibling(record.run_id, _state(record), record.started_ms, record.attempt, record.error) for record in records
+    ]
+    return gathered
+
+
+def _gathered(folder: RunFolder) -> Run:
+    run, record = Run(name=folder.path.name, run_id=folder.path.name), folder.read()
+    if has_event_log(folder.events):
+        read_event_log(folder.events, run)
+    else:
+        run.note("There is no event log of this run, so it has no stages here.")
+    if folder.progress.is_file():
+        _read_progress(folder.progress, run)
+    if record is not None:
+        _add_record(record, run)
+    return run
+
+
+def _add_record(record: RunRecord, run: Run) -> None:
+    run.name, run.master, run.state = record.pipeline, run.master or record.master, _state(record)
+    run.started_ms = run.started_ms or record.started_ms
+    run.ended_ms = run.ended_ms or record.ended_ms
+    if record.error:
+        run.add_failure("driver", record.error, record.ended_ms)
+
+
+def _read_progress(path: Path, run: Run) -> None:
+    reading, unreadable = Reading(), 0
+    for line in lines_of_file(path, reading):
+        try:
+            run.add_batch(micro_batch(json.loads(line)))
+        except (ValueError, TypeError, RecursionError):
+            unreadable += bool(line.strip())
+    if unreadable > reading.cut_off:
+        run.note(f"{unreadable - reading.cut_off:,} lines of {path.name} could not be read and are left out.")
+
+
+def _state(record: RunRecord) -> str:
+    return record.state if record.state in ENDED or _is_alive(record.pid) else DIED
+
+
+def _is_alive(pid: int) -> bool:
+    if pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,106 @@
+"""A driver that is at work, by Spark's REST API.
+
+The API tells jobs and stages, but neither which stage waits for which nor anything of streaming queries. Where the
+driver writes an event log that lies on this machine, that is read instead.
+"""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from hutong.foundation.errors import UsageError
+from hutong.pipelines.engine.stages import stage_of_entry
+from hutong.pipelines.report.event_log import has_event_log, read_event_log
+from hutong.pipelines.report.model import Job, Run
+
+TIMEOUT_S = 30
+ANSWER_BYTES_MAX = 256 * 2**20
+EXIT_UNAVAILABLE = 69
+JOB_STATES = {"SUCCEEDED": "SUCCEEDED", "FAILED": "FAILED"}
+
+
+def run_of_driver(url: str) -> Run:
+    """Raises UsageError when there is no driver at `url`, such as `http://127.0.0.1:4040`."""
+    if urlsplit(url).scheme not in {"http", "https"}:
+        raise UsageError(f"--url is {url}: give the address of a driver's web page, such as http://127.0.0.1:4040")
+    base = f"{url.rstrip('/')}/api/v1/applications"
+    try:
+        applications = _get(base)
+        application = applications[0]
+        run = Run(name=str(application["name"]), application_id=str(application["id"]))
+        environment = _get(f"{base}/{run.application_id}/environment")
+        settings = dict(environment["sparkProperties"])
+        log = _event_log(settings, run.application_id)
+        if log is not None:
+            read_event_log(log, run)
+            return run
+        _fill(run, application, settings, base)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(f"{url} answers, but not as Spark's REST API does", EXIT_UNAVAILABLE) from error
+    return run
+
+
+def _fill(run: Run, application: Mapping[str, Any], settings: Mapping[str, str], base: str) -> None:
+    attempt = application["attempts"][-1]
+    run.spark_version, run.master = str(attempt.get("appSparkVersion", "")), str(settings.get("spark.master", ""))
+    run.started_ms, run.state = int(attempt["startTimeEpoch"]), "running"
+    for entry in reversed(_get(f"{base}/{run.application_id}/jobs")):
+        job_id = int(entry["jobId"])
+        run.add_job(
+            Job(
+                job_id=job_id,
+                work=f"group {entry['jobGroup']}" if entry.get("jobGroup") else f"job {job_id}",
+                name=str(entry.get("description") or entry["name"]).partition("\n")[0],
+                stage_ids=tuple(int(stage_id) for stage_id in entry["stageIds"]),
+                submitted_ms=_moment(entry.get("submissionTime")),
+                ended_ms=_moment(entry.get("completionTime")),
+                status=JOB_STATES.get(entry["status"], "RUNNING"),
+            )
+        )
+    for entry in reversed(_get(f"{base}/{run.application_id}/stages")):
+        run.add_stage(stage_of_entry(entry))
+        if entry.get("failureReason"):
+            run.add_failure(f"stage {entry['stageId']}", str(entry["failureReason"]))
+    run.note(
+        "A driver's REST API tells neither which stage waits for which nor what streaming queries did. "
+        "Start it with spark.eventLog.enabled=true, and this page has both."
+    )
+
+
+def _event_log(settings: Mapping[str, str], application_id: str) -> Path | None:
+    """Where the driver writes its event log, if it does and this machine has the folder."""
+    if settings.get("spark.eventLog.enabled") != "true":
+        return None
+    place = urlsplit(settings.get("spark.eventLog.dir", ""))
+    if place.scheme not in {"", "file"}:
+        return None
+    folder = Path(url2pathname(place.path))
+    names = (f"eventlog_v2_{application_id}", application_id, f"{application_id}.inprogress")
+    candidates = [folder / name for name in names] + sorted(folder.glob(f"{application_id}.*"))
+    return next((path for path in candidates if path.exists() and has_event_log(path)), None)
+
+
+def _get(url: str) -> Any:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a driver is never behind a proxy
+    try:
+        with opener.open(url, timeout=TIMEOUT_S) as response:
+            body = response.read(ANSWER_BYTES_MAX + 1)
+    except (urllib.error.URLError, OSError) as error:
+        reason = getattr(error, "reason", error)
+        raise UsageError(f"there is no driver of Spark at {url}: {reason}", EXIT_UNAVAILABLE) from error
+    if len(body) > ANSWER_BYTES_MAX:
+        raise UsageError(f"the answer of {url} is larger than {ANSWER_BYTES_MAX >> 20} MiB", EXIT_UNAVAILABLE)
+    return json.loads(body)
+
+
+def _moment(told: Any) -> int | None:
+    """`2026-11-22T08:48:52.290GMT`, as the API writes it."""
+    if told is None:
+        return None
+    return round(datetime.fromisoformat(str(told).replace("GMT", "+00:00")).timestamp() * 1000)
