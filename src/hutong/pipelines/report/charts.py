@@ -62,7 +62,7 @@ def lines_over_time(label: str, times_ms: Sequence[int], series: Sequence[Series
     for index, time_ms in enumerate(times_ms):
         told = _told(_clock(time_ms), series, index, words)
         parts.append(_touch(edges[index], edges[index + 1], told))
-    return svg(WIDTH, HEIGHT, label, "".join(parts))
+    return f"<div class='chart'>{svg(WIDTH, HEIGHT, label, ''.join(parts))}</div>"
 
 
 def stacked_bars(label: str, names: Sequence[str], series: Sequence[Series], words: Words) -> str:
@@ -84,7 +84,7 @@ def stacked_bars(label: str, names: Sequence[str], series: Sequence[Series], wor
         if index % every == 0:
             parts.append(_place_tick(left + pitch / 2, name.rpartition(" ")[2]))
         parts.append(_touch(left, left + pitch, _told(name, series, index, words)))
-    return svg(WIDTH, HEIGHT, label, "".join(parts))
+    return f"<div class='chart'>{svg(WIDTH, HEIGHT, label, ''.join(parts))}</div>"
 
 
 def _frame(series: Sequence[Series], ticks: Sequence[float], top: float, words: Words) -> list[str]:

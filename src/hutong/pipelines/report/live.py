@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from hutong.foundation.errors import UsageError
-from hutong.pipelines.engine.stages import stage_of_entry
+from hutong.pipelines.engine.stages import short_name, stage_of_entry
 from hutong.pipelines.report.event_log import has_event_log, read_event_log
 from hutong.pipelines.report.model import Job, Run
 
@@ -56,7 +56,7 @@ def _fill(run: Run, application: Mapping[str, Any], settings: Mapping[str, str],
             Job(
                 job_id=job_id,
                 work=f"group {entry['jobGroup']}" if entry.get("jobGroup") else f"job {job_id}",
-                name=str(entry.get("description") or entry["name"]).partition("\n")[0],
+                name=short_name(str(entry.get("description") or entry["name"])).partition("\n")[0],
                 stage_ids=tuple(int(stage_id) for stage_id in entry["stageIds"]),
                 submitted_ms=_moment(entry.get("submissionTime")),
                 ended_ms=_moment(entry.get("completionTime")),

@@ -137,13 +137,12 @@ def _works(run: Run) -> str:
 def _drawn(run: Run) -> list[tuple[str, list[Job]]]:
     """The last finished and the slowest micro-batch of each query; of other work all, the longest first."""
     batches: dict[str, list[tuple[int, list[Job]]]] = {}
-    others: list[tuple[int, str, list[Job]]] = []
+    others: list[list[Job]] = []
     for jobs in run.works().values():
-        took_ms = sum(job.ended_ms - job.submitted_ms for job in jobs if job.ended_ms and job.submitted_ms)
         if jobs[0].query_id:
-            batches.setdefault(jobs[0].query_id, []).append((took_ms, jobs))
+            batches.setdefault(jobs[0].query_id, []).append((_took_ms(jobs), jobs))
         else:
-            others.append((took_ms, f"{jobs[0].name} ({_counted(len(jobs), 'job')}, {duration(took_ms)})", jobs))
+            others.append(jobs)
     found: list[tuple[str, list[Job]]] = []
     for query_id, works in batches.items():
         whole = [work for work in works if all(job.status == "SUCCEEDED" for job in work[1])] or works
@@ -152,7 +151,29 @@ def _drawn(run: Run) -> list[tuple[str, list[Job]]]:
         for what, (took_ms, jobs) in {"last": whole[-1], "slowest": slowest}.items():
             if what == "last" or jobs is not whole[-1][1]:
                 found.append((f"{name}: batch {jobs[0].batch_id}, the {what} ({duration(took_ms)} of jobs)", jobs))
-    return found + [(title, jobs) for _, title, jobs in sorted(others, key=lambda work: -work[0])]
+    return found + [(_title(jobs), jobs) for jobs in sorted(_joined(others), key=lambda jobs: -_took_ms(jobs))]
+
+
+def _joined(works: Sequence[list[Job]]) -> list[list[Job]]:
+    """Works that share a stage are one picture: a program that computes from the same data several times."""
+    work_of_stage: dict[int, int] = {}
+    members: dict[int, list[Job]] = {}
+    for number, jobs in enumerate(works):
+        stage_ids = {stage_id for job in jobs for stage_id in job.stage_ids}
+        shared = {work_of_stage[stage_id] for stage_id in stage_ids if stage_id in work_of_stage}
+        merged = [job for other in sorted(shared) for job in members.pop(other)] + jobs
+        members[number] = merged
+        work_of_stage.update({stage_id: number for job in merged for stage_id in job.stage_ids})
+    return list(members.values())
+
+
+def _took_ms(jobs: Sequence[Job]) -> int:
+    return sum(job.ended_ms - job.submitted_ms for job in jobs if job.ended_ms and job.submitted_ms)
+
+
+def _title(jobs: Sequence[Job]) -> str:
+    """Named after its last job, which is what the program asked for."""
+    return f"{jobs[-1].name} ({_counted(len(jobs), 'job')}, {duration(_took_ms(jobs))})"
 
 
 def _siblings(run: Run) -> str:

@@ -6,7 +6,7 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 
-from tests.unit.pipelines.report.spark_events import job_end, progress, whole_log
+from tests.unit.pipelines.report.spark_events import job_end, job_start, progress, rdd, stage, stage_end, whole_log
 from tests.unit.pipelines.report.test_events import read
 
 from hutong.pipelines.report.model import Run, Sibling
@@ -131,3 +131,18 @@ def test_a_day_of_batches_makes_a_page_of_bounded_size() -> None:
 
 def test_an_empty_run_is_a_page() -> None:
     assert "A run on Spark" in page(Run())
+
+
+def test_jobs_that_compute_from_the_same_stages_are_one_picture() -> None:
+    made = stage(0, (), [rdd(0), rdd(1)])
+    first, second, third = (stage(number, (0,), [rdd(number + 5)]) for number in (1, 3, 4))
+    jobs = [[made, first], [made | {"Stage ID": 2}, second | {"Parent IDs": [2]}], [third | {"Parent IDs": []}]]
+    events = [
+        event for number, infos in enumerate(jobs) for event in (job_start(number, infos), *map(stage_end, infos))
+    ]
+    run, _ = read([event for event in events if event.get("Stage Info", {}).get("Stage ID") != 2])
+    told = parsed(page(run)).texts
+    assert [text for text in told if re.search(r"\(\d jobs?, ", text)] == [
+        "start at mine.py:3 (2 jobs, 0 ms)",
+        "start at mine.py:3 (1 job, 0 ms)",
+    ]
