@@ -8,6 +8,7 @@ import typer
 from hutong.cli.pipeline import fixed, running
 from hutong.cli.pipeline.checking import init, validate
 from hutong.cli.pipeline.explaining import explain
+from hutong.cli.pipeline.reporting import report
 from hutong.cli.pipeline.showing import list_all, status
 
 app = typer.Typer(name="pipeline", help="Declare and run data pipelines on Spark.", no_args_is_help=True)
@@ -20,6 +21,7 @@ app.command("list")(list_all)
 app.command("status")(status)
 app.command("stop")(running.stop)
 app.command("explain")(explain)
+app.command("report")(report)
 
 run_app.command(running.DECLARED, hidden=True)(running.run_declared)
 run_app.command("access-log", help="Requests, bytes and status classes per hour, and the most wanted paths.")(

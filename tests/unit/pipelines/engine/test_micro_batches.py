@@ -100,7 +100,7 @@ anything = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(st.dictionaries(st.sampled_from(sorted(PROGRESS)), anything))
 def test_damaged_progress_is_read_or_refused(damage: dict[str, Any]) -> None:
     try:
@@ -111,7 +111,7 @@ def test_damaged_progress_is_read_or_refused(damage: dict[str, Any]) -> None:
     assert batch_line(batch)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(st.dictionaries(st.sampled_from(["latestOffset", "endOffset", "numInputRows"]), anything))
 def test_damaged_sources_are_read(source: dict[str, Any]) -> None:
     batch = micro_batch({**PROGRESS, "sources": [PROGRESS["sources"][0] | source]})

@@ -14,7 +14,7 @@ values = st.none() | st.floats(0, 1e15, allow_subnormal=False)
 PLACE = re.compile(r"[ML](-?[\d.]+) (-?[\d.]+)")
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.lists(st.tuples(st.integers(-(10**15), 10**15), values, values), max_size=20))
 def test_lines(points: list[tuple[int, float | None, float | None]]) -> None:
     points.sort(key=lambda point: point[0])
@@ -26,7 +26,7 @@ def test_lines(points: list[tuple[int, float | None, float | None]]) -> None:
             assert -1 <= float(y) <= HEIGHT + 1
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.lists(st.tuples(values, values), max_size=20))
 def test_bars(points: list[tuple[float | None, float | None]]) -> None:
     series = [Series("a", [point[0] for point in points]), Series("b", [point[1] for point in points])]

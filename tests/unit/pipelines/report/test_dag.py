@@ -64,7 +64,7 @@ stages = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.lists(stages, max_size=20))
 def test_the_document_is_well_formed_and_holds_nothing_active(told: list[Stage]) -> None:
     document = ElementTree.fromstring(stage_dag_svg(told))

@@ -94,7 +94,7 @@ def test_a_log_packed_with_lz4(tmp_path: Path) -> None:
     assert len(run_of(path).jobs) == 2
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(st.integers(0, 5000), st.integers(0, 255))
 def test_damage_in_lz4_ends_the_reading_where_it_is(
     tmp_path_factory: pytest.TempPathFactory, at: int, byte: int
@@ -131,7 +131,7 @@ def test_unreadable_events_are_counted(log: Path) -> None:
     assert run_of(log).notes == ["3 events could not be read and are left out."]
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(st.lists(st.binary(max_size=40).map(lambda line: line.replace(b"\n", b""))), st.integers(1, 9), st.booleans())
 def test_lines_are_the_same_however_chunks_are_cut(lines: list[bytes], chunk: int, ended: bool) -> None:
     body = b"\n".join(lines) + b"\n" * ended

@@ -104,7 +104,7 @@ anything = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=25)
 @given(st.data())
 def test_damaged_events_never_end_the_reading(data: st.DataObject) -> None:
     events = copy.deepcopy(whole_log(1))

@@ -12,7 +12,7 @@ graphs = st.integers(0, 30).flatmap(
 )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(graphs)
 def test_who_waits_stands_below_and_nothing_overlaps(parents: dict[int, list[int]]) -> None:
     layout = arrange(parents, NODE_WIDTH, GAP, ROW_MAX)
@@ -29,7 +29,7 @@ def test_who_waits_stands_below_and_nothing_overlaps(parents: dict[int, list[int
         assert edges[-1] <= layout.width + 0.001
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.integers(1, 25).flatmap(lambda count: st.lists(st.sets(st.integers(0, 24), max_size=3), min_size=count)))
 def test_every_edge_arrives(wishes: list[set[int]]) -> None:
     parents = {node: [wish for wish in wished if wish < node] for node, wished in enumerate(wishes)}

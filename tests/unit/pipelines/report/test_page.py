@@ -121,12 +121,12 @@ def test_a_day_of_batches_makes_a_page_of_bounded_size() -> None:
     run, _ = read(
         [
             progress(number, timestamp=f"2026-11-22T{number // 3600:02}:{number // 60 % 60:02}:{number % 60:02}Z")
-            for number in range(20_000)
+            for number in range(5_000)
         ]
     )
     document = page(run)
     assert len(document) < 400_000
-    assert "20,000 micro-batches, drawn as 240 means of neighbours." in document
+    assert "5,000 micro-batches, drawn as 240 means of neighbours." in document
 
 
 def test_an_empty_run_is_a_page() -> None:
