@@ -37,7 +37,7 @@ def discard_stale_code(folder: Path) -> None:
     numba compiles a function again when the function's own file changed, but not when a function or a constant that it
     took from another file did.
     """
-    newest = max(source.stat().st_mtime for source in folder.rglob("*.py"))
+    newest = max((source.stat().st_mtime for source in folder.rglob("*.py")), default=0.0)  # none inside a zip
     for code in folder.rglob("*.nb[ic]"):
         with suppress(OSError):  # another process was faster, or the folder is read-only
             if code.stat().st_mtime < newest:

