@@ -20,6 +20,7 @@ from bench import (
     java_tools,
     latency,
     meet,
+    pagerank,
     partitions,
     recovery,
     remoting,
@@ -48,6 +49,7 @@ SUITES_BY_NAME = ("backlog", "java")  # run only when asked for: they need gigab
 PROGRAMS = {
     "bus": bus.main,
     "meet": meet.main,
+    "pagerank": pagerank.main,
     "partitions": partitions.main,
     "recovery": recovery.main,
     "remoting": remoting.main,

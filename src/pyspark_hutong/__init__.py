@@ -30,11 +30,14 @@ class DefaultSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from hutong.pipelines.engine.telling import told
+        from hutong.pipelines.option_values import boolean
         from hutong.pipelines.source.options import source_options
         from hutong.pipelines.source.readers import BatchReader
+        from hutong.pipelines.source.refreshing import RefreshingReader
 
         with told():
-            return BatchReader(source_options(self.options, streaming=False))
+            reader = RefreshingReader if boolean(self.options, "refresh", False) else BatchReader
+            return reader(source_options(self.options, streaming=False))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from hutong.pipelines.engine.telling import told

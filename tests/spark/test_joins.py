@@ -131,7 +131,7 @@ def test_a_key_that_moved_to_another_partition_is_judged_by_time(
     assert (bytes(row.value), row.partition, row.offset) == (b"moved", 1, 0)
 
 
-def test_a_stream_looks_up_the_latest_value_of_a_key(
+def test_a_stream_looks_up_what_a_table_holds_at_each_batch(
     stream: "Callable[[str], DataFrame]", read: "Callable[..., DataFrame]", bootstrap: str, topic: str
 ) -> None:
     create_topic(bootstrap, f"{topic}-totals", records=0)
@@ -143,7 +143,7 @@ def test_a_stream_looks_up_the_latest_value_of_a_key(
         versions.append((row["channel"].encode(), b"%d" % totals[row["channel"]]))
     send(bootstrap, f"{topic}-totals", versions)
     send(bootstrap, topic, as_records(rows[2_000:3_000]))
-    table = read(subscribe=f"{topic}-totals")
+    table = read(subscribe=f"{topic}-totals", refresh="true")
     parameters = {
         "stream": "edits",
         "table": "totals",
@@ -156,8 +156,15 @@ def test_a_stream_looks_up_the_latest_value_of_a_key(
     try:
         query.processAllAvailable()
         assert Counter(map(tuple, found)) == with_totals(rows[2_000:3_000], totals)
+        found.clear()
+        send(bootstrap, f"{topic}-totals", [(b"#en.wikipedia", b"7"), (b"#fr.wikipedia", None)])
+        send(bootstrap, topic, as_records(rows[3_000:]))
+        query.processAllAvailable()
     finally:
         query.stop()
+    totals["#en.wikipedia"] = 7
+    del totals["#fr.wikipedia"]
+    assert Counter(map(tuple, found)) == with_totals(rows[3_000:], totals)
 
 
 def with_totals(rows: Iterable[Edit], totals: Counter[str]) -> Counter[tuple[str, str, str | None]]:

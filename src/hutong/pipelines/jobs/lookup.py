@@ -1,9 +1,10 @@
 """A stream joined with a table: each event beside the row of the table that it names.
 
 The table is a source read whole for each micro-batch: files, or a topic of which the latest value of each key counts.
-Which files or offsets these are is settled when the query starts. Nothing is kept as state, and an event that came
-before its row does not wait for it. With `broadcast` the table is sent to every worker instead of sorting both sides
-by key: for tables that fit into memory.
+Which files these are is settled when the query starts, and so are the topic's offsets unless its source has the
+option refresh: then an event sees the table as it is when its batch is read. Nothing is kept as state, and an event
+that came before its row does not wait for it. With `broadcast` the table is sent to every worker instead of sorting
+both sides by key: for tables that fit into memory.
 """
 
 from typing import TYPE_CHECKING
@@ -49,6 +50,7 @@ value_schema = "id STRING, customer STRING, amount BIGINT"
 [sources.customers]
 topic = "customers"
 static = true
+options = { refresh = "true" }  # what the topic holds at each batch; without, what it held when the run started
 key_format = "string"
 value_format = "json"
 value_schema = "name STRING, country STRING"
