@@ -20,6 +20,9 @@ LEFT, RIGHT, TOP, BOTTOM = 76.0, 12.0, 28.0, 24.0
 INNER_WIDTH, INNER_HEIGHT = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
 VALUE_TICKS, PLACE_TICKS = 4, 9
 POINT_COUNT_MAX = 240
+DOT_COUNT_MAX = 60
+"""Up to so many points are marked, so that one alone is seen."""
+LONE_POINT_MS = 1000
 BAR_WIDTH_MAX = 48.0
 LETTER_WIDTH = 6.6
 TIME_STEPS_S = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400, 604_800)
@@ -48,7 +51,9 @@ def lines_over_time(label: str, times_ms: Sequence[int], series: Sequence[Series
     """One line a series; all have a value or None for each of the times, which rise."""
     series = series[:SERIES_COLOUR_COUNT]
     top, ticks = _scale([value for line in series for value in line.values if value is not None])
-    begin, end = (times_ms[0], max(times_ms[-1], times_ms[0] + 1)) if times_ms else (0, 1)
+    begin, end = (times_ms[0], times_ms[-1]) if times_ms else (0, 1)
+    if begin == end:
+        begin, end = begin - LONE_POINT_MS, end + LONE_POINT_MS
 
     def across(time_ms: int) -> float:
         return LEFT + INNER_WIDTH * (time_ms - begin) / (end - begin)
@@ -58,6 +63,8 @@ def lines_over_time(label: str, times_ms: Sequence[int], series: Sequence[Series
     parts += [_place_tick(across(time_ms), text) for time_ms, text in _time_ticks(begin, end)]
     for colour, line in enumerate(series):
         parts.append(_line(places, line.values, top, colour))
+        if len(places) <= DOT_COUNT_MAX:
+            parts += _dots(places, line.values, top, colour)
     edges = [LEFT, *((left + right) / 2 for left, right in pairwise(places)), LEFT + INNER_WIDTH]
     for index, time_ms in enumerate(times_ms):
         told = _told(_clock(time_ms), series, index, words)
@@ -115,6 +122,14 @@ def _line(places: Sequence[float], values: Sequence[float | None], top: float, c
             way.append("h1")
         is_down = True
     return element("path", {"class": f"line s{colour}", "d": "".join(way) or "M0 0"})
+
+
+def _dots(places: Sequence[float], values: Sequence[float | None], top: float, colour: int) -> list[str]:
+    return [
+        element("circle", {"class": f"area s{colour}", "cx": x, "cy": TOP + INNER_HEIGHT * (1 - value / top), "r": 2.4})
+        for x, value in zip(places, values, strict=True)
+        if value is not None
+    ]
 
 
 def _touch(left: float, right: float, told: str) -> str:

@@ -13,7 +13,6 @@ from hutong.pipelines.report.model import Run, Sibling
 from hutong.pipelines.report.page import page, state_of
 
 HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(1)>\x00\ud800"
-VOID = {"meta", "rect", "path", "br"}
 
 
 class Reader(HTMLParser):
