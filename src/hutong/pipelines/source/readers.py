@@ -168,9 +168,8 @@ def read_range(partition: InputPartition, options: SourceOptions) -> Iterator["p
         typed = None if options.row.is_plain else RowDecoder(*wanted.partition, options.columns, options.row)
         decoder = Decoder(*wanted.partition, options.columns if typed is None else typed.read_names)
         reader = PartitionReader(cluster, wanted.partition, wanted.first, wanted.end, options.fetch, index_batches)
-        for records, batches, aborted in reader:
-            decoded = decoder.decode(records, batches, wanted.first, wanted.end, aborted)
-            yield from decoded if typed is None else filter(None, map(typed.decode, decoded))
+        decoded = decoder.decode_all(reader, wanted.first, wanted.end)
+        yield from decoded if typed is None else filter(None, map(typed.decode, decoded))
 
 
 def _tasks(ranges: Sequence[OffsetRange], options: SourceOptions) -> list[InputPartition]:

@@ -1,13 +1,14 @@
 """Arrow columns around the buffers that the fused pass fills.
 
-Buffers come from pyarrow's own pool and become columns without a copy. The columns that are the same for every record
-of a partition (topic, partition, nearly always timestampType) are made once and sliced.
+The memory becomes columns without a copy, and is used again once nobody holds them. The columns that are the same for
+every record of a partition (topic, partition) are made once and sliced.
 
 Column names and types are exactly those of Spark's own Kafka source; Spark compares them with its schema.
 """
 
 from collections.abc import Sequence
 from typing import TypeVar
+from weakref import ref
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +21,11 @@ from hutong.pipelines.source.decode.records import (
     HEADER_KEY_BYTES,
     HEADER_VALUE_BYTES,
     KEY_BYTES,
+    KEY_NULLS,
     ODD_HEADER_KEYS,
     ROW,
     VALUE_BYTES,
+    VALUE_NULLS,
     BinaryColumn,
     HeaderColumn,
     RecordColumns,
@@ -43,26 +46,52 @@ SCHEMA = pa.schema(
         pa.field("headers", pa.list_(pa.field("element", HEADER_TYPE))),
     ]
 )
+TIMESTAMP_TYPE = SCHEMA.field("timestamp").type
 HEADER_BYTES_MIN = 2
 """The lengths of an empty key and a null value."""
+ALL_VALID = 0xFF
+NULLS_UNKNOWN = -1
+"""As pyarrow says that nulls are to be counted."""
+ARENA_BYTES = 6 * 2**20
+ARENA_ROWS = 128 * 2**10
+"""What an arena has room for, or more where one section needs more."""
+ARENAS_KEPT_MAX = 3
+"""One that is filled, one that Spark writes, and the first, which it keeps until the end of a task."""
+
+
+class Lease:
+    """Held by every buffer of a batch: the memory is lent as long as this lives."""
+
+    __slots__ = ("__weakref__", "_arena")
+
+    def __init__(self, arena: "Arena") -> None:
+        self._arena = arena
 
 
 class Arena:
-    """The buffers for one Arrow batch of at most `row_count` records taken from at most `byte_count` bytes.
+    """The buffers for one Arrow batch at a time: at most `row_count` records taken from at most `byte_count` bytes.
 
     `byte_count` bounds the keys and the values each, since both come from the same records: pages that stay untouched
-    cost nothing, and a pass that counts first would cost as much as the decoding.
+    cost nothing, and a pass that counts first would cost as much as the decoding. Sections of bytes are appended until
+    the batch is made; the memory is used again once nobody holds the batch.
     """
 
     def __init__(self, row_count: int, byte_count: int, names: Sequence[str]) -> None:
         self.names = tuple(names)
         self.cursor: Int64s = np.zeros(CURSOR_SLOTS, np.int64)
+        self.bytes_taken = 0
+        """Of the sections appended so far."""
+        self.rows_taken = 0
+        """Those that their batches claimed; not all of them lie in the window."""
+        self._row_count = row_count
+        self._byte_count = byte_count
+        self._lease: ref[Lease] | None = None
         header_bytes = byte_count if "headers" in names else 0
         header_count = header_bytes // HEADER_BYTES_MIN
         self.columns = RecordColumns(
-            offsets=_array(row_count, np.int64),
-            timestamps_us=_array(row_count, np.int64),
-            timestamp_types=_array(row_count, np.int32),
+            offsets=np.empty(row_count, np.int64),
+            timestamps_us=np.empty(row_count, np.int64),
+            timestamp_types=np.empty(row_count, np.int32),
             keys=_binary(row_count, byte_count if "key" in names else 0),
             values=_binary(row_count, byte_count if "value" in names else 0),
             headers=HeaderColumn(
@@ -80,6 +109,58 @@ class Arena:
         """How many records the pass has appended."""
         return int(self.cursor[ROW])
 
+    @property
+    def is_free(self) -> bool:
+        """Whether nobody holds the batch that was made of it."""
+        return self._lease is None or self._lease() is None
+
+    def has_room(self, row_count: int, byte_count: int) -> bool:
+        """For so much more."""
+        return self.rows_taken + row_count <= self._row_count and self.bytes_taken + byte_count <= self._byte_count
+
+    def take(self, row_count: int, byte_count: int) -> None:
+        """A section is about to be appended."""
+        self.rows_taken += row_count
+        self.bytes_taken += byte_count
+
+    def lend(self) -> Lease:
+        """What all buffers of the batch hold."""
+        lease = Lease(self)
+        self._lease = ref(lease)
+        return lease
+
+    def clear(self) -> None:
+        """Empty again; it must be free."""
+        columns, headers = self.columns, self.columns.headers
+        for valid, nulls in ((columns.keys.valid, KEY_NULLS), (columns.values.valid, VALUE_NULLS)):
+            if self.cursor[nulls]:
+                valid.fill(ALL_VALID)
+        if self.columns.headers.capacity:
+            for valid in (headers.valid, headers.keys.valid, headers.values.valid):
+                valid.fill(ALL_VALID)
+        self.cursor.fill(0)
+        self.rows_taken = self.bytes_taken = 0
+
+
+class Arenas:
+    """Arenas that are used again and again, because fresh memory costs more than what is written to it."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = tuple(names)
+        self._kept: list[Arena] = []
+
+    def empty(self, row_count: int, byte_count: int) -> Arena:
+        """An arena with room for at least that much."""
+        for arena in [one for one in self._kept if one.is_free]:
+            arena.clear()
+            if arena.has_room(row_count, byte_count):
+                return arena
+            self._kept.remove(arena)
+        made = Arena(max(row_count, ARENA_ROWS), max(byte_count, ARENA_BYTES), self._names)
+        if len(self._kept) < ARENAS_KEPT_MAX:
+            self._kept.append(made)
+        return made
+
 
 class Assembler:
     """Makes Arrow batches of one partition's records, with the columns `names` in that order."""
@@ -92,27 +173,26 @@ class Assembler:
         self._constant_rows = 0
 
     def batch(self, arena: Arena) -> pa.RecordBatch:
-        """The records in `arena` as a batch that owns the arena's buffers."""
-        count = arena.row_count
-        return pa.RecordBatch.from_arrays(
-            [self._column(name, arena, count) for name in arena.names], schema=self.schema
-        )
+        """The records in `arena` as a batch, which the arena's memory is lent to."""
+        lent = _Lent(arena.lend())
+        return pa.RecordBatch.from_arrays([self._column(name, arena, lent) for name in arena.names], schema=self.schema)
 
-    def _column(self, name: str, arena: Arena, count: int) -> pa.Array:
-        columns, cursor = arena.columns, arena.cursor
+    def _column(self, name: str, arena: Arena, lent: "_Lent") -> pa.Array:
+        columns, cursor, count = arena.columns, arena.cursor, arena.row_count
         match name:
             case "key":
-                return _binary_array(pa.binary(), columns.keys, count, int(cursor[KEY_BYTES]))
+                return lent.binary(pa.binary(), columns.keys, count, int(cursor[KEY_BYTES]), int(cursor[KEY_NULLS]))
             case "value":
-                return _binary_array(pa.binary(), columns.values, count, int(cursor[VALUE_BYTES]))
+                nulls = int(cursor[VALUE_NULLS])
+                return lent.binary(pa.binary(), columns.values, count, int(cursor[VALUE_BYTES]), nulls)
             case "offset":
-                return _fixed_array(pa.int64(), columns.offsets, count)
+                return lent.fixed(pa.int64(), columns.offsets, count)
             case "timestamp":
-                return _fixed_array(SCHEMA.field("timestamp").type, columns.timestamps_us, count)
+                return lent.fixed(TIMESTAMP_TYPE, columns.timestamps_us, count)
             case "timestampType":
-                return _fixed_array(pa.int32(), columns.timestamp_types, count)
+                return lent.fixed(pa.int32(), columns.timestamp_types, count)
             case "headers":
-                return _header_array(columns.headers, count, cursor)
+                return lent.headers(columns.headers, count, cursor)
             case _:
                 return self._constant(name, count)
 
@@ -126,43 +206,51 @@ class Assembler:
         return self._constants[name].slice(0, count)
 
 
-def _array(count: int, kind: type[N]) -> NDArray[N]:
-    """An uninitialised array over a buffer of pyarrow's pool."""
-    return np.frombuffer(pa.allocate_buffer(count * np.dtype(kind).itemsize), kind)
+class _Lent:
+    """Makes columns of an arena's memory."""
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+
+    def fixed(self, kind: pa.DataType, values: NDArray[N], count: int) -> pa.Array:
+        return pa.Array.from_buffers(kind, count, [None, self._buffer(values, count)], null_count=0)
+
+    def binary(
+        self, kind: pa.DataType, column: BinaryColumn, count: int, byte_count: int, nulls: int = NULLS_UNKNOWN
+    ) -> pa.Array:
+        valid = self._buffer(column.valid, _bytes_of_bits(count)) if nulls else None
+        buffers = [valid, self._buffer(column.ends, count + 1), self._buffer(column.content, byte_count)]
+        return pa.Array.from_buffers(kind, count, buffers, null_count=nulls)
+
+    def headers(self, headers: HeaderColumn, count: int, cursor: Int64s) -> pa.Array:
+        pair_count = int(cursor[HEADER])
+        key_type = pa.binary() if cursor[ODD_HEADER_KEYS] else pa.string()
+        keys = self.binary(key_type, headers.keys, pair_count, int(cursor[HEADER_KEY_BYTES]), nulls=0)
+        if cursor[ODD_HEADER_KEYS]:  # nothing keeps a producer from sending keys that are not UTF-8
+            keys = pa.array([key.decode(errors="replace") for key in keys.to_pylist()], pa.string())
+        values = self.binary(pa.binary(), headers.values, pair_count, int(cursor[HEADER_VALUE_BYTES]))
+        pairs = pa.StructArray.from_arrays([keys, values], fields=list(HEADER_TYPE))
+        buffers = [self._buffer(headers.valid, _bytes_of_bits(count)), self._buffer(headers.ends, count + 1)]
+        return pa.Array.from_buffers(SCHEMA.field("headers").type, count, buffers, children=[pairs])
+
+    def _buffer(self, array: NDArray[N], count: int) -> pa.Buffer:
+        """The first `count` elements."""
+        return pa.foreign_buffer(array.ctypes.data, count * array.itemsize, self._lease)
+
+
+def _bytes_of_bits(count: int) -> int:
+    return (count + 7) // 8
 
 
 def _ends(row_count: int) -> NDArray[np.int32]:
-    ends = _array(row_count + 1, np.int32)
+    ends = np.empty(row_count + 1, np.int32)
     ends[0] = 0
     return ends
 
 
 def _valid(row_count: int) -> Bytes:
-    valid = _array((row_count + 7) // 8, np.uint8)
-    valid.fill(0xFF)
-    return valid
+    return np.full(_bytes_of_bits(row_count), ALL_VALID, np.uint8)
 
 
 def _binary(row_count: int, byte_count: int) -> BinaryColumn:
-    return BinaryColumn(_ends(row_count), _array(byte_count, np.uint8), _valid(row_count), byte_count)
-
-
-def _fixed_array(kind: pa.DataType, values: NDArray[N], count: int) -> pa.Array:
-    return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(values)], null_count=0)
-
-
-def _binary_array(kind: pa.DataType, column: BinaryColumn, count: int, byte_count: int) -> pa.Array:
-    content = pa.py_buffer(column.content).slice(0, byte_count)
-    return pa.Array.from_buffers(kind, count, [pa.py_buffer(column.valid), pa.py_buffer(column.ends), content])
-
-
-def _header_array(headers: HeaderColumn, count: int, cursor: Int64s) -> pa.Array:
-    pair_count = int(cursor[HEADER])
-    key_type = pa.binary() if cursor[ODD_HEADER_KEYS] else pa.string()
-    keys = _binary_array(key_type, headers.keys, pair_count, int(cursor[HEADER_KEY_BYTES]))
-    if cursor[ODD_HEADER_KEYS]:  # nothing keeps a producer from sending keys that are not UTF-8
-        keys = pa.array([key.decode(errors="replace") for key in keys.to_pylist()], pa.string())
-    values = _binary_array(pa.binary(), headers.values, pair_count, int(cursor[HEADER_VALUE_BYTES]))
-    pairs = pa.StructArray.from_arrays([keys, values], fields=list(HEADER_TYPE))
-    buffers = [pa.py_buffer(headers.valid), pa.py_buffer(headers.ends)]
-    return pa.Array.from_buffers(SCHEMA.field("headers").type, count, buffers, children=[pairs])
+    return BinaryColumn(_ends(row_count), np.empty(byte_count, np.uint8), _valid(row_count), byte_count)

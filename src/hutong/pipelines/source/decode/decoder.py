@@ -1,13 +1,14 @@
 """From a fetched record set to Arrow batches: choose the batches, check them, unpack them, decode them.
 
-Uncompressed batches are decoded where they lie, a whole run in one call. Compressed ones are unpacked first, and
-several share one Arrow batch, so that the size of Arrow batches does not follow the producers' batching. Memory is
-bounded: what one batch may unpack to, and how much is unpacked before it is handed on.
+Uncompressed batches are decoded where they lie, a whole run in one call; compressed ones are unpacked first. One Arrow
+batch takes several runs, of several fetches too: its size, on which Spark's own cost per row depends, follows neither
+the producers' batching nor what a broker sends at a time. Memory is bounded: what one batch may unpack to, and how much
+is decoded before it is handed on.
 
 Knows nothing of sockets or Spark.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from hutong.foundation.errors import ProtocolError
 from hutong.pipelines.native import Bytes, Int64s, bytes_of
-from hutong.pipelines.source.decode.columns import Arena, Assembler
+from hutong.pipelines.source.decode.columns import Arena, Arenas, Assembler
 from hutong.pipelines.source.decode.index import (
     ATTRIBUTES,
     BASE_OFFSET,
@@ -32,11 +33,15 @@ from hutong.pipelines.source.decode.index import (
 )
 from hutong.pipelines.source.decode.records import PROBLEMS, Window, decode_batches
 from hutong.pipelines.source.decode.transactions import drop_aborted
+from hutong.pipelines.source.record_sets import RecordSet
 from hutong.wire.kafka.apis.k01_fetch import AbortedTransaction
 from hutong.wire.kafka.compression import Compression, decompress
 
-ARROW_BATCH_BYTES = 8 * 2**20
-"""An Arrow batch made of compressed batches is closed once it holds this much."""
+ARROW_BATCH_BYTES = 3 * 2**20
+"""An Arrow batch is closed once it holds this much: Spark's cost per row falls up to here."""
+LARGE_ROWS_BATCH_BYTES = 3 * 2**19
+LARGE_ROW_BYTES = 512
+"""Rows of this size on average are few even in a small batch, and a large one leaves the processor's caches."""
 UNPACKED_BYTES_MAX = 512 * 2**20
 """The most that one compressed batch may unpack to; Arrow's binary columns end at 2 GiB."""
 
@@ -56,29 +61,58 @@ class Decoder:
         self._names = tuple(names)
         self._where = f"{topic}-{partition}"
         self._assembler = Assembler(topic, partition, names)
+        self._arenas = Arenas(names)
 
     def decode(
         self, records: memoryview, batches: BatchIndex, first: int, end: int, aborted: Sequence[AbortedTransaction] = ()
     ) -> Iterator[pa.RecordBatch]:
-        """The records with `first <= offset < end`, without control records and those of `aborted` transactions.
+        """One record set: see `decode_all`."""
+        return self.decode_all([RecordSet(records, batches, aborted)], first, end)
+
+    def decode_all(self, record_sets: Iterable[RecordSet], first: int, end: int) -> Iterator[pa.RecordBatch]:
+        """The records with `first <= offset < end`, without control records and those of aborted transactions.
 
         Every batch that is decoded has passed its CRC check. Raises ProtocolError naming the offset of a batch that is
-        corrupt or malformed, LimitExceeded for one that unpacks to more than `UNPACKED_BYTES_MAX`.
+        corrupt or malformed, LimitExceeded for one that unpacks to more than `UNPACKED_BYTES_MAX`. A record set is not
+        looked at any more when the next is asked for.
         """
-        rows = drop_aborted(records, batches.rows, aborted)
-        rows = rows[
-            (rows[:, LAST_OFFSET] >= first) & (rows[:, BASE_OFFSET] < end) & (rows[:, ATTRIBUTES] & CONTROL == 0)
-        ]
-        check_crcs(records, rows)
         window = Window(first, end, "key" in self._names, "value" in self._names, "headers" in self._names)
-        group: list[Section] = []
-        for section in self._sections(records, rows):
-            group.append(section)
-            if sum(one.byte_count for one in group) >= ARROW_BATCH_BYTES:
-                yield from self._decode_group(group, window)
-                group = []
-        if group:
-            yield from self._decode_group(group, window)
+        arena: Arena | None = None
+        for records, batches, aborted in record_sets:
+            for section in self._sections(records, self._wanted(records, batches, window, aborted)):
+                row_count = int(section.rows[:, RECORD_COUNT].sum())
+                if arena is not None and not arena.has_room(row_count, section.byte_count):
+                    yield from self._closed(arena)
+                    arena = None
+                if arena is None:
+                    arena = self._arenas.empty(row_count, section.byte_count)
+                arena.take(row_count, section.byte_count)
+                problem, number = decode_batches(section.data, section.rows, window, arena.columns, arena.cursor)
+                if problem != WELL_FORMED:
+                    raise self._malformed(section.rows[number], PROBLEMS[problem])
+                if _is_full(arena):
+                    yield from self._closed(arena)
+                    arena = None
+        if arena is not None:
+            yield from self._closed(arena)
+
+    def _wanted(
+        self, records: memoryview, batches: BatchIndex, window: Window, aborted: Sequence[AbortedTransaction]
+    ) -> Int64s:
+        """The rows of the index whose records are to be decoded, all of them checked."""
+        rows = drop_aborted(records, batches.rows, aborted)
+        wanted: Int64s = rows[
+            (rows[:, LAST_OFFSET] >= window.first)
+            & (rows[:, BASE_OFFSET] < window.end)
+            & (rows[:, ATTRIBUTES] & CONTROL == 0)
+        ]
+        check_crcs(records, wanted)
+        return wanted
+
+    def _closed(self, arena: Arena) -> Iterator[pa.RecordBatch]:
+        """One Arrow batch, or none when no record lay in the window."""
+        if arena.row_count:
+            yield self._assembler.batch(arena)
 
     def _sections(self, records: memoryview, rows: Int64s) -> Iterator[Section]:
         """Runs of uncompressed batches, and compressed batches one by one, in order."""
@@ -104,16 +138,10 @@ class Decoder:
         inside[RECORDS_AT], inside[END] = 0, len(unpacked)
         return Section(bytes_of(unpacked), inside[np.newaxis], len(unpacked))
 
-    def _decode_group(self, group: Sequence[Section], window: Window) -> Iterator[pa.RecordBatch]:
-        """One Arrow batch, or none when no record lies in the window."""
-        row_count = sum(int(section.rows[:, RECORD_COUNT].sum()) for section in group)
-        arena = Arena(row_count, sum(section.byte_count for section in group), self._names)
-        for section in group:
-            problem, number = decode_batches(section.data, section.rows, window, arena.columns, arena.cursor)
-            if problem != WELL_FORMED:
-                raise self._malformed(section.rows[number], PROBLEMS[problem])
-        if arena.row_count:
-            yield self._assembler.batch(arena)
-
     def _malformed(self, row: Int64s, problem: str) -> ProtocolError:
         return ProtocolError(f"the batch at offset {row[BASE_OFFSET]} of {self._where} is malformed: {problem}")
+
+
+def _is_full(arena: Arena) -> bool:
+    has_large_rows = arena.bytes_taken >= arena.rows_taken * LARGE_ROW_BYTES
+    return arena.bytes_taken >= (LARGE_ROWS_BATCH_BYTES if has_large_rows else ARROW_BATCH_BYTES)

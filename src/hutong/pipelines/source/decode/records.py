@@ -60,7 +60,9 @@ HEADER_KEY_BYTES = 4
 HEADER_VALUE_BYTES = 5
 ODD_HEADER_KEYS = 6
 """Not 0 when a header's key is not plain ASCII, so that it may not be text at all."""
-CURSOR_SLOTS = 7
+KEY_NULLS = 7
+VALUE_NULLS = 8
+CURSOR_SLOTS = 9
 
 MICROSECONDS = 1000
 TIMESTAMP_MS_MAX = (2**63 - 1) // MICROSECONDS
@@ -166,8 +168,10 @@ def decode_batch(data: BytePointer, batch: Int64s, window: Window, columns: Reco
         columns.offsets[row] = offset
         columns.timestamps_us[row], columns.timestamp_types[row] = time_of(batch, record.timestamp_delta)
         if with_key:
+            cursor[KEY_NULLS] += record.key_size < 0
             key_bytes = append_bytes(data, record.key_at, record.key_size, columns.keys, row, key_bytes)
         if with_value:
+            cursor[VALUE_NULLS] += record.value_size < 0
             value_bytes = append_bytes(data, record.value_at, record.value_size, columns.values, row, value_bytes)
         if with_headers:
             problem = append_headers(data, record.headers_at, position, columns.headers, row, cursor)
