@@ -27,6 +27,8 @@ class FakeConnection:
         self.peer = peer
         self.asked: list[Any] = []
         self.is_closed = False
+        self.has_answer = False
+        """Set it to have answers taken as soon as they may be there."""
         self._answer = answer
         self._waiting: list[Any] = []
 

@@ -6,7 +6,9 @@ A response is received into one buffer that is used again for the next: the view
 Knows nothing of clusters, retries or what the messages mean.
 """
 
+import select
 import socket
+import ssl
 from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -93,6 +95,15 @@ class Connection:
         """Open, without a response outstanding, and logged in for a while yet."""
         is_over = self._clock is not None and self._clock.monotonic_ms() >= self._ends_ms
         return not self._sent and self._transport.fileno() >= 0 and not is_over
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether `receive` would find something, be it an error; a whole answer may be more."""
+        if self._transport.fileno() < 0 or (isinstance(self._transport, ssl.SSLSocket) and self._transport.pending()):
+            return True
+        poller = select.poll()
+        poller.register(self._transport, select.POLLIN)
+        return bool(poller.poll(0))
 
     def ends_after(self, session_ms: int, clock: Clock) -> None:
         """The broker closes the connection when it is used later than that (KIP-368); 0 is never."""

@@ -1,7 +1,8 @@
 """Delivers record batches: idempotent (KIP-98), one request in flight per broker, tried again until acknowledged.
 
-While a request is in flight the caller encodes the next batches. At most one batch of a partition is under way, so
-order holds; the sequence in each batch lets the broker recognise what it already has when an answer was lost.
+While a request is in flight the caller encodes the next batches; once it is answered the next one leaves. At most one
+batch of a partition is under way, so order holds; the sequence in each batch lets the broker recognise what it already
+has when an answer was lost.
 
 Within a transaction the records count when it is committed, which others do. Without, delivery is at least once: a
 Spark task that fails and runs again writes its rows again, under another identity.
@@ -26,7 +27,7 @@ from hutong.wire.kafka.apis.k00_produce import (
 )
 from hutong.wire.kafka.error_codes import ErrorCode
 
-QUEUED_BYTES_MAX = 16 * 2**20
+QUEUED_BYTES_MAX = 8 * 2**20
 """Encoded batches that wait or are in flight; `send` waits for acknowledgements above it."""
 ACKS_ALL = -1
 SEQUENCE_MASK = 0x7FFF_FFFF
@@ -64,10 +65,15 @@ class BatchProducer:
         content = seal(records, self._identity, sequence, self._clock.wall_ms(), transactional=in_transaction)
         self._queues.setdefault(records.partition, deque()).append(_Batch(records.partition, content))
         self._queued_bytes += len(content)
-        while self._queued_bytes > QUEUED_BYTES_MAX:
+        while self._queued_bytes > QUEUED_BYTES_MAX or self._is_answered:
             self._cluster.retrying(self._exchange)
         if not self._in_flight:
             self._send_quietly()
+
+    @property
+    def _is_answered(self) -> bool:
+        """Whether the brokers wait for us."""
+        return bool(self._in_flight) and all(connection.has_answer for connection in self._in_flight)
 
     def flush(self) -> None:
         """Waits until every batch is acknowledged."""

@@ -97,6 +97,19 @@ def test_batches_of_a_partition_are_stored_in_order_with_rising_sequences(produc
     assert logs.identities == 1
 
 
+def test_an_answer_that_has_come_lets_the_next_request_leave(
+    producer: BatchProducer, brokers: FakeBrokers, logs: Logs
+) -> None:
+    producer.send(batch(P0))
+    for _, connection in brokers.opened:
+        connection.has_answer = True
+    producer.send(batch(P0))
+    producer.send(batch(P0))
+    assert logs.stored == {P0: [0, 10]}
+    producer.flush()
+    assert logs.stored == {P0: [0, 10, 20]}
+
+
 def test_one_request_carries_the_partitions_of_one_leader(
     producer: BatchProducer, brokers: FakeBrokers, logs: Logs
 ) -> None:
