@@ -1,27 +1,98 @@
 """`hutong pipeline explain`: what a job or a pipeline reads, computes and writes, as Spark sees it."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hutong.cli.pipeline.fixed import FIXED, explain_fixed
-from hutong.cli.pipeline.options import MASTER_DEFAULT, ConfOption, LogOption, MasterOption
-from hutong.foundation.errors import UsageError
+from hutong.cli.pipeline.options import (
+    MASTER_DEFAULT,
+    ConfOption,
+    LogOption,
+    MasterOption,
+    PipelineArgument,
+    check_log_level,
+    settings_of,
+)
+from hutong.foundation.errors import PeerError, UsageError
+
+if TYPE_CHECKING:
+    from hutong.pipelines.jobs.job import Job
+
+EXIT_CANNOT_CREATE = 73
+REQUIRED = "must be set"
 
 
 def explain(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    name: PipelineArgument = None,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="FILE", help="Draw the stages into this file.", show_default=False)
+    ] = None,
     master: MasterOption = MASTER_DEFAULT,
     conf: ConfOption = None,
     spark_log: LogOption = "off",
 ) -> None:
-    """Tell what a job reads and writes, and show how Spark computes it."""
+    """Show what a pipeline or a job of the library reads and writes, and how Spark computes it.
+
+    A pipeline is computed once over its topics' first records; nothing is written.
+    """
     from hutong.pipelines.jobs import JOBS
 
-    if name not in JOBS:
-        raise UsageError(f"there is no job {name}: take one of {', '.join(JOBS)}")
-    job = JOBS[name]
+    if name in JOBS and not Path(name).exists():
+        if svg is not None:
+            raise UsageError("--svg draws the stages of a pipeline: name one, or make one with hutong pipeline init")
+        _explain_job(JOBS[name], master, conf, spark_log)
+        return
+    _explain_pipeline(name, svg, master, conf, spark_log)
+
+
+def _explain_job(job: "Job", master: str, conf: list[str] | None, spark_log: str) -> None:
+    from hutong.pipelines.jobs.job import BOOTSTRAP_MARK, NAME_MARK
+
     outputs = "\n".join(f"  {output}: {content}" for output, content in job.outputs)
-    typer.echo(f"{job.name} ({job.kind})\n{job.summary}\n\nReads {job.reads}.\nWrites\n{outputs}\n")
-    if name in FIXED:
-        explain_fixed(name, master, conf, spark_log)
+    typer.echo(f"{job.name} ({job.kind})\n{job.summary}\n\nReads {job.reads}.\nMakes\n{outputs}\n")
+    if job.parameters:
+        parameters = (
+            f"  {one.name} ({REQUIRED if one.default is None else one.default}): {one.help}" for one in job.parameters
+        )
+        typer.echo("Parameters\n" + "\n".join(parameters) + "\n")
+    if job.name in FIXED and job.template is None:
+        explain_fixed(job.name, master, conf, spark_log)
+    elif job.template is not None:
+        text = job.template.replace(NAME_MARK, f"my-{job.name}").replace(BOOTSTRAP_MARK, "127.0.0.1:9092")
+        typer.echo(f"hutong pipeline init my-{job.name} --job {job.name} writes\n\n{text}")
+
+
+def _explain_pipeline(name: str | None, svg: Path | None, master: str, conf: list[str] | None, log_level: str) -> None:
+    from hutong.pipelines.declared.checking import read_and_check
+    from hutong.pipelines.declared.explaining import SETTINGS
+    from hutong.pipelines.declared.explaining import explain as explain_on
+    from hutong.pipelines.declared.finding import find
+    from hutong.pipelines.declared.reaching import check_topics
+    from hutong.pipelines.engine.failures import plain_errors
+    from hutong.pipelines.engine.progress import live_line
+    from hutong.pipelines.engine.session import spark_session
+    from hutong.pipelines.report.dag import stage_dag_svg
+
+    check_log_level(log_level)
+    pipeline, problems = read_and_check(find(name, Path()))
+    if not problems.grave:
+        check_topics(pipeline, problems)
+    problems.raise_grave(pipeline.name)
+    settings = {**SETTINGS, **pipeline.spark, **settings_of(conf)}
+    with (
+        live_line("starting Spark"),
+        spark_session(f"hutong explain {pipeline.name}", master, settings, log_level, quick=True) as session,
+        plain_errors(),
+    ):
+        try:
+            explained = explain_on(session, pipeline)
+        except PeerError as error:
+            raise UsageError(str(error), 69) from error
+    typer.echo(explained.text)
+    if svg is not None:
+        try:
+            svg.write_text(stage_dag_svg(explained.stages), encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"{svg} cannot be written: {error.strerror}", EXIT_CANNOT_CREATE) from error

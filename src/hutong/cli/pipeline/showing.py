@@ -9,6 +9,8 @@ from hutong.cli.pipeline.options import PipelineArgument, StateOption
 from hutong.foundation.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hutong.pipelines.declared.run_folder import PipelineFolder
 
 NEVER = "never run"
@@ -87,7 +89,7 @@ def _status_rows(folder: "PipelineFolder") -> list[dict[str, Any]]:
     last = folder.last_record()
     if last is None:
         return [row]
-    run, record = last
+    record = last[1]
     row |= {"since": utc(record.ended_ms or record.started_ms), "attempt": record.attempt, "error": record.error}
     told = [
         row
@@ -98,9 +100,18 @@ def _status_rows(folder: "PipelineFolder") -> list[dict[str, Any]]:
             "batch_ms": one.batch_ms,
             "lag": dict(one.lag),
         }
-        for one in figures(run.last_progress())
+        for one in figures(_last_progress(folder))
     ]
     return told or [row]
+
+
+def _last_progress(folder: "PipelineFolder") -> "list[Mapping[str, Any]]":
+    """Of the newest run that has any: a run that finds nothing new reports nothing."""
+    for run in reversed(folder.runs()):
+        documents = run.last_progress()
+        if documents:
+            return documents
+    return []
 
 
 def _lag_text(lag: dict[str, int] | None) -> str | None:

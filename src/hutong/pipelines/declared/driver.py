@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -20,6 +20,7 @@ from hutong.foundation.clock import Clock, SystemClock
 from hutong.foundation.errors import HutongError, UsageError
 from hutong.pipelines.declared.definition import Pipeline
 from hutong.pipelines.declared.driver_codes import EXIT_PASSING
+from hutong.pipelines.declared.groups import GroupOffsets
 from hutong.pipelines.declared.progress_log import ProgressLog
 from hutong.pipelines.declared.reading import read_pipeline
 from hutong.pipelines.declared.request import Request, as_asked
@@ -49,12 +50,15 @@ def drive(request: Request, stop: threading.Event, clock: Clock) -> int:
     """Runs a pipeline once, keeping the run's record. The exit code."""
     keeper = _Keeper(request, clock)
     keeper.note(STARTING)
-    log = ProgressLog(request.run_folder)
     try:
         with _translated():
             pipeline, problems = read_pipeline(keeper.file)
             problems.raise_grave(pipeline.name)
-            told = _run(as_asked(pipeline, request), request, keeper, log, stop, clock)
+            pipeline = as_asked(pipeline, request)
+            groups = GroupOffsets(pipeline)
+            log = ProgressLog(request.run_folder, groups.hear)
+            with closing(groups):
+                told = _run(pipeline, request, keeper, log, stop, clock)
     except UsageError as error:
         code = EXIT_PASSING if error.exit_code == EXIT_UNAVAILABLE else error.exit_code
         keeper.note(FAILED, error=str(error))

@@ -1,9 +1,10 @@
 """The figures of a pipeline's run that people look at, from the progress documents Spark gives out. Pure."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+from hutong.pipelines.engine.micro_batches import MicroBatch, micro_batch
 
 RATE_BATCHES = 5
 """Over how many of the last batches a rate is taken."""
@@ -17,80 +18,54 @@ class Figures:
     batch: int
     rows_per_second: float
     batch_ms: int
-    lag: Mapping[str, int] = field(default_factory=dict)
+    lag: Mapping[str, int]
     """Records that were there and not yet read when the last batch was planned, by topic."""
-
-    @property
-    def lag_total(self) -> int:
-        return sum(self.lag.values())
 
 
 def figures(documents: Sequence[Mapping[str, Any]]) -> list[Figures]:
-    """The figures of each query in documents given oldest first."""
-    by_query: dict[str, list[Mapping[str, Any]]] = {}
-    for document in documents:
-        by_query.setdefault(str(document.get("name") or document.get("id")), []).append(document)
-    return [_figures(query, told) for query, told in by_query.items()]
+    """The figures of each query in documents given oldest first; what is no progress is left out."""
+    by_query: dict[str, list[MicroBatch]] = {}
+    for batch in _batches(documents):
+        by_query.setdefault(batch.query_id, []).append(batch)
+    return [_figures(told) for told in by_query.values()]
 
 
 def line_of(told: Iterable[Figures]) -> str:
     """All queries in one line, for the terminal."""
     return "; ".join(
-        f"{one.query}: batch {one.batch}, {one.rows_per_second:,.0f} rows/s, lag {one.lag_total:,}, {one.batch_ms:,} ms"
+        f"{one.query}: batch {one.batch}, {one.rows_per_second:,.0f} rows/s, lag {sum(one.lag.values()):,}, "
+        f"{one.batch_ms:,} ms"
         for one in told
     )
 
 
-def lag_of(document: Mapping[str, Any]) -> dict[str, int]:
-    """By topic, of the sources that have offsets by topic and partition."""
-    lag: dict[str, int] = {}
-    for source in document.get("sources") or ():
-        end, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
-        for topic, partitions in latest.items():
-            for partition, offset in partitions.items():
-                lag[topic] = lag.get(topic, 0) + max(0, offset - end.get(topic, {}).get(partition, 0))
-    return lag
-
-
 def offsets_of(document: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-    """Where the sources of a query are once the batch is done, by topic and partition."""
+    """Where the topics of a query are read to once the batch is done, by topic and partition."""
     reached: dict[str, dict[str, int]] = {}
     for source in document.get("sources") or ():
-        for topic, partitions in _offsets(source.get("endOffset")).items():
-            reached.setdefault(topic, {}).update(partitions)
+        end = source.get("endOffset")
+        if isinstance(end, dict) and all(isinstance(partitions, dict) for partitions in end.values()):
+            for topic, partitions in end.items():
+                reached.setdefault(topic, {}).update(partitions)
     return reached
 
 
-def _figures(query: str, told: Sequence[Mapping[str, Any]]) -> Figures:
-    last = told[-1]
-    recent = [document for document in told if document.get("numInputRows")][-RATE_BATCHES:]
-    rows = sum(document["numInputRows"] for document in recent)
-    milliseconds = sum(_batch_ms(document) for document in recent)
-    worked = recent[-1] if recent else last
-    return Figures(
-        query=query,
-        batch=last.get("batchId", 0),
-        rows_per_second=rows * 1000 / milliseconds if milliseconds else 0.0,
-        batch_ms=_batch_ms(worked),
-        lag=lag_of(last),
-    )
-
-
-def _batch_ms(document: Mapping[str, Any]) -> int:
-    durations = document.get("durationMs") or {}
-    return int(durations.get("triggerExecution") or 0)
-
-
-def _offsets(told: Any) -> dict[str, dict[str, int]]:
-    """Offsets of a topic source; empty for any other source."""
-    if isinstance(told, str):
+def _batches(documents: Iterable[Mapping[str, Any]]) -> Iterable[MicroBatch]:
+    for document in documents:
         try:
-            told = json.loads(told)
+            yield micro_batch(document)
         except ValueError:
-            return {}
-    if not isinstance(told, dict) or not all(isinstance(partitions, dict) for partitions in told.values()):
-        return {}
-    return {
-        topic: {str(partition): offset for partition, offset in partitions.items() if isinstance(offset, int)}
-        for topic, partitions in told.items()
-    }
+            continue
+
+
+def _figures(told: Sequence[MicroBatch]) -> Figures:
+    last = told[-1]
+    recent = [batch for batch in told if batch.row_count][-RATE_BATCHES:]
+    milliseconds = sum(batch.duration_ms for batch in recent)
+    return Figures(
+        query=last.query,
+        batch=last.batch_id,
+        rows_per_second=sum(batch.row_count for batch in recent) * 1000 / milliseconds if milliseconds else 0.0,
+        batch_ms=(recent or told)[-1].duration_ms,
+        lag=last.lag_of_topic or {},
+    )

@@ -5,6 +5,8 @@ from hutong.pipelines.option_values import names_in
 
 FORMAT_OF_TOPICS = "hutong"
 KAFKA_PREFIX = "kafka."
+GROUP_OPTION = "kafka.group.id"
+ISOLATION_OPTION = "kafka.isolation.level"
 
 
 def is_streaming(pipeline: Pipeline, source: Source) -> bool:
@@ -17,7 +19,8 @@ def reader_options(pipeline: Pipeline, source: Source) -> dict[str, str]:
     if source.kind != TOPIC:
         path = {} if source.path is None else {"path": absolute(pipeline, source.path)}
         return {**path, **source.options}
-    options = _connection(pipeline, source.bootstrap)
+    # Else a pipeline would read what another one wrote in a transaction that is then given up.
+    options = {ISOLATION_OPTION: "read_committed"} | _connection(pipeline, source.bootstrap)
     if source.pattern is not None:
         options["subscribePattern"] = source.pattern
     elif source.topic_names:
@@ -25,7 +28,7 @@ def reader_options(pipeline: Pipeline, source: Source) -> dict[str, str]:
     if not any(name.lower().startswith("starting") for name in source.options):
         options["startingOffsets"] = source.starting
     if is_streaming(pipeline, source):
-        options["kafka.group.id"] = pipeline.group_id
+        options.setdefault(GROUP_OPTION, pipeline.group_id)
     for name, text in (("keyFormat", source.key_format), ("valueFormat", source.value_format)):
         if text != "binary":
             options[name] = text

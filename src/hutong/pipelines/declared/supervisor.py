@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -37,11 +37,14 @@ Tell = Callable[[str], None]
 class Supervisor:
     """Runs one pipeline. `tell` shows a sentence to whoever started it."""
 
-    def __init__(self, pipeline: Pipeline, request: Request, clock: Clock, tell: Tell) -> None:
+    def __init__(
+        self, pipeline: Pipeline, request: Request, clock: Clock, tell: Tell, command: Sequence[str] = DRIVER
+    ) -> None:
         self._pipeline = pipeline
         self._request = request
         self._clock = clock
         self._tell = tell
+        self._command = command
         self._restarts = Restarts(pipeline.restarts)
         self._stop = threading.Event()
         self._driver: subprocess.Popen[str] | None = None
@@ -70,7 +73,7 @@ class Supervisor:
         request = replace(self._request, run_id=run_id, attempt=attempt, supervisor_pid=os.getpid())
         run = request.pipeline_folder.new_run(run_id)
         self._driver = driver = subprocess.Popen(
-            DRIVER,
+            self._command,
             stdin=subprocess.PIPE,
             text=True,
             env=_environment(self._pipeline.folder),

@@ -112,6 +112,7 @@ def test_a_source_stands_for_options() -> None:
         "kafka.bootstrap.servers": "127.0.0.1:9092",
         "kafka.security.protocol": "SSL",
         "kafka.group.id": "hutong-pipeline-web",
+        "kafka.isolation.level": "read_committed",
         "subscribe": "t,u",
         "startingOffsets": "earliest",
         "valueFormat": "json",
