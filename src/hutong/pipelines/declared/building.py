@@ -16,6 +16,7 @@ from hutong.pipelines.declared.definition import TOPIC, Pipeline, Sink, Source
 from hutong.pipelines.declared.options import format_of, is_streaming, reader_options
 from hutong.pipelines.declared.problems import EXIT_CONFIG, suggestion
 from hutong.pipelines.declared.reading import load_module
+from hutong.pipelines.engine.failures import EXIT_UNAVAILABLE, translate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,7 +39,7 @@ def frames_of(session: "SparkSession", pipeline: Pipeline, *, streaming: bool = 
     """The sources as DataFrames and temporary views. Without `streaming`, all of them as tables."""
     frames = {}
     for name, source in pipeline.sources.items():
-        with _place(f"sources.{name}"):
+        with place(f"sources.{name}"):
             frame = _frame(session, pipeline, source, streaming=streaming and is_streaming(pipeline, source))
             frame.createOrReplaceTempView(name)
             frames[name] = frame
@@ -51,18 +52,18 @@ def transformed(
     """What the transform makes of the sources, by name. Not for jobs that run by themselves."""
     transform = pipeline.transform
     if isinstance(transform.sql, str):
-        with _place("transform.sql"):
+        with place("transform.sql"):
             return {RESULT: session.sql(transform.sql)}
     if transform.sql is not None:
         return _queries(session, transform.sql)
     if transform.job is not None:
         job = job_of(transform)
         assert job is not None  # `checking` refuses others
-        with _place("transform.job"):
+        with place("transform.job"):
             function = import_module(job.module_name).transform
             return _named("transform.job", function(frames, job.with_defaults(transform.parameters)))
     if transform.function is not None:
-        with _place("transform.function"):
+        with place("transform.function"):
             return _named("transform.function", _function(pipeline)(frames, transform.parameters))
     (only,) = frames.values()  # `checking` refuses several without a transform
     return {RESULT: only}
@@ -76,7 +77,7 @@ def output_of(name: str, sink: Sink, outputs: "Mapping[str, DataFrame]") -> "Dat
     if wanted not in outputs:
         given = ", ".join(outputs)
         raise Misbuilt(f"sinks.{name}.from", f"there is no output {wanted}: the transform gives {given or 'none'}")
-    with _place(f"sinks.{name}"):
+    with place(f"sinks.{name}"):
         return _shaped(name, sink, outputs[wanted])
 
 
@@ -101,7 +102,7 @@ def _frame(session: "SparkSession", pipeline: Pipeline, source: Source, *, strea
 def _queries(session: "SparkSession", queries: Mapping[str, str]) -> "dict[str, DataFrame]":
     outputs = {}
     for name, query in queries.items():
-        with _place(f"transform.sql.{name}"):
+        with place(f"transform.sql.{name}"):
             outputs[name] = session.sql(query)
             outputs[name].createOrReplaceTempView(name)
     return outputs
@@ -169,8 +170,8 @@ def _require(where: str, key: str, wanted: "list[str] | tuple[str, ...]", frame:
 
 
 @contextmanager
-def _place(where: str) -> Iterator[None]:
-    """Turns what Spark says while it analyses into a Misbuilt that names the place."""
+def place(where: str) -> Iterator[None]:
+    """Turns what Spark says while it analyses into a Misbuilt that names the place; what may pass stays what it is."""
     from pyspark.errors import PySparkException
 
     from hutong.pipelines.declared.spark_words import analysis_sentence
@@ -178,8 +179,11 @@ def _place(where: str) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        if isinstance(error, Misbuilt):
+        if isinstance(error, Misbuilt) or error.exit_code == EXIT_UNAVAILABLE:
             raise
         raise Misbuilt(where, str(error)) from error
     except PySparkException as error:
+        told = translate(error)
+        if isinstance(told, UsageError) and told.exit_code == EXIT_UNAVAILABLE:
+            raise told from error
         raise Misbuilt(where, analysis_sentence(error)) from error

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hutong.foundation.clock import Clock
-from hutong.pipelines.declared.building import frames_of, output_of, transformed
+from hutong.pipelines.declared.building import frames_of, output_of, place, transformed
 from hutong.pipelines.declared.checking import job_of, runs_by_itself
 from hutong.pipelines.declared.definition import AVAILABLE_NOW, CONSOLE, Pipeline, Sink
 from hutong.pipelines.declared.options import format_of, writer_options
@@ -94,8 +94,11 @@ def _start(pipeline: Pipeline, name: str, frame: "DataFrame", folder: PipelineFo
     if sink.partition_by:
         writer = writer.partitionBy(*sink.partition_by)
     if pipeline.trigger == AVAILABLE_NOW:
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=pipeline.trigger).start()
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=pipeline.trigger)
+    with place(f"sinks.{name}"):
+        return writer.start()
 
 
 def _write(pipeline: Pipeline, sink: Sink, frame: "DataFrame") -> None:

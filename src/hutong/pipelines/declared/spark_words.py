@@ -11,7 +11,7 @@ POSITION = re.compile(r"line (\d+),? pos(?:ition)? (\d+)")
 
 def analysis_sentence(error: Exception) -> str:
     """One line: what Spark says, and where in the query."""
-    text = str(error)
+    text = str(error).strip()
     if not CONDITION.match(text):
         return str(translate(error))
     position = POSITION.search(text)
