@@ -32,12 +32,14 @@ class DefaultSource(DataSource):
         from hutong.pipelines.engine.telling import told
         from hutong.pipelines.option_values import boolean
         from hutong.pipelines.source.options import source_options
-        from hutong.pipelines.source.readers import BatchReader
+        from hutong.pipelines.source.readers import BatchReader, FilteringReader
         from hutong.pipelines.source.refreshing import RefreshingReader
 
         with told():
-            reader = RefreshingReader if boolean(self.options, "refresh", False) else BatchReader
-            return reader(source_options(self.options, streaming=False))
+            options = source_options(self.options, streaming=False)
+            if boolean(self.options, "refresh", False):
+                return RefreshingReader(options)
+            return FilteringReader(options) if options.push_filters else BatchReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from hutong.pipelines.engine.telling import told

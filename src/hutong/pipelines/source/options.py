@@ -49,6 +49,7 @@ class SourceOptions:
     columns: tuple[str, ...]
     row: RowFormat
     limits: TriggerLimits
+    push_filters: bool = False
     look_again_count: int = LOOK_AGAIN_COUNT
     """How often a stream asks again before it takes data for lost."""
     look_again_ms: int = LOOK_AGAIN_MS
@@ -82,6 +83,9 @@ def schema_of(options: Mapping[str, str]) -> str:
 def source_options(options: Mapping[str, str], *, streaming: bool) -> SourceOptions:
     """Raises UsageError."""
     refuse_unsupported(options)
+    push_filters = boolean(options, "pushFilters", False)
+    if streaming and push_filters:
+        raise UsageError("option pushFilters is for batch queries: Spark pushes no filters into a stream; leave it out")
     return SourceOptions(
         cluster=cluster_of(options),
         fetch=_fetch(options),
@@ -91,6 +95,7 @@ def source_options(options: Mapping[str, str], *, streaming: bool) -> SourceOpti
         columns=columns_of(options),
         row=row_format(options),
         limits=trigger_limits(options),
+        push_filters=push_filters,
         look_again_count=_or_default(count(options, "fetchOffset.numRetries", least=0), LOOK_AGAIN_COUNT),
         look_again_ms=_or_default(count(options, "fetchOffset.retryIntervalMs", least=0), LOOK_AGAIN_MS),
         partitions_min=count(options, "minPartitions"),

@@ -84,6 +84,16 @@ def inside_log(cluster: Cluster, offsets: Offsets, rule: OffsetRule, fail_on_dat
     return offsets | held
 
 
+def begin_at(cluster: Cluster, ranges: Sequence[OffsetRange], since_ms: int) -> list[OffsetRange]:
+    """The ranges from the first record on that is as young; none of a partition that has no such record."""
+    found = cluster.offsets({one.partition: since_ms for one in ranges})
+    return [
+        one._replace(first=max(one.first, found[one.partition].offset))
+        for one in ranges
+        if found[one.partition].offset >= 0
+    ]
+
+
 def at(cluster: Cluster, partitions: Iterable[TopicPartition], position: int) -> Offsets:
     """`EARLIEST` or `LATEST` of each partition."""
     return {

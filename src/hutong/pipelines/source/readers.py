@@ -7,9 +7,10 @@ parameters, are Spark's.
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -19,16 +20,19 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from hutong.foundation.clock import SystemClock
-from hutong.pipelines.client.cluster import LATEST, Cluster
+from hutong.foundation.errors import ProtocolError
+from hutong.pipelines.client.cluster import LATEST, Cluster, TopicPartition
 from hutong.pipelines.client.clusters import shared_cluster
 from hutong.pipelines.engine.telling import told
 from hutong.pipelines.source.admission import Admission
 from hutong.pipelines.source.fetching import PartitionReader
+from hutong.pipelines.source.filters import Narrowing, narrowing
 from hutong.pipelines.source.options import SourceOptions
 from hutong.pipelines.source.planning import (
     Offsets,
     OffsetsJson,
     at,
+    begin_at,
     from_json,
     inside_log,
     ranges_between,
@@ -62,6 +66,7 @@ class BatchReader(DataSourceReader):
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
+        self._narrowing = Narrowing()
 
     @told()
     def partitions(self) -> list[InputPartition]:
@@ -72,10 +77,25 @@ class BatchReader(DataSourceReader):
         start = inside_log(cluster, resolve(cluster, partitions, options.starting), options.starting, fail)
         end = inside_log(cluster, resolve(cluster, partitions, options.ending), options.ending, fail)
         ranges = [OffsetRange(partition, start[partition], end[partition]) for partition in partitions]
+        ranges = self._narrowing.apply(ranges)
+        if self._narrowing.since_ms is not None:
+            ranges = begin_at(cluster, ranges, self._narrowing.since_ms)
         return _tasks(ranges, options)
 
     def read(self, partition: InputPartition) -> Iterator["pyarrow.RecordBatch"]:
         return read_range(partition, self._options)
+
+
+class FilteringReader(BatchReader):
+    """Reads less where the query's filters allow.
+
+    A class of its own: Spark refuses every query of a reader with `pushFilters` unless
+    `spark.sql.python.filterPushdown.enabled` is set, so it is for those who ask for it.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> list[Filter]:
+        self._narrowing, left = narrowing(filters)
+        return left
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -108,9 +128,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return to_json(self._target if self._target is not None else self._ends())
         known = from_json(start)
         latest = self._target if self._target is not None else self._latest(known)
-        begin = with_new(
-            self._cluster(), known, latest, fail_on_data_loss=False
-        )  # whether that is a loss: `partitions`
+        begin = with_new(self._cluster(), known, latest, fail_on_data_loss=False)  # `partitions` tells of a loss
         once = isinstance(limit, ReadAllAvailable)
         return to_json(self._admission.reach(begin, latest, everything=once, wait=self._target is None))
 
@@ -163,13 +181,23 @@ def read_range(partition: InputPartition, options: SourceOptions) -> Iterator["p
     from hutong.pipelines.source.rows.columns import RowDecoder
 
     wanted = partition.range
-    with told():
+    with told(), _naming(wanted.partition):
         cluster = shared_cluster(options.cluster)
         typed = None if options.row.is_plain else RowDecoder(*wanted.partition, options.columns, options.row)
         decoder = Decoder(*wanted.partition, options.columns if typed is None else typed.read_names)
         reader = PartitionReader(cluster, wanted.partition, wanted.first, wanted.end, options.fetch, index_batches)
         decoded = decoder.decode_all(reader, wanted.first, wanted.end)
         yield from decoded if typed is None else filter(None, map(typed.decode, decoded))
+
+
+@contextmanager
+def _naming(partition: TopicPartition) -> Iterator[None]:
+    """Bytes that cannot be read are told with the partition they came from."""
+    try:
+        yield
+    except ProtocolError as error:
+        text = str(error)
+        raise error if str(partition) in text else ProtocolError(f"{partition} cannot be read: {text}") from None
 
 
 def _tasks(ranges: Sequence[OffsetRange], options: SourceOptions) -> list[InputPartition]:

@@ -48,6 +48,13 @@ def test_limits_of_a_stream() -> None:
     assert (options.look_again_count, options.look_again_ms) == (0, 5)
 
 
+def test_filters_are_pushed_where_that_is_asked_for() -> None:
+    assert not batch().push_filters
+    assert batch(pushFilters="true").push_filters
+    with pytest.raises(UsageError, match="option pushFilters is for batch queries"):
+        stream(pushFilters="true")
+
+
 @pytest.mark.parametrize("option", ["endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"])
 def test_a_stream_has_no_end(option: str) -> None:
     with pytest.raises(UsageError, match=f"option {option} is for batch queries"):

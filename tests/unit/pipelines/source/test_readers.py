@@ -1,0 +1,58 @@
+"""What Spark calls, without Spark: a reader in this process and a cluster that answers from a script."""
+
+from typing import Any
+
+import pytest
+from tests.unit.pipelines.batches import record_set
+from tests.unit.pipelines.fakes import FakeBrokers
+
+from hutong.foundation.errors import ProtocolError
+from hutong.pipelines.client.cluster import TopicPartition
+from hutong.pipelines.errors import BadRecord
+from hutong.pipelines.source.options import source_options
+from hutong.pipelines.source.splitting import OffsetRange
+from hutong.wire.kafka.apis.k01_fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from hutong.wire.kafka.records import Record
+
+pytest.importorskip("pyspark")
+from hutong.pipelines.source import readers
+
+RECORDS = [Record(value=b'{"n": %d}' % number) for number in range(3)]
+
+
+@pytest.fixture(autouse=True)
+def restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error tells Spark's workers to hide tracebacks: not beyond the test."""
+    monkeypatch.setenv("SPARK_HIDE_TRACEBACK", "")
+    monkeypatch.setenv("HUTONG_ERRORS", "quiet")
+
+
+def read(content: bytes, monkeypatch: pytest.MonkeyPatch, **more: str) -> list[dict[str, Any]]:
+    brokers = FakeBrokers({("t", 0): 0})
+    data = PartitionData(0, 0, 3, 3, 0, records=memoryview(content))
+    brokers.answers[0] = lambda _request: FetchResponse(responses=[FetchableTopicResponse("t", partitions=[data])])
+    monkeypatch.setattr(readers, "shared_cluster", lambda _settings: brokers.cluster())
+    options = source_options({"kafka.bootstrap.servers": "h:1", "subscribe": "t", **more}, streaming=False)
+    task = readers.RangePartition(OffsetRange(TopicPartition("t", 0), 0, 3))
+    return [row for batch in readers.read_range(task, options) for row in batch.to_pylist()]
+
+
+def test_rows_have_the_columns_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = {"valueFormat": "json", "valueSchema": "n INT", "columns": "value,partition"}
+    assert read(record_set([RECORDS]), monkeypatch, **typed) == [
+        {"value": {"n": number}, "partition": 0} for number in range(3)
+    ]
+    assert read(record_set([RECORDS]), monkeypatch, columns="offset") == [{"offset": number} for number in range(3)]
+
+
+def test_a_corrupt_batch_is_told_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = bytearray(record_set([RECORDS]))
+    content[-1] ^= 1
+    with pytest.raises(ProtocolError, match=r"^t-0 cannot be read: the batch at offset 0 is corrupt: its CRC"):
+        read(bytes(content), monkeypatch)
+
+
+def test_an_undecodable_record_is_told_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = record_set([[RECORDS[0], Record(value=b'{"n": "one"}'), RECORDS[2]]])
+    with pytest.raises(BadRecord, match=r"^the value at offset 1 of t-0 is not JSON of its schema: field n: Expected"):
+        read(content, monkeypatch, valueFormat="json", valueSchema="n INT")
