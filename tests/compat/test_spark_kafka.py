@@ -13,6 +13,7 @@ from tests.compat.report import cells
 from tests.support.maven import jars_alone
 
 SCRIPT: Final = pathlib.Path(__file__).parent / "spark_kafka" / "jobs.py"
+BOTH: Final = SCRIPT.with_name("both.py")
 # The jars that the pyspark wheel lacks: its own poms name a repository that need not be reachable.
 JARS: Final = (
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
@@ -47,8 +48,13 @@ def test_committed_records(bootstrap: str, jars: str) -> None:
     _run(bootstrap, jars, "committed")
 
 
-def _run(bootstrap: str, jars: str, *names: str) -> None:
-    words = [sys.executable, str(SCRIPT), bootstrap, jars, f"spark-{secrets.token_hex(4)}", *names]
+def test_our_source_reads_what_sparks_own_reads(bootstrap: str, jars: str) -> None:
+    """The same rows, types, tasks, refusals and micro-batches; and checkpoints go from one to the other."""
+    _run(bootstrap, jars, "rows", "offsets", "cuts", "gone", "committed", "streams", script=BOTH)
+
+
+def _run(bootstrap: str, jars: str, *names: str, script: pathlib.Path = SCRIPT) -> None:
+    words = [sys.executable, str(script), bootstrap, jars, f"spark-{secrets.token_hex(4)}", *names]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=RUN_S_MAX)
     results = {line["job"]: line["error"] for line in map(json.loads, done.stdout.splitlines())}
     assert results.keys() == set(names), done.stderr[-3000:]

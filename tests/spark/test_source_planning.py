@@ -29,7 +29,7 @@ _numbers = itertools.count(1)
 def restored(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error tells Spark's workers to hide tracebacks: not beyond the test."""
     monkeypatch.setenv("SPARK_HIDE_TRACEBACK", "")
-    monkeypatch.setenv("HUTONG_ERRORS", "quiet")
+    monkeypatch.setenv("PYSPARK_HUTONG_ERRORS", "quiet")
 
 
 @pytest.fixture

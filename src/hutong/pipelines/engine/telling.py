@@ -15,7 +15,7 @@ from typing import TextIO
 
 from hutong.foundation.errors import HutongError
 
-ERRORS = "HUTONG_ERRORS"
+ERRORS = "PYSPARK_HUTONG_ERRORS"  # what begins with HUTONG_ is a setting of a node
 QUIET = "quiet"
 """Set for processes whose user is told by other means, as by our own command line."""
 HIDE_TRACEBACK = "SPARK_HIDE_TRACEBACK"

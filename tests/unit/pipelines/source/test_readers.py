@@ -24,7 +24,7 @@ RECORDS = [Record(value=b'{"n": %d}' % number) for number in range(3)]
 def restored(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error tells Spark's workers to hide tracebacks: not beyond the test."""
     monkeypatch.setenv("SPARK_HIDE_TRACEBACK", "")
-    monkeypatch.setenv("HUTONG_ERRORS", "quiet")
+    monkeypatch.setenv("PYSPARK_HUTONG_ERRORS", "quiet")
 
 
 def read(content: bytes, monkeypatch: pytest.MonkeyPatch, **more: str) -> list[dict[str, Any]]:
