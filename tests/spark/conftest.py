@@ -65,7 +65,8 @@ def topic(bootstrap: str, request: pytest.FixtureRequest) -> str:
     """An empty topic of three partitions."""
     words = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)
     name = f"{words}-{next(_numbers)}"
-    create_topic(bootstrap, name, partitions=3, records=0)
+    kept = {"retention.ms": "-1"}  # some tests write records of years ago
+    create_topic(bootstrap, name, partitions=3, configs=kept, records=0)
     return name
 
 

@@ -146,6 +146,17 @@ def ranges_between(
     return [one for one in ranges if one.size > 0]
 
 
+def ranges_from(start: Offsets, end: Offsets, starting: OffsetRule, ending: OffsetRule) -> list[OffsetRange]:
+    """What a batch reads. Raises UsageError where a start, by its rule, lies after the end."""
+    after = next((partition for partition in sorted(start) if start[partition] > end[partition]), None)
+    if after is not None:
+        raise UsageError(
+            f"{starting.option} begins at offset {start[after]} of {after}, which lies after offset {end[after]} where "
+            f"{ending.option} ends: give an earlier start or a later end"
+        )
+    return [OffsetRange(partition, start[partition], end[partition]) for partition in sorted(start)]
+
+
 def to_json(offsets: Mapping[TopicPartition, int]) -> OffsetsJson:
     """The form that goes into Spark's checkpoint."""
     nested: OffsetsJson = {}

@@ -36,6 +36,7 @@ from hutong.pipelines.source.planning import (
     from_json,
     inside_log,
     ranges_between,
+    ranges_from,
     resolve,
     settled,
     subscribed,
@@ -76,7 +77,7 @@ class BatchReader(DataSourceReader):
         fail = options.fetch.fail_on_data_loss
         start = inside_log(cluster, resolve(cluster, partitions, options.starting), options.starting, fail)
         end = inside_log(cluster, resolve(cluster, partitions, options.ending), options.ending, fail)
-        ranges = [OffsetRange(partition, start[partition], end[partition]) for partition in partitions]
+        ranges = ranges_from(start, end, options.starting, options.ending)
         ranges = self._narrowing.apply(ranges)
         if self._narrowing.since_ms is not None:
             ranges = begin_at(cluster, ranges, self._narrowing.since_ms)

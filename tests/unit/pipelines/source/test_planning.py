@@ -15,6 +15,7 @@ from hutong.pipelines.source.planning import (
     from_json,
     inside_log,
     ranges_between,
+    ranges_from,
     resolve,
     settled,
     subscribed,
@@ -118,6 +119,13 @@ def test_offsets_must_be_given_for_exactly_the_partitions_read(brokers: FakeBrok
 def test_ranges_lie_between_two_positions() -> None:
     start, end = {A0: 5, A1: 7}, {A0: 9, A1: 7, B0: 3}
     assert ranges_between(start, end, True) == [OffsetRange(A0, 5, 9), OffsetRange(B0, 0, 3)]
+
+
+def test_a_batch_begins_before_it_ends() -> None:
+    starting, ending = OffsetRule(EARLIEST), OffsetRule(LATEST, option="endingTimestamp")
+    assert ranges_from({B0: 1, A0: 5}, {A0: 9, B0: 1}, starting, ending) == [(A0, 5, 9), (B0, 1, 1)]
+    with pytest.raises(UsageError, match="begins at offset 5 of a-0, which lies after offset 4 where endingTime"):
+        ranges_from({A0: 5}, {A0: 4}, starting, ending)
 
 
 def test_partitions_that_vanish_or_go_back_are_lost_data_unless_that_is_accepted() -> None:
