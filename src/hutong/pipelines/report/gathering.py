@@ -13,8 +13,17 @@ from hutong.pipelines.declared.run_folder import ENDED, PipelineFolder, RunFolde
 from hutong.pipelines.engine.micro_batches import micro_batch
 from hutong.pipelines.report.event_log import has_event_log, read_event_log
 from hutong.pipelines.report.lines import EXIT_NO_INPUT, Reading, lines_of_file
+from hutong.pipelines.report.live import add_driver
 from hutong.pipelines.report.model import Run, Sibling
 
+NO_EVENT_LOG = (
+    "There is no event log of this run, so it has no stages here. "
+    "With event_log = true under [pipeline], Spark keeps one; it grows as long as the run lasts."
+)
+ASKED_DRIVER = (
+    "The stages are as the driver tells them, which is not which of them waits for which. "
+    "With event_log = true under [pipeline], the page shows that, too."
+)
 DIED = "died"
 """The state of a run whose process is gone without a word."""
 
@@ -58,13 +67,25 @@ def _gathered(folder: RunFolder) -> Run:
     run, record = Run(name=folder.path.name, run_id=folder.path.name), folder.read()
     if has_event_log(folder.events):
         read_event_log(folder.events, run)
-    else:
-        run.note("There is no event log of this run, so it has no stages here.")
+    elif not _asked(record, run):
+        run.note(NO_EVENT_LOG)
     if folder.progress.is_file():
         _read_progress(folder.progress, run)
     if record is not None:
         _add_record(record, run)
     return run
+
+
+def _asked(record: RunRecord | None, run: Run) -> bool:
+    """Whether the run's driver is at work and has told its stages itself."""
+    if record is None or not record.ui_url or _state(record) in {*ENDED, DIED}:
+        return False
+    try:
+        if not add_driver(record.ui_url, run):
+            run.note(ASKED_DRIVER)
+    except UsageError:  # it may have ended just now
+        return False
+    return True
 
 
 def _add_record(record: RunRecord, run: Run) -> None:

@@ -22,28 +22,40 @@ from hutong.pipelines.report.model import Job, Run
 TIMEOUT_S = 30
 ANSWER_BYTES_MAX = 256 * 2**20
 EXIT_UNAVAILABLE = 69
+NO_EVENT_LOG = (
+    "The driver writes no event log that can be read here, and its REST API tells neither which stage waits for which "
+    "nor what streaming queries did. Start it with spark.eventLog.enabled=true, and this page has both."
+)
 JOB_STATES = {"SUCCEEDED": "SUCCEEDED", "FAILED": "FAILED"}
 
 
 def run_of_driver(url: str) -> Run:
     """Raises UsageError when there is no driver at `url`, such as `http://127.0.0.1:4040`."""
+    run = Run()
+    if not add_driver(url, run):
+        run.note(NO_EVENT_LOG)
+    return run
+
+
+def add_driver(url: str, run: Run) -> bool:
+    """Adds what the driver at `url` tells; whether by its event log. Raises UsageError when there is none."""
     if urlsplit(url).scheme not in {"http", "https"}:
         raise UsageError(f"--url is {url}: give the address of a driver's web page, such as http://127.0.0.1:4040")
     base = f"{url.rstrip('/')}/api/v1/applications"
     try:
         applications = _get(base)
         application = applications[0]
-        run = Run(name=str(application["name"]), application_id=str(application["id"]))
+        run.name, run.application_id = str(application["name"]), str(application["id"])
         environment = _get(f"{base}/{run.application_id}/environment")
         settings = dict(environment["sparkProperties"])
         log = _event_log(settings, run.application_id)
         if log is not None:
             read_event_log(log, run)
-            return run
-        _fill(run, application, settings, base)
+        else:
+            _fill(run, application, settings, base)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(f"{url} answers, but not as Spark's REST API does", EXIT_UNAVAILABLE) from error
-    return run
+    return log is not None
 
 
 def _fill(run: Run, application: Mapping[str, Any], settings: Mapping[str, str], base: str) -> None:
@@ -67,10 +79,6 @@ def _fill(run: Run, application: Mapping[str, Any], settings: Mapping[str, str],
         run.add_stage(stage_of_entry(entry))
         if entry.get("failureReason"):
             run.add_failure(f"stage {entry['stageId']}", str(entry["failureReason"]))
-    run.note(
-        "A driver's REST API tells neither which stage waits for which nor what streaming queries did. "
-        "Start it with spark.eventLog.enabled=true, and this page has both."
-    )
 
 
 def _event_log(settings: Mapping[str, str], application_id: str) -> Path | None:

@@ -2,14 +2,16 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.unit.pipelines.report.spark_events import as_bytes, progress, whole_log
+from tests.unit.pipelines.report.test_live import driver, told
 
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.declared.run_folder import FAILED, RUNNING, PipelineFolder, RunFolder, RunRecord
-from hutong.pipelines.report.gathering import run_of_folder, run_of_log
+from hutong.pipelines.report.gathering import ASKED_DRIVER, NO_EVENT_LOG, run_of_folder, run_of_log
 from hutong.pipelines.report.page import page, state_of
 
 PID_OF_NOBODY = 2**22 + 1
@@ -60,9 +62,19 @@ def test_a_run_by_its_id_and_by_its_folder(folder: PipelineFolder) -> None:
     for run in (run_of_folder(folder.path, "1"), run_of_folder(first.path)):
         assert [failure.message for failure in run.failures.values()] == ["the disk is full"]
         assert run.notes == [
-            "There is no event log of this run, so it has no stages here.",
+            NO_EVENT_LOG,
             "1 lines of progress.jsonl could not be read and are left out.",
         ]
+
+
+def test_a_driver_at_work_without_an_event_log_is_asked_itself(folder: PipelineFolder) -> None:
+    at_work = made(folder, "1", RUNNING, pid=os.getpid())
+    at_work.progress.write_bytes(lines(2))
+    with driver(told({"spark.master": "local[2]"})) as url:
+        at_work.write(replace(record("1", RUNNING, pid=os.getpid()), ui_url=url))
+        run = run_of_folder(folder.path)
+    assert (run.name, len(run.stages), len(run.queries), run.notes) == ("hours", 1, 1, [ASKED_DRIVER])
+    assert run_of_folder(folder.path).notes == [NO_EVENT_LOG]  # it has gone
 
 
 def test_a_run_that_is_not_there_is_named_beside_those_that_are(folder: PipelineFolder) -> None:
