@@ -2,9 +2,10 @@
 
 Strategy: one local session takes all turns, in alternating order after a warm-up, over the same topics, served by
 Hutong's node and again by Apache Kafka; medians and ratios are shown. `jvm tuned` fetches and sends more at a time.
-`ceiling` is a Python source that hands over prebuilt Arrow batches, and a writer that only counts. Jobs over a topic
-of one row show what each source costs before its first row: it is part of every other figure. Processor time is that
-of Spark with its Python workers, per million rows; unlike rows per second it hardly depends on what else runs.
+`exactly once` is our sink in transactions. `ceiling` is a Python source that hands over prebuilt Arrow batches, and a
+writer that only counts. Jobs over a topic of one row show what each source costs before its first row: it is part of
+every other figure. Processor time is that of Spark with its Python workers, per million rows; unlike rows per second it
+hardly depends on what else runs.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -22,49 +24,25 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.compare import Figure, Measurement, Results, print_tables, run
+from bench.spark_contenders import CEILING, GOALS, HUTONG, JVM, ONCE, TUNED
 from bench.spark_jobs import Contender, Cost, Input, Jobs, local_session
+from bench.spark_memory import halves, sampled
 from bench.spark_topics import delete_topic, fill, make_topic
 from bench.targets import DEFAULT_KAFKA_SCRIPT, Target, peer, scratch_folder, start_hutong, start_kafka
 
 DEFAULT_CONNECTOR: Final = DEFAULT_KAFKA_SCRIPT.parents[1] / "spark-kafka" / "spark-kafka"
-SUITES: Final = ("read", "write", "fixed", "plan")
+SUITES: Final = ("read", "write", "fixed", "plan", "memory")
 SMALL_BYTES, LARGE_BYTES = 100, 1000
 LARGE_SHARE, WRITTEN_SHARE, LARGE_WRITTEN_SHARE = 0.4, 0.3, 0.06  # of the rows that a small read has
 READS: Final = ("read", "count", "group", "stream")
 PLAN_PARTITIONS: Final = 1000
+GIGABYTE: Final = 10**9
 
 RATE: Final = Figure("rate", "M rows/s", True, 3)
 CPU: Final = Figure("processor", "s per M rows", False, 3)
 SECONDS: Final = Figure("time", "s", False, 3)
-
-JVM: Final = Contender("jvm", "kafka")
-TUNED: Final = Contender(
-    "jvm tuned",
-    "kafka",
-    {
-        "kafka.max.partition.fetch.bytes": str(8 * 2**20),
-        "kafka.fetch.max.bytes": str(64 * 2**20),
-        "kafka.max.poll.records": "5000",
-        "kafka.receive.buffer.bytes": str(2**20),
-    },
-    {
-        "kafka.batch.size": str(512 * 2**10),
-        "kafka.linger.ms": "20",
-        "kafka.buffer.memory": str(128 * 2**20),
-        "kafka.max.request.size": str(4 * 2**20),
-    },
-)
-HUTONG: Final = Contender("hutong", "hutong", {}, {"delivery": "at-least-once"})
-CEILING: Final = Contender("ceiling", "ceiling")
-GOALS: Final = (
-    # measurement contains, beside whom, how many times as fast hutong means to be
-    ("read 100 B", "jvm", 2.5), ("read 100 B", "jvm tuned", 1.7), ("read 100 B", "ceiling", 0.75),
-    ("count 100 B", "jvm", 2.5), ("count 100 B", "jvm tuned", 1.7), ("count 100 B", "ceiling", 0.75),
-    ("stream 100 B", "jvm", 1.8),
-    ("read 1000 B", "jvm", 1.6), ("read 1000 B", "jvm tuned", 1.0), ("read 1000 B", "ceiling", 0.6),
-    ("count 1000 B", "jvm", 1.6), ("count 1000 B", "jvm tuned", 1.0), ("count 1000 B", "ceiling", 0.6),
-    ("write", "jvm", 1.5), ("write", "jvm tuned", 1.0),
-)  # fmt: skip
+JAVA: Final = tuple(Figure(f"Java's peak, {half} half", "MB", False, 0) for half in ("first", "second"))
+WORKERS: Final = tuple(Figure(f"Python's peak, {half} half", "MB", False, 0) for half in ("first", "second"))
 
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:
@@ -86,6 +64,8 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--no-hutong", action="store_true", help="topics of Kafka alone")
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=HOST:PORT",
                         help="also the topics of a Kafka that runs already")  # fmt: skip
+    parser.add_argument("--gigabytes", type=float, default=0.0, metavar="N",
+                        help="of a topic that a stream reads under a watch of its memory (default: none)")  # fmt: skip
     parser.add_argument("--ceiling-bytes", type=int, default=2 * 2**20, metavar="N",
                         help="size of the ceiling's Arrow batches (default %(default)s)")  # fmt: skip
     parser.add_argument("--memory", default="1g", help="of Spark's Java machine (default %(default)s)")
@@ -135,6 +115,7 @@ class Suite:
         self._jobs = jobs
         self._contenders = {contender.name: contender for contender in contenders}
         self._sources = [Target(name, "") for name in self._contenders]
+        self._readers = [source for source in self._sources if not self._contenders[source.name].only_writes]
         self._suites = options.suites or SUITES
 
     def measurements(self, broker: Target) -> Iterator[Measurement]:
@@ -153,6 +134,28 @@ class Suite:
             topic = Input(broker.bootstrap, "wide", PLAN_PARTITIONS, SMALL_BYTES, PLAN_PARTITIONS)
             names = {"plan": f"planning {PLAN_PARTITIONS} partitions"}
             yield from self._over_topic(broker, names, topic, _time, leave_out=CEILING.name)
+
+        gigabytes = self._options.gigabytes
+        if "memory" in self._suites and gigabytes and HUTONG.name in self._contenders:
+            rows = max(1, int(gigabytes * GIGABYTE / LARGE_BYTES))
+            topic = Input(broker.bootstrap, "large", rows, LARGE_BYTES, self._options.partitions)
+            yield from self._memory(broker, f"memory of a stream over {gigabytes:g} GB", topic)
+
+    def _memory(self, broker: Target, what: str, topic: Input) -> Iterator[Measurement]:
+        name = self._name(broker, what)
+        if self._options.only in name:
+            _progress(f"{broker.name}: {topic.rows} rows of {topic.size} B into {topic.partitions} partitions")
+            fill(topic.bootstrap, topic.topic, topic.rows, topic.size, topic.partitions)
+            ours = [source for source in self._sources if source.name == HUTONG.name]
+            yield Measurement(name, partial(self._watched, topic), ours, turns=1, warm_up=False)
+            delete_topic(topic.bootstrap, topic.topic)
+
+    def _watched(self, topic: Input, source: Target, turn: int) -> dict[Figure, float]:
+        with sampled() as samples:
+            figures = self._turn("stream", topic, _rate, source, turn)
+        for kind, taken in ((JAVA, samples.java), (WORKERS, samples.workers)):
+            figures |= dict(zip(kind, halves(taken), strict=True))
+        return figures
 
     def _reads(self, broker: Target, rows: int, size: int) -> Iterator[Measurement]:
         topic = Input(broker.bootstrap, f"rows-{size}", rows, size, self._options.partitions)
@@ -173,7 +176,7 @@ class Suite:
             return
         _progress(f"{broker.name}: {topic.rows} rows of {topic.size} B into {topic.partitions} partitions")
         fill(topic.bootstrap, topic.topic, topic.rows, topic.size, topic.partitions)
-        sources = [source for source in self._sources if source.name != leave_out]
+        sources = [source for source in self._readers if source.name != leave_out]
         for job, name in wanted.items():
             yield Measurement(name, partial(self._turn, job, topic, figures), sources, self._options.turns)
         delete_topic(topic.bootstrap, topic.topic)
@@ -212,8 +215,11 @@ def _time(cost: Cost, _rows: int) -> dict[Figure, float]:
 
 def _contenders(options: argparse.Namespace) -> list[Contender]:
     ours = dict(setting.split("=", 1) for setting in options.set)
-    hutong = Contender(HUTONG.name, HUTONG.format, {**HUTONG.options, **ours}, {**HUTONG.write_options, **ours})
-    there = [JVM, TUNED, hutong, CEILING] if options.connector.exists() else [hutong, CEILING]
+    hutong, once = (
+        replace(one, options={**one.options, **ours}, write_options={**ours, **one.write_options})
+        for one in (HUTONG, ONCE)
+    )
+    there = [JVM, TUNED, hutong, once, CEILING] if options.connector.exists() else [hutong, once, CEILING]
     wanted = options.contenders.split(",") if options.contenders else [one.name for one in there]
     return [one for one in there if one.name in wanted]
 
@@ -248,11 +254,11 @@ def _progress(line: str) -> None:
 def _print_goals(results: Results) -> None:
     """How many times as fast as each of the others ours is, beside what it means to be."""
     table = Table(title="hutong is so many times as fast as", title_justify="left", title_style="bold")
-    others = [JVM.name, TUNED.name, CEILING.name]
+    others = [JVM.name, TUNED.name, ONCE.name, CEILING.name]
     for heading in ("", *others):
         table.add_column(heading, justify="right" if heading else "left")
     for (measurement, figure), by_target in results.values.items():
-        if figure is CPU or HUTONG.name not in by_target:
+        if figure not in (RATE, SECONDS) or HUTONG.name not in by_target:
             continue
         medians = {name: statistics.median(values) for name, values in by_target.items()}
         table.add_row(measurement, *(_share(measurement, figure, medians, other) for other in others))

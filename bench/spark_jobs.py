@@ -33,6 +33,7 @@ class Contender:
     format: str
     options: Options = field(default_factory=dict)
     write_options: Options = field(default_factory=dict)
+    only_writes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
