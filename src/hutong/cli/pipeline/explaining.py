@@ -57,9 +57,9 @@ def _explain_job(job: "Job", master: str, conf: list[str] | None, spark_log: str
             f"  {one.name} ({REQUIRED if one.default is None else one.default}): {one.help}" for one in job.parameters
         )
         typer.echo("Parameters\n" + "\n".join(parameters) + "\n")
-    if job.name in FIXED and job.template is None:
+    if job.name in FIXED:
         explain_fixed(job.name, master, conf, spark_log)
-    elif job.template is not None:
+    if job.template is not None:
         text = job.template.replace(NAME_MARK, f"my-{job.name}").replace(BOOTSTRAP_MARK, "127.0.0.1:9092")
         typer.echo(f"hutong pipeline init my-{job.name} --job {job.name} writes\n\n{text}")
 

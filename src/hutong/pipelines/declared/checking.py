@@ -29,6 +29,7 @@ from hutong.pipelines.declared.definition import (
     Source,
     Transform,
 )
+from hutong.pipelines.declared.option_names import READING, WRITING, check_names
 from hutong.pipelines.declared.options import is_streaming, reader_options, writer_options
 from hutong.pipelines.declared.problems import Problems, suggestion
 from hutong.pipelines.declared.reading import read_pipeline
@@ -195,6 +196,7 @@ def _check_source(pipeline: Pipeline, name: str, source: Source, problems: Probl
         schema_key = key.replace("format", "schema")
         if value in ("json", "avro") and getattr(source, schema_key) is None and schema_key not in source.options:
             problems.add(f"{where}.{schema_key}", f'is missing: {key} = "{value}" needs to know the fields')
+    check_names(where, source.options, READING, problems)
     try:
         options = reader_options(pipeline, source)
         source_options(options, streaming=is_streaming(pipeline, source))
@@ -214,6 +216,7 @@ def _check_sink(pipeline: Pipeline, name: str, sink: Sink, problems: Problems) -
     _is_one_of(f"{where}.value_format", sink.value_format, SINK_FORMATS, problems)
     if sink.kind == TOPIC:
         _refuse(where, sink, ("path", "partition_by"), problems)
+        check_names(where, sink.options, WRITING, problems)
         try:
             sink_options(writer_options(pipeline, sink))
         except UsageError as error:

@@ -97,7 +97,7 @@ def sample(pipeline: Pipeline, source: Source) -> Source:
 
 def _chooses_offsets(option: str) -> bool:
     folded = option.lower()
-    return folded.startswith(("starting", "ending", "maxoffsets", "minoffsets", "maxtriggerdelay"))
+    return folded.startswith(("starting", "ending", "maxoffsets", "minoffsets", "maxtriggerdelay", "refresh"))
 
 
 def _source(pipeline: Pipeline, source: Source) -> str:

@@ -60,6 +60,12 @@ def test_a_good_pipeline_has_no_problem(trigger: str) -> None:
         (source(topic="t", starting="{"), "startingOffsets is not valid"),
         (source(topic="t", watermark=Watermark("timestamp", "long")), "sources.a.watermark.delay: is 'long'"),
         (source(topic="t", options={"failOnDataLoss": "maybe"}), "failOnDataLoss is 'maybe'"),
+        (source(topic="t", options={"maxOffsetPerTrigger": "9"}), "did you mean maxOffsetsPerTrigger?"),
+        (source(topic="t", options={"xyz": "red"}), "sources.a.options.xyz: is no option of a topic: it has no"),
+        (
+            sink(topic="u", options={"topik": "x"}),
+            "sinks.o.options.topik: is no option of a topic; did you mean topic?",
+        ),
         (sink(kind="topics"), "sinks.o.kind: is 'topics'; did you mean topic?"),
         (sink(topic="u", delivery="twice"), "sinks.o.delivery: is 'twice'"),
         (sink(topic="u", output_mode="apend"), "sinks.o.output_mode: is 'apend'; did you mean append?"),
