@@ -190,7 +190,7 @@ def test_words_of_real_comments_in_many_scripts(
     counted = word_count.transform({"r": read()}, parameters)
     assert {row["word"]: row["count"] for row in counted.collect()} == expected
     options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
-    records = spark.readStream.format("hutong").options(**options, maxOffsetsPerTrigger="20000").load()
+    records = spark.readStream.format("hutong").options(**options).load()
     streamed = run_into_memory(word_count.transform({"r": records}, parameters), "words", "complete")
     assert {bytes(row["key"].encode()): int(row["value"]) for row in streamed.collect()} == {
         word.encode(): count for word, count in expected.items()
