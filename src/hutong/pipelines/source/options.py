@@ -10,6 +10,7 @@ from hutong.pipelines.option_values import boolean, cluster_of, count, names_in,
 from hutong.pipelines.source.admission import TriggerLimits, trigger_limits
 from hutong.pipelines.source.fetching import FetchSettings
 from hutong.pipelines.source.offset_rules import OffsetRule, assignment, ending_rule, starting_rule
+from hutong.pipelines.source.option_names import refuse_misspelt
 from hutong.pipelines.source.rows.formats import KEEP, UNDECODABLE_COLUMN, RowFormat, column_type, row_format
 
 COLUMNS: Mapping[str, str] = {
@@ -82,6 +83,7 @@ def schema_of(options: Mapping[str, str]) -> str:
 
 def source_options(options: Mapping[str, str], *, streaming: bool) -> SourceOptions:
     """Raises UsageError."""
+    refuse_misspelt(options)
     refuse_unsupported(options)
     push_filters = boolean(options, "pushFilters", False)
     if streaming and push_filters:

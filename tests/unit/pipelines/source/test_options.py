@@ -149,12 +149,20 @@ def test_settings_of_the_java_client_are_taken_where_they_have_a_counterpart() -
         ({"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"}, "minOffsetsPerTrigger is 5, more than"),
         ({"maxTriggerDelay": "soon"}, "maxTriggerDelay is not valid: 'soon' is no time"),
         ({"startingOffsets": '{"a": {"0": -3}}'}, "-3 is no offset"),
+        ({"startingOffset": "earliest"}, "option startingOffset is unknown: did you mean startingOffsets"),
+        ({"valueformat ": "json"}, "did you mean valueFormat"),
+        ({"kafka.bootstrap.server": "h:1"}, "did you mean kafka.bootstrap.servers"),
         ({"kafka.partition.assignment.strategy": "x"}, "strategy is not supported"),
     ],
 )
 def test_options_that_do_not_fit_are_refused_in_one_sentence(given: dict[str, str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         batch(**given)
+
+
+def test_options_of_others_and_of_the_java_client_are_let_through() -> None:
+    given = {"kafka.fetch.min.bytes": "1", "path": "x", "topic": "t", "groupIdPrefix": "g", "STARTINGOFFSETS": "latest"}
+    assert batch(**given) == batch()
 
 
 def test_required_options_are_asked_for() -> None:

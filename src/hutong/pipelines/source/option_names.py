@@ -1,0 +1,58 @@
+"""The names of all options that reading takes, so that a misspelt one is told instead of doing nothing.
+
+Names that look like none of these are let through: Spark passes on whatever a program sets, and so does its own Kafka
+source.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+from hutong.foundation.errors import UsageError
+
+OF_SPARKS_SOURCE = (
+    "subscribe",
+    "subscribePattern",
+    "assign",
+    "startingOffsets",
+    "startingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "startingTimestamp",
+    "endingOffsets",
+    "endingOffsetsByTimestamp",
+    "endingTimestamp",
+    "failOnDataLoss",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+    "groupIdPrefix",
+    "includeHeaders",
+    "kafkaConsumer.pollTimeoutMs",
+    "maxOffsetsPerTrigger",
+    "maxRecordsPerPartition",
+    "maxTriggerDelay",
+    "minOffsetsPerTrigger",
+    "minPartitions",
+    "kafka.bootstrap.servers",
+    "kafka.isolation.level",
+)
+OF_OURS = (
+    "columns",
+    "keyFormat",
+    "keyFraming",
+    "keySchema",
+    "onUndecodable",
+    "pushFilters",
+    "refresh",
+    "valueFormat",
+    "valueFraming",
+    "valueSchema",
+)
+LIKENESS_MIN = 0.85
+
+
+def refuse_misspelt(given: Iterable[str]) -> None:
+    """Raises UsageError for a name that is nearly one of ours."""
+    known = {name.lower(): name for name in (*OF_SPARKS_SOURCE, *OF_OURS)}
+    for name in given:
+        near = difflib.get_close_matches(name.lower(), known, 1, LIKENESS_MIN)
+        if near and name.lower() not in known:
+            raise UsageError(f"option {name} is unknown: did you mean {known[near[0]]}?")
