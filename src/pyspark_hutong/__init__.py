@@ -50,13 +50,17 @@ class DefaultSource(DataSource):
             return StreamReader(source_options(self.options, streaming=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        from hutong.pipelines.engine.telling import told
         from hutong.pipelines.sink.options import sink_options
         from hutong.pipelines.sink.writers import BatchWriter
 
-        return BatchWriter(sink_options(self.options), schema.fieldNames())
+        with told():
+            return BatchWriter(sink_options(self.options), schema.fieldNames())
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        from hutong.pipelines.engine.telling import told
         from hutong.pipelines.sink.options import sink_options
         from hutong.pipelines.sink.writers import StreamWriter
 
-        return StreamWriter(sink_options(self.options), schema.fieldNames())
+        with told():
+            return StreamWriter(sink_options(self.options), schema.fieldNames())

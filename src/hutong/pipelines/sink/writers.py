@@ -19,6 +19,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from hutong.foundation.errors import HutongError, UsageError
 from hutong.pipelines.client.clusters import shared_cluster, shared_transactions
+from hutong.pipelines.engine import telling
 from hutong.pipelines.sink.commit.driver import Batch, Committer
 from hutong.pipelines.sink.commit.machine import Decision, TaskTransaction
 from hutong.pipelines.sink.options import SinkOptions
@@ -65,9 +66,11 @@ class BatchWriter(DataSourceArrowWriter):
         self._options = options
         self._job_id = JOB_PREFIX + os.urandom(8).hex()  # made on the driver, the same in all tasks
 
+    @telling.told()
     def write(self, iterator: Iterator["pyarrow.RecordBatch"]) -> WriterCommitMessage:
         return write_batches(iterator, self._options, task_of(self._job_id))
 
+    @telling.told()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         decision = decision_of(messages, NO_BATCH)
         if decision.transactions:
@@ -87,9 +90,11 @@ class StreamWriter(DataSourceStreamArrowWriter):
         check_columns(options, columns)
         self._options = options
 
+    @telling.told()
     def write(self, iterator: Iterator["pyarrow.RecordBatch"]) -> WriterCommitMessage:
         return write_batches(iterator, self._options, task_of(None))
 
+    @telling.told()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         batch = batch_of(messages, batchId)
         if batch is not None:

@@ -76,9 +76,10 @@ class RowDecoder:
         return decoder.decode(columns[part], failed)
 
     def _sentence(self, part: str, name: str, offset: int, reason: str) -> str:
-        form = "UTF-8 text" if name == "string" else f"{name.upper() if name == 'json' else name.title()} of its schema"
+        form = {"string": "UTF-8 text", "json": "JSON of its schema", "avro": "Avro of its schema"}[name]
+        advice = f"set {part}Format to binary" if name == "string" else f"correct {part}Schema"
         return (
-            f"the {part} at offset {offset} of {self._where} is not {form}: {reason}; correct {part}Schema, or set "
+            f"the {part} at offset {offset} of {self._where} is not {form}: {reason}; {advice}, or set "
             "onUndecodable to null, skip or keep"
         )
 
