@@ -172,6 +172,7 @@ def with_totals(rows: Iterable[Edit], totals: Counter[str]) -> Counter[tuple[str
     return Counter((row["page"], row["channel"], known.get(row["channel"])) for row in rows)
 
 
+@pytest.mark.thorough
 def test_a_stream_looks_up_rows_of_files(
     spark: "SparkSession", stream: "Callable[[str], DataFrame]", bootstrap: str, topic: str, tmp_path: Path
 ) -> None:

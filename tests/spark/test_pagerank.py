@@ -74,7 +74,9 @@ def test_every_way_loses_the_same_pages_however_links_and_ranks_are_kept(
         assert list(tmp_path.rglob("part-*"))
 
 
-@pytest.mark.parametrize("way", pagerank.WAYS)
+@pytest.mark.parametrize(
+    "way", [way if way == "blocks" else pytest.param(way, marks=pytest.mark.thorough) for way in pagerank.WAYS]
+)
 def test_a_graph_without_links_has_no_ranks(spark: "SparkSession", way: str) -> None:
     frame = spark.createDataFrame([], "source string, target string")
     assert ranks(frame, way=way, iterations="2") == {}
