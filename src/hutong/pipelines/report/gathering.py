@@ -24,6 +24,8 @@ ASKED_DRIVER = (
     "The stages are as the driver tells them, which is not which of them waits for which. "
     "With event_log = true under [pipeline], the page shows that, too."
 )
+PROGRESS_BEFORE = "progress.1.jsonl"
+"""What was put aside when the file of progress had grown large."""
 DIED = "died"
 """The state of a run whose process is gone without a word."""
 
@@ -56,7 +58,7 @@ def _run_of_pipeline(folder: PipelineFolder, run_id: str | None) -> Run:
         if chosen is None:
             raise UsageError(f"no run of pipeline {folder.path.name} has told anything yet", EXIT_NO_INPUT)
     gathered = _gathered(chosen)
-    records = [record for run in runs if (record := run.read()) is not None]
+    records = [record for run in runs if (record := _record(run)) is not None]
     gathered.siblings = [
         Sibling(record.run_id, _state(record), record.started_ms, record.attempt, record.error) for record in records
     ]
@@ -64,16 +66,28 @@ def _run_of_pipeline(folder: PipelineFolder, run_id: str | None) -> Run:
 
 
 def _gathered(folder: RunFolder) -> Run:
-    run, record = Run(name=folder.path.name, run_id=folder.path.name), folder.read()
+    run, record = Run(name=folder.path.name, run_id=folder.path.name), _record(folder)
     if has_event_log(folder.events):
-        read_event_log(folder.events, run)
+        try:
+            read_event_log(folder.events, run)
+        except UsageError as error:
+            run.note(f"The stages are missing here: {error}.")
     elif not _asked(record, run):
         run.note(NO_EVENT_LOG)
-    if folder.progress.is_file():
-        _read_progress(folder.progress, run)
+    for path in (folder.path / PROGRESS_BEFORE, folder.progress):
+        if path.is_file():
+            _read_progress(path, run)
     if record is not None:
         _add_record(record, run)
     return run
+
+
+def _record(folder: RunFolder) -> RunRecord | None:
+    """None where there is none, or one that somebody wrote otherwise than we do."""
+    record = folder.read()
+    if record is None or not isinstance(record.pid, int) or not isinstance(record.started_ms, int):
+        return None
+    return record if isinstance(record.ended_ms, int | None) else None
 
 
 def _asked(record: RunRecord | None, run: Run) -> bool:

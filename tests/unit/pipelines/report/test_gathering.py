@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.unit.pipelines.report import test_live
 from tests.unit.pipelines.report.spark_events import as_bytes, progress, whole_log
-from tests.unit.pipelines.report.test_live import driver, told
 
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.declared.run_folder import FAILED, RUNNING, PipelineFolder, RunFolder, RunRecord
-from hutong.pipelines.report.gathering import ASKED_DRIVER, NO_EVENT_LOG, run_of_folder, run_of_log
+from hutong.pipelines.report.gathering import ASKED_DRIVER, NO_EVENT_LOG, PROGRESS_BEFORE, run_of_folder, run_of_log
 from hutong.pipelines.report.page import page, state_of
 
 PID_OF_NOBODY = 2**22 + 1
@@ -70,11 +70,36 @@ def test_a_run_by_its_id_and_by_its_folder(folder: PipelineFolder) -> None:
 def test_a_driver_at_work_without_an_event_log_is_asked_itself(folder: PipelineFolder) -> None:
     at_work = made(folder, "1", RUNNING, pid=os.getpid())
     at_work.progress.write_bytes(lines(2))
-    with driver(told({"spark.master": "local[2]"})) as url:
+    with test_live.driver(test_live.told({"spark.master": "local[2]"})) as url:
         at_work.write(replace(record("1", RUNNING, pid=os.getpid()), ui_url=url))
         run = run_of_folder(folder.path)
     assert (run.name, len(run.stages), len(run.queries), run.notes) == ("hours", 1, 1, [ASKED_DRIVER])
     assert run_of_folder(folder.path).notes == [NO_EVENT_LOG]  # it has gone
+
+
+def test_progress_that_was_put_aside_comes_first(folder: PipelineFolder) -> None:
+    run = made(folder, "1", FAILED)
+    (run.path / PROGRESS_BEFORE).write_bytes(lines(2))
+    run.progress.write_bytes(lines(4).split(b"\n", 2)[2])
+    (query,) = run_of_folder(folder.path).queries.values()
+    assert [batch.batch_id for batch in query.batches.values()] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("field", ["pid", "started_ms", "ended_ms"])
+def test_a_record_that_somebody_edited_is_let_be(folder: PipelineFolder, field: str) -> None:
+    run = made(folder, "1", FAILED)
+    run.progress.write_bytes(lines(1))
+    told = json.loads((run.path / "run.json").read_text()) | {field: "yesterday"}
+    (run.path / "run.json").write_text(json.dumps(told))
+    assert (run_of_folder(folder.path).state, run_of_folder(folder.path).siblings) == ("", [])
+
+
+def test_an_event_log_that_cannot_be_read_is_no_hindrance(folder: PipelineFolder) -> None:
+    run = made(folder, "1", FAILED)
+    run.progress.write_bytes(lines(1))
+    (run.events / "local-1.snappy").write_bytes(b"x")
+    (note,) = run_of_folder(folder.path).notes
+    assert note.startswith("The stages are missing here: local-1.snappy is packed with snappy")
 
 
 def test_a_run_that_is_not_there_is_named_beside_those_that_are(folder: PipelineFolder) -> None:
