@@ -101,17 +101,19 @@ def at(cluster: Cluster, partitions: Iterable[TopicPartition], position: int) ->
     }
 
 
-def settled(look: Callable[[], Offsets], known: Mapping[TopicPartition, int], pauses: Iterable[None]) -> Offsets:
-    """What `look` says, asked again once for each of `pauses` while it contradicts what is known.
+def settled(
+    look: Callable[[], Offsets], known: Mapping[TopicPartition, int], again: int, pause: Callable[[], None]
+) -> Offsets:
+    """What `look` says, asked up to `again` times more, each after a `pause`, while it contradicts what is known.
 
     A partition that is gone or ends before an offset that was reached may be a broker that does not know the latest
     yet (KAFKA-7703); when it stays so, the data is lost.
     """
     offsets = look()
-    for _ in pauses:
-        if all(partition in offsets and offsets[partition] >= reached for partition, reached in known.items()):
-            break
+    while again > 0 and any(offsets.get(partition, -1) < reached for partition, reached in known.items()):
+        pause()
         offsets = look()
+        again -= 1
     return offsets
 
 

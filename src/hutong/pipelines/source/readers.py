@@ -156,13 +156,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _latest(self, known: Offsets) -> Offsets:
         """The ends of what is there now; of topics that were there once, only what still is."""
-
-        def pauses() -> Iterator[None]:
-            for _ in range(self._options.look_again_count):
-                time.sleep(self._options.look_again_ms / 1000)
-                yield
-
-        return settled(lambda: self._ends(missing_ok=bool(known)), known, pauses())
+        options = self._options
+        return settled(
+            lambda: self._ends(missing_ok=bool(known)),
+            known,
+            options.look_again_count,
+            lambda: time.sleep(options.look_again_ms / 1000),
+        )
 
     def _ends(self, *, missing_ok: bool = False) -> Offsets:
         cluster = self._cluster()

@@ -172,12 +172,21 @@ def test_partitions_that_came_since_are_read_from_their_beginning_unless_that_is
 
 def test_a_contradiction_is_looked_at_again_until_it_stays() -> None:
     answers: list[dict[TopicPartition, int]] = [{A0: 3}, {A0: 3, A1: 9}, {A0: 5, A1: 9}, {A0: 6, A1: 9}]
-    looks = iter(answers)
-    assert settled(lambda: next(looks), {A0: 5, A1: 9}, [None] * 5) == answers[2]
-    looks = iter(answers)
-    assert settled(lambda: next(looks), {A0: 7}, [None] * 2) == answers[2]
-    looks = iter(answers)
-    assert settled(lambda: next(looks), {}, [None] * 2) == answers[0]
+
+    def settle(known: dict[TopicPartition, int], again: int) -> tuple[dict[TopicPartition, int], int]:
+        """What is found, and how many pauses that took."""
+        looks, pauses = iter(answers), 0
+
+        def pause() -> None:
+            nonlocal pauses
+            pauses += 1
+
+        return settled(lambda: next(looks), known, again, pause), pauses
+
+    assert settle({A0: 5, A1: 9}, 5) == (answers[2], 2)
+    assert settle({A0: 7}, 2) == (answers[2], 2)
+    assert settle({A0: 3}, 5) == (answers[0], 0)
+    assert settle({}, 5) == (answers[0], 0)
 
 
 @unhurried
