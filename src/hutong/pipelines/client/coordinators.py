@@ -51,7 +51,7 @@ class Coordinators:
             by_address.setdefault(self._found[kind, key], []).append(key)
         return {self.cluster.connection_to(address): part for address, part in by_address.items()}
 
-    def retrying(self, attempt: Callable[[], T]) -> T:
+    def retrying(self, attempt: Callable[[], T], retry_ms: int | None = None) -> T:
         """As the cluster's; coordinators are looked for anew each time."""
 
         def once() -> T:
@@ -61,7 +61,7 @@ class Coordinators:
                 self._found.clear()
                 raise
 
-        return self.cluster.retrying(once)
+        return self.cluster.retrying(once, retry_ms)
 
     def _find(self, kind: Kind, keys: list[str]) -> None:
         connection = self.cluster.any_connection()

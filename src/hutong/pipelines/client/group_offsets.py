@@ -35,7 +35,13 @@ class CommittedOffset(NamedTuple):
 
 def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int]) -> None:
     """Commits positions for a group. Raises Refused, for one when the group has members."""
-    coordinators = Coordinators(cluster)
+    commit_through(Coordinators(cluster), group, offsets)
+
+
+def commit_through(
+    coordinators: Coordinators, group: str, offsets: Mapping[TopicPartition, int], retry_ms: int | None = None
+) -> None:
+    """The same for whoever commits again and again: the coordinator is looked for once."""
     topics: dict[str, OffsetCommitRequestTopic] = {}
     for (name, index), offset in offsets.items():
         topic = topics.setdefault(name, OffsetCommitRequestTopic(name))
@@ -50,7 +56,7 @@ def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[TopicPartition
                 raise_refusal(partition.error_code, f"offsets of {where} cannot be committed for group {group}")
 
     if offsets:
-        coordinators.retrying(attempt)
+        coordinators.retrying(attempt, retry_ms)
 
 
 def fetch_offsets(coordinators: Coordinators, group: str) -> dict[TopicPartition, CommittedOffset]:

@@ -56,6 +56,8 @@ class SourceOptions:
     look_again_ms: int = LOOK_AGAIN_MS
     partitions_min: int | None = None
     records_per_partition_max: int | None = None
+    group_id: str | None = None
+    """The consumer group that a stream's progress is committed for, to be seen by lag tools."""
 
 
 def columns_of(options: Mapping[str, str]) -> tuple[str, ...]:
@@ -102,6 +104,7 @@ def source_options(options: Mapping[str, str], *, streaming: bool) -> SourceOpti
         look_again_ms=_or_default(count(options, "fetchOffset.retryIntervalMs", least=0), LOOK_AGAIN_MS),
         partitions_min=count(options, "minPartitions"),
         records_per_partition_max=count(options, "maxRecordsPerPartition"),
+        group_id=options.get("kafka.group.id"),
     )
 
 

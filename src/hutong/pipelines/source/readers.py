@@ -7,7 +7,7 @@ parameters, are Spark's.
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
@@ -20,9 +20,10 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from hutong.foundation.clock import SystemClock
-from hutong.foundation.errors import ProtocolError
+from hutong.foundation.errors import PeerError, ProtocolError
 from hutong.pipelines.client.cluster import LATEST, Cluster, TopicPartition
-from hutong.pipelines.client.clusters import shared_cluster
+from hutong.pipelines.client.clusters import shared_cluster, shared_transactions
+from hutong.pipelines.client.group_offsets import commit_through
 from hutong.pipelines.engine.telling import told
 from hutong.pipelines.source.admission import Admission
 from hutong.pipelines.source.fetching import PartitionReader
@@ -47,6 +48,9 @@ from hutong.pipelines.source.splitting import OffsetRange, split
 
 if TYPE_CHECKING:
     import pyarrow
+
+PROGRESS_MS_MAX = 2_000
+"""How long a stream tries to show its progress before it goes on."""
 
 
 class RangePartition(InputPartition):
@@ -150,6 +154,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator["pyarrow.RecordBatch"]:
         return read_range(partition, self._options)
+
+    def commit(self, end: OffsetsJson) -> None:
+        """Shows the progress to lag tools. Nobody reads it back, so a query does not fail for it."""
+        if self._options.group_id is None:
+            return
+        coordinators = shared_transactions(self._options.cluster).coordinators
+        with suppress(PeerError):
+            commit_through(coordinators, self._options.group_id, from_json(end), PROGRESS_MS_MAX)
 
     def stop(self) -> None:
         self._cluster().close()

@@ -13,6 +13,9 @@ from hutong.pipelines.client.group_offsets import CommittedOffset
 from hutong.pipelines.client.identities import Identity, Outcome, Producer
 from hutong.wire.kafka.error_codes import ErrorCode
 
+Row = tuple[int, int, int]
+"""Batch, task, number."""
+
 
 class Killed(Exception):
     """The driver is no more."""
@@ -24,7 +27,7 @@ class _Id:
     outcome: Outcome
     holds: bool = False
     """Whether anything was written; before that a coordinator knows of no transaction."""
-    rows: list[object] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     offsets: dict[tuple[str, TopicPartition], CommittedOffset] = field(default_factory=dict)
 
     @property
@@ -37,7 +40,7 @@ class Brokers:
 
     def __init__(self) -> None:
         self.ids: dict[str, _Id] = {}
-        self.counted: list[object] = []
+        self.counted: list[Row] = []
         self.offsets: dict[tuple[str, TopicPartition], CommittedOffset] = {}
 
     def begin(self, name: str) -> Identity:
@@ -50,7 +53,7 @@ class Brokers:
         )
         return Identity(name, self.ids[name].producer)
 
-    def write(self, owner: Identity, rows: Sequence[object]) -> None:
+    def write(self, owner: Identity, rows: Sequence[Row]) -> None:
         self.owned(owner).rows += rows
         self.owned(owner).holds = True
 

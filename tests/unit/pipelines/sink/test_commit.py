@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.pipelines.sink.commit_model import Brokers, Killed, ModelTransactions
+from tests.unit.pipelines.sink.commit_model import Brokers, Killed, ModelTransactions, Row
 from tests.unit.pipelines.unhurried import unhurried
 
 from hutong.pipelines.client.identities import Identity, Outcome
@@ -23,7 +23,7 @@ QUERY = "q"
 TOPICS = frozenset({"t"})
 
 
-def rows_of(batch_id: int, task: int) -> list[object]:
+def rows_of(batch_id: int, task: int) -> list[Row]:
     return [(batch_id, task, number) for number in range(task + 1)]
 
 

@@ -1,0 +1,204 @@
+"""Transactions that one process begins and another ends, on our node and on Apache Kafka: what the sink is built on.
+
+Both versions of the protocol where the broker has both (KIP-890): partitions announced, and added by the first records.
+"""
+
+import os
+import pathlib
+import shutil
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+
+import pytest
+from bench.processes import ReadyProcess
+from bench.raw_client import create_topic
+from bench.targets import DEFAULT_KAFKA_SCRIPT, free_port
+from tests.support.confluent import read_partition, values
+from tests.support.node import Node
+from tests.support.waiting import until
+
+from hutong.foundation.clock import SystemClock
+from hutong.foundation.errors import Refused
+from hutong.pipelines.client.cluster import Cluster, ClusterSettings, TopicPartition, parse_bootstrap
+from hutong.pipelines.client.clusters import open_cluster
+from hutong.pipelines.client.group_offsets import commit_offsets, fetch_offsets
+from hutong.pipelines.client.identities import Outcome
+from hutong.pipelines.client.transactions import IMPLICIT_PRODUCE, OpenTransaction, Transactions
+from hutong.pipelines.errors import HalfDone, TakenOver
+from hutong.pipelines.sink.commit.driver import Batch, Committer
+from hutong.pipelines.sink.commit.machine import Decision, TaskTransaction
+from hutong.pipelines.sink.commit.record import TRANSACTIONS_PER_NOTE, transactional_id
+
+SCRIPT = os.environ.get("HUTONG_TEST_KAFKA_PEER") or str(DEFAULT_KAFKA_SCRIPT)
+FETCH_S_MAX = 240.0
+TIMEOUT_MS = 60_000
+PARTITIONS = 2
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not find_spec("pyarrow") or not find_spec("numba"), reason="needs the extra spark"),
+]
+
+
+@pytest.fixture(scope="module", params=["hutong", pytest.param("kafka", marks=pytest.mark.thorough)])
+def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder: pathlib.Path = tmp_path_factory.mktemp("broker")
+    if request.param == "hutong":
+        with Node(folder) as node:
+            yield node.address
+        return
+    if not os.access(SCRIPT, os.X_OK):
+        pytest.skip("no Kafka peer: name its script in HUTONG_TEST_KAFKA_PEER")
+    if not shutil.which("java") or not shutil.which("mvn"):
+        pytest.skip("java and mvn are not installed")
+    process = ReadyProcess([SCRIPT, "start", "--port", str(free_port())], log_path=str(folder / "log"))
+    with process.start(FETCH_S_MAX):
+        yield process.fields["0"]
+
+
+@pytest.fixture
+def cluster(broker: str) -> Iterator[Cluster]:
+    opened = open_cluster(ClusterSettings(parse_bootstrap(broker)))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def topic(broker: str, request: pytest.FixtureRequest) -> str:
+    name = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)
+    create_topic(broker, name, partitions=PARTITIONS, records=0)
+    return name
+
+
+@pytest.fixture(params=["announced", "implicit"])
+def worker(broker: str, request: pytest.FixtureRequest) -> Iterator[Transactions]:
+    """A process that writes: not the one that ends what is written."""
+    cluster = open_cluster(ClusterSettings(parse_bootstrap(broker)))
+    transactions = Transactions(cluster)
+    if transactions.produce_version() < IMPLICIT_PRODUCE and request.param == "implicit":
+        pytest.skip("this broker wants partitions to be announced")
+    if request.param == "announced":
+        transactions._produce_version = IMPLICIT_PRODUCE - 1
+    yield transactions
+    cluster.close()
+
+
+@pytest.fixture
+def driver(cluster: Cluster) -> Committer:
+    return Committer(Transactions(cluster))
+
+
+def write(worker: Transactions, query: str, suffix: str, topic: str, texts: Sequence[str]) -> TaskTransaction:
+    """What a task does: a transaction is left open."""
+    import pyarrow as pa
+
+    from hutong.pipelines.sink.encode.encoder import Encoder
+    from hutong.pipelines.sink.producing import BatchProducer
+    from hutong.wire.kafka.compression import Compression
+
+    transaction = OpenTransaction(worker, transactional_id(query, suffix), TIMEOUT_MS)
+    data = open_cluster(worker.coordinators.cluster.settings)
+    producer = BatchProducer(data, SystemClock(), TIMEOUT_MS, transaction)
+    encoder = Encoder(topic, Compression.NONE, 100_000, lambda _: PARTITIONS, 0)
+    columns = [pa.array(texts), pa.array([number % PARTITIONS for number in range(len(texts))], pa.int32())]
+    for records in encoder.encode(pa.RecordBatch.from_arrays(columns, names=["value", "partition"])):
+        producer.send(records)
+    producer.flush()
+    data.close()
+    return TaskTransaction(0, transaction.identity, len(texts))
+
+
+def batch(query: str, topic: str, number: int, *written: TaskTransaction, run: str = "r") -> Batch:
+    tasks = tuple(one._replace(task=task) for task, one in enumerate(written))
+    return Batch(query, run, Decision(number, len(tasks), tasks), frozenset({topic}), False)
+
+
+def see(broker: str, topic: str, expected: list[str]) -> None:
+    """Kafka answers when an end is decided; its markers follow."""
+    until(lambda: seen(broker, topic) == expected, what=f"{expected}", between_s=0.05)
+
+
+def seen(broker: str, topic: str) -> list[str]:
+    messages = [value for number in range(PARTITIONS) for value in values(read_partition(broker, topic, number))]
+    return sorted(value.decode() for value in messages)
+
+
+def test_what_a_worker_wrote_the_driver_commits(
+    broker: str, topic: str, worker: Transactions, driver: Committer
+) -> None:
+    first = write(worker, topic, "a", topic, ["1", "2", "3"])
+    second = write(worker, topic, "b", topic, ["4", "5"])
+    assert worker.outcomes([first.identity]) == {first.identity.transactional_id: Outcome.OPEN}
+    assert seen(broker, topic) == []
+    driver.commit(batch(topic, topic, 0, first, second))
+    see(broker, topic, ["1", "2", "3", "4", "5"])
+    again = write(worker, topic, "a", topic, ["6"])  # the same id, taken once more
+    driver.commit(batch(topic, topic, 1, again))
+    see(broker, topic, ["1", "2", "3", "4", "5", "6"])
+
+
+def test_a_batch_that_comes_again_is_left_out(broker: str, topic: str, worker: Transactions, driver: Committer) -> None:
+    for run in ("r1", "r2"):
+        driver.commit(batch(topic, topic, 0, write(worker, topic, run, topic, ["1", "2"]), run=run))
+    see(broker, topic, ["1", "2"])
+    until(lambda: worker.open_ids(f"hutong-{topic}") == [], what="the end of all transactions", between_s=0.05)
+
+
+def test_orphans_are_aborted_by_the_first_batch_of_a_run(
+    broker: str, topic: str, worker: Transactions, driver: Committer
+) -> None:
+    write(worker, topic, "orphan", topic, ["lost"])
+    assert worker.open_ids(f"hutong-{topic}-") == [transactional_id(topic, "orphan")]
+    driver.commit(batch(topic, topic, 0, write(worker, topic, "a", topic, ["1"])))
+    see(broker, topic, ["1"])
+    until(lambda: worker.open_ids(f"hutong-{topic}-") == [], what="the end of all transactions", between_s=0.05)
+
+
+def test_an_end_that_is_asked_for_again_is_well(topic: str, worker: Transactions) -> None:
+    one = write(worker, topic, "a", topic, ["1"]).identity
+    assert worker.end([one], is_commit=True) == []
+    assert worker.end([one], is_commit=True) == []
+    assert [error.code for error in worker.end([one], is_commit=False)] != []
+    assert worker.outcomes([one]) == {one.transactional_id: Outcome.COMMITTED}
+
+
+def test_what_was_taken_over_is_aborted(broker: str, topic: str, worker: Transactions, driver: Committer) -> None:
+    one = write(worker, topic, "a", topic, ["1"])
+    worker.begin(one.identity.transactional_id, TIMEOUT_MS)
+    assert worker.outcomes([one.identity]) == {one.identity.transactional_id: Outcome.ABORTED}
+    with pytest.raises(HalfDone, match="batch 0 is not committed"):
+        driver.commit(batch(topic, topic, 0, one))
+    assert seen(broker, topic) == []
+
+
+def test_a_record_of_many_tasks_is_read_as_it_was_written(topic: str, worker: Transactions, driver: Committer) -> None:
+    one = write(worker, topic, "a", topic, ["1"])
+    ids = [one.identity._replace(transactional_id=transactional_id(topic, f"w-{task}")) for task in range(100)]
+    many = batch(topic, topic, 7, *(TaskTransaction(0, identity, 2**40) for identity in ids))
+    owner = worker.begin(transactional_id(topic, "driver"), TIMEOUT_MS)
+    driver._record(owner, many, many.written, None)
+    found = driver.recorded(topic)
+    assert found is not None
+    assert found.decision == many.written
+    assert len(ids) > 2 * TRANSACTIONS_PER_NOTE
+
+
+def test_an_older_driver_cannot_record(topic: str, worker: Transactions, driver: Committer) -> None:
+    one = batch(topic, topic, 0, write(worker, topic, "a", topic, ["1"]))
+    older = worker.begin(transactional_id(topic, "driver"), TIMEOUT_MS)
+    worker.begin(transactional_id(topic, "driver"), TIMEOUT_MS)
+    with pytest.raises(TakenOver, match=f"another driver has taken over the query {topic}"):
+        driver._record(older, one, one.written, None)
+    assert driver.recorded(topic) is None
+
+
+def test_a_broker_refuses_a_transaction_that_may_last_too_long(topic: str, worker: Transactions) -> None:
+    with pytest.raises(Refused, match="INVALID_TRANSACTION_TIMEOUT"):
+        worker.begin(transactional_id(topic, "a"), 2**31 - 1)
+
+
+def test_offsets_of_a_group_without_members(cluster: Cluster, topic: str) -> None:
+    where = TopicPartition(topic, 1)
+    commit_offsets(cluster, f"{topic}-group", {where: 42})
+    found = fetch_offsets(Transactions(cluster).coordinators, f"{topic}-group")
+    assert {place: committed.offset for place, committed in found.items()} == {where: 42}
+    assert fetch_offsets(Transactions(cluster).coordinators, f"{topic}-nobody") == {}
