@@ -133,7 +133,7 @@ class Transactions:
         self.coordinators.retrying(add)
         self.coordinators.retrying(commit)
 
-    def end(self, transactions: Sequence[Identity], *, is_commit: bool) -> list[Refused]:
+    def end(self, transactions: Sequence[Identity], *, is_commit: bool, retry_ms: int | None = None) -> list[Refused]:
         """Ends each; what was ended the same way before is ended well. The refusals of those that could not be."""
         left = {one.transactional_id: one for one in transactions}
         refused: list[Refused] = []
@@ -142,7 +142,7 @@ class Transactions:
             while left:
                 self._end_some(list(left)[:ENDS_IN_FLIGHT_MAX], left, refused, is_commit)
 
-        self.coordinators.retrying(attempt)
+        self.coordinators.retrying(attempt, retry_ms)
         return refused
 
     def outcomes(self, transactions: Sequence[Identity]) -> dict[str, Outcome]:

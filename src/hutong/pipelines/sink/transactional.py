@@ -20,6 +20,8 @@ from hutong.pipelines.sink.worker_ids import WorkerIds
 from hutong.wire.kafka.error_codes import ErrorCode
 
 NAME_BYTES = 5
+ABORT_MS_MAX = 2_000
+"""How long a task that failed tries to abort what it wrote; later its successors or the time-out do."""
 ADVICE: Mapping[int, str] = {
     ErrorCode.INVALID_TRANSACTION_TIMEOUT: "the broker allows shorter transactions only: set the sink's option "
     "kafka.transaction.timeout.ms to what its transaction.max.timeout.ms allows",
@@ -52,7 +54,7 @@ def open_producer(options: SinkOptions, query_id: str, batch_id: int) -> Iterato
         yield Opened(BatchProducer(cluster, SystemClock(), options.timeout_ms, transaction), transaction.identity)
     except BaseException:
         with suppress(HutongError):
-            transactions.end([transaction.identity], is_commit=False)
+            transactions.end([transaction.identity], is_commit=False, retry_ms=ABORT_MS_MAX)
         raise
 
 
