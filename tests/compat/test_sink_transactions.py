@@ -176,6 +176,7 @@ def test_a_record_of_many_tasks_is_read_as_it_was_written(topic: str, worker: Tr
     many = batch(topic, topic, 7, *(TaskTransaction(0, identity, 2**40) for identity in ids))
     owner = worker.begin(transactional_id(topic, "driver"), TIMEOUT_MS)
     driver._record(owner, many, many.written, None)
+    worker.begin(owner.transactional_id, TIMEOUT_MS)  # as the next driver does: it waits for what is on its way
     found = driver.recorded(topic)
     assert found is not None
     assert found.decision == many.written

@@ -4,7 +4,7 @@ A query that commits its progress this way is seen by ordinary lag tools; nothin
 Spark's checkpoint says where a query goes on. The sink keeps notes in the metadata of offsets.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from hutong.pipelines.client.cluster import Cluster, TopicPartition, raise_refusal
@@ -19,6 +19,8 @@ from hutong.wire.kafka.apis.k08_offset_commit import (
 from hutong.wire.kafka.apis.k09_offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
     OffsetFetchResponse,
     OffsetFetchResponsePartition,
     OffsetFetchResponsePartitions,
@@ -59,18 +61,31 @@ def commit_through(
         coordinators.retrying(attempt, retry_ms)
 
 
-def fetch_offsets(coordinators: Coordinators, group: str) -> dict[TopicPartition, CommittedOffset]:
-    """All that is committed for a group, once no transaction with offsets of it is open. Nothing for an unknown one."""
+def fetch_offsets(
+    coordinators: Coordinators, group: str, partitions: Sequence[TopicPartition] | None = None
+) -> dict[TopicPartition, CommittedOffset]:
+    """What is committed for a group, in all or in some partitions. Nothing for an unknown group.
+
+    Waits for transactions that hold offsets of these partitions. When asked for all, Kafka knows only of partitions
+    that had an offset before, so it does not wait for the first one of a partition.
+    """
 
     def attempt() -> dict[TopicPartition, CommittedOffset]:
         connection = coordinators.connection(Kind.GROUP, group)
-        if connection.version_of(OFFSET_FETCH) >= GROUPS_FROM:
-            request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group, topics=None)], require_stable=True)
-        else:
-            request = OffsetFetchRequest(group, None, require_stable=True)
-        return _fetched(connection.request(request), group)
+        is_grouped = connection.version_of(OFFSET_FETCH) >= GROUPS_FROM
+        return _fetched(connection.request(_fetching(group, partitions, is_grouped)), group)
 
     return coordinators.retrying(attempt)
+
+
+def _fetching(group: str, partitions: Sequence[TopicPartition] | None, is_grouped: bool) -> OffsetFetchRequest:
+    if not is_grouped:
+        topics = None if partitions is None else [OffsetFetchRequestTopic(name, [index]) for name, index in partitions]
+        return OffsetFetchRequest(group, topics, require_stable=True)
+    wanted = None
+    if partitions is not None:
+        wanted = [OffsetFetchRequestTopics(name, partition_indexes=[index]) for name, index in partitions]
+    return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group, topics=wanted)], require_stable=True)
 
 
 def _fetched(response: OffsetFetchResponse, group: str) -> dict[TopicPartition, CommittedOffset]:

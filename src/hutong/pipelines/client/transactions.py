@@ -159,9 +159,11 @@ class Transactions:
 
         return self.coordinators.retrying(attempt) if asked else {}
 
-    def offsets_of(self, group: str) -> dict[TopicPartition, CommittedOffset]:
-        """All that is committed for a group, once no transaction with offsets of it is open."""
-        return fetch_offsets(self.coordinators, group)
+    def offsets_of(
+        self, group: str, partitions: Sequence[TopicPartition] | None = None
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """What is committed for a group: see `fetch_offsets`."""
+        return fetch_offsets(self.coordinators, group, partitions)
 
     def open_ids(self, prefix: str) -> list[str]:
         """The transactional ids with that beginning that have a transaction open, of all brokers."""

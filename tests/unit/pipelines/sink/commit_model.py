@@ -128,6 +128,12 @@ class ModelTransactions:
         self._before()
         return [name for name, one in self._brokers.ids.items() if name.startswith(prefix) and one.is_ongoing]
 
-    def offsets_of(self, group: str) -> dict[TopicPartition, CommittedOffset]:
+    def offsets_of(
+        self, group: str, partitions: Sequence[TopicPartition] | None = None
+    ) -> dict[TopicPartition, CommittedOffset]:
         self._before()
-        return {place: note for (one, place), note in self._brokers.offsets.items() if one == group}
+        return {
+            place: note
+            for (one, place), note in self._brokers.offsets.items()
+            if one == group and (partitions is None or place in partitions)
+        }

@@ -87,7 +87,15 @@ class Committer:
             self._sweep(batch.query_id, frozenset())
 
     def abort(self, batch: Batch) -> None:
-        """Aborts what is not recorded: what is may count in part already, and is finished by the next attempt."""
+        """Aborts what is not recorded: what is may count in part already, and is finished by the next attempt.
+
+        It may have been recorded a moment ago, so that is waited for. The owner's id is not taken for it: that would
+        shut out a driver that has taken over.
+        """
+        if not batch.written.transactions:
+            return
+        for topic in batch.topics:
+            self._transactions.offsets_of(group_of(batch.query_id, 0), [TopicPartition(topic, 0)])
         found = self.recorded(batch.query_id)
         wanted = frozenset(_identities(found.decision.transactions) if found is not None else ())
         written = _identities(batch.written.transactions)
@@ -112,14 +120,14 @@ class Committer:
         self._sweep(job_id, frozenset())
 
     def recorded(self, query_id: str) -> Found | None:
-        """The newest decision of a query."""
+        """The newest decision of a query. Nothing of it is on its way while the owner's id is held."""
         first = newest(self._transactions.offsets_of(group_of(query_id, 0)))
         if first is None:
             return None
         place, note = first
         parts = [note]
         for number in range(1, note_count(note)):
-            offsets = self._transactions.offsets_of(group_of(query_id, number))
+            offsets = self._transactions.offsets_of(group_of(query_id, number), [place])
             parts.append(offsets.get(place, CommittedOffset(-1)))
         return Found(*decision_of(query_id, parts), place)
 
