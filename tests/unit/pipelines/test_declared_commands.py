@@ -1,6 +1,7 @@
 """`hutong pipeline init | validate | run | list | status | stop`, as far as they go without Spark and a broker."""
 
 import json
+import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,6 +70,16 @@ def test_all_problems_are_told_with_their_places(folder: Path, capsys: Captured)
 def test_an_empty_folder_is_told(words: list[str], capsys: Captured) -> None:
     assert run(["pipeline", *words]) == 66
     assert capsys.readouterr().err == "hutong: there is no pipeline here: make one with hutong pipeline init NAME\n"
+
+
+def test_no_broker_is_told_before_spark_starts(folder: Path, capsys: Captured) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    assert run(["pipeline", "init", "web", "--topic", "web", "--bootstrap", address]) == 0
+    assert run(["pipeline", "run"]) == 69
+    assert f"sources.records.bootstrap: no broker answers at {address}" in capsys.readouterr().err
+    assert not (folder / ".hutong").exists()
 
 
 def test_running_takes_a_file_or_a_job(capsys: Captured) -> None:

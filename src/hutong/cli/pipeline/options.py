@@ -9,7 +9,7 @@ from hutong.foundation.errors import UsageError
 
 PipelineArgument = Annotated[
     str | None,
-    typer.Argument(metavar="[PIPELINE]", show_default=False, help="Its name or file; may be left out if there is one."),
+    typer.Argument(metavar="PIPELINE", show_default=False, help="Its name or file; may be left out if there is one."),
 ]
 StateOption = Annotated[
     Path | None,

@@ -73,6 +73,7 @@ def run_declared(
     from hutong.pipelines.engine.session import MISSING_EXTRA
 
     check_log_level(spark_log)
+    settings = settings_of(conf)
     file = find(name, Path())
     pipeline, problems = read_and_check(file)
     if not offline and not problems.grave:
@@ -84,7 +85,7 @@ def run_declared(
         file=str(file.absolute()),
         folder=str(folder_of(file, pipeline.name, state).path),
         master=master,
-        settings=settings_of(conf),
+        settings=settings,
         once=once,
         spark_log=spark_log,
         grace_s=grace,

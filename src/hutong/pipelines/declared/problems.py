@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from hutong.foundation.errors import UsageError
 
-EXIT_CONFIG = 78
+EXIT_UNAVAILABLE, EXIT_CONFIG = 69, 78
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,8 @@ class Problem:
     """Such as `sources.web.value_format`."""
     what: str
     mild: bool = False
+    passing: bool = False
+    """Whether it may go away with no change of the file, as a broker that does not answer."""
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}"
@@ -28,8 +30,8 @@ class Problems:
 
     found: list[Problem] = field(default_factory=list)
 
-    def add(self, where: str, what: str, *, mild: bool = False) -> None:
-        problem = Problem(where, what, mild)
+    def add(self, where: str, what: str, *, mild: bool = False, passing: bool = False) -> None:
+        problem = Problem(where, what, mild, passing)
         if problem not in self.found:
             self.found.append(problem)
 
@@ -43,7 +45,8 @@ class Problems:
         if not self.grave:
             return
         told = "".join(f"\n  {problem}" for problem in self.grave)
-        raise UsageError(f"pipeline {name} cannot run:{told}", EXIT_CONFIG)
+        is_passing = all(problem.passing for problem in self.grave)
+        raise UsageError(f"pipeline {name} cannot run:{told}", EXIT_UNAVAILABLE if is_passing else EXIT_CONFIG)
 
 
 def suggestion(given: str, known: Iterable[str]) -> str:
