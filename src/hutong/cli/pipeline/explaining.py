@@ -71,11 +71,14 @@ def _explain_pipeline(name: str | None, svg: Path | None, master: str, conf: lis
     from hutong.pipelines.declared.finding import find
     from hutong.pipelines.declared.reaching import check_topics
     from hutong.pipelines.engine.failures import plain_errors
+    from hutong.pipelines.engine.masters import is_connect
     from hutong.pipelines.engine.progress import live_line
     from hutong.pipelines.engine.session import spark_session
     from hutong.pipelines.report.dag import stage_dag_svg
 
     check_log_level(log_level)
+    if is_connect(master):
+        raise UsageError("explain looks into Spark's own process: leave out --master sc://...")
     pipeline, problems = read_and_check(find(name, Path()))
     if not problems.grave:
         check_topics(pipeline, problems)

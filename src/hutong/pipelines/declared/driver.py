@@ -27,6 +27,7 @@ from hutong.pipelines.declared.request import Request, as_asked
 from hutong.pipelines.declared.run_folder import FAILED, FINISHED, RUNNING, STARTING, STOPPED, STOPPING, RunRecord
 from hutong.pipelines.declared.running import Surroundings, run
 from hutong.pipelines.engine.failures import EXIT_UNAVAILABLE, translate
+from hutong.pipelines.engine.masters import is_connect
 from hutong.pipelines.engine.progress import live_line
 from hutong.pipelines.engine.session import spark_session
 
@@ -72,6 +73,7 @@ def drive(request: Request, stop: threading.Event, clock: Clock) -> int:
 def session_settings(pipeline: Pipeline, request: Request) -> dict[str, str]:
     """The settings of Spark: ours for the run, then the file's, then the command line's."""
     keeps_events = pipeline.event_log if pipeline.event_log is not None else not pipeline.is_endless
+    keeps_events = keeps_events and not is_connect(request.master)  # there the server decided when it started
     events = {
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": request.run_folder.events.absolute().as_uri(),
