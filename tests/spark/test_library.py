@@ -52,9 +52,9 @@ def write(frame: "DataFrame", bootstrap: str, topic: str | None = None) -> None:
     frame.write.format("hutong").options(**options).mode("append").save()
 
 
-def run_into_memory(frame: "DataFrame", name: str, mode: str = "append") -> "DataFrame":
+def run_into_memory(frame: "DataFrame", name: str) -> "DataFrame":
     """What a stream makes of all there is."""
-    query = frame.writeStream.format("memory").queryName(name).outputMode(mode).trigger(availableNow=True).start()
+    query = frame.writeStream.format("memory").queryName(name).trigger(availableNow=True).start()
     query.awaitTermination()
     return frame.sparkSession.table(name)
 
@@ -181,7 +181,7 @@ def words_in(text: str) -> Iterator[str]:
 
 
 def test_words_of_real_comments_in_many_scripts(
-    spark: "SparkSession", read: Read, bootstrap: str, topic: str, fill: Fill
+    spark: "SparkSession", read: Read, bootstrap: str, topic: str, fill: Fill, tmp_path: Path
 ) -> None:
     lines = lines_of("wikiticker-2015-09-12-sampled.json.gz")
     fill([*lines, b"\xff\xfe", b"no JSON"])
@@ -190,11 +190,14 @@ def test_words_of_real_comments_in_many_scripts(
     counted = word_count.transform({"r": read()}, parameters)
     assert {row["word"]: row["count"] for row in counted.collect()} == expected
     options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
-    records = spark.readStream.format("hutong").options(**options).load()
-    streamed = run_into_memory(word_count.transform({"r": records}, parameters), "words", "complete")
-    assert {bytes(row["key"].encode()): int(row["value"]) for row in streamed.collect()} == {
-        word.encode(): count for word, count in expected.items()
-    }
+    streamed = word_count.transform({"r": spark.readStream.format("hutong").options(**options).load()}, parameters)
+    create_topic(bootstrap, f"{topic}-counts", records=0)
+    writer = streamed.select("key", "value").writeStream.format("hutong").outputMode("complete")
+    target = {"kafka.bootstrap.servers": bootstrap, "topic": f"{topic}-counts"}
+    writer = writer.options(**target).option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
+    writer.start().awaitTermination()
+    table = {one.key(): int(one.value() or b"") for one in read_partition(bootstrap, f"{topic}-counts")}
+    assert table == {word.encode(): count for word, count in expected.items()}
 
 
 @pytest.mark.parametrize(

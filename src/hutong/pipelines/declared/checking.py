@@ -217,6 +217,9 @@ def _check_sink(pipeline: Pipeline, name: str, sink: Sink, problems: Problems) -
     if sink.kind == TOPIC:
         _refuse(where, sink, ("path", "partition_by"), problems)
         check_names(where, sink.options, WRITING, problems)
+        if sink.output_mode == "update" and pipeline.trigger != BATCH:
+            advice = "Spark gives sinks written in Python none; take append, complete, or a sink of the kind console"
+            problems.add(f"{where}.output_mode", f"is 'update', and a stream sends no updates to a topic: {advice}")
         try:
             sink_options(writer_options(pipeline, sink))
         except UsageError as error:

@@ -3,8 +3,9 @@
 A word is a run of letters, marks and digits of any script, in lower case. Text is the column `text`, or a part of it
 when it is JSON (`json_path`). Bytes that are not UTF-8 count no words.
 
-As a stream the result changes with every batch: write it with output mode "update" to a topic, keyed by word, which
-then is a table of counts once it is compacted; or "complete" to the console.
+As a stream the result changes with every batch: write it with output mode "complete" to a topic, all counts keyed by
+word at each batch, which is a table once it is compacted; or with "update" to the console, only what changed. To sinks
+in Python, such as topics, Spark gives no updates.
 """
 
 from collections.abc import Mapping
@@ -44,7 +45,7 @@ parameters = { text = "value" }    # json_path = "$.comment" when the text stand
 [sinks.counts]
 kind = "topic"
 topic = "word-counts"              # a compacted topic keeps the last count of each word
-output_mode = "update"
+output_mode = "complete"           # all counts at each batch; Spark gives a topic no updates
 """,
 )
 

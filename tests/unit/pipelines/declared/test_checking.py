@@ -69,6 +69,7 @@ def test_a_good_pipeline_has_no_problem(trigger: str) -> None:
         (sink(kind="topics"), "sinks.o.kind: is 'topics'; did you mean topic?"),
         (sink(topic="u", delivery="twice"), "sinks.o.delivery: is 'twice'"),
         (sink(topic="u", output_mode="apend"), "sinks.o.output_mode: is 'apend'; did you mean append?"),
+        (sink(topic="u", output_mode="update"), "a stream sends no updates to a topic"),
         (sink(topic="u", path="p"), "sinks.o.path: does not belong"),
         (sink(kind="parquet"), "sinks.o.path: is missing"),
         (sink(kind="parquet", path="p", output_mode="complete"), "a stream only appends to parquet"),
