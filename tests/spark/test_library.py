@@ -59,6 +59,7 @@ def run_into_memory(frame: "DataFrame", name: str) -> "DataFrame":
     return frame.sparkSession.table(name)
 
 
+@pytest.mark.thorough
 def test_of_all_requests_of_a_client_the_first_stays(read: Read, fill: Fill) -> None:
     lines = lines_of("apache_logs.gz")
     fill(lines)
@@ -180,6 +181,7 @@ def words_in(text: str) -> Iterator[str]:
             word = ""
 
 
+@pytest.mark.thorough
 def test_words_of_real_comments_in_many_scripts(
     spark: "SparkSession", read: Read, bootstrap: str, topic: str, fill: Fill, tmp_path: Path
 ) -> None:

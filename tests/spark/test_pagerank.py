@@ -30,6 +30,7 @@ def ranks(frame: "DataFrame", **parameters: str) -> dict[str, float]:
     return found
 
 
+@pytest.mark.thorough
 def test_blocks_and_frames_rank_a_real_graph_of_citations(read: Read, fill: Fill) -> None:
     """That tuples do is told beside the command that runs them."""
     if not GRAPH.exists():

@@ -58,7 +58,8 @@ def test_a_driver_at_work(spark: "SparkSession") -> None:
         spark.sparkContext.setJobDescription("")
     run = run_of_driver(str(spark.sparkContext.uiWebUrl))
     assert (run.name, run.master) == ("tests", "local[2]")
-    assert "counting for a report" in page(run)
+    assert "counting for a report" in {job.name for job in run.jobs.values()}
+    assert "local[2]" in page(run)
 
 
 @pytest.mark.thorough

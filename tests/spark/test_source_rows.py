@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -146,6 +147,7 @@ def test_a_plain_script_shows_our_sentence_before_anything_of_java(bootstrap: st
         text=True,
         check=False,
         timeout=SCRIPT_S_MAX,
+        env=os.environ | {"PYSPARK_PYTHON": sys.executable},
     )
     assert done.returncode == 1
     bad_value = f"the value at offset 1 of {topic}-0 is not JSON of its schema: field n: Expected `int`, got `str`"

@@ -16,8 +16,8 @@ def test_the_jobs_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_job_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["pipeline", "explain", "nonsense"]) == 64
-    assert "there is no job nonsense: take one of access-log, " in capsys.readouterr().err
+    assert run(["pipeline", "explain", "nonsense"]) == 66
+    assert "there is no pipeline nonsense here" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("job", ["access-log", "pagerank"])
