@@ -72,6 +72,7 @@ class _Line:
 
     def attach_websocket(self, session: SessionDriver, *, is_raw: bool) -> None:
         self._session, self._is_raw = session, is_raw
+        self._transport = None  # of a poll that the same connection carried before
         self._number = session.attach(self, None)
 
     def put(self, frame: str) -> None:

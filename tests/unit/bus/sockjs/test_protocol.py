@@ -404,6 +404,12 @@ def test_a_wrong_handshake_is_refused(http: Http, path: str, changed: dict[str, 
     http.must_be_closed()
 
 
+def test_a_connection_that_polled_may_become_a_websocket(http: Http, url: str) -> None:
+    assert http.ask("POST", f"{url}/xhr").text == "o\n"
+    assert http.begin("GET", f"{BASE}/0/polled/websocket", **upgrade()).status == 101
+    assert http.file.read(3) == b"\x81\x01o"
+
+
 def test_a_handshake_may_name_more_than_one_wish(http: Http) -> None:
     assert http.begin("GET", f"{BASE}/websocket", **upgrade(Connection="keep-alive, Upgrade")).status == 101
 
