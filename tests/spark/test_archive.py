@@ -81,6 +81,7 @@ def contents(bootstrap: str, topic: str, partition: int) -> list[tuple[Any, ...]
     return [(one.key(), one.value(), one.headers()) for one in read_partition(bootstrap, topic, partition)]
 
 
+@pytest.mark.thorough
 def test_an_access_log_archived_compacted_and_replayed(
     spark: "SparkSession", bootstrap: str, topic: str, make: Make, archive: ArchiveFolder
 ) -> None:

@@ -86,6 +86,7 @@ def test_access_log_of_a_real_server(
     }
 
 
+@pytest.mark.thorough
 def test_a_later_run_adds_to_an_earlier_one(
     spark: "SparkSession", bootstrap: str, topic: str, fill: Fill, tmp_path: Path
 ) -> None:
@@ -113,6 +114,7 @@ def test_an_empty_log_leaves_empty_results(spark: "SparkSession", bootstrap: str
     assert [len(reference.read_csv(tmp_path / name)) for name in ("per-hour.csv", "top-paths.csv")] == [1, 1]
 
 
+@pytest.mark.thorough
 def test_pagerank_of_a_real_citation_graph(
     spark: "SparkSession", bootstrap: str, topic: str, fill: Fill, tmp_path: Path
 ) -> None:
@@ -160,6 +162,7 @@ def test_explaining_needs_no_broker(spark: "SparkSession") -> None:
     assert "HashAggregate" in access_log
 
 
+@pytest.mark.thorough
 def test_a_stream_without_end_keeps_the_results_fresh_until_interrupted(
     bootstrap: str, topic: str, fill: Fill, tmp_path: Path
 ) -> None:

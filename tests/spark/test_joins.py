@@ -68,6 +68,7 @@ def stream(spark: "SparkSession", bootstrap: str) -> "Callable[[str], DataFrame]
     return load
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["left", pytest.param("inner", marks=pytest.mark.thorough)])
 def test_two_streams_join_within_their_time_bounds(
     stream: "Callable[[str], DataFrame]", bootstrap: str, topic: str, tmp_path: Path, kind: str

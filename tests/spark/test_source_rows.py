@@ -139,6 +139,7 @@ def test_filters_narrow_what_is_read(spark: "SparkSession", fill: Fill, read: Re
     assert read().where("partition = 1 and offset < 2").count() == 2
 
 
+@pytest.mark.thorough
 def test_a_plain_script_shows_our_sentence_before_anything_of_java(bootstrap: str, topic: str, fill: Fill) -> None:
     fill([b'{"n": 1}', b'{"n": "two"}'], partition=0)
     done = subprocess.run(
