@@ -128,6 +128,20 @@ def test_a_declared_pipeline_runs_there(
     assert values_of(bootstrap, f"{topic}-even") == [row[0] for row in rows if int(row[0]) % 2 == 0]
 
 
+def test_a_declared_pipeline_is_submitted_with_a_zip(
+    cluster: StandaloneCluster, bootstrap: str, filled: tuple[str, list[list[Any]]], tmp_path: pathlib.Path
+) -> None:
+    topic, rows = filled
+    packed, file = tmp_path / "hutong.zip", tmp_path / "counts.toml"
+    printed([sys.executable, "-m", "hutong.pipelines.packaging", str(packed)], tmp_path)
+    file.write_text(PIPELINE.format(bootstrap=bootstrap, topic=topic))
+    program = str(ROOT / "docs" / "examples" / "run_pipeline.py")
+    words = [of_wheel("spark-submit"), "--master", cluster.url, *SMALL, *LOOPBACK, "--py-files", str(packed), program]
+    for _ in range(2):  # the second run finds nothing new
+        printed([*words, str(file)], tmp_path, PYTHONPATH="")
+        assert values_of(bootstrap, f"{topic}-even") == [row[0] for row in rows if int(row[0]) % 2 == 0]
+
+
 def test_spark_connect_reads_and_streams(
     connect_url: str, bootstrap: str, filled: tuple[str, list[list[Any]]], tmp_path: pathlib.Path
 ) -> None:

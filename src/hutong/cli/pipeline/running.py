@@ -112,10 +112,10 @@ def stop(
     if pid is None:
         remark(f"pipeline {folder.path.name} is not running")
         return 0
-    _ask_to_end(folder, pid)
+    is_orphan = not _ask_to_end(pid)
     if now:
         time.sleep(POLL_S)  # two signals at once would count as one
-        _ask_to_end(folder, pid)
+        _end_orphan(folder) if is_orphan else _ask_to_end(pid)
     deadline_s = time.monotonic() + timeout
     while folder.supervisor_pid is not None:
         if time.monotonic() > deadline_s:
@@ -128,14 +128,21 @@ def stop(
     return 0
 
 
-def _ask_to_end(folder: "PipelineFolder", supervisor_pid: int) -> None:
-    """A supervisor that was killed leaves a driver that ends by itself; it is asked, too."""
+def _ask_to_end(supervisor_pid: int) -> bool:
+    """Whether a supervisor could be asked; one that was killed leaves a driver that ends by itself after its batch."""
+    try:
+        os.kill(supervisor_pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _end_orphan(folder: "PipelineFolder") -> None:
+    """Ends a driver whose supervisor was killed, with its Java process. The lock it inherited shows it is alive."""
     last = folder.last_record()
-    for pid in (supervisor_pid, last[1].pid if last is not None else None):
-        if pid is not None:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
-                return
+    if last is not None and folder.supervisor_pid is not None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(last[1].pid, signal.SIGKILL)  # its own session, begun for it alone
 
 
 def _tell_end(record: "RunRecord", code: int, as_json: bool) -> None:

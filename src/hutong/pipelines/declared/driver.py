@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from importlib import import_module
@@ -28,7 +28,7 @@ from hutong.pipelines.declared.run_folder import FAILED, FINISHED, RUNNING, STAR
 from hutong.pipelines.declared.running import Surroundings, run
 from hutong.pipelines.engine.failures import EXIT_UNAVAILABLE, translate
 from hutong.pipelines.engine.masters import is_connect
-from hutong.pipelines.engine.progress import live_line
+from hutong.pipelines.engine.progress import lasting_lines
 from hutong.pipelines.engine.session import spark_session
 
 if TYPE_CHECKING:
@@ -47,8 +47,13 @@ def main() -> int:
     return drive(request, stop, SystemClock())
 
 
-def drive(request: Request, stop: threading.Event, clock: Clock) -> int:
-    """Runs a pipeline once, keeping the run's record. The exit code."""
+def drive(
+    request: Request,
+    stop: threading.Event,
+    clock: Clock,
+    prepare: "Callable[[SparkSession], None]" = lambda session: None,
+) -> int:
+    """Runs a pipeline once, keeping the run's record. `prepare` gets the session first. The exit code."""
     keeper = _Keeper(request, clock)
     keeper.note(STARTING)
     try:
@@ -59,7 +64,7 @@ def drive(request: Request, stop: threading.Event, clock: Clock) -> int:
             groups = GroupOffsets(pipeline)
             log = ProgressLog(request.run_folder, groups.hear)
             with closing(groups):
-                told = _run(pipeline, request, keeper, log, stop, clock)
+                told = _run(pipeline, request, keeper, log, stop, clock, prepare)
     except UsageError as error:
         code = EXIT_PASSING if error.exit_code == EXIT_UNAVAILABLE else error.exit_code
         keeper.note(FAILED, error=str(error))
@@ -84,14 +89,21 @@ def session_settings(pipeline: Pipeline, request: Request) -> dict[str, str]:
 
 
 def _run(
-    pipeline: Pipeline, request: Request, keeper: "_Keeper", log: ProgressLog, stop: threading.Event, clock: Clock
+    pipeline: Pipeline,
+    request: Request,
+    keeper: "_Keeper",
+    log: ProgressLog,
+    stop: threading.Event,
+    clock: Clock,
+    prepare: "Callable[[SparkSession], None]",
 ) -> str | None:
     with (
-        live_line(f"{pipeline.name}: starting Spark") as show,
+        lasting_lines(f"{pipeline.name}: starting Spark", clock) as show,
         spark_session(
             f"hutong {pipeline.name}", request.master, session_settings(pipeline, request), request.spark_log
         ) as session,
     ):
+        prepare(session)
         keeper.note(RUNNING, session)
         around = Surroundings(
             folder=request.pipeline_folder,

@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,11 @@ class PipelineFolder:
             file.write(b"%d" % os.getpid())
             file.flush()
             yield file.fileno()
+
+
+def run_id_at(now_ms: int) -> str:
+    """The id of a run that begins at this Unix time, sorting by time."""
+    return f"{datetime.fromtimestamp(now_ms / 1000, UTC):%Y%m%dT%H%M%S}.{now_ms % 1000:03}Z"
 
 
 def state_folder(state: Path | None, beside: Path) -> Path:

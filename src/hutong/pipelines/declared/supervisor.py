@@ -14,7 +14,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
@@ -23,7 +22,7 @@ from hutong.pipelines.declared.definition import Pipeline
 from hutong.pipelines.declared.driver_codes import cause_of
 from hutong.pipelines.declared.request import Request
 from hutong.pipelines.declared.restarts import Restarts
-from hutong.pipelines.declared.run_folder import ENDED, FAILED, STARTING, RunFolder, RunRecord
+from hutong.pipelines.declared.run_folder import ENDED, FAILED, STARTING, RunFolder, RunRecord, run_id_at
 
 EXIT_FAILED = 70
 KILL_S = 30
@@ -68,8 +67,7 @@ class Supervisor:
 
     def _run_once(self, attempt: int, lock: int) -> tuple[RunFolder, int]:
         now_ms = self._clock.wall_ms()
-        moment = datetime.fromtimestamp(now_ms / 1000, UTC)
-        run_id = f"{moment:%Y%m%dT%H%M%S}.{now_ms % 1000:03}Z"
+        run_id = run_id_at(now_ms)
         request = replace(self._request, run_id=run_id, attempt=attempt, supervisor_pid=os.getpid())
         run = request.pipeline_folder.new_run(run_id)
         self._driver = driver = subprocess.Popen(

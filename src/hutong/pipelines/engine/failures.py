@@ -28,6 +28,8 @@ EXIT_CODES = {
     Refused.__name__: EXIT_REFUSED,
     AccessDenied.__name__: EXIT_ACCESS,
 }
+WORKER_LOST = ("Python worker failed to connect back", "Python worker exited unexpectedly")
+"""Spark's words for a Python worker that was killed, or that a busy machine did not start in time."""
 
 
 def translate(error: Exception) -> HutongError:
@@ -36,7 +38,8 @@ def translate(error: Exception) -> HutongError:
     ours = list(OURS.finditer(text))
     if ours:
         return UsageError(ours[-1]["message"], EXIT_CODES.get(ours[-1]["kind"], EXIT_SOFTWARE))
-    return UsageError(f"Spark failed: {first_cause(error)}", EXIT_SOFTWARE)
+    may_pass = any(words in text for words in WORKER_LOST)
+    return UsageError(f"Spark failed: {first_cause(error)}", EXIT_UNAVAILABLE if may_pass else EXIT_SOFTWARE)
 
 
 @contextmanager

@@ -1,14 +1,19 @@
-"""What a person sees while a job runs: one live line on standard error, where that is a terminal."""
+"""What a person sees while a job runs: one live line on a terminal, else a line of its own now and then."""
 
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
+
+from hutong.foundation.clock import Clock
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
 REFRESH_S = 0.5
+LINE_INTERVAL_MS = 10_000
+"""Off a terminal, as in a container's log: what changed since is shown this often at most."""
 
 Show = Callable[[str], None]
 """Replaces the live line."""
@@ -21,6 +26,35 @@ def live_line(first: str) -> Iterator[Show]:
 
     with Console(stderr=True).status(first) as status:
         yield lambda text: status.update(text)
+
+
+@contextmanager
+def lasting_lines(first: str, clock: Clock) -> Iterator[Show]:
+    """As `live_line` on a terminal; elsewhere lines that stay, for what runs long and is watched by its log."""
+    if sys.stderr.isatty():
+        with live_line(first) as show:
+            yield show
+    else:
+        lines = Lines(sys.stderr, clock)
+        lines.show(first)
+        yield lines.show
+
+
+class Lines:
+    """Writes what is new as a line of its own, at most one in `LINE_INTERVAL_MS`; what comes between is left out."""
+
+    def __init__(self, stream: TextIO, clock: Clock) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._shown = ""
+        self._shown_ms = clock.monotonic_ms() - LINE_INTERVAL_MS
+
+    def show(self, text: str) -> None:
+        now_ms = self._clock.monotonic_ms()
+        if text != self._shown and now_ms - self._shown_ms >= LINE_INTERVAL_MS:
+            self._stream.write(text + "\n")
+            self._stream.flush()
+            self._shown, self._shown_ms = text, now_ms
 
 
 @contextmanager

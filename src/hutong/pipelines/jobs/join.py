@@ -90,11 +90,7 @@ def transform(frames: Frames, parameters: Parameters) -> "DataFrame":
     from pyspark.sql import functions as f
 
     given = JOB.with_defaults(parameters)
-    left, left_frame = named_frame(frames, given, "left")
-    right, right_frame = named_frame(frames, given, "right")
-    if left == right:
-        raise UsageError(f"the parameters left and right are both {left}: name two sources")
-    on = required(given, "on", f"a condition such as {left}.key = {right}.key")
+    (left, left_frame), (right, right_frame), on = joined_sides(frames, given, "left", "right")
     kind = choice(given, "kind", KINDS)
     before, after = duration(given, "before"), duration(given, "after")
     near = (
@@ -104,6 +100,16 @@ def transform(frames: Frames, parameters: Parameters) -> "DataFrame":
     events, others = _side(left_frame, given, "left"), _side(right_frame, given, "right")
     joined = events.alias(left).join(others.alias(right), f.expr(f"({on}) AND {near}"), kind)
     return chosen(joined, given, {left: left_frame} if kind == "semi" else {left: left_frame, right: right_frame})
+
+
+def joined_sides(
+    frames: Frames, parameters: Parameters, left: str, right: str
+) -> tuple[tuple[str, "DataFrame"], tuple[str, "DataFrame"], str]:
+    """The two sources that the parameters `left` and `right` name, and the condition `on`."""
+    first, second = named_frame(frames, parameters, left), named_frame(frames, parameters, right)
+    if first[0] == second[0]:
+        raise UsageError(f"the parameters {left} and {right} are both {first[0]}: name two sources")
+    return first, second, required(parameters, "on", f"a condition such as {first[0]}.key = {second[0]}.key")
 
 
 def chosen(joined: "DataFrame", parameters: Parameters, sides: Frames) -> "DataFrame":

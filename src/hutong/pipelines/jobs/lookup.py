@@ -10,9 +10,9 @@ both sides by key: for tables that fit into memory.
 from typing import TYPE_CHECKING
 
 from hutong.foundation.errors import UsageError
-from hutong.pipelines.jobs.events import Frames, Parameters, choice, named_frame, required
+from hutong.pipelines.jobs.events import Frames, Parameters, choice
 from hutong.pipelines.jobs.job import Job, Parameter
-from hutong.pipelines.jobs.join import chosen
+from hutong.pipelines.jobs.join import chosen, joined_sides
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -77,13 +77,9 @@ def transform(frames: Frames, parameters: Parameters) -> "DataFrame":
     from pyspark.sql import functions as f
 
     given = JOB.with_defaults(parameters)
-    stream, events = named_frame(frames, given, "stream")
-    table, rows = named_frame(frames, given, "table")
-    if stream == table:
-        raise UsageError(f"the parameters stream and table are both {stream}: name two sources")
+    (stream, events), (table, rows), on = joined_sides(frames, given, "stream", "table")
     if rows.isStreaming:
         raise UsageError(f"the source {table} is a stream and can be no table: declare it with static = true")
-    on = required(given, "on", f"a condition such as {stream}.key = {table}.key")
     kind = choice(given, "kind", KINDS)
     rows = table_of(rows, choice(given, "rows", KEPT), table)
     if choice(given, "broadcast", ("false", "true")) == "true":

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.support.waiting import until
 
+from hutong.cli.main import run as command
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.declared import Pipeline, Source, restarts
@@ -41,6 +42,27 @@ def supervisor(folder: Path, driver: str, told: list[str], *, limit: int = 10) -
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(restarts, "PAUSE_S_FIRST", 0.0)
+
+
+def orphaned(folder: Path, driver: str) -> PipelineFolder:
+    """A pipeline whose driver is at work and whose supervisor was killed."""
+    program = (
+        f"import sys; sys.path[:0] = {sys.path!r}\n"
+        "from pathlib import Path\n"
+        "from tests.unit.pipelines.declared.test_supervisor import supervisor\n"
+        f"supervisor(Path({str(folder)!r}), {driver!r}, []).run()"
+    )
+    pipeline = PipelineFolder(folder / "web")
+    with subprocess.Popen([sys.executable, "-c", program]) as process:
+        until(
+            lambda: any(run.last_progress() for run in pipeline.runs()),
+            deadline_s=WAIT_S,
+            between_s=BETWEEN_S,
+            what="the driver",
+        )
+        process.kill()
+        process.wait()
+    return pipeline
 
 
 def records(folder: Path) -> list[RunRecord]:
@@ -131,28 +153,20 @@ def test_a_driver_holds_the_pipeline_when_its_supervisor_is_killed(tmp_path: Pat
         f"import time\nwhile not os.path.exists({str(tmp_path / 'enough')!r}): time.sleep(0.05)\n"
         "end('stopped', 0)"
     )
-    program = (
-        f"import sys; sys.path[:0] = {sys.path!r}\n"
-        "from pathlib import Path\n"
-        "from tests.unit.pipelines.declared.test_supervisor import supervisor\n"
-        f"supervisor(Path({str(tmp_path)!r}), {driver!r}, []).run()"
-    )
-    pipeline = PipelineFolder(tmp_path / "web")
-    with subprocess.Popen([sys.executable, "-c", program]) as process:
-        until(
-            lambda: any(run.last_progress() for run in pipeline.runs()),
-            deadline_s=WAIT_S,
-            between_s=BETWEEN_S,
-            what="the driver",
-        )
-        process.kill()
-        process.wait()
+    pipeline = orphaned(tmp_path, driver)
     assert pipeline.supervisor_pid is not None
     with pytest.raises(UsageError, match="is running already"), pipeline.locked():
         pass
     (tmp_path / "enough").touch()
     until(lambda: pipeline.supervisor_pid is None, deadline_s=WAIT_S, between_s=BETWEEN_S, what="the end of the driver")
     assert [one.state for one in records(tmp_path)] == [STOPPED]
+
+
+def test_a_driver_without_a_supervisor_can_be_stopped_at_once(tmp_path: Path) -> None:
+    driver = "request.run_folder.append_progress('{}')\nwhile True: signal.pause()"
+    pipeline = orphaned(tmp_path, driver)
+    assert command(["pipeline", "stop", "web", "--now", "--state", str(tmp_path)]) == 0
+    assert pipeline.supervisor_pid is None
 
 
 def test_a_request_survives_the_way_to_the_driver() -> None:

@@ -40,6 +40,11 @@ Caused by: java.io.IOException: No space left on device
         ("hutong.foundation.errors.Refused: records were not taken", "records were not taken", 76),
         (OF_SPARK, "Spark failed: No space left on device", 70),
         ("something else\nmore", "Spark failed: something else", 70),
+        (
+            "Job aborted: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)\n\tat x",
+            "Spark failed: Job aborted: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
+            69,
+        ),
     ],
 )
 def test_the_sentence_worth_reading_is_found(text: str, sentence: str, exit_code: int) -> None:
