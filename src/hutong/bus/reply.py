@@ -53,12 +53,13 @@ class Reply(Promise[Message]):
                 work()
 
     def _wait(self, event: threading.Event, timeout: float | None) -> bool:
-        while super()._wait(event, timeout):
+        self._take_arrived()  # what arrived before the event was there could set none
+        while self._outcome is PENDING:
+            if not super()._wait(event, timeout):
+                return False
             event.clear()
-            if self._outcome is not PENDING:
-                return True
             self._take_arrived()
-        return False
+        return True
 
     @property
     def address(self) -> str:

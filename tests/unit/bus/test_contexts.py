@@ -117,6 +117,25 @@ async def test_a_worker_may_block_on_a_reply(bus: EventBus, runtime: Runtime, is
     assert await seen.wait_for(1) == [1]
 
 
+async def test_a_worker_may_block_on_a_reply_that_has_arrived_before(bus: EventBus, runtime: Runtime) -> None:
+    """An interceptor of the reply waits for the worker's thread, which is about to block for the reply."""
+    seen, answered = Seen(), threading.Event()
+
+    def answer(message: Message) -> None:
+        message.reply(message.body)
+        answered.set()
+
+    def ask(_: None) -> None:
+        reply = bus.request("echo", 1)
+        assert answered.wait(10)
+        seen.note(reply.result(10).body)
+
+    bus.add_inbound_interceptor(lambda delivery: delivery.next())
+    bus.consumer("echo", answer)
+    runtime.context(ContextKind.WORKER).run(ask, None)
+    assert await seen.wait_for(1) == [1]
+
+
 @pytest.mark.parametrize("kind", [ContextKind.WORKER, ContextKind.EVENT_LOOP])
 async def test_stay_on_worker_thread_after_resume(bus: EventBus, runtime: Runtime, kind: ContextKind) -> None:
     seen = Seen()
