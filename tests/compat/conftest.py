@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 from bench.raw_client import create_topic
-from tests.compat.report import IS_FULL, REPORT_PATH, Recorder
+from tests.compat.report import REPORT_PATH, Recorder
 from tests.support.golang import Ahead
 from tests.support.node import Node
 
@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Everything in this folder is a compatibility test; the thorough ones are for `make compat`."""
+    """Everything in this folder is a compatibility test."""
     ours = [item for item in items if COMPAT_FOLDER in item.path.parents]
     for item in ours:
         item.add_marker(pytest.mark.compat)
@@ -38,10 +38,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(
         key=lambda item: bool(GO_FIXTURES.intersection(fixtures_of(item)))
     )  # last: their programs are being built
-    later = [] if IS_FULL else [item for item in ours if item.get_closest_marker("thorough")]
-    if later:
-        config.hook.pytest_deselected(items=later)
-        items[:] = [item for item in items if item not in set(later)]
 
 
 def fixtures_of(item: pytest.Item) -> list[str]:

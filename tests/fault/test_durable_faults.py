@@ -125,6 +125,7 @@ async def test_publishing_fails_by_its_timeout(node: Node, bus: EventBus) -> Non
     await asyncio.to_thread(node.start)
 
 
+@pytest.mark.thorough
 async def test_closing_while_the_broker_is_away(node: Node, runtime: Runtime) -> None:
     bus = EventBus(runtime, log=KafkaLog(node.address, settings=QUICK, consumer_settings=SESSION))
     consumer = bus.consumer(f"topic:{TOPIC}", Seen(), group=GROUP)

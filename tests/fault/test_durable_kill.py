@@ -93,6 +93,7 @@ def test_every_message_is_handled_though_its_consumer_is_killed(node: Node) -> N
     assert found.dead > 0
 
 
+@pytest.mark.thorough
 def test_one_of_two_is_killed_and_the_other_takes_over(node: Node) -> None:
     with worker(node, "first") as first, worker(node, "second") as second, publishing(node) as load:
         for process in [first, second] * max(1, ROUNDS // 2):
@@ -109,6 +110,7 @@ def test_one_of_two_is_killed_and_the_other_takes_over(node: Node) -> None:
     assert found.problems == []
 
 
+@pytest.mark.thorough
 def test_the_checker_finds_what_a_careless_consumer_loses(node: Node) -> None:
     """Shows that the tests above can fail: who commits what has merely arrived loses messages, and that is found."""
     with worker(node, careless=True) as process:

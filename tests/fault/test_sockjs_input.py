@@ -301,6 +301,7 @@ def test_a_client_that_does_not_read_is_closed_and_what_it_was_sent_is_bounded(b
         client.close()
 
 
+@pytest.mark.thorough
 def test_ten_thousand_sessions_of_one_client_are_the_last_until_they_end() -> None:
     with sockjs_bus(limits=SockJSLimits(disconnect_ms=8_000)) as bus:
         with Http(bus.port) as client:

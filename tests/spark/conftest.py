@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from bench.raw_client import create_topic
 from confluent_kafka import KafkaError, Message
-from tests.compat.report import IS_FULL
 from tests.support.confluent import producer
 from tests.support.node import Node
 
@@ -25,17 +24,12 @@ collect_ignore_glob = [] if find_spec("pyspark") else ["test_*.py"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The thorough ones run only when asked for."""
     ours = [item for item in items if SPARK_FOLDER in item.path.parents]
     for item in ours:
         item.add_marker(pytest.mark.spark)
         item.add_marker(pytest.mark.timeout(TIMEOUT_S))
         for line in FOREIGN_WARNINGS:  # what Spark's own code does is its makers' business
             item.add_marker(pytest.mark.filterwarnings(line))
-    later = set() if IS_FULL else {item for item in ours if item.get_closest_marker("thorough")}
-    if later:
-        config.hook.pytest_deselected(items=list(later))
-        items[:] = [item for item in items if item not in later]
 
 
 @pytest.fixture(scope="session")

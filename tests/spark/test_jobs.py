@@ -186,6 +186,7 @@ def test_a_stream_without_end_keeps_the_results_fresh_until_interrupted(
     assert (running.returncode, told.partition(" in ")[0]) == (0, "6 records")
 
 
+@pytest.mark.thorough
 def test_the_command_runs_a_job_with_the_java_that_comes_with_us(
     bootstrap: str, topic: str, fill: Fill, tmp_path: Path
 ) -> None:

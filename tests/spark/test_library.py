@@ -74,6 +74,7 @@ def test_of_all_requests_of_a_client_the_first_stays(read: Read, fill: Fill) -> 
     assert len(first) == 1753
 
 
+@pytest.mark.thorough
 def test_a_stream_leaves_out_what_came_within_the_delay(
     spark: "SparkSession", bootstrap: str, topic: str, fill: Fill
 ) -> None:
