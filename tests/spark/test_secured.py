@@ -19,8 +19,10 @@ from confluent_kafka.admin import (
 from tests.compat.secured.doors import Secured, started
 from tests.compat.secured.rules import SCRAM_512
 
+from hutong.cli.main import run
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.engine.failures import EXIT_ACCESS, EXIT_REFUSED, translate
+from hutong.pipelines.runner import check_input
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,6 +89,20 @@ def test_a_query_logs_in_and_shows_no_secret(
     shown += [path.read_text() for path in (tmp_path / "checkpoint").rglob("*") if path.is_file() and path.suffix == ""]
     assert all(shown)
     assert [text for text in shown if PASSWORD in text] == []
+
+
+def test_jobs_of_the_command_line_log_in_as_they_are_told(secured: Secured, tmp_path: "Path") -> None:
+    create_topic(secured.addresses["plain"], "work-links", records=0)
+    properties = dict(secured.sasl(SCRAM_512).java())
+    bootstrap = properties.pop("bootstrap.servers")
+    source = check_input(bootstrap, "work-links", properties)
+    assert source.record_count == 0
+    assert source.options["kafka.sasl.jaas.config"] == properties["sasl.jaas.config"]
+    words = ["pipeline", "run", "pagerank", "--bootstrap", bootstrap, "--topic", "work-links", "-o", str(tmp_path)]
+    properties["sasl.jaas.config"] = properties["sasl.jaas.config"].replace(PASSWORD, "not hers")
+    for name, value in properties.items():
+        words += ["--kafka", f"{name}={value}"]
+    assert run(words) == EXIT_ACCESS
 
 
 @pytest.mark.parametrize(

@@ -5,16 +5,16 @@ Every failure that is the world's leaves here as a UsageError of one sentence.
 
 import io
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import PeerError, UsageError
-from hutong.pipelines.client.cluster import EARLIEST, LATEST, ClusterSettings, Topic, parse_bootstrap
+from hutong.pipelines.client.cluster import EARLIEST, LATEST, Topic, parse_bootstrap
 from hutong.pipelines.client.clusters import open_cluster
 from hutong.pipelines.engine.failures import EXIT_CODES, translate
 from hutong.pipelines.engine.interrupts import as_event
@@ -22,7 +22,7 @@ from hutong.pipelines.engine.progress import Show, stream_line, watched
 from hutong.pipelines.engine.stages import job_group, lineage_text, shuffles, stages_of, stages_text
 from hutong.pipelines.jobs import access_log, pagerank
 from hutong.pipelines.results import prepare_folder, write_csv, write_text
-from hutong.pipelines.source.options import Subscription
+from hutong.pipelines.source.options import Subscription, source_options
 from hutong.pipelines.source.planning import at, subscribed
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ class Input:
     topic: Topic
     record_count: int
     """How many records it held when looked at, deleted and control records included."""
+    kafka: Mapping[str, str] = field(default_factory=dict)
+    """What else the data source is told, by Kafka's names behind `kafka.`: how the cluster is secured, say."""
 
     @property
     def is_small(self) -> bool:
@@ -56,7 +58,7 @@ class Input:
     @property
     def options(self) -> dict[str, str]:
         """The options of the data source."""
-        return {"kafka.bootstrap.servers": self.bootstrap, "subscribe": self.topic.name, "startingOffsets": "earliest"}
+        return _options(self.bootstrap, self.topic.name, self.kafka)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +71,15 @@ class Finished:
     notes: str = ""
 
 
-def check_input(bootstrap: str, topic: str) -> Input:
+def check_input(bootstrap: str, topic: str, kafka: Mapping[str, str] | None = None) -> Input:
     """Raises UsageError when the broker cannot be reached or the topic does not exist."""
+    given = dict(kafka or {})
     try:
-        addresses = parse_bootstrap(bootstrap)
+        parse_bootstrap(bootstrap)
     except ValueError as error:
         raise UsageError(f"--bootstrap: {error}") from error
-    cluster = open_cluster(ClusterSettings(addresses, retry_ms=CHECK_MS_MAX))
+    settings = source_options(_options(bootstrap, topic, given), streaming=False).cluster
+    cluster = open_cluster(replace(settings, retry_ms=CHECK_MS_MAX))
     try:
         partitions = subscribed(cluster, Subscription(names=(topic,)))
         first, end = at(cluster, partitions, EARLIEST), at(cluster, partitions, LATEST)
@@ -84,7 +88,12 @@ def check_input(bootstrap: str, topic: str) -> Input:
         raise UsageError(str(error), EXIT_CODES[type(error).__name__]) from error
     finally:
         cluster.close()
-    return Input(bootstrap, found, sum(end.values()) - sum(first.values()))
+    return Input(bootstrap, found, sum(end.values()) - sum(first.values()), given)
+
+
+def _options(bootstrap: str, topic: str, kafka: Mapping[str, str]) -> dict[str, str]:
+    named = {f"kafka.{name.removeprefix('kafka.')}": value for name, value in kafka.items()}
+    return {**named, "kafka.bootstrap.servers": bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
 
 
 def run_pagerank(

@@ -12,9 +12,11 @@ from hutong.cli.output import print_json, remark
 from hutong.cli.pipeline.options import (
     MASTER_DEFAULT,
     ConfOption,
+    KafkaOption,
     LogOption,
     MasterOption,
     check_log_level,
+    properties_of,
     settings_of,
 )
 
@@ -37,6 +39,7 @@ def access_log(
     once: Annotated[bool, typer.Option("--once", help="Read all that is there, then end.")] = False,
     master: MasterOption = MASTER_DEFAULT,
     conf: ConfOption = None,
+    kafka: KafkaOption = None,
     spark_log: LogOption = "off",
     as_json: AsJson = False,
 ) -> None:
@@ -45,7 +48,7 @@ def access_log(
     from hutong.pipelines.engine.progress import live_line
     from hutong.pipelines.results import prepare_folder
 
-    source = runner.check_input(bootstrap, topic)
+    source = runner.check_input(bootstrap, topic, properties_of(kafka))
     prepare_folder(output)
     quick = once and source.is_small
     with (
@@ -64,6 +67,7 @@ def pagerank(
     iterations: Annotated[int, typer.Option("--iterations", "-i", min=1, help="How often ranks are passed on.")] = 10,
     master: MasterOption = MASTER_DEFAULT,
     conf: ConfOption = None,
+    kafka: KafkaOption = None,
     spark_log: LogOption = "off",
     as_json: AsJson = False,
 ) -> None:
@@ -72,7 +76,7 @@ def pagerank(
     from hutong.pipelines.engine.progress import live_line
     from hutong.pipelines.results import prepare_folder
 
-    source = runner.check_input(bootstrap, topic)
+    source = runner.check_input(bootstrap, topic, properties_of(kafka))
     prepare_folder(output)
     with (
         live_line("starting Spark") as show,

@@ -25,6 +25,12 @@ MasterOption = Annotated[str, typer.Option("--master", metavar="URL", help="Wher
 ConfOption = Annotated[
     list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may be repeated.")
 ]
+KafkaOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kafka", metavar="NAME=VALUE", help="A property of Kafka's clients, as security.protocol; may be repeated."
+    ),
+]
 LogOption = Annotated[
     str, typer.Option("--spark-log", metavar="LEVEL", help="Spark's own log: off, error, warn, info.")
 ]
@@ -35,7 +41,12 @@ LOG_LEVELS = ("off", "error", "warn", "info")
 
 def settings_of(conf: list[str] | None) -> dict[str, str]:
     """What `--conf` gives. Raises UsageError."""
-    return dict(_setting(text) for text in conf or ())
+    return dict(_setting("--conf", text) for text in conf or ())
+
+
+def properties_of(kafka: list[str] | None) -> dict[str, str]:
+    """What `--kafka` gives. Raises UsageError."""
+    return dict(_setting("--kafka", text) for text in kafka or ())
 
 
 def check_log_level(log_level: str) -> None:
@@ -44,8 +55,8 @@ def check_log_level(log_level: str) -> None:
         raise UsageError(f"--spark-log is {log_level}: take one of {', '.join(LOG_LEVELS)}")
 
 
-def _setting(text: str) -> tuple[str, str]:
+def _setting(option: str, text: str) -> tuple[str, str]:
     key, separator, value = text.partition("=")
     if not key or not separator:
-        raise UsageError(f"--conf {text} is not of the form KEY=VALUE")
+        raise UsageError(f"{option} {text.partition('=')[0]} is not of the form KEY=VALUE")  # a value may be a secret
     return key, value
