@@ -1,6 +1,5 @@
 """The batch source, against what another client sent."""
 
-import gc
 import itertools
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -10,7 +9,7 @@ import pytest
 from tests.support.confluent import producer
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 Read = Callable[..., "DataFrame"]
 Fill = Callable[..., None]
@@ -146,14 +145,3 @@ def test_offsets_that_are_gone_fail_unless_told_otherwise(topic: str, fill: Fill
         read(**beyond).collect()
     assert "Some data may have been lost" in str(translate(raised.value))
     assert len(read(failOnDataLoss="false", **beyond).collect()) == 20
-
-
-def test_a_worker_does_not_look_for_garbage_in_what_it_has_loaded(
-    spark: "SparkSession", bootstrap: str, fill: Callable[..., None], topic: str
-) -> None:
-    """Spark collects garbage after each task, in its workers that it uses again."""
-    fill([b"one"], partition=0)
-    source = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic}
-    assert spark.read.format("hutong").options(**source).load().count() == 1
-    kept = spark.sparkContext.parallelize(range(4), 4).map(lambda _: gc.get_freeze_count()).collect()
-    assert max(kept) > 0

@@ -1,5 +1,7 @@
 """What Spark calls, without Spark: a reader in this process and a cluster that answers from a script."""
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -56,3 +58,22 @@ def test_an_undecodable_record_is_told_with_its_place(monkeypatch: pytest.Monkey
     content = record_set([[RECORDS[0], Record(value=b'{"n": "one"}'), RECORDS[2]]])
     with pytest.raises(BadRecord, match=r"^the value at offset 1 of t-0 is not JSON of its schema: field n: Expected"):
         read(content, monkeypatch, valueFormat="json", valueSchema="n INT")
+
+
+@pytest.mark.parametrize("inside", ["TaskContext._getOrCreate()", "None"])
+def test_in_a_task_the_collector_leaves_out_what_is_loaded(inside: str) -> None:
+    """In a process of its own: what is kept out of collections stays out."""
+    program = (
+        "import gc\n"
+        "from pyspark import TaskContext\n"
+        "from hutong.pipelines.client.cluster import TopicPartition\n"
+        "from hutong.pipelines.source.options import source_options\n"
+        "from hutong.pipelines.source.readers import RangePartition, read_range\n"
+        "from hutong.pipelines.source.splitting import OffsetRange\n"
+        f"{inside}\n"
+        "options = source_options({'kafka.bootstrap.servers': '127.0.0.1:1', 'subscribe': 't'}, streaming=False)\n"
+        "assert not list(read_range(RangePartition(OffsetRange(TopicPartition('t', 0), 0, 0)), options))\n"
+        "print(gc.get_freeze_count() > 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == f"{inside != 'None'}\n"
