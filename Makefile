@@ -11,8 +11,8 @@
 
 ARGS ?=
 SECONDS ?= 60
-# Processes among which the files of tests are dealt out, one more than cores since many tests wait; 0: this one alone.
-WORKERS ?= 3
+# Processes among which the files of tests are dealt out; 0: this one alone.
+WORKERS ?= 2
 # A client library can hang with the interpreter's lock, where no timer of Python's runs: then the worker is ended.
 HANG_SECONDS := 660
 UV := .tools/uv

@@ -20,6 +20,8 @@ from tests.support.maven import java_program
 FOLDER: Final = pathlib.Path(__file__).parent / "java_kafka"
 COMMON, NEWER = FOLDER / "KafkaScenarios.java", FOLDER / "KafkaScenarios4.java"
 VERSIONS: Final = {"Java 4.x": "4.3.0", "Java 3.x": "3.9.2"}
+NEWEST: Final = "Java 4.x"
+"""The other one runs with the thorough tests."""
 RUN_S_MAX: Final = 240.0
 # Scenarios that are not named after the one row they fill.
 ROWS: Final = {
@@ -78,10 +80,11 @@ Run = Callable[[str, str], "str | None"]
 def _cases() -> Iterable[ParameterSet]:
     for client, version in VERSIONS.items():
         fills = cells(client, version)
-        for scenario in (*SCENARIOS, *(OF_VERSION_4 if client == "Java 4.x" else ())):
+        for scenario in (*SCENARIOS, *(OF_VERSION_4 if client == NEWEST else ())):
             rows = ROWS.get(scenario, (scenario,))
             nulls = ("nulls",) if scenario == "headers" else ()
-            yield pytest.param(client, scenario, id=f"{version}-{scenario}", marks=fills(*rows, *nulls))
+            marks = [fills(*rows, *nulls), *([pytest.mark.thorough] if client != NEWEST else [])]
+            yield pytest.param(client, scenario, id=f"{version}-{scenario}", marks=marks)
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +114,7 @@ def test_scenario(client: str, scenario: str, run: Run) -> None:
 
 
 def _run(client: str, bootstrap: str, scenarios: list[str]) -> dict[str, str | None]:
-    is_newest = client == "Java 4.x"
+    is_newest = client == NEWEST
     program = java_program(
         f"kafka-clients-{VERSIONS[client]}",
         COMMON,

@@ -60,6 +60,7 @@ def check_ranks(rows: list[list[str]], expected: dict[str, float]) -> None:
         assert rank == pytest.approx(expected[page], rel=TOLERANCE)
 
 
+@pytest.mark.thorough
 def test_access_log_of_a_real_server(
     spark: "SparkSession", bootstrap: str, topic: str, fill: Fill, tmp_path: Path
 ) -> None:
