@@ -115,7 +115,10 @@ def stop(
     is_orphan = not _ask_to_end(pid)
     if now:
         time.sleep(POLL_S)  # two signals at once would count as one
-        _end_orphan(folder) if is_orphan else _ask_to_end(pid)
+        if is_orphan:
+            _end_orphan(folder)
+        else:
+            _ask_to_end(pid)
     deadline_s = time.monotonic() + timeout
     while folder.supervisor_pid is not None:
         if time.monotonic() > deadline_s:
