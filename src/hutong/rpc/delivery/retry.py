@@ -177,6 +177,7 @@ class _Attempts:
         "_id",
         "_open",
         "_pause",
+        "_refusal",
         "_reliability",
         "_retries_left",
         "_session",
@@ -196,6 +197,7 @@ class _Attempts:
         self._pause: Parked[None] | None = None
         self._tried = 0
         self._doubt: HutongError | None = None  # of an earlier attempt: it may have had its effect
+        self._refusal: Outcome | HutongError | None = None  # of the latest attempt that certainly had none
 
     def begin(self, retries: int, own_id: CallId | None, *, needs_memory: bool) -> None:
         reliability = self._reliability
@@ -238,7 +240,13 @@ class _Attempts:
             self._pause.abandon()
         pause_ms = reliability.pace.pause_ms(self._tried, reliability.chance(), is_silent=is_silent)
         next_ms = reliability.clock.monotonic_ms() + pause_ms
-        self._pause = reliability.lot.park(self, self._continue, deadline_ms=min(next_ms, self._deadline_ms))
+        try:
+            self._pause = reliability.lot.park(self, self._continue, deadline_ms=min(next_ms, self._deadline_ms))
+        except LimitExceeded as error:  # too many calls wait: this one has only the attempts that it has begun
+            self._retries_left = 0
+            self._refusal = Overloaded(str(error))
+            if not self._abandons:
+                self._finish(self._verdict())
 
     def _continue(self, why: HutongError | None) -> None:
         self._pause = None
@@ -246,9 +254,29 @@ class _Attempts:
             self._finish(why or CallTimeout())
         elif self._reliability.clock.monotonic_ms() < self._deadline_ms:
             self._retries_left -= 1
-            self._try()
+            self._try_again()
         elif not self._abandons:
-            self._finish(self._doubt or CallTimeout(f"{self._call.address}: no attempt was answered in time"))
+            self._finish(self._verdict())
+
+    def _try_again(self) -> None:
+        """An attempt that cannot begin is one that had no effect, such as at a bound of this side."""
+        try:
+            self._try()
+        except LimitExceeded as error:
+            self._ended(self._tried, Overloaded(str(error)))
+        except HutongError as error:
+            self._finish(self._doubt or error)
+        except (TypeError, ValueError) as error:  # the first attempt could be encoded: a codec has gone since
+            self._finish(self._doubt or UsageError(str(error)))
+
+    def _verdict(self) -> Outcome | HutongError:
+        """The outcome of a call without an answer: any attempt that may have had its effect decides.
+
+        Where every attempt was refused before it was executed, nothing happened, and the caller is told why.
+        """
+        if self._doubt is not None:
+            return self._doubt
+        return self._refusal or CallTimeout(f"{self._call.address}: no attempt was answered in time")
 
     def _ended(self, number: int, outcome: Outcome | HutongError) -> None:
         if self._done is None:
@@ -262,10 +290,12 @@ class _Attempts:
         elif not isinstance(outcome, Outcome | NoService | NotExecuted | Overloaded):
             self._finish(outcome)  # trying again changes nothing
             return
+        else:
+            self._refusal = outcome
         if self._retries_left:
             self._wait(is_silent=False)
         elif not self._abandons:
-            self._finish(self._doubt or outcome)  # an earlier attempt may have had its effect: that is what counts
+            self._finish(self._verdict())
 
     def _finish(self, outcome: Outcome | HutongError) -> None:
         done = self._done

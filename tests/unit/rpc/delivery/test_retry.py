@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutong.foundation.clock import ManualClock
-from hutong.foundation.errors import HutongError, UsageError
+from hutong.foundation.errors import HutongError, LimitExceeded, StorageError, UsageError
+from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
 from hutong.rpc import (
     CallOptions,
@@ -16,6 +17,7 @@ from hutong.rpc import (
     Delivery,
     NoService,
     OutcomeUnknown,
+    Overloaded,
     Pace,
     new_request_id,
 )
@@ -51,10 +53,14 @@ class Stage:
         self.clock = ManualClock()
         self.wheel = TimerWheel(self.clock.monotonic_ms(), 1)
         self.attempts: list[Carried] = []
+        self.answered: list[Carried] = []
         self.results: list[Result] = []
+        self.raises: Exception | None = None
         self.reliability = Reliability(self.clock, self.wheel, pace=PACE, chance=lambda: 0.0, random_bits=lambda _: 1)
 
     def begin(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
+        if self.raises is not None:
+            raise self.raises
         carried = Carried(call, timeout_ms, done)
         self.attempts.append(carried)
 
@@ -161,6 +167,87 @@ async def test_nothing_happened_is_not_said_when_an_earlier_attempt_is_in_doubt(
     stage.pass_ms(100)
     stage.attempts[1].answer(NoService())
     assert [type(result) for result in stage.results] == [ConnectionLost]
+
+
+REFUSALS = [NoService("nobody"), Overloaded("calls_max"), Outcome(failure=Failure(NOT_EXECUTED_CODE))]
+
+
+def answer_until_the_end(stage: Stage, answer: Result) -> None:
+    while not stage.results:
+        if len(stage.answered) < len(stage.attempts):
+            attempt = stage.attempts[len(stage.answered)]
+            stage.answered.append(attempt)
+            attempt.answer(answer)
+        stage.pass_ms(50)
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=["nobody", "overloaded", "not executed"])
+async def test_a_call_whose_attempts_were_all_refused_says_that_nothing_happened(stage: Stage, refusal: Result) -> None:
+    stage.call(timeout_ms=500, retries=1_000, delivery=Delivery.AT_LEAST_ONCE)
+    answer_until_the_end(stage, refusal)
+    assert len(stage.attempts) > 1
+    assert stage.results == [refusal]
+
+
+@pytest.mark.parametrize("doubtful", [0, 1, 2])
+@pytest.mark.parametrize("doubt", [CallTimeout("silent"), ConnectionLost("lost")], ids=["timeout", "lost"])
+async def test_one_attempt_in_doubt_decides_whenever_it_was(stage: Stage, doubt: Result, doubtful: int) -> None:
+    stage.call(timeout_ms=1_000, retries=1_000)
+    for number in range(3):
+        stage.answered.append(stage.attempts[number])
+        stage.attempts[number].answer(doubt if number == doubtful else NoService())
+        stage.pass_ms(100 << number)
+    answer_until_the_end(stage, NoService())
+    assert stage.results == [doubt]
+
+
+async def test_an_attempt_that_is_still_silent_at_the_end_leaves_the_outcome_unknown(stage: Stage) -> None:
+    stage.call(timeout_ms=2_000, retries=1_000)
+    first = stage.attempts[0]
+    stage.answered.append(first)
+    stage.pass_ms(1_000)
+    while len(stage.answered) < len(stage.attempts):
+        stage.answered.append(stage.attempts[len(stage.answered)])
+        stage.answered[-1].answer(NoService())
+        stage.pass_ms(2_000)
+    assert stage.results == []
+    first.answer(CallTimeout("silent"))  # as transports say at the end of an attempt's time
+    stage.pass_ms(10)
+    assert [str(result) for result in stage.results] == ["silent"]
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        (LimitExceeded("replies_max", 1), Overloaded),
+        (StorageError("closed"), StorageError),
+        (TypeError("x"), UsageError),
+    ],
+)
+async def test_an_attempt_that_cannot_begin_does_not_leave_the_call_open(
+    stage: Stage, raised: Exception, told: type[HutongError]
+) -> None:
+    stage.call(retries=1)
+    stage.raises = raised
+    stage.attempts[0].answer(NoService())
+    stage.pass_ms(100)
+    assert [type(result) for result in stage.results] == [told]
+    assert stage.waits == 0
+
+
+async def test_a_call_for_whose_pause_there_is_no_room_ends_with_its_first_attempt(stage: Stage) -> None:
+    stage.reliability.lot = ParkingLot("rpc_pauses", stage.wheel, 1)
+    stage.call()
+    stage.call()
+    stage.attempts[1].answer(NoService())
+    assert [type(result) for result in stage.results] == [NoService]
+
+
+async def test_a_call_that_loses_its_place_among_the_pauses_says_which_bound_it_was(stage: Stage) -> None:
+    stage.call()
+    stage.reliability.lot = ParkingLot("rpc_pauses", stage.wheel, 0)
+    stage.attempts[0].answer(NoService())
+    assert [str(result) for result in stage.results] == [str(LimitExceeded("rpc_pauses", 0))]
 
 
 async def test_the_time_of_the_call_bounds_its_attempts(stage: Stage) -> None:
