@@ -9,6 +9,7 @@
         │   └── NotAuthorized    403: an interceptor knows, and says no
         ├── OutcomeUnknown       the effect may or may not have happened; it will not happen (again) by this call
         ├── RequestExpired       refused, and never executed: the request id is older than what the service remembers
+        ├── RequestIdReused      refused, and never executed: the request id belongs to a call with other content
         ├── ResultNotKept        the effect happened, once, by an earlier attempt; its result was too large to be kept
         ├── NotExecuted          nothing happened: the service could not remember the call; it may be tried again
         ├── CallTimeout          nobody answered in time; the effect may or may not have happened
@@ -35,6 +36,7 @@ OUTCOME_UNKNOWN_CODE: Final = -2
 REQUEST_EXPIRED_CODE: Final = -3
 RESULT_NOT_KEPT_CODE: Final = -4
 NOT_EXECUTED_CODE: Final = -5
+REQUEST_ID_REUSED_CODE: Final = -6
 NOT_AUTHENTICATED_CODE: Final = 401
 NOT_AUTHORIZED_CODE: Final = 403
 DISPATCH_CODE: Final = 500
@@ -129,6 +131,12 @@ class RequestExpired(CallFailed):
     code: ClassVar[int] = REQUEST_EXPIRED_CODE
 
 
+class RequestIdReused(CallFailed):
+    """Never executed: the request id belongs to an earlier call with another action or other arguments."""
+
+    code: ClassVar[int] = REQUEST_ID_REUSED_CODE
+
+
 class ResultNotKept(CallFailed):
     """The effect happened, once, and its result was not one that the service could keep: it is gone."""
 
@@ -172,7 +180,7 @@ _BUILT_IN: Final[dict[int, type[ServiceError]]] = {
     error.code: error for error in (ServiceFault, DispatchFailed, NotAuthenticated, NotAuthorized)
 }
 _OF_DELIVERY: Final[dict[int, type[CallFailed]]] = {
-    error.code: error for error in (OutcomeUnknown, RequestExpired, ResultNotKept, NotExecuted)
+    error.code: error for error in (OutcomeUnknown, RequestExpired, RequestIdReused, ResultNotKept, NotExecuted)
 }
 
 
@@ -180,7 +188,7 @@ def failure_of(error: Exception) -> Failure:
     """How what an implementation or an interceptor raised travels."""
     if isinstance(error, ServiceError):
         return Failure(error.code, error.message, error.debug_info)
-    if isinstance(error, OutcomeUnknown | RequestExpired | ResultNotKept | NotExecuted):
+    if isinstance(error, OutcomeUnknown | RequestExpired | RequestIdReused | ResultNotKept | NotExecuted):
         return Failure(error.code, error.message)
     return Failure(FAULT_CODE, str(error) or type(error).__name__)
 

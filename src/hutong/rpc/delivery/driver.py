@@ -20,6 +20,7 @@ from hutong.foundation.errors import HutongError, OwnerGone, ProtocolError
 from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.rpc.call import Done, IncomingCall, Outcome
+from hutong.rpc.delivery.fingerprints import fingerprint_of
 from hutong.rpc.delivery.ids import CallId, parse_acked_below, parse_request_id
 from hutong.rpc.delivery.machine import Memory
 from hutong.rpc.delivery.messages import (
@@ -28,6 +29,7 @@ from hutong.rpc.delivery.messages import (
     Event,
     Execute,
     Executed,
+    Fingerprint,
     Loaded,
     MemorySettings,
     NotStored,
@@ -44,7 +46,7 @@ from hutong.rpc.delivery.outcomes import decode_outcome, encode_outcome, refused
 from hutong.rpc.delivery.records import decode_change, encode_key, encode_record
 from hutong.rpc.delivery_port import ACKED_BELOW, REQUEST_ID
 from hutong.rpc.delivery_port import Execute as ExecuteHere
-from hutong.rpc.errors import DISPATCH_CODE, OUTCOME_UNKNOWN_CODE, Failure
+from hutong.rpc.errors import DISPATCH_CODE, OUTCOME_UNKNOWN_CODE, BadArguments, Failure
 from hutong.runtime.contexts import Context, current_context
 
 TICK_MS: Final = 1_000
@@ -74,6 +76,7 @@ class _Asker(NamedTuple):
     execute: ExecuteHere
     done: Done
     deadline_ms: int | None
+    fingerprint: Fingerprint
 
     def tell(self, outcome: Outcome | HutongError) -> None:
         if not isinstance(outcome, Outcome):
@@ -142,10 +145,11 @@ class CallMemory:
         try:
             call_id = parse_request_id(request_id)
             acked_below = parse_acked_below(headers.get(ACKED_BELOW))
-        except ProtocolError as error:
+            fingerprint = fingerprint_of(call)
+        except (ProtocolError, BadArguments) as error:
             done(Outcome(failure=Failure(DISPATCH_CODE, str(error))))
             return
-        asker = _Asker(call_id, current_context(), execute, done, call.deadline_ms)
+        asker = _Asker(call_id, current_context(), execute, done, call.deadline_ms, fingerprint)
         assert self._loop is not None, "open comes first"
         if _get_running_loop() is self._loop:
             self._ask(asker, acked_below)
@@ -176,7 +180,7 @@ class CallMemory:
         else:
             number = next(self._numbers)
             self._asking[number] = asker
-            self._tell(Asked(number, asker.call, acked_below, self._clock.wall_ms()))
+            self._tell(Asked(number, asker.call, acked_below, self._clock.wall_ms(), asker.fingerprint))
             self._asking.pop(number, None)
 
     def _refuse(self, asker: _Asker, refusal: Refusal) -> None:

@@ -26,6 +26,7 @@ from hutong.rpc.delivery.ids import CallId, session_ms
 from hutong.rpc.delivery.messages import (
     CLOSED,
     HORIZON,
+    NO_FINGERPRINT,
     Answer,
     Asked,
     CallRecord,
@@ -33,6 +34,7 @@ from hutong.rpc.delivery.messages import (
     Event,
     Execute,
     Executed,
+    Fingerprint,
     HorizonRecord,
     Instruction,
     Known,
@@ -69,6 +71,7 @@ class _Call:
     at_ms: int
     outcome: bytes | Refusal = b""  # when DONE; while FINISHING what will be answered
     kept: bytes = b""  # what of it is in the store and answers later askers; b"" when too large
+    fingerprint: Fingerprint = NO_FINGERPRINT
 
 
 @dataclass(slots=True)
@@ -180,7 +183,7 @@ class Memory:
         if not is_late:  # else a writer that was replaced wrote it too late: what is finished stays so
             outcome = {Known.STARTED: _UNKNOWN, Known.NOT_KEPT: _NOT_KEPT}.get(record.known, record.outcome)
             kept = record.outcome if record.known is Known.FINISHED else b""
-            session.calls[key.sequence] = _Call(_State.DONE, record.at_ms, outcome, kept)
+            session.calls[key.sequence] = _Call(_State.DONE, record.at_ms, outcome, kept, record.fingerprint)
 
     def _loaded(self, event: Loaded) -> None:
         by_time = sorted(self._sessions.values(), key=lambda session: session.heard_ms)
@@ -220,6 +223,8 @@ class Memory:
             self._out.append(Answer(event.asker, refusal))
         elif call is None:
             self._start(event)
+        elif not call.fingerprint.matches(event.fingerprint):
+            self._out.append(Answer(event.asker, Refusal(Reason.REUSED, action=call.fingerprint.action)))
         elif call.state is _State.DONE:
             self._out.append(Answer(event.asker, call.outcome))
         else:
@@ -264,12 +269,12 @@ class Memory:
         if sequence < session.acked_below:  # it acknowledges itself
             self._out.append(Answer(event.asker, _EXPIRED))
             return
-        session.calls[sequence] = _Call(_State.STARTING, event.now_ms)
+        session.calls[sequence] = _Call(_State.STARTING, event.now_ms, fingerprint=event.fingerprint)
         session.open.add(sequence)
         self._calls += 1
         self._in_progress += 1
         self._out.append(Wait(event.asker, event.call))
-        record = CallRecord(Known.STARTED, event.now_ms)
+        record = CallRecord(Known.STARTED, event.now_ms, fingerprint=event.fingerprint)
         self._store(
             ((event.call, record),),
             lambda: self._execute(session, sequence),
@@ -299,9 +304,9 @@ class Memory:
         if event.is_kept and size <= settings.outcome_bytes_max and self.kept_bytes + size <= settings.kept_bytes_max:
             call.kept = event.outcome
             self.kept_bytes += size
-            record = CallRecord(Known.FINISHED, event.now_ms, event.outcome)
+            record = CallRecord(Known.FINISHED, event.now_ms, event.outcome, call.fingerprint)
         else:
-            record = CallRecord(Known.NOT_KEPT, event.now_ms)
+            record = CallRecord(Known.NOT_KEPT, event.now_ms, fingerprint=call.fingerprint)
         self._store(
             ((event.call, record),),
             lambda: self._finish(session, sequence, call, is_kept=record.known is Known.FINISHED),

@@ -5,7 +5,7 @@ Knows no store and no service: an outcome is bytes here.
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from hutong.rpc.delivery.ids import CallId
 
@@ -21,6 +21,20 @@ class Known(Enum):
     NOT_KEPT = "not kept"  # finished, and its result was too large to be kept
 
 
+class Fingerprint(NamedTuple):
+    """The content of a call: its action, and a digest of its arguments."""
+
+    action: str
+    digest: bytes
+
+    def matches(self, other: "Fingerprint") -> bool:
+        """Whether both may be one call. A record of an older release has no fingerprint, so it matches every call."""
+        return self == other or not (self.digest and other.digest)
+
+
+NO_FINGERPRINT: Final = Fingerprint("", b"")
+
+
 @dataclass(frozen=True, slots=True)
 class CallRecord:
     """Key: the call."""
@@ -28,6 +42,7 @@ class CallRecord:
     known: Known
     at_ms: int
     outcome: bytes = b""
+    fingerprint: Fingerprint = NO_FINGERPRINT
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,23 +94,25 @@ class MemorySettings:
 
 
 class Reason(Enum):
-    """Why a call has no outcome here. All but the last three: it is not executed, now or later, by this request."""
+    """The reason why a call has no outcome here. All but the last two: this request does not execute it."""
 
     FULL = "full"  # a bound; it may be asked again
     NOT_STORED = "not stored"  # that it begins could not be stored; it may be asked again
     EXPIRED = "expired"  # acknowledged, or too old to be remembered: whether it ever happened is not known here
     FROM_THE_FUTURE = "from the future"  # the caller's clock is ahead by more than is allowed
+    REUSED = "reused"  # its id is that of a call with another action or other arguments
     NOT_KEPT = "not kept"  # it happened once, and its result was too large to be kept
     UNKNOWN = "unknown"  # it was begun by a process that ended: it happened, wholly or in part, at most once
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """`limit` and `maximum` name the bound that is FULL."""
+    """`limit` and `maximum` name the bound that is FULL; `action` is that of the call which had a REUSED id first."""
 
     reason: Reason
     limit: str = ""
     maximum: int = 0
+    action: str = ""
 
 
 # Events
@@ -122,6 +139,7 @@ class Asked:
     call: CallId
     acked_below: int
     now_ms: int
+    fingerprint: Fingerprint = NO_FINGERPRINT
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from hutong.rpc.errors import (
     NOT_EXECUTED_CODE,
     OUTCOME_UNKNOWN_CODE,
     REQUEST_EXPIRED_CODE,
+    REQUEST_ID_REUSED_CODE,
     RESULT_NOT_KEPT_CODE,
     Failure,
 )
@@ -35,6 +36,7 @@ _CODES: Final = {
     Reason.NOT_STORED: NOT_EXECUTED_CODE,
     Reason.EXPIRED: REQUEST_EXPIRED_CODE,
     Reason.FROM_THE_FUTURE: REQUEST_EXPIRED_CODE,
+    Reason.REUSED: REQUEST_ID_REUSED_CODE,
     Reason.NOT_KEPT: RESULT_NOT_KEPT_CODE,
     Reason.UNKNOWN: OUTCOME_UNKNOWN_CODE,
 }
@@ -70,6 +72,11 @@ def refused(refusal: Refusal) -> Outcome:
     """What the caller is told."""
     if refusal.reason is Reason.FULL:
         text = f"the service remembers too much ({refusal.limit} is {refusal.maximum}), so the call was not executed"
+    elif refusal.reason is Reason.REUSED:
+        text = (
+            f"the request id belongs to an earlier call of {refusal.action!r} with its own arguments, so this call was "
+            "not executed; give each call an id of its own"
+        )
     else:
         text = _TEXTS[refusal.reason]
     return Outcome(failure=Failure(_CODES[refusal.reason], text))

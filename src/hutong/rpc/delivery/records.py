@@ -2,7 +2,10 @@
 
     h                      the horizon: {"at": ms}
     s/SESSION              a session:   {"below": sequence, "heard": ms}
-    c/SESSION/SEQUENCE     a call:      {"known": "started" | "finished" | "not kept", "at": ms, "outcome": bytes}
+    c/SESSION/SEQUENCE     a call:      {"known": "started" | "finished" | "not kept", "at": ms, "outcome": bytes,
+                            "action": method, "digest": bytes}
+
+Records of older releases have neither action nor digest.
 
 Knows no table. What cannot be read raises CorruptData: a memory that is read in part would execute twice.
 """
@@ -17,6 +20,7 @@ from hutong.rpc.delivery.messages import (
     HORIZON,
     CallRecord,
     Change,
+    Fingerprint,
     HorizonRecord,
     Key,
     Known,
@@ -38,6 +42,8 @@ class _Call(msgspec.Struct, omit_defaults=True):
     known: Known
     at: int
     outcome: bytes = b""
+    action: str = ""
+    digest: bytes = b""
 
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
@@ -54,8 +60,8 @@ def encode_key(key: Key) -> bytes:
 
 def encode_record(record: Record | None) -> bytes | None:
     match record:
-        case CallRecord(known, at_ms, outcome):
-            return _ENCODER.encode(_Call(known, at_ms, outcome))
+        case CallRecord(known, at_ms, outcome, fingerprint):
+            return _ENCODER.encode(_Call(known, at_ms, outcome, *fingerprint))
         case SessionRecord(acked_below, heard_ms):
             return _ENCODER.encode(_Session(acked_below, heard_ms))
         case HorizonRecord(at_ms):
@@ -80,7 +86,7 @@ def decode_change(key: bytes, value: bytes | None) -> Change:
 
 def _call(value: bytes) -> CallRecord:
     call = _CALL.decode(value)
-    return CallRecord(call.known, call.at, call.outcome)
+    return CallRecord(call.known, call.at, call.outcome, Fingerprint(call.action, call.digest))
 
 
 def _session(value: bytes) -> SessionRecord:

@@ -22,6 +22,7 @@ from hutong.rpc.errors import (
     NOT_EXECUTED_CODE,
     OUTCOME_UNKNOWN_CODE,
     REQUEST_EXPIRED_CODE,
+    REQUEST_ID_REUSED_CODE,
     RESULT_NOT_KEPT_CODE,
     Failure,
 )
@@ -40,6 +41,7 @@ _STATUSES: Final = {
     FAULT_CODE: grpc.StatusCode.UNKNOWN,  # as gRPC itself tells of exceptions
     OUTCOME_UNKNOWN_CODE: grpc.StatusCode.ABORTED,  # not to be sent again as it is: look, then begin anew
     REQUEST_EXPIRED_CODE: grpc.StatusCode.FAILED_PRECONDITION,
+    REQUEST_ID_REUSED_CODE: grpc.StatusCode.FAILED_PRECONDITION,  # nothing happened; the call needs an id of its own
     RESULT_NOT_KEPT_CODE: grpc.StatusCode.DATA_LOSS,  # the effect happened, and its result is gone
     NOT_EXECUTED_CODE: grpc.StatusCode.UNAVAILABLE,  # nothing happened: it may be sent again
     NOT_AUTHENTICATED_CODE: grpc.StatusCode.UNAUTHENTICATED,

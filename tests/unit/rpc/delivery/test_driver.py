@@ -17,6 +17,7 @@ from hutong.rpc import (
     NotExecuted,
     OutcomeUnknown,
     RequestExpired,
+    RequestIdReused,
     ResultNotKept,
     Rpc,
     ServiceError,
@@ -105,6 +106,21 @@ async def test_a_request_asked_twice_is_executed_once_and_answered_alike(scene: 
     assert await scene.orders.place("pear") == 2
     assert scene.shop.placed == ["apple", "pear"]
     assert (memory.executed_total, memory.replayed_total, memory.waiting) == (2, 1, 0)
+
+
+async def test_an_id_that_has_been_used_for_another_call_executes_nothing(scene: Scene) -> None:
+    memory = await scene.bind()
+    request = new_request_id()
+    assert await scene.own(request).place("apple") == 1
+    for _ in range(2):
+        with pytest.raises(RequestIdReused, match="an earlier call of 'place'"):
+            await scene.own(request).slow()
+        with pytest.raises(RequestIdReused):
+            await scene.own(request).place("pear")
+        assert await scene.own(request).place("apple") == 1
+        memory = await scene.again()
+    assert scene.shop.placed == ["apple"]
+    assert memory.waiting == 0
 
 
 async def test_an_answer_outlives_the_service(scene: Scene) -> None:

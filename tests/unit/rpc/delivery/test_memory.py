@@ -8,6 +8,7 @@ from hutong.rpc.delivery.ids import CallId
 from hutong.rpc.delivery.machine import Memory
 from hutong.rpc.delivery.messages import (
     HORIZON,
+    NO_FINGERPRINT,
     Answer,
     Asked,
     CallRecord,
@@ -15,6 +16,7 @@ from hutong.rpc.delivery.messages import (
     Event,
     Execute,
     Executed,
+    Fingerprint,
     HorizonRecord,
     Instruction,
     Key,
@@ -80,9 +82,16 @@ class Scene:
         self.log += store.changes
         return self.tell(Stored(store.number))
 
-    def ask(self, name: str, sequence: int, acked_below: int = 0, now_ms: int = NOW) -> list[Instruction]:
+    def ask(
+        self,
+        name: str,
+        sequence: int,
+        acked_below: int = 0,
+        now_ms: int = NOW,
+        fingerprint: Fingerprint = NO_FINGERPRINT,
+    ) -> list[Instruction]:
         self.askers += 1
-        return self.tell(Asked(self.askers, CallId(name, sequence), acked_below, now_ms))
+        return self.tell(Asked(self.askers, CallId(name, sequence), acked_below, now_ms, fingerprint))
 
     def finish(self, name: str, sequence: int, outcome: bytes = b"done", now_ms: int = NOW) -> list[Instruction]:
         return self.tell(Executed(CallId(name, sequence), outcome, now_ms))
@@ -111,6 +120,43 @@ def test_a_start_is_stored_before_it_is_executed_and_an_outcome_before_it_is_ans
     ended = (call, CallRecord(Known.FINISHED, NOW + 5, b"done"))
     assert memory.handle(Executed(call, b"done", NOW + 5)) == [Store(2, (ended,))]
     assert memory.handle(Stored(2)) == [Settle(call, b"done")]
+
+
+RESERVE, PAY = Fingerprint("reserve", b"1"), Fingerprint("pay", b"1")
+REUSED = Refusal(Reason.REUSED, action="reserve")
+
+
+@pytest.mark.parametrize("other", [PAY, Fingerprint("reserve", b"2")], ids=["action", "arguments"])
+def test_an_id_with_another_content_is_refused_in_every_state(other: Fingerprint) -> None:
+    scene = Scene()
+    scene.is_held = True
+    scene.ask(ANN, 0, fingerprint=RESERVE)
+    assert scene.ask(ANN, 0, fingerprint=other) == [Answer(2, REUSED)], "while its start is stored"
+    scene.store(scene.held.pop())
+    assert scene.ask(ANN, 0, fingerprint=other) == [Answer(3, REUSED)], "while it runs"
+    assert scene.ask(ANN, 0, fingerprint=RESERVE) == [Wait(4, CallId(ANN, 0))]
+    killed = scene.again()
+    assert killed.ask(ANN, 0, fingerprint=other) == [Answer(1, REUSED)], "after a crash, outcome unknown"
+    assert killed.ask(ANN, 0, fingerprint=RESERVE) == [Answer(2, UNKNOWN)]
+    scene.finish(ANN, 0)
+    assert scene.ask(ANN, 0, fingerprint=other) == [Answer(5, REUSED)], "while its outcome is stored"
+    scene.store(scene.held.pop())
+    later = scene.again()
+    assert later.ask(ANN, 0, fingerprint=other) == [Answer(1, REUSED)], "from the store"
+    assert later.ask(ANN, 0, fingerprint=RESERVE) == [Answer(2, b"done")]
+
+
+def test_an_outcome_that_was_not_kept_keeps_its_fingerprint() -> None:
+    scene = Scene()
+    scene.ask(ANN, 0, fingerprint=RESERVE)
+    scene.tell(Executed(CallId(ANN, 0), b"", NOW, is_kept=False))
+    assert scene.again().ask(ANN, 0, fingerprint=PAY) == [Answer(1, REUSED)]
+    assert scene.again().ask(ANN, 0, fingerprint=RESERVE) == [Answer(1, NOT_KEPT)]
+
+
+def test_a_record_without_a_fingerprint_answers_every_content() -> None:
+    old = [(CallId(ANN, 0), CallRecord(Known.FINISHED, NOW, b"done"))]
+    assert Scene(log=old).ask(ANN, 0, fingerprint=PAY) == [Answer(1, b"done")]
 
 
 def test_a_duplicate_waits_for_the_call_in_progress() -> None:
