@@ -1,0 +1,84 @@
+"""Checks of a batch's content: unpacked within a bound, then walked once, as Kafka's LogValidator does.
+
+Strategy: the walk is compiled where the installation could build it (`_record_walk.c`, about 10 ns a record), else
+`record_walk` does the same in Python. A caller on a loop passes `LOOP_BYTES_MAX` and hands the batch to a worker with
+a larger bound when LimitExceeded says that it is too large. The work is linear in the bound, whatever the bytes.
+
+Knows nothing of topics, times of day, threads.
+"""
+
+import importlib
+import struct
+from collections.abc import Callable
+from types import ModuleType
+from typing import Final
+
+from crc32c import crc32c
+
+from hutong.foundation.errors import LimitExceeded, ProtocolError
+from hutong.wire.buffer import Buffer
+from hutong.wire.kafka import record_walk
+from hutong.wire.kafka.compression import Compression, decompress
+from hutong.wire.kafka.record_walk import INT64_MAX, INT64_MIN, RecordContents
+from hutong.wire.kafka.records import COMPRESSION_MASK, CRC_START, HEADER_BYTES, BatchHeader
+
+_MAX_TIMESTAMP_AT = 35
+_CRC_AT = 17
+
+
+def _compiled_walk() -> ModuleType | None:
+    """The compiled pass; None where the installation has none, or one of another contract."""
+    try:
+        found = importlib.import_module("hutong.wire.kafka._record_walk")
+    except ImportError:
+        return None
+    return found if getattr(found, "CONTRACT", None) == record_walk.CONTRACT else None
+
+
+_compiled = _compiled_walk()
+IS_COMPILED: Final = _compiled is not None
+LOOP_BYTES_MAX: Final = 64 * 1024 if IS_COMPILED else 8 * 1024
+"""Records of this size, packed and unpacked, may be examined on a loop: it takes 0.2 ms at most, or 4 ms in Python."""
+
+_walk: ModuleType = _compiled or record_walk
+examine_records: Callable[[Buffer, int, int, int, int, int], RecordContents] = _walk.examine_records
+first_from: Callable[[Buffer, int, int, int, int, int, int], tuple[int, int] | None] = _walk.first_from
+greatest_in: Callable[[Buffer, int, int, int, int, int], tuple[int, int] | None] = _walk.greatest_in
+
+
+def examine_batch(
+    header: BatchHeader,
+    batch: Buffer,
+    bytes_max: int,
+    earliest_ms: int = INT64_MIN,
+    latest_ms: int = INT64_MAX,
+) -> RecordContents:
+    """Check the records of `batch`, exactly one batch with this header.
+
+    A record whose timestamp is outside `earliest_ms` to `latest_ms` is named as untimely. Raises ProtocolError for
+    malformed content, LimitExceeded when the records take more than `bytes_max`, packed or unpacked, UsageError when
+    the codec is not installed.
+    """
+    compression = header.attributes & COMPRESSION_MASK
+    if len(batch) - HEADER_BYTES > bytes_max:
+        raise LimitExceeded("RECORDS_BYTES_MAX", bytes_max)
+    # Kafka's bounds are a time of day and 64 bits away from it, so their sum may not fit 64 bits.
+    if earliest_ms < INT64_MIN:
+        earliest_ms = INT64_MIN
+    if latest_ms > INT64_MAX:
+        latest_ms = INT64_MAX
+    count, base_timestamp_ms = header.record_count, header.base_timestamp_ms
+    if not compression:
+        return examine_records(batch, HEADER_BYTES, count, base_timestamp_ms, earliest_ms, latest_ms)
+    if compression > Compression.ZSTD:
+        raise ProtocolError(f"compression {compression} is not defined")
+    data = decompress(Compression(compression), memoryview(batch)[HEADER_BYTES:], bytes_max)
+    return examine_records(data, 0, count, base_timestamp_ms, earliest_ms, latest_ms)
+
+
+def with_max_timestamp(batch: Buffer, max_timestamp_ms: int) -> bytes:
+    """A copy of the batch with this greatest timestamp in its header, as Kafka corrects a header that is wrong."""
+    corrected = bytearray(batch)
+    struct.pack_into(">q", corrected, _MAX_TIMESTAMP_AT, max_timestamp_ms)
+    struct.pack_into(">I", corrected, _CRC_AT, crc32c(memoryview(corrected)[CRC_START:]))
+    return bytes(corrected)
