@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pytest
 from confluent_kafka import AcknowledgeType, Message, Producer, ShareConsumer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 from tests.support.confluent import producer, read_partition, send
 from tests.support.kafka_tools import Shell, Tools
 from tests.support.waiting import until
@@ -147,3 +147,26 @@ def test_java_takes_what_it_is_given(
     assert sorted(places) == [(partition, offset) for partition in range(4) for offset in range(25)]
     described = shell("share-groups", "--describe", "--group", name, "--offsets")
     assert {line.split()[3:] == ["25", "0"] for line in described.splitlines() if wide_topic in line} == {True}
+
+
+def test_a_topic_that_was_made_again_is_read_again(bootstrap: str, name: str, topic: str) -> None:
+    configure(bootstrap, name, share_auto_offset_reset="earliest")
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    send(producer(bootstrap), topic, [b"old"])
+    with closing(member(bootstrap, name, topic)) as consumer:
+        await_value(consumer, b"old")
+        admin.delete_topics([topic])[topic].result(ANSWER_S)
+        admin.create_topics([NewTopic(topic, 1)])[topic].result(ANSWER_S)
+        send(producer(bootstrap), topic, [b"new"])
+        await_value(consumer, b"new")
+
+
+def await_value(consumer: ShareConsumer, value: bytes) -> None:
+    def came() -> bool:
+        taken = take(consumer)
+        for message in taken:
+            consumer.acknowledge(message, AcknowledgeType.ACCEPT)
+        consumer.commit_sync(ANSWER_S)
+        return value in [message.value() for message in taken]
+
+    until(came, what=f"the record {value!r}")

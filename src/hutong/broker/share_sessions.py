@@ -94,9 +94,11 @@ class ShareSessions:
         if session.epoch != epoch:
             raise Refused(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
         session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
+        # Kafka's order (ShareSession.update). A client that gives a partition up names it twice: with the last
+        # acknowledgements, and as forgotten.
+        _add(session, wanted)
         for key in unwanted:
             session.partitions.pop(key, None)
-        _add(session, wanted)
         return session
 
     def find(self, group_id: str, member_id: str) -> ShareSession:

@@ -15,6 +15,7 @@ from hutong.broker.share_sessions import ShareSession, ShareSessions
 from hutong.foundation.parking import ParkingLot
 from hutong.groups.share.configs import ShareRules
 from hutong.groups.share.driver import ShareCoordinator
+from hutong.groups.share.members.messages import TopicShape
 from hutong.server import translate
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ async def open_share_rooms(
         logs=logs,
         directory=directory,
         rules_of=ShareRules(limits, configs.of),
-        partition_count=lambda name: _partition_count(topics, name),
+        find_topic=lambda name: _shape_of(topics, name),
         settings=limits,
     )
     await state.replay(groups.replay)
@@ -96,9 +97,9 @@ async def open_share_rooms(
     return ShareRooms(groups, sessions, ShareFetches(groups, logs, cold_reads, waits, clock, call_soon))
 
 
-def _partition_count(topics: Topics, name: str) -> int:
+def _shape_of(topics: Topics, name: str) -> TopicShape | None:
     topic = topics.get(name)
-    return len(topic.partitions) if topic is not None else 0
+    return TopicShape(topic.topic_id, len(topic.partitions)) if topic is not None else None
 
 
 def _topic_changed(groups: ShareCoordinator, topic: Topic, exists: bool) -> None:

@@ -22,6 +22,7 @@ from tests.unit.broker.wire_node import batch_of, client_of, running_node
 
 from hutong.server.sections.share_groups import ShareGroupSettings
 from hutong.server.settings import Settings
+from hutong.wire.kafka.apis.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
 from hutong.wire.kafka.apis.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
 from hutong.wire.kafka.apis.k77_share_group_describe import ShareGroupDescribeRequest
 from hutong.wire.kafka.apis.k78_share_fetch import FetchPartition, FetchTopic, ForgottenTopic, ShareFetchRequest
@@ -259,5 +260,63 @@ def test_groups_have_each_record_and_a_member_looks_at_its_partitions_in_turn(tm
             assert topics[0] != topics[1]
             assert topics[:2] == topics[2:]
             assert acquired(await bob.fetch()) == [(0, 1, 1)]
+
+    asyncio.run(scenario())
+
+
+def test_a_partition_that_is_acknowledged_and_forgotten_at_once_leaves_the_session(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running_node(tmp_path) as address, client_of(address) as client, client_of(address) as other:
+            await client.create("t")
+            ann, bob = Member(client, "ann"), Member(other, "bob")
+            await ann.begin("t")
+            await produce(client, [b"a"])
+            assert acquired(await ann.fetch()) == [(0, 0, 1)]
+            request = ann.request((0, 0, ACCEPT))  # what librdkafka sends when a partition is taken from it
+            request.forgotten_topics_data = [ForgottenTopic(ann.topic_ids[0], [0])]
+            answer = await client.ask(request, 2)
+            assert (acknowledge_errors(answer), acquired(answer)) == ([0], [])
+            await produce(client, [b"b"])
+            assert acquired(await ann.fetch()) == []
+            await bob.beat(0, "t")
+            assert acquired(await bob.fetch(partitions=True)) == [(1, 1, 1)]
+
+    asyncio.run(scenario())
+
+
+def test_a_fetch_of_no_bytes_takes_no_records(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running_node(tmp_path) as address, client_of(address) as client:
+            await client.create("t")
+            ann = Member(client, "ann")
+            await ann.begin("t")
+            await produce(client, [b"a"])
+            assert values(answer := await ann.fetch(max_bytes=0)) == []
+            assert acquired(answer) == []
+            assert acquired(await ann.fetch(max_bytes=1)) == [(0, 0, 1)]
+
+    asyncio.run(scenario())
+
+
+def test_a_topic_that_was_deleted_and_made_again_is_read_again(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running_node(tmp_path) as address, client_of(address) as client:
+            await client.create("t")
+            ann = Member(client, "ann")
+            await ann.begin("t")
+            (old_id,) = ann.topic_ids
+            deleted = await client.ask(DeleteTopicsRequest([DeleteTopicState("t")], timeout_ms=1_000), 6)
+            assert deleted.responses[0].error_code == 0
+            await client.create("t")
+            assert (await ann.beat(1)).member_epoch == 3
+            (new_id,) = ann.topic_ids
+            assert new_id != old_id
+            await produce(client, [b"a"])
+            request = ann.request(partitions=True)
+            request.forgotten_topics_data = [ForgottenTopic(old_id, [0])]
+            answer = await client.ask(request, 2)
+            assert answer.error_code == 0
+            await produce(client, [b"b"])
+            assert values(await ann.fetch(max_wait_ms=60_000)) == [b"b"]
 
     asyncio.run(scenario())

@@ -83,19 +83,12 @@ def _response(
         member_id=request.member_id,
         member_epoch=answer.member_epoch,
         heartbeat_interval_ms=rules.heartbeat_interval_ms if answer.member_epoch != _LEAVES else 0,
-        assignment=None if answer.assignment is None else _assignment(answer.assignment, context),
+        assignment=None if answer.assignment is None else _assignment(answer.assignment),
     )
 
 
-def _assignment(partitions: frozenset[TopicPartition], context: RequestContext) -> Assignment:
-    by_topic: dict[str, list[int]] = {}
-    for name, index in sorted(partitions):
-        by_topic.setdefault(name, []).append(index)
-    topics = context.broker.topics
-    return Assignment(
-        [
-            TopicPartitions(topic.topic_id, indexes)
-            for name, indexes in by_topic.items()
-            if (topic := topics.get(name)) is not None
-        ]
-    )
+def _assignment(partitions: frozenset[TopicPartition]) -> Assignment:
+    by_topic: dict[bytes, list[int]] = {}
+    for topic_id, index in sorted(partitions):
+        by_topic.setdefault(topic_id, []).append(index)
+    return Assignment([TopicPartitions(topic_id, indexes) for topic_id, indexes in by_topic.items()])

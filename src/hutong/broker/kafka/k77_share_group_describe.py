@@ -75,14 +75,14 @@ def _describe(group_id: str, context: RequestContext) -> DescribedGroup:
 
 
 def _assignment(partitions: set[TopicPartition], context: RequestContext) -> Assignment:
-    by_topic: dict[str, list[int]] = {}
-    for name, index in sorted(partitions):
-        by_topic.setdefault(name, []).append(index)
+    by_topic: dict[bytes, list[int]] = {}
+    for topic_id, index in sorted(partitions):
+        by_topic.setdefault(topic_id, []).append(index)
     topics = context.broker.topics
     return Assignment(
         [
-            TopicPartitions(topic.topic_id, name, indexes)
-            for name, indexes in by_topic.items()
-            if (topic := topics.get(name)) is not None
+            TopicPartitions(topic_id, topic.name, indexes)
+            for topic_id, indexes in by_topic.items()
+            if (topic := topics.by_id(topic_id)) is not None
         ]
     )

@@ -103,7 +103,7 @@ class _Answer:
                 self._acknowledge(key, batches)
         if request.share_session_epoch == END_EPOCH:
             sessions.end(self._session.group_id, self._session.member_id)
-        elif request.max_records > 0 and not request.is_renew_ack:
+        elif request.max_records > 0 and request.max_bytes > 0 and not request.is_renew_ack:
             self._fetch()
         return self._gather.returned()
 

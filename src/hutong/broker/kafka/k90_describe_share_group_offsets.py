@@ -76,13 +76,12 @@ def _all(group_id: str, context: RequestContext) -> Iterable[tuple[str, list[int
     """What the group has begun, and what its members look at."""
     broker = context.broker
     found: dict[str, set[int]] = {}
-    for key in broker.share_groups.deliveries.keys_of(group_id):
-        topic = broker.topics.by_id(key.topic_id)
+    begun = [(key.topic_id, key.partition) for key in broker.share_groups.deliveries.keys_of(group_id)]
+    looked_at = [partition for member in broker.share_groups.get(group_id) or () for partition in member.assignment]
+    for topic_id, index in (*begun, *looked_at):
+        topic = broker.topics.by_id(topic_id)
         if topic is not None:
-            found.setdefault(topic.name, set()).add(key.partition)
-    for member in broker.share_groups.get(group_id) or ():
-        for name, index in member.assignment:
-            found.setdefault(name, set()).add(index)
+            found.setdefault(topic.name, set()).add(index)
     return [(name, sorted(indexes)) for name, indexes in sorted(found.items())]
 
 

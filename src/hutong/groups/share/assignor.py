@@ -9,22 +9,23 @@ Pure.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 NAME: Final = "simple"
-TopicPartition: TypeAlias = tuple[str, int]
+TopicPartition: TypeAlias = tuple[bytes, int]
+"""A topic by its id: one that was deleted and made again is another topic."""
 Assignment: TypeAlias = dict[str, set[TopicPartition]]
 
 
 def assign(
-    subscriptions: Mapping[str, Iterable[str]],
-    partition_counts: Mapping[str, int],
+    subscriptions: Mapping[str, Collection[bytes]],
+    partition_counts: Mapping[bytes, int],
     before: Mapping[str, Iterable[TopicPartition]],
 ) -> Assignment:
-    """The partitions of each member. `partition_counts` has the topics that exist."""
+    """The partitions of each member. `partition_counts` has the topics that exist, in the order of their names."""
     pools: dict[tuple[str, ...], list[TopicPartition]] = {}
-    for topic, count in sorted(partition_counts.items()):
+    for topic, count in partition_counts.items():
         members = tuple(sorted(member for member, topics in subscriptions.items() if topic in topics))
         pools.setdefault(members, []).extend((topic, index) for index in range(count))
     result: Assignment = {member: set() for member in subscriptions}

@@ -28,6 +28,7 @@ from hutong.groups.share.members.messages import (
     Persist,
     Tick,
     TopicsChanged,
+    TopicShape,
 )
 from hutong.groups.share.records import (
     PartitionKey,
@@ -72,7 +73,7 @@ class ShareCoordinator:
         logs: LogPort,
         directory: GroupDirectory,
         rules_of: Callable[[str], GroupRules],
-        partition_count: Callable[[str], int],
+        find_topic: Callable[[str], TopicShape | None],
         settings: ShareSettings | None = None,
     ) -> None:
         self.settings = settings or ShareSettings()
@@ -85,7 +86,7 @@ class ShareCoordinator:
         self._timers = timers
         self._state = state
         self._directory = directory
-        self._partition_count = partition_count
+        self._find_topic = find_topic
         self._seats: dict[str, _Seat] = {}
         self._stored: dict[str, int] = {}  # group -> epoch; filled by replay, emptied by start
 
@@ -195,7 +196,7 @@ class ShareCoordinator:
             epoch,
             members_max=self.settings.max_size,
             session_timeout_ms=lambda: self.rules_of(group_id).session_timeout_ms,
-            partition_count=self._partition_count,
+            find_topic=self._find_topic,
         )
 
     def _new_seat(self, group_id: str) -> _Seat | None:

@@ -14,20 +14,30 @@ from hutong.groups.share.members.messages import (
     Persist,
     Tick,
     TopicsChanged,
+    TopicShape,
 )
 from hutong.wire.kafka.error_codes import ErrorCode
+
+
+def id_of(name: str, made: int = 1) -> bytes:
+    return f"{name}{made}".encode()
 
 
 class Scene:
     def __init__(self, members_max: int = 3) -> None:
         self.counts = {"a": 2, "b": 1}
+        self.made = {"a": 1, "b": 1, "new": 1}  # how often a topic of that name was made
         self.group = ShareGroup(
             "g",
             0,
             members_max=members_max,
             session_timeout_ms=lambda: 100,
-            partition_count=lambda name: self.counts.get(name, 0),
+            find_topic=self.find,
         )
+
+    def find(self, name: str) -> TopicShape | None:
+        count = self.counts.get(name)
+        return TopicShape(id_of(name, self.made[name]), count) if count else None
 
     def beat(
         self, member_id: str, epoch: int, *topics: str, now_ms: int = 0, rack_id: str | None = None
@@ -40,7 +50,7 @@ class Scene:
 
 
 def told(epoch: int, *partitions: tuple[str, int]) -> Answer:
-    return Answer(ErrorCode.NONE, None, epoch, frozenset(partitions))
+    return Answer(ErrorCode.NONE, None, epoch, frozenset((id_of(name), index) for name, index in partitions))
 
 
 def test_a_member_joins_stays_and_leaves() -> None:
@@ -96,6 +106,23 @@ def test_subscriptions_and_topics_change() -> None:
     assert not scene.group.subscribes_to("a")
 
 
+def test_a_topic_that_was_made_again_is_handed_out_anew() -> None:
+    scene = Scene()
+    scene.beat("ann", 0, "a")
+    assert scene.beat("ann", 1) == [Answer(ErrorCode.NONE, None, 1)]
+    count = scene.counts.pop("a")
+    assert scene.group.handle(TopicsChanged()) == [Persist(2)]
+    scene.counts["a"], scene.made["a"] = count, 2
+    assert scene.group.handle(TopicsChanged()) == [Persist(3)]
+    anew = frozenset((id_of("a", 2), index) for index in range(count))
+    assert scene.beat("ann", 1) == [Answer(ErrorCode.NONE, None, 3, anew)]
+    scene.made["a"] = 3  # and where both changes are heard of as one
+    assert scene.group.handle(TopicsChanged()) == [Persist(4)]
+    assert scene.beat("ann", 3) == [
+        Answer(ErrorCode.NONE, None, 4, frozenset((id_of("a", 3), index) for index in range(count)))
+    ]
+
+
 def test_a_group_takes_so_many_members() -> None:
     scene = Scene(members_max=1)
     scene.beat("ann", 0, "a")
@@ -105,13 +132,14 @@ def test_a_group_takes_so_many_members() -> None:
     assert scene.beat("ann", 0, "a") == [told(1, ("a", 0), ("a", 1))]
 
 
-MEMBERS = st.dictionaries(st.sampled_from("pqrstuvw"), st.sets(st.sampled_from("abc"), min_size=1), min_size=1)
+TOPIC_IDS = st.sampled_from((b"a", b"b", b"c"))
+MEMBERS = st.dictionaries(st.sampled_from("pqrstuvw"), st.sets(TOPIC_IDS, min_size=1), min_size=1)
 
 
 @settings(deadline=None)
-@given(MEMBERS, st.dictionaries(st.sampled_from("abc"), st.integers(1, 7)), MEMBERS)
+@given(MEMBERS, st.dictionaries(TOPIC_IDS, st.integers(1, 7)), MEMBERS)
 def test_all_is_covered_evenly_and_little_moves(
-    before: dict[str, set[str]], counts: dict[str, int], after: dict[str, set[str]]
+    before: dict[str, set[bytes]], counts: dict[bytes, int], after: dict[str, set[bytes]]
 ) -> None:
     first = assign(before, counts, {})
     again = assign(before, counts, first)

@@ -5,8 +5,10 @@ raises the group's epoch and assigns anew at once; there is nothing to be revoke
 shared. A member learns of it with its next heartbeat and has the group's epoch from then on. Leases are kept in the
 order of renewal, so who is silent for too long is found at the front.
 
-Knows nothing of sockets, clocks or records: time arrives with each event, the number of a topic's partitions by
-constructor.
+Topics are assigned by their ids: one that was deleted and made again is another topic, and its partitions are news to
+those who had the old one's.
+
+Knows nothing of sockets, clocks or records: time arrives with each event, what there is of a topic by constructor.
 """
 
 from collections import OrderedDict
@@ -24,6 +26,7 @@ from hutong.groups.share.members.messages import (
     Persist,
     Tick,
     TopicsChanged,
+    TopicShape,
 )
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -40,16 +43,16 @@ class ShareGroup:
         *,
         members_max: int,
         session_timeout_ms: Callable[[], int],
-        partition_count: Callable[[str], int],
+        find_topic: Callable[[str], TopicShape | None],
     ) -> None:
         self.group_id = group_id
         self.epoch = epoch
         self._members_max = members_max
         self._session_timeout_ms = session_timeout_ms
-        self._partition_count = partition_count  # 0 for a topic that does not exist
+        self._find_topic = find_topic  # by its name
         self._members: dict[str, Member] = {}
         self._heard_at_ms: OrderedDict[str, int] = OrderedDict()  # never decreasing from first to last
-        self._counts: dict[str, int] = {}  # of the topics that are assigned
+        self._topics: dict[str, TopicShape] = {}  # those that are assigned, in the order of their names
 
     def __len__(self) -> int:
         return len(self._members)
@@ -67,7 +70,7 @@ class ShareGroup:
             case Leave(member_id):
                 return self._leave(member_id)
             case TopicsChanged():
-                return self._assign() if self._wanted_counts() != self._counts else []
+                return self._assign() if self._wanted_topics() != self._topics else []
             case Tick(now_ms):
                 return self._expel_silent(now_ms)
 
@@ -83,9 +86,11 @@ class ShareGroup:
         assert self._heard_at_ms.keys() == self._members.keys()
         assert len(self._members) <= self._members_max
         covered = {partition for member in self for partition in member.assignment}
-        topics = {topic for member in self for topic in member.topics}
-        assert covered == {(topic, index) for topic in topics for index in range(self._counts.get(topic, 0))}
-        assert all(topic in member.topics for member in self for topic, _ in member.assignment)
+        wanted = {topic for member in self for topic in member.topics}
+        assert self._topics.keys() <= wanted
+        assert covered == {(topic.topic_id, index) for topic in self._topics.values() for index in range(topic.count)}
+        names = {topic.topic_id: name for name, topic in self._topics.items()}
+        assert all(names[topic_id] in member.topics for member in self for topic_id, _ in member.assignment)
 
     def _heartbeat(self, event: Heartbeat) -> list[Instruction]:
         member = self._members.get(event.member_id)
@@ -145,16 +150,16 @@ class ShareGroup:
             del self._heard_at_ms[member_id]
         return self._assign()
 
-    def _wanted_counts(self) -> dict[str, int]:
-        topics = {topic for member in self for topic in member.topics}
-        return {topic: count for topic in topics if (count := self._partition_count(topic))}
+    def _wanted_topics(self) -> dict[str, TopicShape]:
+        names = {topic for member in self for topic in member.topics}
+        return {name: topic for name in sorted(names) if (topic := self._find_topic(name)) is not None}
 
     def _assign(self) -> list[Instruction]:
         self.epoch += 1
-        self._counts = self._wanted_counts()
+        self._topics = topics = self._wanted_topics()
         shares = assignor.assign(
-            {member.member_id: member.topics for member in self},
-            self._counts,
+            {member.member_id: {topics[name].topic_id for name in member.topics if name in topics} for member in self},
+            {topic.topic_id: topic.count for topic in topics.values()},
             {member.member_id: member.assignment for member in self},
         )
         for member in self:

@@ -10,6 +10,14 @@ from hutong.groups.share.assignor import TopicPartition
 from hutong.wire.kafka.error_codes import ErrorCode
 
 
+@dataclass(frozen=True, slots=True)
+class TopicShape:
+    """A topic as its members' group sees it."""
+
+    topic_id: bytes
+    count: int  # of its partitions
+
+
 @dataclass(slots=True, eq=False)
 class Member:
     """One member. `topics` are sorted; `told` is the assignment that it was last told."""
