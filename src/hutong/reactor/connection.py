@@ -3,10 +3,11 @@
 Strategy: the driver feeds `receive_data` (or reads into `receive_buffer`), sends `data_to_send`, and then asks
 `wants_to_read` and `is_closed`. Requests are begun until too many are in flight or too many answer bytes are unsent;
 frames received beyond that wait in the backlog and the driver stops reading, so the peer feels it through TCP. Requests
-answered at once count until the driver has taken the answers, so one connection cannot hold the loop for long.
+answered at once count until the driver has taken the answers, and a turn ends with its time: what is left of the
+backlog goes on when the other connections had theirs.
 
-Time arrives with each event. A timer is only a reminder: `handle_timer` looks at what is really overdue, so that a
-request costs no timer. Knows nothing of sockets, of the loop, or of what a frame means.
+Time arrives with each event; how long a turn takes is read from the clock that the constructor is given. A timer is
+only a reminder: `handle_timer` looks at what is really overdue, so that a request costs no timer. Knows nothing of sockets, of the loop, or of what a frame means.
 """
 
 from collections import deque
@@ -37,6 +38,11 @@ class _State(Enum):
 _UNTIL_RELEASED = 1 << 62
 _OPEN, _DRAINING, _CLOSED = _State  # looking a member up costs more than the rest of a test
 _BY_HANDLER, _FOR_MEMORY = 1, 2  # who said "not now"
+
+
+def _no_time() -> int:
+    """The clock of an engine that has none."""
+    return 0
 
 
 def _nobody() -> None:
@@ -70,11 +76,13 @@ class Connection:
         "_direct",
         "_figures",
         "_frame_begun_at_ms",
+        "_frame_grew_at_ms",
         "_framing",
         "_handler",
         "_holds",
         "_is_reading",
         "_limits",
+        "_now_us",
         "_queued",
         "_queued_at_ms",
         "_sending_is_paused",
@@ -95,7 +103,9 @@ class Connection:
         figures: ReactorFigures,
         now_ms: int,
         wake: Callable[[], None],
+        now_us: Callable[[], int] = _no_time,
     ) -> None:
+        """`now_us` is a monotonic clock; without one a turn has no bound in time."""
         self.peer = peer
         self.close_reason: CloseReason | None = None
         self._framing = framing
@@ -104,6 +114,7 @@ class Connection:
         self._limits = limits
         self._figures = figures
         self._wake = wake
+        self._now_us = now_us
         self._channel = RequestChannel(wake, self._close_for_handler)
         self._backlog: deque[Buffer] | None = None  # frames received while no request may begin; made on first use
         self._queued = (0, 0)  # what of it counts in figures.queue: requests, bytes
@@ -117,6 +128,7 @@ class Connection:
         peer.close = self._close_for_handler
         self.active_at_ms = now_ms
         self._frame_begun_at_ms: int | None = None  # None between frames, and while we are the ones who do not read
+        self._frame_grew_at_ms = now_ms  # when the unfinished frame had its last byte
         self.bytes_held = 0  # of an unfinished frame: our part of figures.receiving_bytes
 
     # What the driver feeds in.
@@ -194,7 +206,11 @@ class Connection:
         self.peer.sending_changed(False)
 
     def hold(self) -> None:
-        """Memory is short, and this connection is among those that hold it: begin no request until `let_go`."""
+        """Memory is short, and this connection is among those that hold it: begin no request until `let_go`.
+
+        Where every answer is sent, all that it holds is input. That goes by being read to its end and handled, or by
+        the deadline of a frame, which runs only while it is read.
+        """
         self._holds |= _FOR_MEMORY
 
     def let_go(self) -> None:
@@ -217,7 +233,8 @@ class Connection:
         self._figures.closed_total[reason] += 1
         self._backlog = None
         self._count_queued(0, 0)
-        self._figures.receiving_bytes -= self.bytes_held
+        if self.bytes_held:
+            self._figures.change_receiving(self.peer.address, -self.bytes_held)
         self._figures.queue.change(0, -self.bytes_held)
         self.bytes_held = 0
         self._channel.end()
@@ -294,6 +311,7 @@ class Connection:
         self._figures.reading_pauses_total += not wants
         # The peer's time for a frame does not run while it is us who do not read.
         self._frame_begun_at_ms = now_ms if wants and self.bytes_held else None
+        self._frame_grew_at_ms = now_ms
         return wants
 
     def get_timer(self) -> int | None:
@@ -333,8 +351,9 @@ class Connection:
 
     def _hold(self, held: int, is_another_frame: bool, now_ms: int) -> None:
         """Keep account of the unfinished frame."""
-        self._figures.receiving_bytes += held - self.bytes_held
+        self._figures.change_receiving(self.peer.address, held - self.bytes_held)
         self._figures.queue.change(0, held - self.bytes_held, now_ms)
+        self._frame_grew_at_ms = now_ms
         self.bytes_held = held
         if not held:
             self._frame_begun_at_ms = None
@@ -347,6 +366,8 @@ class Connection:
         in_flight_max, unsent_bytes_max = self._limits.requests_in_flight_max, self._limits.unsent_bytes_max
         turn_max = self._limits.requests_per_turn_max
         turn_unsent_bytes_max = min(unsent_bytes_max, channel.unsent_bytes + self._limits.answer_bytes_per_turn_max)
+        now_us = self._now_us
+        turn_ends_at_us = now_us() + self._limits.turn_us_max if len(frames) > 1 else 0
         begun = 0
         try:
             for frame in frames if self._may_begin() else ():
@@ -361,6 +382,7 @@ class Connection:
                     or channel.unsent_bytes >= turn_unsent_bytes_max
                     or self._state is not _OPEN
                     or begun >= turn_max
+                    or (turn_ends_at_us and now_us() >= turn_ends_at_us)
                 ):
                     break
         except ProtocolError:
@@ -394,8 +416,12 @@ class Connection:
             and channel.in_flight < limits.requests_in_flight_max
             and channel.unsent_bytes < limits.unsent_bytes_max
             and (not self._sending_is_paused or self.peer.is_duplex)
-            and not self._holds
+            and (not self._holds or (self._holds == _FOR_MEMORY and self._holds_input_alone()))
         )
+
+    def _holds_input_alone(self) -> bool:
+        """Whether all the memory held here is of what was received: to handle it is the way to be rid of it."""
+        return not self._channel.in_flight and not self.peer.unsent_bytes()
 
     def _release(self) -> None:
         """The handler takes requests again."""
@@ -410,11 +436,15 @@ class Connection:
             self._wake()
 
     def _frame_due_at_ms(self) -> int | None:
-        """A fixed time, and more as bytes come: a floor under the rate (the idea of Apache's mod_reqtimeout)."""
+        """A fixed time, and more as bytes come: a floor under the rate (the idea of Apache's mod_reqtimeout).
+
+        What a large frame has earned is no leave to stop: without a byte for the fixed time it is over as well.
+        """
         if self._frame_begun_at_ms is None:
             return None
-        earned_ms = self.bytes_held * 1000 // self._limits.frame_rate_min_bytes_per_s
-        return self._frame_begun_at_ms + self._limits.frame_ms_max + earned_ms
+        limits = self._limits
+        earned_ms = self.bytes_held * 1000 // limits.frame_rate_min_bytes_per_s
+        return min(self._frame_begun_at_ms + earned_ms, self._frame_grew_at_ms) + limits.frame_ms_max
 
     def _close_if_broken(self) -> None:
         """The frames before the fault are begun first, so it makes no difference how the bytes were cut up."""

@@ -40,6 +40,7 @@ class ReactorFigures:
         "queue",
         "reading_pauses_total",
         "receiving_bytes",
+        "receiving_bytes_by_ip",
         "requests_total",
         "writes_total",
     )
@@ -61,7 +62,17 @@ class ReactorFigures:
         self.look_at_bytes = 0  # the traffic at which to look what memory is held (see `memory_watch`)
         self.writes_total = 0
         self.reading_pauses_total = 0
-        self.receiving_bytes = 0
+        self.receiving_bytes = 0  # of unfinished frames
+        self.receiving_bytes_by_ip: dict[str, int] = {}  # the same by address, without those that have none
+
+    def change_receiving(self, address: str, size: int) -> None:
+        """The unfinished frames of an address hold so many bytes more, or fewer."""
+        self.receiving_bytes += size
+        held = self.receiving_bytes_by_ip.get(address, 0) + size
+        if held:
+            self.receiving_bytes_by_ip[address] = held
+        else:
+            self.receiving_bytes_by_ip.pop(address, None)
 
     @property
     def traffic_bytes(self) -> int:

@@ -18,6 +18,8 @@ PREFIX_BYTES = 4
 length_at = struct.Struct(">i").unpack_from
 DIRECT_FROM_BYTES = 16 * 1024  # a frame of fewer bytes is simply kept until the rest comes
 FIRST_BUFFER_BYTES = 64 * 1024
+TRUSTED_BUFFER_BYTES = 1024 * 1024  # at most so much is allocated at once, whatever the peer sent before
+GROWTH_SHIFT = 3  # a large buffer grows by an eighth: what is copied stays linear, what is unused stays small
 
 
 class Framing(Protocol):
@@ -68,7 +70,7 @@ class LengthPrefixedFraming:
 
     A small frame is handed out as `bytes`, copied once. A frame of DIRECT_FROM_BYTES or more that does not arrive whole
     is handed out as a view of its own buffer. That comes from `memory`, where one is free, or grows as bytes really
-    come, at most doubling: a peer makes us allocate no more than twice what it sent, or than its largest frame so far
+    come. So a peer makes us allocate no more than nine eighths of what it sent, or TRUSTED_BUFFER_BYTES more than that
     (no allocation from a length field: CVE-2022-34917).
     """
 
@@ -132,7 +134,7 @@ class LengthPrefixedFraming:
             return []
         self._large = None
         self.bytes_held = 0
-        self._largest_bytes = max(self._largest_bytes, length)
+        self._largest_bytes = min(TRUSTED_BUFFER_BYTES, max(self._largest_bytes, length))
         if self._memory is not None:
             self._memory.keep(large)
         return [memoryview(large)[:length]]
@@ -157,9 +159,11 @@ class LengthPrefixedFraming:
         return count
 
     def _grow(self, needed: int) -> None:
+        """Make room for `needed` bytes and some more: twice as much while that is little, then an eighth."""
         assert self._large is not None
-        size = min(self._length, max(needed, 2 * len(self._large)))
-        self._large.extend(bytes(size - len(self._large)))
+        size = len(self._large)
+        step = min(size, max(TRUSTED_BUFFER_BYTES, size >> GROWTH_SHIFT))
+        self._large.extend(bytes(min(self._length, max(needed, size + step)) - size))
 
     def _fail(self, length: int) -> None:
         self.failure = ProtocolError(f"a frame of {length} bytes; 0 to {self.frame_bytes_max} are allowed")

@@ -65,6 +65,11 @@ class MemoryBudget(Generic[HolderT]):
         return len(self._held)
 
     @property
+    def held(self) -> list[HolderT]:
+        """Those that are held, in the order in which they were found."""
+        return list(self._held)
+
+    @property
     def step_bytes(self) -> int:
         """How much traffic may pass until the next look, so that the bound is not passed unseen by much."""
         return max(STEP_BYTES_MIN, (self.bytes_max - self.held_bytes) // 2)

@@ -59,7 +59,7 @@ class MemoryWatch:
         )
         for connection in verdict.close:
             connection.abort(CloseReason.MEMORY)
-        for connection in verdict.hold:
+        for connection in self.budget.held:  # those held before too: their answers may be sent by now
             connection.hold()
         for connection in verdict.let_go:
             connection.let_go()

@@ -42,9 +42,10 @@ class OpenConnections:
         if self.is_draining and not self._connections:
             self._drained.resume_all("drained", None)
 
-    def shed(self) -> None:
-        """End the one whose unfinished frame is the largest."""
-        largest = max(self._connections, key=lambda connection: connection.bytes_held)
+    def shed(self, address: str | None) -> None:
+        """End the one whose unfinished frame is the largest, of those at an address or of all."""
+        found = (each for each in self._connections if address is None or each.address == address)
+        largest = max(found, key=lambda connection: connection.bytes_held)
         largest.abort(CloseReason.MEMORY)
 
     def cut(self, is_chosen: Callable[[Peer], bool]) -> int:

@@ -60,7 +60,7 @@ class Surroundings:
     scratch: memoryview  # lent to one read at a time: a read and its handling are one step of the loop
     admit: Callable[["ConnectionProtocol"], int | None]  # the number of the new peer, or None to refuse it
     left: Callable[["ConnectionProtocol"], None]
-    shed: Callable[[], None]  # unfinished frames hold more than receiving_bytes_max
+    shed: Callable[[str | None], None]  # unfinished frames hold too much: those of an address, or all together
     look: Callable[[], None]  # so much has passed that memory may be short
 
 
@@ -115,7 +115,9 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         peer.certificate = transport.get_extra_info("peercert")
         peer.certificate_der = transport.get_extra_info("peercert_der")
         now_ms = around.clock.monotonic_ms()
-        self._engine = Connection(peer, framing, around.handler, limits, around.figures, now_ms, self._wake)
+        self._engine = Connection(
+            peer, framing, around.handler, limits, around.figures, now_ms, self._wake, around.clock.monotonic_us
+        )
         peer.send = self._send_now
         self._is_closing = False
         self._timer_at_ms = now_ms + limits.idle_ms_max
@@ -149,7 +151,9 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         if engine.bytes_held:
             self._remind_of_frame()
             if figures.receiving_bytes > around.limits.receiving_bytes_max:
-                around.shed()
+                around.shed(None)
+            elif figures.receiving_bytes_by_ip.get(self.address, 0) > around.limits.receiving_bytes_per_ip_max:
+                around.shed(self.address)
         self._settle(now_ms)
 
     def eof_received(self) -> bool:

@@ -494,6 +494,21 @@ async def test_the_largest_unfinished_frame_goes_when_memory_is_short() -> None:
 
 
 @on_both_loops
+async def test_the_unfinished_frames_of_one_address_have_a_bound_of_their_own() -> None:
+    limits = ReactorLimits(receiving_bytes_max=4 * MEBIBYTE, receiving_bytes_per_ip_max=MEBIBYTE)
+    async with serving(limits) as server:
+        first, second = await server.connect(), await server.connect()
+        first[1].write(framed(bytes(MEBIBYTE))[: -MEBIBYTE // 4])
+        await until(lambda: server.figures.receiving_bytes > MEBIBYTE // 2)
+        second[1].write(framed(bytes(MEBIBYTE))[: MEBIBYTE // 2])
+        assert await is_closed(first[0])
+        assert server.figures.closed_total[CloseReason.MEMORY] == 1
+        second[1].write(framed(bytes(MEBIBYTE))[MEBIBYTE // 2 :])
+        assert len(await second[0].readexactly(MEBIBYTE + 4)) == MEBIBYTE + 4
+        assert not server.figures.receiving_bytes_by_ip
+
+
+@on_both_loops
 async def test_drain_answers_what_is_in_flight_and_accepts_nobody() -> None:
     async with serving() as server:
         idle, waiting = await server.connect(), await server.connect()

@@ -36,8 +36,10 @@ def framed(*payloads: bytes) -> bytes:
 class Harness:
     """An engine whose handler answers as each frame's first byte says: echo, later, nothing, broken."""
 
-    def __init__(self, limits: ReactorLimits = LIMITS) -> None:
+    def __init__(self, limits: ReactorLimits = LIMITS, request_us: int = 0) -> None:
         self.now_ms = 0
+        self.now_us = 0
+        self.request_us = request_us  # what each takes
         self.woken = 0
         self.seen: list[bytes] = []
         self.pending: dict[bytes, Pending] = {}
@@ -46,7 +48,7 @@ class Harness:
         self.figures = ReactorFigures()
         framing = LengthPrefixedFraming(limits.frame_bytes_max)
         self.peer = Peer(1, "127.0.0.1", 5000, framing)
-        self.engine = Connection(self.peer, framing, self, limits, self.figures, 0, self._wake)
+        self.engine = Connection(self.peer, framing, self, limits, self.figures, 0, self._wake, lambda: self.now_us)
 
     def connection_opened(self, peer: Peer) -> None:
         raise AssertionError("the driver's business")
@@ -57,6 +59,7 @@ class Harness:
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
         request = bytes(frame)
         self.seen.append(request)
+        self.now_us += self.request_us
         if self.is_holding and request.startswith(b"h"):
             return HELD
         answers: dict[bytes, Callable[[], Response]] = {
@@ -151,16 +154,55 @@ def test_who_is_held_for_memory_begins_nothing_until_it_is_let_go() -> None:
     harness.receive(b"l1")
     harness.engine.hold()
     assert not harness.wants_to_read()
-    harness.pending[b"l1"].complete([b"1"])
-    assert harness.receive(b"2", b"3") == b"1"
+    assert harness.receive(b"2", b"3") == b""
     assert harness.engine.memory_bytes == 2, "what waits counts"
     harness.peer.release()
     assert not harness.engine.has_work, "the handler's release is not the memory's"
     harness.engine.let_go()
     harness.engine.resume_work(0)
-    assert harness.sent() == b"23"
+    harness.pending[b"l1"].complete([b"1"])
+    assert harness.sent() == b"123"
     assert harness.wants_to_read()
     assert harness.engine.memory_bytes == 0
+
+
+def test_who_is_held_for_memory_and_holds_input_alone_goes_on() -> None:
+    """Else half a frame would keep its memory for ever: neither its end is read, nor does its deadline come."""
+    harness = Harness()
+    begun = framed(b"x" * 2 * DIRECT_FROM_BYTES)
+    harness.engine.receive_data(begun[:-1], 0)
+    harness.engine.hold()
+    assert harness.wants_to_read()
+    assert harness.engine.get_timer() is not None
+    harness.engine.receive_data(begun[-1:], 0)
+    assert harness.sent() == begun[4:]
+    harness.peer.unsent_bytes = lambda: 1
+    assert not harness.wants_to_read(), "an answer that is not read is not input"
+
+
+def test_a_frame_that_stops_is_over_whatever_it_has_earned() -> None:
+    harness = Harness()
+    harness.engine.receive_data(framed(bytes(DIRECT_FROM_BYTES + 10))[:-5], 0)  # has earned sixteen seconds
+    harness.engine.handle_timer(LIMITS.frame_ms_max - 1)
+    assert not harness.engine.is_closed
+    harness.now_ms = LIMITS.frame_ms_max - 1
+    harness.engine.receive_data(b"x", harness.now_ms)
+    harness.engine.handle_timer(LIMITS.frame_ms_max)
+    assert not harness.engine.is_closed
+    assert harness.engine.get_timer() == 2 * LIMITS.frame_ms_max - 1
+    harness.engine.handle_timer(2 * LIMITS.frame_ms_max - 1)
+    assert harness.engine.close_reason is CloseReason.SLOW_SENDER
+
+
+def test_a_turn_ends_with_its_time() -> None:
+    harness = Harness(ReactorLimits(turn_us_max=100), request_us=60)
+    assert harness.receive(b"1", b"2", b"3", b"4", b"5") == b"12"
+    assert harness.engine.has_work
+    harness.engine.resume_work(0)
+    assert harness.sent() == b"34"
+    harness.engine.resume_work(0)
+    assert harness.sent() == b"5"
+    assert not harness.engine.has_work
 
 
 def test_reading_resumes_at_half_the_bound() -> None:
@@ -443,9 +485,10 @@ def test_bytes_earn_a_large_frame_more_time() -> None:
     harness = Harness()
     harness.engine.receive_data(framed(bytes(DIRECT_FROM_BYTES))[: 4 + 5_000], 0)
     assert harness.engine.bytes_held == 5_000
-    harness.engine.receive_data(b"x", 900)
-    assert harness.engine.get_timer() == min(900 + 1_000, 300 + 5_001)
-    harness.engine.handle_timer(1_899)
+    for now_ms in (250, 500, 750):
+        harness.engine.receive_data(b"x", now_ms)
+    assert harness.engine.get_timer() == min(750 + 1_000, 750 + 300, 300 + 5_003)
+    harness.engine.handle_timer(1_049)
     assert not harness.engine.is_closed
 
 
@@ -461,7 +504,7 @@ def test_our_own_pause_does_not_run_on_the_peers_time() -> None:
     harness.now_ms = 900
     harness.sent()
     assert harness.wants_to_read()
-    assert harness.engine.get_timer() == 900 + 300 + 4
+    assert harness.engine.get_timer() == 900 + 300
 
 
 def test_large_frames_are_read_into_memory_of_their_own() -> None:

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutong.reactor.framing import DIRECT_FROM_BYTES, FIRST_BUFFER_BYTES, DirectFraming, LengthPrefixedFraming
+from hutong.reactor.framing import (
+    DIRECT_FROM_BYTES,
+    FIRST_BUFFER_BYTES,
+    TRUSTED_BUFFER_BYTES,
+    DirectFraming,
+    LengthPrefixedFraming,
+)
 
 LIMIT = 1 << 20
 
@@ -103,18 +109,29 @@ def test_a_length_alone_allocates_next_to_nothing() -> None:
     assert len(wanted) == FIRST_BUFFER_BYTES - 1
 
 
-def test_a_buffer_at_most_doubles_what_was_received() -> None:
-    framing, length = LengthPrefixedFraming(1 << 24), 1 << 24
+def test_a_buffer_is_little_larger_than_what_was_received() -> None:
+    framing, length = LengthPrefixedFraming(1 << 26), 1 << 26
     framing.receive_data(struct.pack(">i", length) + b"x")
     received = 1
     while received < length:
         wanted = framing.wanted()
         assert wanted is not None
         assert received + len(wanted) <= max(FIRST_BUFFER_BYTES, 2 * received)
+        assert received + len(wanted) <= received + max(TRUSTED_BUFFER_BYTES, received // 8)
         received += len(wanted)
         frames = framing.received(len(wanted))
         del wanted
     assert [len(frame) for frame in frames] == [length]
+
+
+def test_a_peer_that_sent_a_huge_frame_is_given_no_such_buffer_for_the_next_one() -> None:
+    length = 16 * TRUSTED_BUFFER_BYTES
+    framing = LengthPrefixedFraming(length)
+    assert [len(frame) for frame in feed_directly(framing, framed(bytes(length)), 1 << 20)] == [length]
+    framing.receive_data(framed(bytes(length))[:10])
+    wanted = framing.wanted()
+    assert wanted is not None
+    assert len(wanted) < TRUSTED_BUFFER_BYTES
 
 
 def test_a_peer_that_sent_a_large_frame_is_trusted_with_another() -> None:
