@@ -7,7 +7,8 @@ answered at once count until the driver has taken the answers, and a turn ends w
 backlog goes on when the other connections had theirs.
 
 Time arrives with each event; how long a turn takes is read from the clock that the constructor is given. A timer is
-only a reminder: `handle_timer` looks at what is really overdue, so that a request costs no timer. Knows nothing of sockets, of the loop, or of what a frame means.
+only a reminder: `handle_timer` looks at what is really overdue, so that a request costs no timer.
+Knows nothing of sockets, of the loop, or of what a frame means.
 """
 
 from collections import deque
