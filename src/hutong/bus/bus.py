@@ -527,7 +527,7 @@ class EventBus:
 
     def _deliver_reply(self, reply: Reply, message: Message) -> None:
         if self.outbound_chain:
-            Delivery(message, self.outbound_chain, partial(self._carry_reply, reply), self.tell).begin()
+            Delivery(message, self.outbound_chain, partial(self._carry_reply, reply), self.tell, reply).begin()
         else:
             self._carry_reply(reply, message)
 
@@ -540,7 +540,7 @@ class EventBus:
     def _receive_reply(self, reply: Reply, message: Message) -> None:
         """In the requester's context."""
         if self.inbound_chain:
-            Delivery(message, self.inbound_chain, partial(_end_reply, reply), self.tell).begin()
+            Delivery(message, self.inbound_chain, partial(_end_reply, reply), self.tell, reply).begin()
         else:
             _end_reply(reply, message)
 

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-from hutong.bus.errors import BUILT_IN_CODE, BusClosed, FailureType, HandlerRaised, ReplyError
+from hutong.bus.errors import BUILT_IN_CODE, BusClosed, FailureType, HandlerRaised, ReplyError, carrying_failed
 from hutong.bus.interceptors import Delivery
 from hutong.bus.message import FullMessage, Message
 from hutong.bus.promise import Promise
@@ -292,7 +292,10 @@ class Consumer:
             text = f"the consumer of {self.address!r} discarded the request: {reason}"
             message._reply.fail(ReplyError(FailureType.TIMEOUT, BUILT_IN_CODE, text))
         if self.discard_handler is not None:
-            self.discard_handler(message)
+            try:
+                self.discard_handler(message)
+            except Exception as error:  # noqa: BLE001  # a supervisor: the messages behind this one are discarded too
+                self.context.fail(error)
         elif self._is_telling and self.is_registered:
             self._is_telling = False
             _log.warning("a message to the paused consumer of %r was discarded: %s", self.address, reason)
@@ -393,8 +396,8 @@ def _reply(message: Message, value: object) -> None:
     if message._reply is not None and message._reply.is_waiting and not hasattr(type(value), "__await__"):
         try:
             message.reply(value)
-        except (TypeError, ValueError) as error:
-            message._reply.fail(ReplyError(FailureType.ERROR, BUILT_IN_CODE, str(error)))
+        except BaseException as error:  # a codec is other people's code; who replied is told by the context
+            message._reply.fail(carrying_failed("the reply", error))
             raise
 
 

@@ -51,5 +51,13 @@ class HandlerRaised(ReplyError):
         super().__init__(FailureType.RECIPIENT_FAILURE, BUILT_IN_CODE, text)
 
 
+def carrying_failed(what: str, error: BaseException) -> ReplyError:
+    """ERROR, since a codec or an interceptor raised. A stranger may read it, so it has no text of a stranger's code."""
+    said = (
+        str(error) if isinstance(error, HutongError | TypeError | ValueError) else f"{type(error).__name__} was raised"
+    )
+    return ReplyError(FailureType.ERROR, BUILT_IN_CODE, f"{what} cannot be carried: {said}")
+
+
 class BusClosed(HutongError):
     """The event bus has been closed: nothing can be sent or registered any more."""

@@ -2,7 +2,8 @@
 
 Strategy: each step has a delivery of its own, whose `next` works once, now or later, from any thread. Who does not call
 it has dropped the message. What an interceptor raises is told of and changes nothing: it may have called `next`, or may
-have left that to somebody else.
+have left that to somebody else. Where somebody awaits what the message brings (a request its reply, a reply its
+requester), an interceptor that raises before `next` ends the wait at once, and a later `next` does nothing.
 
 Knows no bus: where the chain ends, it calls what it was given.
 """
@@ -13,6 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from hutong.bus.errors import ReplyError, carrying_failed
 from hutong.bus.message import FullMessage, Message
 
 Interceptor = Callable[["Delivery"], object]
@@ -27,6 +29,7 @@ class Delivery(Struct, eq=False):
     _chain: Sequence[Interceptor]
     _then: Callable[[Message], object]
     _tell: Callable[[BaseException], None]
+    _awaited: Any = None  # of a reply: the Reply that it would end
     _index: int = 0
     _is_used: bool = False
 
@@ -45,9 +48,13 @@ class Delivery(Struct, eq=False):
         self._is_used = True
         index = self._index + 1
         if index == len(self._chain):
-            self._then(self.message)
+            try:
+                self._then(self.message)
+            except BaseException as error:
+                self._fail(error)
+                raise
         else:
-            Delivery(self.message, self._chain, self._then, self._tell, index).begin()
+            Delivery(self.message, self._chain, self._then, self._tell, self._awaited, index).begin()
 
     def begin(self) -> None:
         """Call this step's interceptor."""
@@ -59,4 +66,14 @@ class Delivery(Struct, eq=False):
         except Exception as error:  # noqa: BLE001  # a supervisor: interceptors are other people's code
             if not self._is_used and isinstance(self.message, FullMessage):
                 self.message._credit = None  # the error has the message in its frames, and may be kept for long
+            if not self._is_used and (self._awaited is not None or self.message._reply is not None):
+                self._is_used = True
+                self._fail(error)
             self._tell(error)
+
+    def _fail(self, error: BaseException) -> None:
+        """The message goes no further: end the waits that depend on it."""
+        failure = error if isinstance(error, ReplyError) else carrying_failed("the message", error)
+        for awaited in (self._awaited, self.message._reply):
+            if awaited is not None:
+                awaited.fail(failure)

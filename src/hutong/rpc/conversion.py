@@ -27,6 +27,10 @@ def sayable(value: Any) -> Any:
         return msgspec.to_builtins(value, str_keys=True)
     except RecursionError:
         raise ValueError("it contains itself, or is too deep") from None
+    except (TypeError, ValueError, OverflowError):
+        raise
+    except Exception as error:  # a supervisor: attributes of other people's types, such as one not set
+        raise ValueError(f"{type(error).__name__}: {error}") from error
 
 
 def result_sayable(action: str, value: Any) -> Any:
@@ -53,6 +57,8 @@ def result_from(body: Any, kind: Any, action: str) -> Any:
         return msgspec.convert(body, kind, str_keys=True)
     except (msgspec.ValidationError, RecursionError, UnicodeError) as error:  # lone surrogates
         raise bad_reply(action, error) from None
+    except Exception as error:  # a supervisor: `__post_init__` of other people's types
+        raise bad_reply(action, error) from error
 
 
 def bad_arguments(action: str, error: Exception) -> BadArguments:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from tests.unit.bus.scenes import Seen, turns
 
-from hutong.bus import Delivery, DeliveryOptions, EventBus, FailureType, Message, ReplyError
+from hutong.bus import Delivery, DeliveryOptions, EventBus, FailureType, Message, Reply, ReplyError
 from hutong.foundation.errors import LimitExceeded
 
 
@@ -101,6 +101,70 @@ async def test_exception_in_interceptor_and_a_later_next(
     assert await seen.wait_for(1) == ["body"]
     await turns()
     assert seen.items == ["body"], "a second next does nothing"
+
+
+@pytest.mark.parametrize("side", ["outbound", "inbound"])
+@pytest.mark.parametrize("broken", ["question", "answer"])
+async def test_an_interceptor_that_raises_fails_a_request_at_once(bus: EventBus, side: str, broken: str) -> None:
+    kept: list[Delivery] = []
+
+    def fail(delivery: Delivery) -> None:
+        if delivery.body == broken:
+            kept.append(delivery)
+            raise RuntimeError("secret")
+        delivery.next()
+
+    seen: list[object] = []
+
+    def answer(message: Message) -> str:
+        seen.append(message.body)
+        return "answer"
+
+    getattr(bus, f"add_{side}_interceptor")(fail)
+    bus.consumer("address", answer)
+    with pytest.raises(ReplyError, match="the message cannot be carried: RuntimeError") as caught:
+        await bus.request("address", "question", DeliveryOptions(timeout_ms=86_400_000))
+    assert caught.value.failure_type is FailureType.ERROR
+    assert "secret" not in caught.value.message
+    before = list(seen)
+    kept[0].next()
+    await turns()
+    assert seen == before, "its requester was told that it goes no further"
+
+
+async def test_an_interceptor_that_raises_fails_the_request_that_a_reply_is(bus: EventBus) -> None:
+    def fail(delivery: Delivery) -> None:
+        if delivery.body == "and you?":
+            raise RuntimeError("broken interceptor")
+        delivery.next()
+
+    asked: list[Reply] = []
+    bus.add_inbound_interceptor(fail)
+    bus.consumer("address", lambda message: asked.append(message.reply_and_request("and you?")))
+    with pytest.raises(ReplyError, match="RuntimeError"):
+        await bus.request("address", None, DeliveryOptions(timeout_ms=86_400_000))
+    with pytest.raises(ReplyError, match="RuntimeError"):
+        await asked[0]
+
+
+async def test_an_interceptor_that_raises_behind_next_changes_nothing(bus: EventBus) -> None:
+    def fail(delivery: Delivery) -> None:
+        delivery.next()
+        raise RuntimeError("broken interceptor")
+
+    bus.add_outbound_interceptor(fail)
+    bus.consumer("address", lambda message: "answer")
+    assert (await bus.request("address")).body == "answer"
+
+
+async def test_a_recipient_that_takes_no_more_fails_a_request_behind_an_interceptor(
+    bus: EventBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bus.add_outbound_interceptor(lambda delivery: delivery.next())
+    context = bus.consumer("address", lambda message: "answer").context
+    monkeypatch.setattr("hutong.runtime.contexts.QUEUED_MAX", len(context.queue))
+    with pytest.raises(ReplyError, match="queued_max"):
+        await bus.request("address", None, DeliveryOptions(timeout_ms=86_400_000))
 
 
 async def test_interceptors_may_change_a_message(bus: EventBus) -> None:

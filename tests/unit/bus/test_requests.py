@@ -94,6 +94,64 @@ async def test_a_handler_that_raises_a_reply_error_fails_its_request_with_it(bus
     assert caught.value.failure_code == 403
 
 
+class Odd:
+    """A body whose codec cannot transform it."""
+
+
+class OddCodec:
+    name = "odd"
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def encode(self, body: Odd) -> bytes:
+        return b""
+
+    def decode(self, data: bytes) -> Odd:
+        return Odd()
+
+    def transform(self, body: Odd) -> Odd:
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [RuntimeError("secret"), AttributeError("secret"), ValueError("too long")])
+@pytest.mark.parametrize("is_later", [False, True])
+async def test_a_reply_whose_codec_raises_fails_its_request_at_once(
+    bus: EventBus, failures: list[BaseException], error: Exception, is_later: bool
+) -> None:
+    async def later(message: Message) -> Odd:
+        await asyncio.sleep(0)
+        return Odd()
+
+    bus.register_codec(OddCodec(error), default_for=Odd)
+    bus.consumer("odd", later if is_later else lambda message: Odd())
+    with pytest.raises(ReplyError, match="the reply cannot be carried: ") as caught:
+        await bus.request("odd", None, DeliveryOptions(timeout_ms=86_400_000))
+    assert caught.value.failure_type is FailureType.ERROR
+    assert "secret" not in caught.value.message
+    await turns()
+    assert failures == [error]
+
+
+async def test_a_discard_handler_that_raises_leaves_no_request_behind(
+    bus: EventBus, failures: list[BaseException]
+) -> None:
+    def raising(message: Message) -> None:
+        raise RuntimeError("no")
+
+    consumer = bus.consumer("paused")
+    consumer.discard_handler = raising
+    ended: list[None] = []
+    consumer.end_handler = lambda: ended.append(None)
+    replies = [bus.request("paused", number, DeliveryOptions(timeout_ms=86_400_000)) for number in range(3)]
+    await turns()
+    consumer.unregister()
+    for reply in replies:
+        with pytest.raises(ReplyError, match="it has unregistered"):
+            await reply
+    assert (len(failures), ended) == (3, [None])
+
+
 async def test_what_a_handler_returns_is_the_reply(bus: EventBus, failures: list[BaseException]) -> None:
     async def slowly(message: Message) -> object:
         await asyncio.sleep(0)

@@ -17,6 +17,10 @@ from hutong.rpc import BadReply, DispatchFailed, OutcomeUnknown, RequestExpired,
 from hutong.rpc.bus_door import ServiceFailure, ServiceFailureCodec
 from hutong.rpc.conversion import arguments_from, result_from, result_sayable, sayable
 from hutong.rpc.errors import Failure, error_of
+from hutong.rpc.remote.outgoing import Prepared
+from hutong.rpc.remote.wire import encode_body
+from hutong.rpc.transport import CallSite
+from hutong.wire.rocketmq.command import Command
 
 
 class Everything(msgspec.Struct):
@@ -121,3 +125,35 @@ def test_codes_become_classes() -> None:
     assert isinstance(error_of(Failure(-3), {}), RequestExpired)
     with pytest.raises(ValueError, match="32 bits"):
         ServiceError("far", code=1 << 31)
+
+
+class Unset(msgspec.Struct):
+    """A result whose field may not be set: msgspec raises AttributeError."""
+
+    size: int
+
+
+class Picky(msgspec.Struct):
+    """A result that raises what msgspec does not catch."""
+
+    size: int
+
+    def __post_init__(self) -> None:
+        raise KeyError("secret")
+
+
+def test_a_result_that_cannot_be_read_is_a_failure() -> None:
+    unset = Unset(1)
+    del unset.size
+    with pytest.raises(DispatchFailed, match="the result of 'size' cannot be sent: AttributeError"):
+        result_sayable("size", unset)
+    with pytest.raises(ValueError, match="AttributeError"):
+        encode_body(unset)
+
+
+def test_a_result_whose_own_type_raises_is_a_bad_reply() -> None:
+    with pytest.raises(BadReply, match="secret"):
+        result_from({"size": 1}, Picky, "size")
+    prepared = Prepared(CallSite("shop", "size", None, (), Picky))
+    read = prepared.read(Command(0, body=encode_body({"size": 1})))
+    assert isinstance(read, BadReply)

@@ -28,14 +28,14 @@ from hutong.bus.bridge.messages import Event, Instruction
 from hutong.bus.bridge.permissions import Permissions
 from hutong.bus.bus import EventBus
 from hutong.bus.consumer import Consumer
-from hutong.bus.errors import BUILT_IN_CODE, FailureType, HandlerRaised, ReplyError
+from hutong.bus.errors import BUILT_IN_CODE, FailureType, HandlerRaised, ReplyError, carrying_failed
 from hutong.bus.headers import Headers
 from hutong.bus.message import Message
 from hutong.bus.options import DEFAULT, TIMEOUT_MS_DEFAULT, DeliveryOptions
 from hutong.bus.promise import Promise
 from hutong.bus.reply import Reply
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import Expired, HutongError, OwnerGone
+from hutong.foundation.errors import Expired, HutongError, OwnerGone, UsageError
 from hutong.foundation.parking import Owner, Parked, ParkingLot
 from hutong.runtime.contexts import Context
 from hutong.wire.buffer import Buffer
@@ -275,7 +275,7 @@ class Client:
                     stored.then(partial(self._stored, frame))
             else:
                 bus.send(frame.address, frame.body, _options(frame))
-        except (HutongError, TypeError, ValueError) as error:  # a bound of the bus, or a codec that is not for this
+        except Exception as error:  # noqa: BLE001  # a bound of the bus, or a codec: a user's code, as above
             self._not_sent(frame, is_request, error)
 
     def _stored(self, frame: ClientFrame, outcome: object) -> None:
@@ -299,10 +299,15 @@ class Client:
                 message.fail(*frame.failure)
             else:
                 message.reply(frame.body, _options(frame))
-        except (HutongError, TypeError, ValueError) as error:  # as above
+        except Exception as error:  # noqa: BLE001  # as above
+            if message._reply is not None:
+                message._reply.fail(carrying_failed("the reply", error))
             self._not_sent(frame, is_request, error)
 
     def _not_sent(self, frame: ClientFrame, is_request: bool, error: Exception) -> None:
+        if not isinstance(error, HutongError | TypeError | ValueError):  # what it says was not written for strangers
+            self._around.context.fail(error)
+            error = UsageError("a codec failed")
         if is_request:
             self._request_failed(frame, ReplyError(FailureType.ERROR, BUILT_IN_CODE, str(error)))
         else:

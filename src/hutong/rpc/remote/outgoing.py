@@ -56,6 +56,8 @@ class Prepared:
             return self._refused(answer)
         except (msgspec.MsgspecError, ProtocolError, RecursionError, UnicodeDecodeError) as error:
             return BadReply(f"the answer of {self} is not what its signature promises: {error}")
+        except Exception as error:  # noqa: BLE001  # a supervisor: `__post_init__` of other people's types
+            return BadReply(f"the answer of {self} cannot be converted: {type(error).__name__}: {error}")
 
     def __str__(self) -> str:
         return f"{self.site.address!r}.{self.site.action}"

@@ -152,6 +152,8 @@ def encode_body(value: object) -> bytes:
         body = encode(value)
     except (TypeError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
         raise ValueError(str(error)) from None
+    except Exception as error:  # a supervisor: attributes of other people's types, such as one not set
+        raise ValueError(f"{type(error).__name__}: {error}") from error
     if len(body) > BODY_BYTES_MAX:
         raise ValueError(f"it takes {len(body)} bytes; {BODY_BYTES_MAX} are allowed")
     return body

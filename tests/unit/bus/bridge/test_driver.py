@@ -95,6 +95,37 @@ async def test_a_request_is_answered(rig: Callable[..., Rig], bus: EventBus) -> 
     client.ended()
 
 
+class BrokenCodec:
+    name = "broken"
+
+    def encode(self, body: Any) -> bytes:
+        return b""
+
+    def decode(self, data: bytes) -> Any:
+        return None
+
+    def transform(self, body: Any) -> Any:
+        raise AttributeError("secret")
+
+
+async def test_a_codec_that_raises_is_told_and_hurts_nobody(rig: Callable[..., Rig], bus: EventBus) -> None:
+    bus.register_codec(BrokenCodec())
+    bus.consumer("echo", lambda message: message.body)
+    made = rig()
+    client, wire = made.connect()
+    for reply_address in ("r", None):
+        members = {"replyAddress": reply_address} if reply_address else {}
+        client.receive(frame(type="send", address="echo", body=1, headers={"codecName": "broken"}, **members))
+    said = [await wire.said() for _ in range(2)]
+    assert "secret" not in str(said)
+    assert [(one["type"], one.get("failureType"), one["message"]) for one in said] == [
+        ("err", "ERROR", "a codec failed"),
+        ("err", None, "not_delivered"),
+    ]
+    assert [str(error) for error in made.errors] == ["secret"] * 2
+    client.ended()
+
+
 @pytest.mark.parametrize(
     ("handler", "code", "kind", "text"),
     [
