@@ -14,6 +14,7 @@ from hutong.foundation.errors import UsageError
 ROOMS = ("foundation", "wire", "pipelines")
 PACKAGE = Path(__file__).parents[1]
 DISCOVERED = "pyspark_hutong"
+UNUSED = (".nbi", ".nbc", ".so", ".c")  # numba's cache; Python imports no compiled module from a zip
 TIMELESS = (1980, 1, 1, 0, 0, 0)
 READABLE = 0o644 << 16
 
@@ -50,7 +51,7 @@ def _sources(package: Path) -> Iterator[tuple[str, Path]]:
     folders = [package / room for room in ROOMS] + [package.parent / DISCOVERED]
     for folder in folders:
         for source in sorted(folder.rglob("*")):
-            if source.is_file() and "__pycache__" not in source.parts and source.suffix not in (".nbi", ".nbc"):
+            if source.is_file() and "__pycache__" not in source.parts and source.suffix not in UNUSED:
                 yield source.relative_to(package.parent).as_posix(), source
 
 

@@ -207,3 +207,82 @@ def test_a_wrong_greatest_timestamp_is_corrected() -> None:
     changed = memoryview(with_max_timestamp(memoryview(batch), 7))
     assert parse_batch_header(changed).max_timestamp_ms == 7
     assert is_intact(changed, parse_batch_header(changed))
+
+
+def _outcome(walk: ModuleType, name: str, arguments: tuple[object, ...]) -> object:
+    try:
+        found = getattr(walk, name)(*arguments)
+    except ProtocolError as error:
+        return str(error)
+    return None if found is None else tuple(found)
+
+
+def _agree(data: bytes, start: int, count: int, base_ms: int, numbers: tuple[int, int, int]) -> None:
+    for name, arguments in (
+        ("examine_records", (data, start, count, base_ms, *numbers[:2])),
+        ("first_from", (data, start, count, base_ms, *numbers)),
+        ("greatest_in", (data, start, count, base_ms, *numbers[1:])),
+    ):
+        reference, *others = (_outcome(walk, name, arguments) for walk in _walks())
+        assert all(other == reference for other in others), name
+
+
+INT64 = st.integers(INT64_MIN, INT64_MAX)
+NUMBERS = st.tuples(INT64, st.integers(-3, 30), st.integers(-3, 30))
+CHANGES = st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), max_size=4)
+
+
+@given(
+    records=RECORDS,
+    changes=CHANGES,
+    more=st.integers(-1, 1),
+    base_ms=INT64,
+    numbers=NUMBERS,
+    lead=st.binary(max_size=3),
+)
+def test_both_walks_agree_on_mutated_records(
+    records: list[Record],
+    changes: list[tuple[int, int]],
+    more: int,
+    base_ms: int,
+    numbers: tuple[int, int, int],
+    lead: bytes,
+) -> None:
+    data = bytearray(build_batch(records)[HEADER_BYTES:])
+    for position, value in changes:
+        data[position % len(data)] = value
+    _agree(lead + bytes(data), len(lead), len(records) + more, base_ms, numbers)
+
+
+@given(st.binary(max_size=60), st.integers(-1, 4), st.integers(-1, 61), st.integers(-(2**31), 2**31), INT64, NUMBERS)
+def test_both_walks_agree_on_any_bytes(
+    data: bytes, start: int, few: int, many: int, base_ms: int, numbers: tuple[int, int, int]
+) -> None:
+    _agree(data, start, few, base_ms, numbers)
+    _agree(data, start, many, base_ms, numbers)
+
+
+FIELD_BYTES = st.sampled_from(
+    [b"\0", b"\1", b"\2", b"\x7f", b"\x80", b"\x81", b"\xff", b"\x0f", b"\x10", b"\x80\x80\x80\x80"]
+)
+
+
+@given(st.lists(FIELD_BYTES, max_size=40), st.integers(0, 4), INT64, NUMBERS)
+def test_both_walks_agree_on_odd_varints(
+    fields: list[bytes], count: int, base_ms: int, numbers: tuple[int, int, int]
+) -> None:
+    content = b"".join(fields)
+    _agree(varlong(len(content)) + content, 0, count, base_ms, numbers)
+    _agree(record(timestamp_delta=content), 0, 1, base_ms, numbers)
+    _agree(record(offset_delta=content), 0, 1, base_ms, numbers)
+    _agree(record(key=content), 0, 1, base_ms, numbers)
+    _agree(record(headers=content), 0, 1, base_ms, numbers)
+
+
+def test_the_compiled_walk_runs_others_meanwhile() -> None:
+    """A walk long enough to give the interpreter's lock away says the same as a short one."""
+    count = 20_000
+    data = b"".join(record(offset_delta=varlong(index), timestamp_delta=varlong(index)) for index in range(count))
+    _agree(data, 0, count, 0, (5, count - 1, count))
+    _agree(data[:-1], 0, count, 0, (5, count - 1, count))
+    _agree(data, 0, count - 1, 0, (5, count - 1, count))

@@ -101,13 +101,14 @@ def greatest_in(
 
 def _places(data: Buffer, start: int, record_count: int, base_timestamp_ms: int) -> Iterator[_Place]:
     position, size = start, len(data)
-    if not 0 <= record_count <= (size - start) // RECORD_BYTES_MIN:
-        raise ProtocolError(f"{record_count} records do not fit {size - start} bytes")
+    room = size - start if 0 <= start <= size else 0
+    if not 0 <= record_count <= room // RECORD_BYTES_MIN or start != size - room:
+        raise ProtocolError(f"{record_count} records do not fit {room} bytes")
     for index in range(record_count):
         try:
             place = _place(data, position, size, base_timestamp_ms)
         except IndexError:
-            raise ProtocolError(f"record {index} is cut off") from None
+            raise ProtocolError(f"record {index}: it is cut off") from None
         except _Malformed as error:
             raise ProtocolError(f"record {index}: {error}") from None
         position = place[0]

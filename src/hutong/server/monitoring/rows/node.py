@@ -13,6 +13,7 @@ from typing import Final
 from hutong.server.monitoring.metric import COUNTER, GAUGE, Labelled, Metric, Surveyed, metric, surveyed
 from hutong.server.monitoring.sources import Sources
 from hutong.server.monitoring.survey.result import Survey
+from hutong.wire.kafka.record_contents import IS_COMPILED
 
 
 @cache
@@ -30,7 +31,8 @@ def _brokers(sources: Sources) -> Labelled:
 def _info(sources: Sources) -> Labelled:
     if sources.broker is not None:
         identity = sources.broker.identity
-        yield (_version(), platform.python_version(), str(identity.node_id), identity.cluster_id), 1
+        checks = "compiled" if IS_COMPILED else "python"
+        yield (_version(), platform.python_version(), str(identity.node_id), identity.cluster_id, checks), 1
 
 
 def _volume(number: int, sources: Sources) -> Labelled:
@@ -66,6 +68,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         "python",
         "node_id",
         "cluster_id",
+        "record_checks",
     ),
     metric(
         "kafka_controller_kafkacontroller_activecontrollercount",
