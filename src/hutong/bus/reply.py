@@ -135,6 +135,8 @@ class LoopReply(Reply):
             self._complete(value)
         elif not future.done():
             future.set_result(value)
+        else:
+            return False  # its task was cancelled in this turn of the loop, and nobody gets the value
         return True
 
     def end(self, outcome: Message | HutongError) -> None:

@@ -64,7 +64,10 @@ class Wait(Generic[V]):
         raise NotImplementedError
 
     def resume(self, value: V) -> bool:
-        """End the wait with `value`; from any thread. False if it had already ended."""
+        """End the wait with `value`; from any thread. False if it had already ended.
+
+        True says that the wait has the value: whoever holds the wait can ask it, although its task may be cancelled.
+        """
         if self._generation.waiting.pop(self._number, None) is None:
             return False
         self.end(value)

@@ -8,16 +8,24 @@ only to a queue of tickets when there are several.
 A wait that cannot begin, because its owner or its lot has ended, ends at once inside `park`. A continuation that raises
 is our fault: the error passes through `resume`, `end` or `advance`, and those not yet ended stay parked.
 
+`resume` says whether the wait took the value. A coroutine whose task was cancelled does not take it, although the task
+has not run since: the value is for the next wait under the key, or `resume` returns False. A task that is cancelled
+after its wait took a value, and before it runs, gives the value back (`give_back` of `wait`). So of a value that was
+taken one coroutine returns from `wait` with it, or it is given back.
+
 Knows nothing of what is awaited, nor of threads: a lot belongs to one loop.
 """
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from operator import length_hint
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded, OwnerGone
 from hutong.foundation.timers import Timer, TimerWheel
+
+if TYPE_CHECKING:
+    import asyncio
 
 V = TypeVar("V")
 Continuation = Callable[[V | HutongError], None]
@@ -65,7 +73,7 @@ class Parked(Generic[V]):
         return self._then is not None
 
     def resume(self, value: V) -> bool:
-        """End the wait with `value`. False if it had already ended."""
+        """End the wait with `value`. False if it had already ended, or its task has been cancelled."""
         then = self._leave()
         if then is None:
             return False
@@ -107,10 +115,46 @@ class Parked(Generic[V]):
         return then
 
 
+class _Awaited(Parked[V]):
+    """A parked coroutine. Its future is cancelled with its task, a turn of the loop before the task can say so."""
+
+    __slots__ = ("future",)
+
+    def __init__(self, lot: "ParkingLot[V]", key: Hashable, future: "asyncio.Future[V]", owner: Owner | None) -> None:
+        super().__init__(lot, key, self.settle, owner)
+        self.future = future
+
+    @property
+    def is_waiting(self) -> bool:
+        return super().is_waiting and not self.future.cancelled()
+
+    def resume(self, value: V) -> bool:
+        return not self._has_left() and super().resume(value)
+
+    def fail(self, error: HutongError) -> bool:
+        return not self._has_left() and super().fail(error)
+
+    def settle(self, value: V | HutongError) -> None:
+        """The continuation. A deadline may have passed when the task had been cancelled."""
+        if self.future.cancelled():
+            return
+        if isinstance(value, HutongError):
+            self.future.set_exception(value)
+        else:
+            self.future.set_result(value)
+
+    def _has_left(self) -> bool:
+        if self.future.cancelled():
+            self.abandon()
+            return True
+        return False
+
+
 class ParkingLot(Generic[V]):
     """Continuations parked under keys, at most `capacity` at a time.
 
-    Invariant: parked_total = resumed_total + expired_total + failed_total + abandoned_total + len(lot).
+    Invariant: parked_total = resumed_total + expired_total + failed_total + abandoned_total + len(lot). Of the resumed,
+    given_back_total were cancelled before they ran.
     """
 
     def __init__(self, name: str, wheel: TimerWheel, capacity: int) -> None:
@@ -120,6 +164,7 @@ class ParkingLot(Generic[V]):
         self.expired_total = 0
         self.failed_total = 0
         self.abandoned_total = 0
+        self.given_back_total = 0
         self._wheel = wheel
         self._capacity = capacity
         self._waiting: dict[Hashable, Parked[V] | OrderedDict[Parked[V], None]] = {}
@@ -141,27 +186,32 @@ class ParkingLot(Generic[V]):
 
         `deadline_ms` is absolute, in monotonic milliseconds. Raises LimitExceeded when the lot is full.
         """
+        ticket = Parked(self, key, then, owner)
+        self._park(ticket, deadline_ms, owner)
+        return ticket
+
+    def _park(self, ticket: Parked[V], deadline_ms: int | None, owner: Owner | None) -> None:
         if self._count >= self._capacity:
             raise LimitExceeded(self.name, self._capacity)
-        ticket = Parked(self, key, then, owner)
         self.parked_total += 1
-        self._insert(key, ticket)
+        self._insert(ticket._key, ticket)
         ended = self._closed or (owner._ended if owner is not None else None)
         if ended is not None:
             ticket.fail(ended)
-            return ticket
+            return
         if deadline_ms is not None:
             ticket._timer = self._wheel.add(deadline_ms, ticket._expire)
         if owner is not None:
             if owner._parked is None:
                 owner._parked = {}
             owner._parked[ticket] = None
-        return ticket
 
     def resume(self, key: Hashable, value: V) -> bool:
         """End the oldest wait under `key` with `value`. False if there is none."""
-        ticket = self._oldest(key)
-        return ticket is not None and ticket.resume(value)
+        while (ticket := self._oldest(key)) is not None:
+            if ticket.resume(value):
+                return True  # else its task has been cancelled, and it has left its place to the next one
+        return False
 
     def resume_all(self, key: Hashable, value: V) -> int:
         """End every wait under `key`, oldest first; what is parked meanwhile stays. Returns how many."""
@@ -176,30 +226,41 @@ class ParkingLot(Generic[V]):
         self._closed = error
         return sum(self.fail_all(key, error) for key in list(self._waiting))
 
-    async def wait(self, key: Hashable, *, deadline_ms: int | None = None, owner: Owner | None = None) -> V:
-        """Park the calling coroutine; raises the error that ended the wait. Cancelling it gives up the place."""
+    async def wait(
+        self,
+        key: Hashable,
+        *,
+        deadline_ms: int | None = None,
+        owner: Owner | None = None,
+        give_back: Callable[[V], object] | None = None,
+    ) -> V:
+        """Park the calling coroutine; raises the error that ended the wait. Cancelling it gives up the place.
+
+        `give_back(value)` is called instead of returning the value when the task is cancelled after it was resumed and
+        before it ran: for values that somebody else must get then.
+        """
         import asyncio
 
         future: asyncio.Future[V] = asyncio.get_running_loop().create_future()
-
-        def settle(value: V | HutongError) -> None:
-            if future.done():
-                return  # cancelled in this very turn of the loop: nobody is left to be told
-            if isinstance(value, HutongError):
-                future.set_exception(value)
-            else:
-                future.set_result(value)
-
-        ticket = self.park(key, settle, deadline_ms=deadline_ms, owner=owner)
+        ticket = _Awaited(self, key, future, owner)
+        self._park(ticket, deadline_ms, owner)
+        is_taken = False
         try:
-            return await future
+            value = await future
+            is_taken = True
+            return value
         finally:
             ticket.abandon()
+            # A future that was cancelled took nothing; one that failed has nothing to give back.
+            if not is_taken and future.done() and not future.cancelled() and future.exception() is None:
+                self.given_back_total += 1
+                if give_back is not None:
+                    give_back(future.result())
 
     def check_invariants(self) -> None:
         held = [ticket for key in self._waiting for ticket in self._all(key)]
         assert len(held) == self._count <= self._capacity
-        assert all(ticket.is_waiting for ticket in held)
+        assert all(ticket._then is not None for ticket in held)
         ended = self.resumed_total + self.expired_total + self.failed_total + self.abandoned_total
         assert self.parked_total == ended + self._count
 

@@ -356,3 +356,25 @@ async def test_blocking_the_loop_is_refused(bus: EventBus) -> None:
     with pytest.raises(asyncio.InvalidStateError, match="await it"):
         reply.result()
     await reply
+
+
+@pytest.mark.parametrize("is_cancelled_first", [True, False])
+async def test_a_reply_says_whether_anybody_can_still_get_its_value(bus: EventBus, is_cancelled_first: bool) -> None:
+    asked: list[Message] = []
+    bus.consumer("address", asked.append)
+    reply = bus.request("address")
+
+    async def wait() -> Message:
+        return await reply
+
+    task = asyncio.ensure_future(wait())
+    await turns()
+    if is_cancelled_first:
+        task.cancel()
+    assert asked[0]._reply.resume(Message(0, "value")) is not is_cancelled_first
+    if not is_cancelled_first:
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    if not is_cancelled_first:
+        assert (await reply).body == "value", "it may be asked any number of times"

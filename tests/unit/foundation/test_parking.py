@@ -185,6 +185,103 @@ async def test_a_value_that_meets_a_cancelled_coroutine_is_dropped_quietly() -> 
         await waiting
 
 
+async def cancelled(task: "asyncio.Task[str]") -> None:
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_waiter_that_was_cancelled_takes_no_value() -> None:
+    lot, _, _ = make_lot()
+    first, second = [asyncio.ensure_future(lot.wait("key")) for _ in range(2)]
+    await asyncio.sleep(0)
+    first.cancel()
+    assert lot.resume("key", "value"), "the next one takes it"
+    second.cancel()
+    assert not lot.resume("key", "another")
+    await cancelled(first)
+    await cancelled(second)
+    assert (lot.resumed_total, lot.abandoned_total, lot.given_back_total, len(lot)) == (1, 1, 1, 0)
+
+
+async def test_a_waiter_that_was_cancelled_is_not_counted_when_all_are_resumed_or_failed() -> None:
+    lot, _, _ = make_lot()
+    tasks = [asyncio.ensure_future(lot.wait(key)) for key in ("one", "one", "other", "other")]
+    await asyncio.sleep(0)
+    tasks[0].cancel()
+    tasks[3].cancel()
+    assert (lot.resume_all("one", "value"), lot.fail_all("other", Refused(1))) == (1, 1)
+    assert await tasks[1] == "value"
+    with pytest.raises(Refused):
+        await tasks[2]
+    for task in (tasks[0], tasks[3]):
+        await cancelled(task)
+    lot.check_invariants()
+
+
+async def test_a_value_that_its_waiter_never_saw_is_given_back() -> None:
+    lot, _, endings = make_lot()
+    task = asyncio.ensure_future(lot.wait("key", give_back=endings.append))
+    await asyncio.sleep(0)
+    assert lot.resume("key", "value")
+    task.cancel()
+    await cancelled(task)
+    assert endings == ["value"]
+
+
+async def test_an_error_whose_waiter_was_cancelled_is_no_value_to_give_back(caplog: pytest.LogCaptureFixture) -> None:
+    lot, _, endings = make_lot()
+    task = asyncio.ensure_future(lot.wait("key", give_back=endings.append))
+    await asyncio.sleep(0)
+    assert lot.fail_all("key", Refused(1)) == 1
+    task.cancel()
+    await cancelled(task)
+    assert (endings, lot.given_back_total) == ([], 0)
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["wait", "cancel", "resume", "resume all", "end owner", "expire", "turn"]), st.integers(0, 5)
+    ),
+    max_size=40,
+)
+
+
+@given(STEPS)
+@hypothesis_settings(deadline=None)
+def test_a_value_that_was_taken_is_got_or_given_back_in_any_order_of_steps(steps: list[tuple[str, int]]) -> None:
+    async def play() -> None:
+        lot, wheel, given_back = make_lot()
+        owner, now_ms = Owner(), 0
+        tasks: list[asyncio.Task[str]] = []
+        taken: list[str] = []
+        for number, (step, which) in enumerate(steps):
+            value = f"value {number}"
+            if step == "wait":
+                waiting = lot.wait(which % 2, owner=owner, deadline_ms=now_ms + 5, give_back=given_back.append)
+                tasks.append(asyncio.ensure_future(waiting))
+            elif step == "cancel" and tasks:
+                tasks[which % len(tasks)].cancel()
+            elif step == "resume" and lot.resume(which % 2, value):
+                taken.append(value)
+            elif step == "resume all":
+                taken += [value] * lot.resume_all(which % 2, value)
+            elif step == "end owner":
+                owner.end()
+                owner = Owner()
+            elif step == "expire":
+                now_ms += which
+                wheel.advance(now_ms)
+            elif step == "turn":
+                await asyncio.sleep(0)
+            lot.check_invariants()
+        lot.close(OwnerGone())
+        got = await asyncio.gather(*tasks, return_exceptions=True)
+        assert sorted([*(value for value in got if isinstance(value, str)), *map(str, given_back)]) == sorted(taken)
+        assert (lot.given_back_total, len(lot)) == (len(given_back), 0)
+
+    asyncio.run(play())
+
+
 class ParkingMachine(RuleBasedStateMachine):
     """Any interleaving of events: each wait ends once, and the lot's books balance."""
 
