@@ -2,6 +2,7 @@
 
 import socket
 import ssl
+import subprocess
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,21 +11,32 @@ from typing import Any
 import pytest
 import trustme
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 from tests.support.node import IS_HUTONG, Node
+from tests.support.revocation import revocation_list
 
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.skipif(not IS_HUTONG, reason="starts a node with its own settings"),
 ]
 DEADLINE_S = 20
+SCRAM = "SCRAM-SHA-512"
 
 
 class Certificates:
     """Of one authority, in files."""
 
     def __init__(self, folder: Path) -> None:
-        authority = trustme.CA()
+        self.authority = authority = trustme.CA()
         self.ca, self.server, self.client = folder / "ca.pem", folder / "server.pem", folder / "client.pem"
         authority.cert_pem.write_to_path(self.ca)
         server = authority.issue_cert("localhost", "127.0.0.1", common_name="the node")
@@ -125,6 +137,87 @@ def test_certificates_are_changed_while_the_node_runs(tmp_path: Path) -> None:
         assert client.list_topics(timeout=DEADLINE_S).brokers  # by the connection that it has
 
 
+def is_told(address: str, client: Mapping[str, str], words: str) -> bool:
+    """Whether confluent-kafka, which a listener does not let in, says these words of it."""
+    errors: list[KafkaError] = []
+    settings: dict[str, Any] = {"bootstrap.servers": address, "error_cb": errors.append, **client}
+    admin = AdminClient(settings)
+    for _ in range(10 * DEADLINE_S):
+        admin.poll(0.1)
+        if any(words in error.str().lower() for error in errors):
+            return True
+    return False
+
+
+def test_a_revoked_certificate_is_refused_from_the_next_connection_on(tmp_path: Path) -> None:
+    certificates = Certificates(tmp_path)
+    lists = tmp_path / "crl.pem"
+    lists.write_bytes(revocation_list(certificates.authority))
+    settings = (
+        "kafka.listeners=SSL://127.0.0.1:0",
+        f"tls.certificate={certificates.server}",
+        f"tls.client_ca={certificates.ca}",
+        "tls.client_auth=required",
+        f"tls.crl={lists}",
+        "tls.reload_interval_ms=86400000",
+    )
+    with Node(tmp_path, *settings, listens=False) as node:
+        address = listeners_of(node)["SSL"]
+        client = AdminClient({"bootstrap.servers": address, **certificates.showing})
+        assert client.list_topics(timeout=DEADLINE_S).brokers
+        lists.write_bytes(revocation_list(certificates.authority, [certificates.client]))
+        load_again(client, str(certificates.server))
+        assert is_told(address, certificates.showing, "alert certificate revoked")
+        told = subprocess.run(
+            ["openssl", "s_client", "-connect", address, "-cert", certificates.client, "-key", certificates.client],
+            input=b"",
+            capture_output=True,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+        assert b"alert certificate revoked" in told.stderr
+        assert client.list_topics(timeout=DEADLINE_S).brokers, "a connection that is open goes on, as in Kafka"
+        assert "was revoked" in node.log_path.read_text()
+
+
+def test_two_listeners_ask_for_different_things(tmp_path: Path) -> None:
+    certificates = Certificates(tmp_path)
+    settings = (
+        "kafka.listeners=SSL://127.0.0.1:0 MUTUAL://127.0.0.1:0 SASL_SSL://127.0.0.1:0 INSIDE://127.0.0.1:0",
+        "kafka.listener_protocols=MUTUAL:SSL INSIDE:SASL_SSL",
+        f"tls.certificate={certificates.server}",
+        f"tls.client_ca={certificates.ca}",
+        "tls.listener_client_auth=MUTUAL:required INSIDE:required",
+        "sasl.enabled_mechanisms=SCRAM-SHA-512",
+        "sasl.listener_enabled_mechanisms=INSIDE:PLAIN",
+    )
+    user = {"sasl.username": "ann", "sasl.password": "wonderland"}
+    plain, scram = ({**user, "security.protocol": "SASL_SSL", "sasl.mechanism": each} for each in ("PLAIN", SCRAM))
+    with Node(tmp_path, *settings, listens=False) as node:
+        addresses = listeners_of(node)
+        round_trip(addresses["SSL"], certificates.trusting)
+        assert is_told(addresses["MUTUAL"], certificates.trusting, "certificate required")
+        round_trip(addresses["MUTUAL"], certificates.showing)
+        admin = AdminClient({"bootstrap.servers": addresses["SSL"], **certificates.trusting})
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 8192)
+        upsertion = UserScramCredentialUpsertion("ann", info, b"wonderland")
+        for done in admin.alter_user_scram_credentials([upsertion]).values():
+            done.result(DEADLINE_S)
+        round_trip(addresses["SASL_SSL"], {**certificates.trusting, **scram})
+        round_trip(addresses["INSIDE"], {**certificates.showing, **plain})
+        assert is_told(addresses["INSIDE"], {**certificates.trusting, **plain}, "certificate required")
+        assert is_told(addresses["SASL_SSL"], {**certificates.trusting, **plain}, "mechanism")
+        assert is_told(addresses["INSIDE"], {**certificates.showing, **scram}, "mechanism")
+        shown = {entry.name: entry.value for entry in configs_of(admin)}
+        assert shown["listener.name.mutual.ssl.client.auth"] == "required"
+        assert shown["listener.name.inside.sasl.enabled.mechanisms"] == "PLAIN"
+
+
+def configs_of(admin: AdminClient) -> list[ConfigEntry]:
+    (done,) = admin.describe_configs([ConfigResource(ResourceType.BROKER, "1")]).values()
+    return list(done.result(DEADLINE_S).values())
+
+
 def load_again(client: AdminClient, file: str) -> None:
     entry = ConfigEntry("listener.name.ssl.ssl.keystore.location", file, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[entry])
@@ -134,18 +227,7 @@ def load_again(client: AdminClient, file: str) -> None:
 
 def test_a_client_that_does_not_know_the_authority_stays_out(node: Node, tmp_path: Path) -> None:
     stranger = Certificates(tmp_path)
-    errors: list[KafkaError] = []
-    settings: dict[str, Any] = {
-        "bootstrap.servers": listeners_of(node)["SSL"],
-        "error_cb": errors.append,
-        **stranger.trusting,
-    }
-    client = AdminClient(settings)
-    for _ in range(100):
-        client.poll(0.1)
-        if any(error.code() == KafkaError._SSL for error in errors):
-            break
-    assert any(error.code() == KafkaError._SSL for error in errors)
+    assert is_told(listeners_of(node)["SSL"], stranger.trusting, "certificate verify failed")
 
 
 def test_plain_bytes_on_a_tls_listener_end_that_connection_alone(node: Node, certificates: Certificates) -> None:

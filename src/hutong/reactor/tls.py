@@ -6,6 +6,7 @@ for nothing. Knows nothing of connections.
 """
 
 import ssl
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -30,6 +31,13 @@ class TlsVersion(StrEnum):
     TLS_1_3 = "TLSv1.3"
 
 
+class CrlCheck(StrEnum):
+    """How much of a client's chain is looked up in revocation lists, where there are any."""
+
+    LEAF = "leaf"  # the client's own certificate
+    CHAIN = "chain"  # and those of all authorities above it, each of which needs a list then
+
+
 _VERSIONS: Final = {
     TlsVersion.TLS_1_2: ssl.TLSVersion.TLSv1_2,
     TlsVersion.TLS_1_3: ssl.TLSVersion.TLSv1_3,
@@ -38,6 +46,10 @@ _VERIFY_MODES: Final = {
     ClientAuth.NONE: ssl.CERT_NONE,
     ClientAuth.REQUESTED: ssl.CERT_OPTIONAL,
     ClientAuth.REQUIRED: ssl.CERT_REQUIRED,
+}
+_CRL_FLAGS: Final = {
+    CrlCheck.LEAF: ssl.VerifyFlags.VERIFY_CRL_CHECK_LEAF,
+    CrlCheck.CHAIN: ssl.VerifyFlags.VERIFY_CRL_CHECK_CHAIN,
 }
 
 
@@ -50,11 +62,14 @@ def server_context(
     version: TlsVersion = TlsVersion.TLS_1_2,
     ciphers: str = "",
     key_password: str = "",
+    crl_files: Sequence[Path] = (),
+    crl_check: CrlCheck = CrlCheck.LEAF,
 ) -> ssl.SSLContext:
     """Shows the certificate (chain) in a PEM file, whose key is in another one or in the same.
 
     With `client_ca`, clients must show a certificate that one of those authorities has signed, unless `client_auth`
-    says otherwise. `ciphers` are those of TLS 1.2 in OpenSSL's words, its own choice where empty. Raises UsageError
+    says otherwise. `ciphers` are those of TLS 1.2 in OpenSSL's words, its own choice where empty. With `crl_files`
+    (PEM) a revoked certificate is refused, and so is one whose authority has no valid list there. Raises UsageError
     where a file cannot be used.
     """
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -76,7 +91,18 @@ def server_context(
         except (OSError, ValueError) as error:
             raise _unusable("client authority", client_ca, error) from None
         context.verify_mode = _VERIFY_MODES[client_auth or ClientAuth.REQUIRED]
+        if crl_files:
+            _add_crls(context, crl_files, crl_check)
     return context
+
+
+def _add_crls(context: ssl.SSLContext, files: Sequence[Path], check: CrlCheck) -> None:
+    for file in files:
+        try:
+            context.load_verify_locations(file)
+        except (OSError, ValueError) as error:
+            raise _unusable("revocation list", file, error) from None
+    context.verify_flags |= _CRL_FLAGS[check]
 
 
 def _no_password() -> str:

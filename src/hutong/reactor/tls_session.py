@@ -16,6 +16,8 @@ from typing import Any, Final
 from hutong.wire.buffer import Buffer
 
 _EXPIRED: Final = 10  # X509_V_ERR_CERT_HAS_EXPIRED
+_REVOKED: Final = 23  # X509_V_ERR_CERT_REVOKED
+_NO_CRL: Final = frozenset((3, 5, 8, 11, 12, 33, 35))  # no list of the issuer, or none that is valid now and signed
 _UNKNOWN_AUTHORITY: Final = frozenset((2, 18, 19, 20, 21))  # no issuer found, or one that signed itself
 _NOT_TLS: Final = frozenset(("HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL"))
 _NO_AGREEMENT: Final = frozenset(
@@ -28,6 +30,8 @@ class HandshakeFailure(StrEnum):
 
     NO_CERTIFICATE = "the client showed no certificate"
     EXPIRED = "the client's certificate has expired"
+    REVOKED = "the client's certificate was revoked"
+    NO_CRL = "no valid revocation list of the client's authority"
     UNKNOWN_AUTHORITY = "no known authority has signed the client's certificate"
     BAD_CERTIFICATE = "the client's certificate is not valid"
     REFUSED_BY_PEER = "the client refused, this node's certificate perhaps"
@@ -123,6 +127,10 @@ def _failure_of(error: ssl.SSLError) -> HandshakeFailure:
     if isinstance(error, ssl.SSLCertVerificationError):
         if error.verify_code == _EXPIRED:
             return HandshakeFailure.EXPIRED
+        if error.verify_code == _REVOKED:
+            return HandshakeFailure.REVOKED
+        if error.verify_code in _NO_CRL:
+            return HandshakeFailure.NO_CRL
         is_unknown = error.verify_code in _UNKNOWN_AUTHORITY
         return HandshakeFailure.UNKNOWN_AUTHORITY if is_unknown else HandshakeFailure.BAD_CERTIFICATE
     reason = error.reason or ""

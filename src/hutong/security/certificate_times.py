@@ -12,6 +12,7 @@ from hutong.security.der import SEQUENCE, items_in, sequence_in
 
 _VERSION: Final = 0xA0
 _FORMATS: Final = {0x17: "%y%m%d%H%M%SZ", 0x18: "%Y%m%d%H%M%SZ"}  # UTCTime, GeneralizedTime
+TIME_TAGS: Final = frozenset(_FORMATS)
 
 
 def expires_at_ms(certificate: bytes) -> int:
@@ -20,11 +21,16 @@ def expires_at_ms(certificate: bytes) -> int:
     has_version = next(fields, (0, b""))[0] == _VERSION
     tag, validity = next(islice(fields, 3 if has_version else 2, None), (0, b""))  # after number, algorithm, issuer
     tag, end = next(islice(items_in(validity), 1, None), (0, b"")) if tag == SEQUENCE else (0, b"")
-    if tag not in _FORMATS:
+    if tag not in TIME_TAGS:
         raise ProtocolError("a certificate without an end")
+    return time_ms(tag, end)
+
+
+def time_ms(tag: int, text: bytes) -> int:
+    """A UTCTime or GeneralizedTime (`TIME_TAGS`) in wall time. Raises ProtocolError."""
     try:
         # Two digits mean 1969 to 2068 to strptime and 1950 to 2049 to a certificate: no difference for what is in use.
-        moment = datetime.strptime(end.decode("ascii"), _FORMATS[tag]).replace(tzinfo=UTC)
+        moment = datetime.strptime(text.decode("ascii"), _FORMATS[tag]).replace(tzinfo=UTC)
     except ValueError:
-        raise ProtocolError("a certificate whose end is no time") from None
+        raise ProtocolError("a time that is none") from None
     return int(moment.timestamp() * 1000)

@@ -27,6 +27,8 @@ from hutong.security.sasl.figures import SaslFigures
 from hutong.security.sasl.machine import Exchange, Rules
 from hutong.security.sasl.scram import ScramExchange
 from hutong.security.sasl.scram_credentials import MECHANISM_NAMES, Mechanism
+from hutong.server.listener_plans import planned
+from hutong.server.listener_rules import mechanisms_of
 from hutong.server.settings import Settings
 
 _CONNECTIONS_MAX: Final = 1_000_000  # one for each connection: the reactor bounds those
@@ -46,13 +48,17 @@ class Authenticators:
         wheel: TimerWheel,
         clock: Clock,
     ) -> None:
-        """Raises UsageError for a mechanism that there is not."""
+        """Raises UsageError for mechanisms that are wrong."""
         section = settings.sasl
         self.figures = SaslFigures()
         self._allow_without_tls = section.allow_without_tls
         self._users = users
         self._clock = clock
-        self._rules = Rules(_exchanges(section.enabled_mechanisms, users), section.connections_max_reauth_ms)
+        exchanges = _exchanges(users)
+        self._rules = {
+            name: Rules({each: exchanges[each] for each in mechanisms}, section.connections_max_reauth_ms)
+            for name, mechanisms in mechanisms_of(section, planned(settings.kafka)).items()
+        }
         self._limits = AuthenticationLimits(
             frame_bytes_max=min(section.server_max_receive_bytes, settings.network.max_frame_bytes),
             deadline_ms=section.authentication_timeout_ms,
@@ -87,7 +93,7 @@ class Authenticators:
             )
         return Authentication(
             dispatch,
-            self._rules,
+            self._rules[listener.name],
             self._users.password_check,
             workers=self._workers,
             waits=self._waits,
@@ -101,16 +107,11 @@ class Authenticators:
         self._workers.close()
 
 
-def _exchanges(names: tuple[str, ...], users: ScramUsers) -> dict[str, Callable[[], Exchange]]:
+def _exchanges(users: ScramUsers) -> dict[str, Callable[[], Exchange]]:
     known: dict[str, Callable[[], Exchange]] = {plain.NAME: plain.PlainExchange}
     for name, mechanism in MECHANISM_NAMES.items():
         known[name] = partial(_scram, mechanism, users)
-    for name in names:
-        if name not in known:
-            raise UsageError(
-                f"sasl.enabled_mechanisms has {name!r}; choose from {', '.join(sorted(known))}.", _EXIT_CONFIG
-            )
-    return {name: known[name] for name in names}
+    return known
 
 
 def _scram(mechanism: Mechanism, users: ScramUsers) -> ScramExchange:

@@ -113,6 +113,7 @@ def certificates_of(settings: Settings, clock: Clock, wheel: TimerWheel) -> Cert
         key=section.tls_key,
         client_ca=section.tls_client_ca,
         client_auth="required" if section.tls_client_ca is not None else "none",
+        crl=section.tls_crl,
         reload_interval_ms=settings.tls.reload_interval_ms,
     )
     return Certificates(files, clock, wheel)

@@ -65,7 +65,7 @@ class BridgeVerticle(Verticle):
         self._certificates = certificates_of(settings, self._clock, wheel)
         tls = None
         if self._certificates is not None:
-            tls = self._certificates.source(asks_for_certificates=True)
+            tls = self._certificates.source()
             self._certificates.watch()
         try:
             _, port = await self._listen(address, wheel, tls)

@@ -218,10 +218,20 @@ def _check_together(settings: Settings) -> None:
         raise UsageError("log.cache_region_bytes is greater than log.cache_bytes.", EXIT_CONFIG)
     if settings.bus.log:
         bootstrap_of(settings.bus.log, EXIT_CONFIG)
-    bridge = settings.bridge
-    for name, file in (("tls_key", bridge.tls_key), ("tls_client_ca", bridge.tls_client_ca)):
-        if file is not None and bridge.tls_certificate is None:
-            raise UsageError(f"bridge.{name} is set, but bridge.tls_certificate is not.", EXIT_CONFIG)
+    bridge, metrics, tls = settings.bridge, settings.metrics, settings.tls
+    for section, own in (("bridge", bridge), ("metrics", metrics)):
+        for name, file in (("tls_key", own.tls_key), ("tls_client_ca", own.tls_client_ca)):
+            if file is not None and own.tls_certificate is None:
+                raise UsageError(f"{section}.{name} is set, but {section}.tls_certificate is not.", EXIT_CONFIG)
+    for section, lists, authorities in (
+        ("bridge.tls_", bridge.tls_crl, bridge.tls_client_ca),
+        ("metrics.tls_", metrics.tls_crl, metrics.tls_client_ca),
+        ("tls.", tls.crl, tls.client_ca),
+    ):
+        if lists is not None and authorities is None:
+            raise UsageError(
+                f"{section}crl is set, but {section}client_ca is not: nobody is asked for a certificate.", EXIT_CONFIG
+            )
 
 
 def _unknown(name: str, source: str, known: Iterable[str] | Mapping[str, Setting]) -> UsageError:

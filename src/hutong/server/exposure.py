@@ -5,9 +5,10 @@ Knows nothing of sockets: `reactor/exposure.py` says what may stand where.
 
 import logging
 
-from hutong.broker.listeners import SecurityProtocol
 from hutong.reactor.exposure import check_exposure, check_kinds, is_local
+from hutong.reactor.tls import ClientAuth
 from hutong.server.listener_plans import ListenerPlan, planned
+from hutong.server.listener_rules import client_auth_of
 from hutong.server.settings import Settings
 
 _log = logging.getLogger("hutong.node")
@@ -17,9 +18,12 @@ def check_broker(settings: Settings) -> None:
     """Those for Kafka clients, for metrics, and bridges. Raises UsageError."""
     allowed = settings.security.allow_plain
     check_kinds(allowed)
-    for plan in planned(settings.kafka):
+    plans = planned(settings.kafka)
+    client_auth = client_auth_of(settings.tls, plans)
+    for plan in plans:
         check_exposure("kafka", str(plan), plan.address.host, has_tls=plan.protocol.has_tls, allowed=allowed)
-        _tell_of_strangers(plan, settings)
+        asks = client_auth.get(plan.name) is ClientAuth.REQUIRED
+        _tell_of_strangers(plan, is_known=asks or plan.protocol.has_sasl, authorizes=settings.security.authorize)
     metrics = settings.metrics.listen
     if metrics is not None:
         has_tls = settings.metrics.tls_certificate is not None
@@ -36,12 +40,9 @@ def check_bridges(settings: Settings) -> None:
             check_exposure(kind, f"the {kind} at {address}", address.host, has_tls=has_tls, allowed=allowed)
 
 
-def _tell_of_strangers(plan: ListenerPlan, settings: Settings) -> None:
+def _tell_of_strangers(plan: ListenerPlan, *, is_known: bool, authorizes: bool) -> None:
     """TLS alone keeps nobody out."""
-    is_known = plan.protocol.has_sasl or (
-        plan.protocol is SecurityProtocol.SSL and settings.tls.client_auth == "required"
-    )
-    if plan.protocol.has_tls and not is_local(plan.address.host) and not (is_known or settings.security.authorize):
+    if plan.protocol.has_tls and not is_local(plan.address.host) and not (is_known or authorizes):
         _log.warning(
             "%s lets in whoever reaches it, and nothing is authorized: ask for certificates (tls.client_auth), or use "
             "SASL_SSL.",

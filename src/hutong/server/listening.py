@@ -34,6 +34,7 @@ from hutong.server.authenticators import Authenticators
 from hutong.server.certificate_configs import add_certificate_configs
 from hutong.server.certificates import Certificates
 from hutong.server.listener_plans import ListenerPlan, OpenListener, planned
+from hutong.server.listener_rules import client_auth_of
 from hutong.server.settings import Address, Settings
 
 _EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})
@@ -60,6 +61,7 @@ class KafkaListeners:
         self._memory = MemoryWatch(settings.network.memory_bytes_max, loop, clock, wheel)
         self._authenticators = authenticators
         self._plans = planned(settings.kafka)
+        self._client_auth = client_auth_of(settings.tls, self._plans)
         self.certificates: Certificates | None = None
         if any(plan.protocol.has_tls for plan in self._plans):
             self.certificates = Certificates(settings.tls, clock, wheel)
@@ -81,8 +83,8 @@ class KafkaListeners:
 
     async def _open(self, plan: ListenerPlan, broker: Broker, quotas: ConnectionQuotas) -> None:
         listener = Listener(plan.name, plan.protocol, plan.address.host, plan.address.port)
-        has_certificates = plan.protocol is SecurityProtocol.SSL  # with SASL it is SASL that says who a client is
-        identify = self._identify if has_certificates else anonymous
+        # With SASL it is SASL that says who a client is, whatever certificate the client shows.
+        identify = self._identify if plan.protocol is SecurityProtocol.SSL else anonymous
         dispatch = Dispatch(broker, listener, self._requests_total, identify=identify)
         acceptor = Acceptor(
             self._loop,
@@ -100,7 +102,7 @@ class KafkaListeners:
         self._acceptors.append(acceptor)
         tls = None
         if plan.protocol.has_tls and self.certificates is not None:
-            tls = self.certificates.source(asks_for_certificates=has_certificates)
+            tls = self.certificates.source(self._client_auth[plan.name])
         try:
             _, port = await acceptor.listen(plan.address.host, plan.address.port, tls)
         except OSError as error:

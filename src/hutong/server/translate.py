@@ -25,6 +25,7 @@ from hutong.runtime.runtime import Runtime
 from hutong.security.decisions import Decisions
 from hutong.server.config import EXIT_CONFIG
 from hutong.server.listener_plans import OpenListener
+from hutong.server.listener_rules import shown_rules
 from hutong.server.monitoring.survey.result import SurveyLimits
 from hutong.server.settings import Settings, all_settings
 from hutong.transactions.settings import TransactionSettings
@@ -266,6 +267,7 @@ def node_config(settings: Settings, listeners: Sequence[OpenListener]) -> Mappin
             shown[setting.facts.kafka_name] = _text(value)
     return (
         shown
+        | shown_rules(settings.tls, settings.sasl)
         | _WHAT_ONE_NODE_IS
         | {
             "broker.id": str(settings.node.id),

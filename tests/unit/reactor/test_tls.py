@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import trustme
 import uvloop
+from tests.support.revocation import DAY, revocation_list
 
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import UsageError
@@ -19,7 +20,7 @@ from hutong.reactor.channel import Response
 from hutong.reactor.framing import LengthPrefixedFraming
 from hutong.reactor.handler import Peer
 from hutong.reactor.limits import ReactorLimits
-from hutong.reactor.tls import ClientAuth, TlsVersion, server_context
+from hutong.reactor.tls import ClientAuth, CrlCheck, TlsVersion, server_context
 from hutong.reactor.tls_protocol import TlsSource
 from hutong.reactor.tls_session import HandshakeFailure
 from hutong.runtime.timers import LoopTimers
@@ -48,7 +49,7 @@ class Authority:
     """Certificates of one authority, in files."""
 
     def __init__(self, folder: Path) -> None:
-        authority = trustme.CA()
+        self.authority = authority = trustme.CA()
         self.ca, self.server, self.client = folder / "ca.pem", folder / "server.pem", folder / "client.pem"
         authority.cert_pem.write_to_path(self.ca)
         authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(self.server)
@@ -236,6 +237,41 @@ def test_a_client_is_told_by_an_alert_why_it_is_refused(
         runner.run(scenario())
     (line,) = [record for record in caplog.records if record.name == "hutong.tls"]
     assert failure.value in line.getMessage()
+
+
+CRLS = {
+    "revoked": (HandshakeFailure.REVOKED, "ALERT_CERTIFICATE_REVOKED"),
+    "expired list": (HandshakeFailure.NO_CRL, "ALERT_CERTIFICATE_EXPIRED"),
+    "list of another": (HandshakeFailure.NO_CRL, "ALERT_UNKNOWN_CA"),
+    "valid list": (None, ""),
+    "chain": (None, ""),
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("case", CRLS)
+def test_a_certificate_comes_in_only_by_a_valid_list(loop: str, case: str, authority: Authority) -> None:
+    failure, alert = CRLS[case]
+    file = authority.ca.with_name("crl.pem")
+    issuer = trustme.CA() if case == "list of another" else authority.authority
+    revoked = [authority.client] if case == "revoked" else []
+    file.write_bytes(revocation_list(issuer, revoked, lasts=DAY / 2 if case == "expired list" else 2 * DAY))
+    check = CrlCheck.CHAIN if case == "chain" else CrlCheck.LEAF
+    context = server_context(authority.server, client_ca=authority.ca, crl_files=[file], crl_check=check)
+
+    async def scenario() -> None:
+        async with accepting(context) as (acceptor, handler, port):
+            shown = authority.client_context(shows_certificate=True)
+            if failure is None:
+                assert await ask(port, shown, b"hello") == b"hello"
+                return
+            with pytest.raises(ssl.SSLError, match=alert):
+                await ask(port, shown, b"hello")
+            assert acceptor.figures.handshakes_failed_total[failure] == 1
+            assert handler.peers == []
+
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        runner.run(scenario())
 
 
 @pytest.mark.parametrize("loop", LOOPS)

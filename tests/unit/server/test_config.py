@@ -176,3 +176,17 @@ def test_every_setting_has_one_name_a_meaning_and_a_default_within_its_bounds() 
         raw = setting.default if isinstance(setting.default, tuple) else str(setting.default)
         raw = "" if setting.default is None else raw
         assert convert(setting, raw, "test") == setting.default
+
+
+@pytest.mark.parametrize("section", ["tls.", "bridge.tls_", "metrics.tls_"])
+def test_revocation_lists_without_authorities_are_refused(section: str) -> None:
+    flags = {f"{section}crl": "crl.pem"}
+    with pytest.raises(UsageError, match=f"{section}crl is set, but {section}client_ca is not"):
+        load(environment={}, flags=flags)
+
+
+@pytest.mark.parametrize("section", ["bridge", "metrics"])
+@pytest.mark.parametrize("key", ["tls_key", "tls_client_ca"])
+def test_what_needs_a_certificate_is_refused_without_one(section: str, key: str) -> None:
+    with pytest.raises(UsageError, match=f"{section}.{key} is set, but {section}.tls_certificate is not"):
+        load(environment={}, flags={f"{section}.{key}": "file.pem"})

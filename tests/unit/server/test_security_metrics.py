@@ -7,6 +7,7 @@ from pathlib import Path
 
 import trustme
 from tests.support.monitored import monitored_node, scrape
+from tests.support.revocation import revocation_list
 from tests.unit.broker.wire_node import client_of
 
 from hutong.server.sections.network import KafkaSettings, MetricsSettings
@@ -20,7 +21,11 @@ async def test_handshakes_are_counted_and_the_certificate_s_end_is_told(tmp_path
     file = tmp_path / "node.pem"
     authority.issue_cert("localhost", "127.0.0.1").private_key_and_cert_chain_pem.write_to_path(file)
     listeners = KafkaSettings(listeners=("PLAINTEXT://127.0.0.1:0", "SSL://127.0.0.1:0"))
-    async with monitored_node(tmp_path / "node", kafka=listeners, tls=TlsSettings(certificate=file)) as info:
+    lists, ca = tmp_path / "crl.pem", tmp_path / "ca.pem"
+    lists.write_bytes(revocation_list(authority))
+    authority.cert_pem.write_to_path(ca)
+    tls = TlsSettings(certificate=file, client_ca=ca, crl=lists)
+    async with monitored_node(tmp_path / "node", kafka=listeners, tls=tls) as info:
         (port,) = [opened.bound.port for opened in info.listeners if opened.protocol.has_tls]
         context = ssl.create_default_context()
         authority.configure_trust(context)
@@ -36,6 +41,7 @@ async def test_handshakes_are_counted_and_the_certificate_s_end_is_told(tmp_path
     for outcome in ("successful", "failed"):
         assert families[f"kafka_server_socket_server_metrics_{outcome}_authentication_total"].value() == 1
     assert families["hutong_tls_certificate_expiry_timestamp_seconds"].value() > 1_700_000_000
+    assert families["hutong_tls_crl_expiry_timestamp_seconds"].value() > 1_700_000_000
     assert families["hutong_tls_certificate_loads_total"].value(result="ok") == 0
 
 

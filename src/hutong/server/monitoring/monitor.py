@@ -93,10 +93,11 @@ class Monitor(Verticle):
             key=settings.tls_key,
             client_ca=settings.tls_client_ca,
             client_auth=client_auth.value,
+            crl=settings.tls_crl,
         )
         self._certificates = Certificates(tls, self._clock, self.context.home.wheel)
         self._certificates.watch()
-        return self._certificates.source(asks_for_certificates=settings.tls_client_ca is not None)
+        return self._certificates.source()
 
     def _metrics(self) -> Iterator[bytes]:
         return exposition(self.sources, self._limits)

@@ -74,6 +74,7 @@ class BridgeSettings:
     tls_client_ca: Path | None = setting(
         None, "PEM file with authorities, one of which must have signed a certificate that the client shows."
     )
+    tls_crl: Path | None = setting(None, "Revocation lists for their certificates, as in `tls.crl`.")
     max_frame_bytes: int = setting(
         256 * KIBIBYTE,
         "Largest frame of a client; a longer one closes its connection.",

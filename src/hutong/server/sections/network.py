@@ -54,6 +54,7 @@ class MetricsSettings:
     tls_client_ca: Path | None = setting(
         None, "PEM file with the authorities one of which must have signed a scraper's certificate."
     )
+    tls_crl: Path | None = setting(None, "Revocation lists for scrapers' certificates, as in `tls.crl`.")
     user: str = setting("prometheus", "Who may read `/metrics`, where `metrics.password` is set.")
     password: str = setting("", "Password of HTTP's Basic scheme; empty: everybody may read `/metrics`.", secret=True)
     max_topics: int = setting(

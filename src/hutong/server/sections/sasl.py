@@ -17,6 +17,11 @@ class SaslSettings:
         "What clients may choose from; PLAIN sends the password itself, through TLS.",
         "sasl.enabled.mechanisms",
     )
+    listener_enabled_mechanisms: tuple[str, ...] = setting(
+        (),
+        "LISTENER:MECHANISM,MECHANISM: listeners that offer others. Kafka: "
+        "listener.name.LISTENER.sasl.enabled.mechanisms.",
+    )
     allow_without_tls: bool = setting(
         False, "Whether a listener may be SASL_PLAINTEXT: whoever listens in learns or guesses passwords there."
     )

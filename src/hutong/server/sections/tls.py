@@ -23,9 +23,24 @@ class TlsSettings:
     )
     client_auth: str = setting(
         "none",
-        "Whether clients of SSL listeners show a certificate; who does is known by it. With SASL nobody is asked.",
+        "Whether clients of SSL listeners show a certificate; who does is known by it.",
         "ssl.client.auth",
         choices=("none", "requested", "required"),
+    )
+    listener_client_auth: tuple[str, ...] = setting(
+        (),
+        "LISTENER:required, requested or none: listeners that differ from `client_auth`. Those of SASL_SSL ask only by "
+        "this (KIP-684). Kafka: listener.name.LISTENER.ssl.client.auth.",
+    )
+    crl: Path | None = setting(
+        None,
+        "PEM file of revocation lists, or folder of such files (`*.pem`, `*.crl`). A client's certificate is refused "
+        "if it is revoked, or if no valid list of its authority is there.",
+    )
+    crl_check: str = setting(
+        "leaf",
+        "What is looked up in them: the client's own certificate, or its chain up to the root.",
+        choices=("leaf", "chain"),
     )
     principal_mapping_rules: str = setting(
         "DEFAULT",

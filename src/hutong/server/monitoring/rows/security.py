@@ -30,6 +30,11 @@ def _expires(sources: Sources) -> Labelled:
         yield (), sources.certificates.expires_at_ms / 1000
 
 
+def _crl_expires(sources: Sources) -> Labelled:
+    if sources.certificates is not None and sources.certificates.crl_expires_at_ms is not None:
+        yield (), sources.certificates.crl_expires_at_ms / 1000
+
+
 def _reloads(sources: Sources) -> Labelled:
     if sources.certificates is not None:
         yield ("ok",), sources.certificates.reloads_total
@@ -106,9 +111,15 @@ METRICS: Final[tuple[Metric, ...]] = (
         _expires,
     ),
     metric(
+        "hutong_tls_crl_expiry_timestamp_seconds",
+        GAUGE,
+        "When the first of the revocation lists ends, in Unix time; from then on its authority's clients are refused.",
+        _crl_expires,
+    ),
+    metric(
         "hutong_tls_certificate_loads_total",
         COUNTER,
-        "Changes of the certificate's files, loaded (ok) or, where they could not be used, failed.",
+        "Changes of certificates' and revocation lists' files: loaded (ok), or failed where they could not be used.",
         _reloads,
         "result",
     ),
