@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
+from hutong.foundation.fair_shares import NOBODY
 from hutong.foundation.parking import Owner, ParkingLot
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.groups.admission import refused
@@ -29,7 +30,9 @@ from hutong.groups.messages import (
     GroupRecord,
     HandOver,
     Instruction,
+    Join,
     JoinReply,
+    Lapse,
     Leave,
     Leaver,
     LeaveReply,
@@ -45,6 +48,7 @@ from hutong.groups.messages import (
 from hutong.groups.neighbours import Neighbour
 from hutong.groups.offset_log import Change, OffsetLog, StatePort
 from hutong.groups.offsets import OffsetStore
+from hutong.groups.pending_ids import PendingIds
 from hutong.groups.records import (
     GroupKey,
     OffsetKey,
@@ -55,6 +59,7 @@ from hutong.groups.records import (
     encode_group,
     encode_group_key,
 )
+from hutong.groups.refusals import GroupRefusals
 from hutong.groups.requests import (
     Caller,
     Stamp,
@@ -64,7 +69,7 @@ from hutong.groups.requests import (
     sync_error,
     sync_event,
 )
-from hutong.groups.seats import Seat
+from hutong.groups.seats import Seat, bytes_of_join
 from hutong.groups.settings import GroupSettings
 from hutong.groups.states import GroupState
 from hutong.groups.transactional_offsets import TransactionalOffsets, is_transactional_key
@@ -98,7 +103,7 @@ class GroupCoordinator:
         directory: GroupDirectory | None = None,
     ) -> None:
         self.settings = settings or GroupSettings()
-        self.directory = directory or GroupDirectory()
+        self.directory = directory or GroupDirectory(self.settings.groups_max)
         self.offsets = OffsetStore()
         self.neighbours: list[Neighbour] = []
         self.rebalances_total = 0
@@ -112,7 +117,13 @@ class GroupCoordinator:
         )
         self.offset_log = OffsetLog(self.offsets, state, self.transactional)
         self._seats: dict[str, Seat] = {}
-        self._memory = GroupMemory(self.settings.groups_bytes_max)
+        self._memory = GroupMemory("groups_bytes_max", self.settings.groups_bytes_max)
+        self._pending = PendingIds(
+            self.settings.pending_members_max,
+            self.settings.pending_members_per_client_max,
+            self.settings.pending_member_timeout_ms,
+        )
+        self._refusals = GroupRefusals(clock)
         self._stored: dict[str, StoredGroup] = {}  # filled by replay, emptied by start
         self._waits: ParkingLot[Reply] = ParkingLot("group waits", timers, self.settings.waits_max)
         self._tickets = itertools.count(1)
@@ -181,9 +192,9 @@ class GroupCoordinator:
                 error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
             elif seat is None and request.member_id:
                 error = ErrorCode.UNKNOWN_MEMBER_ID
-            elif not self._memory.has_room_to_join(request, seat):
+            elif not self._has_room_to_join(request, seat, caller):
                 seat, error = None, UNAVAILABLE
-            elif seat is None and (seat := self._new_seat(request.group_id)) is None:
+            elif (seat := self._new_seat(request.group_id, caller.holder)) is None:
                 error = UNAVAILABLE
         if seat is None:
             has_protocols = bool(request.protocol_type and request.protocols)
@@ -194,7 +205,25 @@ class GroupCoordinator:
             self._tidy(seat)
         else:
             unique = uuid.UUID(bytes=self._random_bytes(16), version=4)
-            self._tell(seat, join_event(request, caller, stamp, str(unique)))
+            event = join_event(request, caller, stamp, str(unique))
+            self._pending.discard(event.member_id)
+            self._tell(seat, event)
+            if event.new_member_id in seat.group.roster.pending:
+                self._handed_out(request.group_id, event, caller)
+
+    def _has_room_to_join(self, request: JoinGroupRequest, seat: Seat | None, caller: Caller) -> bool:
+        wanted_bytes = bytes_of_join(request) if seat is None else seat.more_to_join(request)
+        holder = self.directory.holder(request.group_id) or caller.holder
+        if not wanted_bytes or self._memory.has_room(holder, wanted_bytes):
+            return True
+        self._refusals.tell(request.group_id, caller.holder, "its client's groups take up too much")
+        return False
+
+    def _handed_out(self, group_id: str, event: Join, caller: Caller) -> None:
+        """A member id waits for its use; another one of the same client may lapse for it."""
+        lapsed = self._pending.add(caller.holder, group_id, event.new_member_id, event.now_ms)
+        if lapsed is not None and (seat := self._seats.get(lapsed[0])) is not None:
+            self._tell(seat, Lapse(lapsed[1], event.now_ms))
 
     def sync(self, request: SyncGroupRequest, caller: Caller, then: Callable[[SyncReply], None]) -> None:
         error = sync_error(request, caller.api_version, self.settings)
@@ -202,7 +231,8 @@ class GroupCoordinator:
         if error is not ErrorCode.NONE or seat is None:
             then(SyncReply(error or ErrorCode.UNKNOWN_MEMBER_ID))
             return
-        if not self._memory.has_room_to_sync(request, seat):
+        more_bytes = seat.more_to_sync(request)
+        if more_bytes and not self._memory.has_room(self.directory.holder(request.group_id), more_bytes):
             then(SyncReply(UNAVAILABLE))
             return
         stamp = self._park(caller.owner, then, SyncReply(UNAVAILABLE))
@@ -243,11 +273,13 @@ class GroupCoordinator:
             return ErrorCode.ILLEGAL_GENERATION if generation_id >= 0 else ErrorCode.NONE
         return seat.group.check_commit(member_id, group_instance_id, generation_id, self._clock.monotonic_ms())
 
-    def commit(self, group_id: str, changes: Sequence[Change], then: Callable[[ErrorCode], None]) -> None:
-        """Make offsets durable, then answer. The caller has asked `commit_error`."""
+    def commit(
+        self, group_id: str, changes: Sequence[Change], then: Callable[[ErrorCode], None], holder: str = NOBODY
+    ) -> None:
+        """Make offsets durable, then answer. The caller has asked `commit_error`; `holder` is its client."""
         if not self.offsets.has_room(changes, self.settings):
             then(ErrorCode.POLICY_VIOLATION)
-        elif not self._is_foreign(group_id) and self._new_seat(group_id) is None:
+        elif not self._is_foreign(group_id) and self._new_seat(group_id, holder) is None:
             then(UNAVAILABLE)
         else:
             self.offset_log.write(group_id, changes, lambda error: then(_code(error)))
@@ -271,11 +303,12 @@ class GroupCoordinator:
         producer_epoch: int,
         changes: Sequence[Change],
         then: Callable[[ErrorCode], None],
+        holder: str = NOBODY,
     ) -> None:
         """Make offsets durable that count when the producer's transaction is committed, then answer."""
         if not self.offsets.has_room(changes, self.settings, besides=len(self.transactional)):
             then(ErrorCode.POLICY_VIOLATION)
-        elif not self._is_foreign(group_id) and self._new_seat(group_id) is None:
+        elif not self._is_foreign(group_id) and self._new_seat(group_id, holder) is None:
             then(UNAVAILABLE)
         else:
             self.transactional.write(group_id, producer_id, producer_epoch, changes, lambda error: then(_code(error)))
@@ -349,19 +382,19 @@ class GroupCoordinator:
         """A group of another kind that has no members becomes a classic one."""
         return any(neighbour.give_up(group_id) for neighbour in self.neighbours)
 
-    def _new_seat(self, group_id: str) -> Seat | None:
-        """The group, made if nobody has named it before, or None if there are too many."""
-        if group_id not in self._seats and len(self.directory) >= self.settings.groups_max:
-            _log.warning("group %s is refused: there are %d groups already", group_id, self.settings.groups_max)
+    def _new_seat(self, group_id: str, holder: str) -> Seat | None:
+        """The group, made if nobody has named it before, or None if there are too many, or too many of this client."""
+        if not self.directory.has_room(group_id, holder):
+            self._refusals.tell(group_id, holder, f"there are {len(self.directory)} groups")
             return None
-        return self._seat(group_id)
+        return self._seat(group_id, holder)
 
-    def _seat(self, group_id: str) -> Seat:
+    def _seat(self, group_id: str, holder: str = NOBODY) -> Seat:
         """Only for an id that no other kind has."""
+        claimed = self.directory.claim(group_id, GroupKind.CLASSIC, holder)
+        assert claimed, f"{group_id} is a group of another kind"
         seat = self._seats.get(group_id)
         if seat is None:
-            claimed = self.directory.claim(group_id, GroupKind.CLASSIC)
-            assert claimed, f"{group_id} is a group of another kind"
             seat = self._seats[group_id] = Seat(ClassicGroup(group_id, self.settings))
         return seat
 
@@ -384,7 +417,7 @@ class GroupCoordinator:
         self.offset_log.forget(group.group_id, keys, offsets_forgotten)
 
     def _drop(self, seat: Seat) -> None:
-        self._memory.forget(seat)
+        self._memory.forget(seat.group.group_id)
         if seat.timer is not None:
             seat.timer.cancel()
             seat.timer = None
@@ -413,7 +446,9 @@ class GroupCoordinator:
 
     def _tidy(self, seat: Seat) -> None:
         """Leave nothing behind of a group that nothing is known of, and a timer for one that waits for something."""
-        self._memory.note(seat)
+        group_id = seat.group.group_id
+        if seat.group.state is not GroupState.DEAD:
+            self._memory.note(group_id, self.directory.holder(group_id), seat.group.memory_bytes)
         if seat.group.is_blank and not self.offset_log.holds(seat.group.group_id):
             self._drop(seat)
         elif seat.group.state is not GroupState.DEAD:

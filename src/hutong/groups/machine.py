@@ -29,6 +29,7 @@ from hutong.groups.messages import (
     Instruction,
     Join,
     JoinReply,
+    Lapse,
     Leave,
     Leaver,
     LeaveReply,
@@ -194,17 +195,28 @@ class ClassicGroup:
                 self._leave(event)
             case Tick(now_ms):
                 self._tick(now_ms)
+            case Lapse():
+                self._lapse(event)
             case Persisted(cause, now_ms):
                 self._persisted(cause, now_ms)
             case PersistFailed():
                 self._persist_failed(event)
-            case Retire():
-                self._enter(GroupState.DEAD)
-            case HandOver():
-                assert self.portrait() is not None, "somebody waits for an answer of this group"
-                self.state = GroupState.DEAD
+            case Retire() | HandOver():
+                self._end(event)
         out, self._out = self._out, []
         return out
+
+    def _lapse(self, event: Lapse) -> None:
+        if event.member_id in self.roster.pending:
+            self._leases.await_use(event.member_id, event.now_ms)
+            self._tick(event.now_ms)
+
+    def _end(self, event: Retire | HandOver) -> None:
+        if isinstance(event, Retire):
+            self._enter(GroupState.DEAD)
+            return
+        assert self.portrait() is not None, "somebody waits for an answer of this group"
+        self.state = GroupState.DEAD
 
     # ---- joining
 
@@ -225,7 +237,8 @@ class ClassicGroup:
 
     def _hand_out_member_id(self, join: Join) -> None:
         """KIP-394: a client that cannot receive its id must not become a member, or retries would pile members up."""
-        self._leases.await_use(join.new_member_id, join.now_ms + join.session_timeout_ms)
+        timeout_ms = min(join.session_timeout_ms, self._settings.pending_member_timeout_ms)
+        self._leases.await_use(join.new_member_id, join.now_ms + timeout_ms)
         self._answer(join.ticket, JoinReply(ErrorCode.MEMBER_ID_REQUIRED, join.new_member_id))
 
     def _admit(self, join: Join, member_id: str) -> None:

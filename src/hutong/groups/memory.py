@@ -1,41 +1,45 @@
-"""What the members of all classic groups take up together: most of it is their clients' choice, so it has a bound.
+"""What the members of all groups of a kind take up together: most of it is their clients' choice, so it has a bound.
 
-Strategy: each group's share is noted after whatever happens to it. Who would take more than there is room for is sent
-away for a while; what takes no more than before always passes, so that groups go on at the bound.
+Strategy: each group's bytes are noted after whatever happens to it, as its maker's, and makers share the bound
+(`foundation.fair_shares`). Who would take more than there is room for is refused; what takes no more than before
+always passes, so that groups go on at the bound.
 
 Knows nothing of protocols or times.
 """
 
-from hutong.groups.seats import Seat
-from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest
-from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest
+from hutong.foundation.fair_shares import FairShares
 
 
 class GroupMemory:
-    """`held_bytes` of at most `bytes_max`, but for what is noted of groups that were taken up at a start."""
+    """Bytes by group. More than `bytes_max` only by groups that were there at a start, or by a topic that has grown."""
 
-    def __init__(self, bytes_max: int) -> None:
-        self.held_bytes = 0
-        self._bytes_max = bytes_max
+    __slots__ = ("_notes", "_shares")
 
-    def note(self, seat: Seat) -> None:
+    def __init__(self, name: str, bytes_max: int) -> None:
+        self._shares = FairShares(name, bytes_max)
+        self._notes: dict[str, tuple[str, int]] = {}  # group -> (holder, bytes), of those that have any
+
+    @property
+    def held_bytes(self) -> int:
+        return self._shares.taken
+
+    def note(self, group_id: str, holder: str, now_bytes: int) -> None:
         """Something happened to the group."""
-        now_bytes = seat.group.memory_bytes
-        self.held_bytes += now_bytes - seat.memory_bytes
-        seat.memory_bytes = now_bytes
+        before = self._notes.get(group_id)
+        if before == (holder, now_bytes) or (before is None and not now_bytes):
+            return
+        if before is not None:
+            self._shares.release(*before)
+        if now_bytes:
+            self._notes[group_id] = holder, now_bytes
+            self._shares.take(holder, now_bytes)
+        else:
+            self._notes.pop(group_id, None)
 
-    def forget(self, seat: Seat) -> None:
-        self.held_bytes -= seat.memory_bytes
-        seat.memory_bytes = 0
+    def forget(self, group_id: str) -> None:
+        """The group is gone."""
+        self.note(group_id, "", 0)
 
-    def has_room_to_join(self, request: JoinGroupRequest, seat: Seat | None) -> bool:
-        wanted = sum(len(each.name) + len(each.metadata) for each in request.protocols)
-        if self.held_bytes + wanted <= self._bytes_max:
-            return True
-        members = seat.group.roster.members if seat is not None else {}
-        known = members.get(request.member_id)
-        return known is not None and wanted <= sum(len(name) + len(metadata) for name, metadata in known.protocols)
-
-    def has_room_to_sync(self, request: SyncGroupRequest, seat: Seat) -> bool:
-        wanted = sum(len(each.assignment) for each in request.assignments)
-        return wanted <= seat.group.assignment_bytes or self.held_bytes + wanted <= self._bytes_max
+    def has_room(self, holder: str, wanted_bytes: int) -> bool:
+        """Whether so much more may be kept for this client."""
+        return self._shares.may_take(holder, wanted_bytes)

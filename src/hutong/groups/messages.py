@@ -95,6 +95,14 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True)
+class Lapse:
+    """A member id that was handed out and not used counts no more: its client has too many of them."""
+
+    member_id: str
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """The time that `next_tick_ms` asked for has come, or it is some other time: both are fine."""
 
@@ -153,7 +161,7 @@ class HandOver:
     """A stable group in which nobody waits goes on as one of another kind; what it was is in its `portrait`."""
 
 
-Event: TypeAlias = Join | Sync | Leave | Tick | Persisted | PersistFailed | Retire | HandOver
+Event: TypeAlias = Join | Sync | Leave | Lapse | Tick | Persisted | PersistFailed | Retire | HandOver
 
 
 # ---- replies

@@ -6,6 +6,7 @@ Pure. Knows the wire's messages and the settings' bounds, and nothing of groups.
 from dataclasses import dataclass
 from typing import Final
 
+from hutong.foundation.fair_shares import NOBODY
 from hutong.foundation.parking import Owner
 from hutong.groups.messages import Join, Sync
 from hutong.groups.settings import GroupSettings
@@ -21,12 +22,16 @@ _CLIENT_ID_LENGTH_IN_MEMBER_ID_MAX: Final = 255
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: `client_host` is what administrators are shown, `owner` ends with the connection."""
+    """Who asks: `client_host` is what administrators are shown, `owner` ends with the connection.
+
+    `holder` is the client whose share of the bounds the request counts against, whatever connections it has.
+    """
 
     api_version: int
     client_id: str
     client_host: str
     owner: Owner
+    holder: str = NOBODY
 
 
 @dataclass(frozen=True, slots=True)

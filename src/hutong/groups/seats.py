@@ -10,6 +10,13 @@ from hutong.groups.machine import ClassicGroup
 from hutong.groups.offsets import Usage
 from hutong.groups.states import GroupState
 from hutong.groups.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest
+from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest
+
+
+def bytes_of_join(request: JoinGroupRequest) -> int:
+    """What a new member says of itself."""
+    return sum(len(each.name) + len(each.metadata) for each in request.protocols)
 
 
 @dataclass(slots=True)
@@ -19,8 +26,17 @@ class Seat:
     group: ClassicGroup
     timer: Timer | None = None
     timer_at_ms: int = 0
-    memory_bytes: int = 0  # of the group, as noted last
     empty_since_ms: int | None = None  # wall time; None while it has members, or if it never had any
+
+    def more_to_join(self, request: JoinGroupRequest) -> int:
+        """How many bytes the group would keep more once this member is in it; no less than 0."""
+        known = self.group.roster.members.get(request.member_id)
+        kept = 0 if known is None else sum(len(name) + len(metadata) for name, metadata in known.protocols)
+        return max(0, bytes_of_join(request) - kept)
+
+    def more_to_sync(self, request: SyncGroupRequest) -> int:
+        """How many bytes the group would keep more with these assignments; no less than 0."""
+        return max(0, sum(len(each.assignment) for each in request.assignments) - self.group.assignment_bytes)
 
     def usage(self) -> Usage:
         """How the group uses its offsets, for retention."""

@@ -27,6 +27,11 @@ class GroupSettings:
     offsets_max: int = 1_000_000
     offset_notes_bytes_max: int = 64 * 1024 * 1024  # of what clients say besides all offsets (their metadata)
     waits_max: int = 50_000
+    # A member id that is handed out and not used (KIP-394) lapses by the session timeout in Kafka, which the client
+    # chooses. Here no later than this: a client uses its id at once.
+    pending_member_timeout_ms: int = 10_000
+    pending_members_max: int = 20_000
+    pending_members_per_client_max: int = 1_000
     offset_metadata_bytes_max: int = 4_096
     offsets_retention_ms: int = 7 * 24 * 60 * MINUTE_MS
     offsets_retention_check_interval_ms: int = 10 * MINUTE_MS

@@ -242,7 +242,6 @@ def share_settings(settings: Settings) -> ShareSettings:
         heartbeat_interval_ms_bounds=(share.min_heartbeat_interval_ms, share.max_heartbeat_interval_ms),
         max_size=share.max_size,
         max_share_sessions=share.max_share_sessions,
-        groups_max=settings.group.max_groups,
     )
 
 

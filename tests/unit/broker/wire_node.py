@@ -115,8 +115,10 @@ async def running_node(
 
 
 @asynccontextmanager
-async def client_of(address: Address) -> AsyncIterator[WireClient]:
-    reader, writer = await asyncio.open_connection(address.host, address.port)
+async def client_of(address: Address, host: str | None = None) -> AsyncIterator[WireClient]:
+    """A client at this address of the machine's own, which is any of 127.0.0.0/8."""
+    local = None if host is None else (host, 0)
+    reader, writer = await asyncio.open_connection(address.host, address.port, local_addr=local)
     try:
         yield WireClient(reader, writer)
     finally:

@@ -34,3 +34,29 @@ def test_a_name_of_another_kind_is_no_classic_group() -> None:
     assert stage.groups.directory.claim("g", GroupKind.SHARE)
     (reply,) = stage.join()
     assert reply.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_one_client_cannot_have_all_groups_whatever_it_does() -> None:
+    directory = GroupDirectory(100)
+    made = 0
+    while directory.has_room(f"g{made}", "flood"):
+        assert directory.claim(f"g{made}", list(GroupKind)[made % 3], "flood")
+        made += 1
+    assert made == 75
+    assert directory.has_room("g0", "flood"), "what is there may be named again"
+    assert directory.has_room("new", "other")
+    for number in range(made):
+        directory.release(f"g{number}", list(GroupKind)[number % 3])
+    assert len(directory) == 0
+    assert directory.has_room("g", "flood")
+
+
+def test_a_group_that_was_there_at_the_start_is_held_by_who_claims_it_first() -> None:
+    directory = GroupDirectory(4)
+    directory.claim("old", GroupKind.CLASSIC)
+    assert directory.holder("old") == ""
+    directory.claim("old", GroupKind.CLASSIC, "ann")
+    directory.claim("old", GroupKind.CLASSIC, "bob")
+    assert directory.holder("old") == "ann"
+    directory.release("old", GroupKind.CLASSIC)
+    assert directory.holder("old") == ""

@@ -4,7 +4,7 @@ import logging
 from dataclasses import replace
 
 import pytest
-from tests.unit.groups.stage import RETENTION_MS, SESSION_MS, SETTINGS, Stage
+from tests.unit.groups.stage import RETENTION_MS, SESSION_MS, SETTINGS, SUBSCRIPTION, Stage
 
 from hutong.foundation.errors import DiskFull, Refused
 from hutong.foundation.parking import Owner
@@ -154,6 +154,37 @@ def test_there_is_a_bound_on_groups(caplog: pytest.LogCaptureFixture) -> None:
     assert "group h is refused" in caplog.text
 
 
+def test_a_flood_of_ids_that_are_never_used_leaves_room_for_others() -> None:
+    stage = Stage(replace(SETTINGS, groups_max=100, pending_members_per_client_max=20))
+    request = JoinGroupRequest(
+        session_timeout_ms=SETTINGS.session_timeout_ms_max,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol("range", SUBSCRIPTION)],
+    )
+    replies: list[JoinReply] = []
+    for number in range(200):
+        request.group_id = f"flood-{number}"
+        stage.groups.join(request, Caller(9, str(number), "/10.0.0.1", Owner(), "10.0.0.1"), replies.append)
+    assert {reply.error for reply in replies} == {ErrorCode.MEMBER_ID_REQUIRED}
+    assert len(stage.groups) == 20
+    assert stage.member().error is ErrorCode.NONE
+    stage.pass_time(SETTINGS.pending_member_timeout_ms)
+    assert len(stage.groups) == 1, "handed-out ids lapse soon, whatever session their client asks for"
+
+
+def test_a_flood_of_groups_leaves_room_for_others() -> None:
+    stage = Stage(replace(SETTINGS, groups_max=100))
+    codes: list[ErrorCode] = []
+    for number in range(200):
+        group_id = f"flood-{number}"
+        stage.groups.commit(group_id, [stage.change(1, group_id=group_id)], codes.append, "10.0.0.1")
+    assert (codes.count(ErrorCode.NONE), len(stage.groups)) == (75, 75)
+    assert stage.member().error is ErrorCode.NONE
+    assert stage.delete("flood-0") == [ErrorCode.NONE]
+    stage.groups.commit("flood-new", [stage.change(1, group_id="flood-new")], codes.append, "10.0.0.1")
+    assert codes[-1] is ErrorCode.NONE, "what was deleted is free"
+
+
 # ---- offsets
 
 
@@ -200,11 +231,11 @@ def test_there_is_a_bound_on_what_members_take_up_and_groups_go_on_at_it() -> No
     one = Stage()
     one.member()
     held = one.groups._memory.held_bytes
-    stage = Stage(replace(SETTINGS, groups_bytes_max=held + 10))
+    stage = Stage(replace(SETTINGS, groups_bytes_max=held * 4 // 3))
     joined = stage.member()
     (refused,) = stage.join(group_id="h")
     assert refused.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert stage.sync(joined, share=b"a larger share than before")[0].error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert stage.sync(joined, share=b"a larger share than before" * 20)[0].error is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert stage.sync(joined)[0].error is ErrorCode.NONE
     stage.restart()
     assert stage.groups._memory.held_bytes >= held - 10, "taken up again"

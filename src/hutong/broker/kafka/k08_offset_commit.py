@@ -17,6 +17,7 @@ from typing import Final
 from hutong.broker.authorization import may
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.group_offsets import commit_error
+from hutong.broker.holders import holder_of
 from hutong.broker.partition import Topic
 from hutong.groups.offset_log import Change
 from hutong.groups.records import NO_EXPIRY_MS, CommittedOffset, OffsetKey
@@ -89,7 +90,9 @@ def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommi
     if not commit.changes:
         return commit.response
     later: Later[OffsetCommitResponse] = Later()
-    groups.commit(request.group_id, commit.changes, lambda code: later.complete(commit.settle(code)))
+    groups.commit(
+        request.group_id, commit.changes, lambda code: later.complete(commit.settle(code)), holder_of(context)
+    )
     return later
 
 

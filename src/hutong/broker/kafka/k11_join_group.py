@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from hutong.broker.authorization import may
 from hutong.broker.context import Later, RequestContext
+from hutong.broker.holders import holder_of
 from hutong.groups.messages import JoinReply
 from hutong.groups.requests import Caller
 from hutong.security.acls import Operation, ResourceType
@@ -41,7 +42,7 @@ def handle(request: JoinGroupRequest, context: RequestContext) -> Later[JoinGrou
 def caller_of(context: RequestContext) -> Caller:
     """The host is written as Kafka's tools show it, with a slash before the address."""
     peer = context.peer
-    return Caller(context.api_version, context.client_id or "", f"/{peer.address}", peer.owner)
+    return Caller(context.api_version, context.client_id or "", f"/{peer.address}", peer.owner, holder_of(context))
 
 
 def _response(reply: JoinReply, api_version: int) -> JoinGroupResponse:

@@ -15,6 +15,7 @@ from typing import Final
 from hutong.broker.authorization import may
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.group_offsets import transactional_commit_error
+from hutong.broker.holders import holder_of
 from hutong.broker.kafka.k25_add_offsets_to_txn import OFFSETS_PARTITION
 from hutong.groups.offset_log import Change
 from hutong.groups.records import CommittedOffset, OffsetKey
@@ -76,7 +77,12 @@ class _Commit:
             self.later.complete(self.response)
             return
         broker.groups.commit_transactional(
-            request.group_id, request.producer_id, request.producer_epoch, self.changes, self.settle
+            request.group_id,
+            request.producer_id,
+            request.producer_epoch,
+            self.changes,
+            self.settle,
+            holder_of(self.context),
         )
 
     def _refuse_long_notes(self) -> None:

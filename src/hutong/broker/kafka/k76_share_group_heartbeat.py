@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.group_rights import denial_of_heartbeat
+from hutong.broker.holders import holder_of
 from hutong.groups.share.members.messages import Answer, Heartbeat
 from hutong.wire.kafka.apis.k76_share_group_heartbeat import (
     Assignment,
@@ -48,7 +49,10 @@ def handle(
         request.rack_id,
     )
     context.broker.share_groups.heartbeat(
-        event, request.group_id, lambda answer: later.complete(_response(request, answer, context))
+        event,
+        request.group_id,
+        lambda answer: later.complete(_response(request, answer, context)),
+        holder_of(context),
     )
     return later
 

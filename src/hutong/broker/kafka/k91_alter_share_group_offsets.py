@@ -10,6 +10,7 @@ from __future__ import annotations
 from hutong.broker.authorization import may, refusal
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import put_error
+from hutong.broker.holders import holder_of
 from hutong.foundation.errors import HutongError
 from hutong.groups.directory import GroupKind
 from hutong.groups.share.records import PartitionKey
@@ -45,7 +46,7 @@ def handle(
     offsets = _take(request, response, context)
     if not offsets:
         return response  # nothing to keep, so no group comes into being for it
-    if not groups.ensure(request.group_id):
+    if not groups.ensure(request.group_id, holder_of(context)):
         return _no_share_group(request.group_id)
     later: Later[AlterShareGroupOffsetsResponse] = Later()
 

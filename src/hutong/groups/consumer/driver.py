@@ -50,6 +50,7 @@ from hutong.groups.neighbours import Neighbour
 from hutong.groups.offset_log import Entry, OffsetLog, StatePort
 from hutong.groups.offsets import OffsetStore, Usage
 from hutong.groups.records import GroupKey, encode_group_key
+from hutong.groups.refusals import GroupRefusals
 from hutong.groups.requests import Caller, Stamp, join_error, join_event, sync_error, sync_event
 from hutong.groups.settings import GroupSettings
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest
@@ -126,6 +127,7 @@ class ConsumerGroupCoordinator:
         self._state = state
         self._random_bytes = random_bytes
         self._classic = classic
+        self._refusals = GroupRefusals(clock)
         self._times_of = times_of or (lambda _group_id: self.settings.times)
         self._seats: dict[str, _Seat] = {}
         self._stored: dict[str, StoredGroup] = {}  # filled by replay, emptied by start
@@ -167,7 +169,7 @@ class ConsumerGroupCoordinator:
         if refusal is not None:
             then(refusal)
             return
-        seat = self._seat_for(request.group_id, may_create=request.member_epoch == JOINING)
+        seat = self._seat_for(request.group_id, caller, may_create=request.member_epoch == JOINING)
         if isinstance(seat, HeartbeatReply):
             then(seat)
             return
@@ -315,7 +317,7 @@ class ConsumerGroupCoordinator:
 
     # ---- inside
 
-    def _seat_for(self, group_id: str, may_create: bool) -> _Seat | HeartbeatReply:
+    def _seat_for(self, group_id: str, caller: Caller, may_create: bool) -> _Seat | HeartbeatReply:
         seat = self._seats.get(group_id)
         if seat is not None:
             return seat
@@ -324,20 +326,18 @@ class ConsumerGroupCoordinator:
         not_here = HeartbeatReply(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         if not may_create:
             return not_here
-        if kind is None and len(directory) >= self._classic.settings.groups_max:
-            _log.warning(
-                "group %s is refused: there are %d groups already", group_id, self._classic.settings.groups_max
-            )
+        if not directory.has_room(group_id, caller.holder):
+            self._refusals.tell(group_id, caller.holder, f"there are {len(directory)} groups")
             return HeartbeatReply(UNAVAILABLE, "There are too many groups.")
         if kind is GroupKind.CLASSIC and not self._classic.give_up(group_id):
-            return self._upgrade(group_id)
-        if not directory.claim(group_id, GroupKind.CONSUMER):
+            return self._upgrade(group_id, caller.holder)
+        if not directory.claim(group_id, GroupKind.CONSUMER, caller.holder):
             return HeartbeatReply(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
         group = ConsumerGroup(group_id, self.catalogue, self.settings, self._times_of(group_id))
         seat = self._seats[group_id] = _Seat(group)
         return seat
 
-    def _upgrade(self, group_id: str) -> _Seat | HeartbeatReply:
+    def _upgrade(self, group_id: str, holder: str) -> _Seat | HeartbeatReply:
         """A classic group that has members goes on under the broker's assignment, if that is allowed and possible."""
         refusal = HeartbeatReply(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
         if self.settings.migration_policy not in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL):
@@ -349,7 +349,7 @@ class ConsumerGroupCoordinator:
         if not classic_members.take_over(group, record, self._clock.monotonic_ms()):
             return refusal
         self._classic.hand_over(group_id)
-        self._classic.directory.claim(group_id, GroupKind.CONSUMER)
+        self._classic.directory.claim(group_id, GroupKind.CONSUMER, holder)
         _log.info("group %s is under the broker's assignment from epoch %d on", group_id, group.epoch)
         seat = self._seats[group_id] = _Seat(group)
         seat.extra.append((encode_group_key(GroupKey(group_id)), None))  # the classic group's record

@@ -15,8 +15,10 @@ from typing import Final
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError
+from hutong.foundation.fair_shares import NOBODY
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.groups.directory import GroupDirectory, GroupKind
+from hutong.groups.refusals import GroupRefusals
 from hutong.groups.share.deliveries import Deliveries, LogPort, StatePort
 from hutong.groups.share.members.machine import LEFT_EPOCH, ShareGroup
 from hutong.groups.share.members.messages import (
@@ -87,6 +89,7 @@ class ShareCoordinator:
         self._state = state
         self._directory = directory
         self._find_topic = find_topic
+        self._refusals = GroupRefusals(clock)
         self._seats: dict[str, _Seat] = {}
         self._stored: dict[str, int] = {}  # group -> epoch; filled by replay, emptied by start
 
@@ -123,16 +126,17 @@ class ShareCoordinator:
 
     # ---- membership
 
-    def heartbeat(self, event: Heartbeat, group_id: str, then: Callable[[Answer], None]) -> None:
-        """Let a member be heard; epoch 0 joins, -1 leaves."""
+    def heartbeat(self, event: Heartbeat, group_id: str, then: Callable[[Answer], None], holder: str = NOBODY) -> None:
+        """Let a member be heard; epoch 0 joins, -1 leaves. `holder` is its client, as `Caller.holder`."""
         joins = event.member_epoch == 0
         seat = self._seats.get(group_id)
         if seat is None and joins:
-            seat = self._new_seat(group_id)
+            seat = self._new_seat(group_id, holder)
+            if seat is None and self._directory.kind(group_id) is None:
+                then(Answer(UNAVAILABLE, "There are too many groups."))
+                return
             if seat is None:
-                kind = self._directory.kind(group_id)
-                code = UNAVAILABLE if kind in (None, GroupKind.SHARE) else ErrorCode.GROUP_ID_NOT_FOUND
-                then(Answer(code, f"Group {group_id} is not a share group."))
+                then(Answer(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group."))
                 return
         if seat is None:
             then(Answer(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found."))
@@ -160,9 +164,9 @@ class ShareCoordinator:
     def __len__(self) -> int:
         return len(self._seats)
 
-    def ensure(self, group_id: str) -> bool:
-        """Whether there is a share group of that name, made now if the name is free."""
-        return group_id in self._seats or self._new_seat(group_id) is not None
+    def ensure(self, group_id: str, holder: str = NOBODY) -> bool:
+        """Whether there is a share group of that name, made now if the name is free and there is room."""
+        return group_id in self._seats or self._new_seat(group_id, holder) is not None
 
     def delete(self, group_id: str, then: Callable[[ErrorCode], None]) -> None:
         """Delete an empty group with all its progress."""
@@ -199,12 +203,12 @@ class ShareCoordinator:
             find_topic=self._find_topic,
         )
 
-    def _new_seat(self, group_id: str) -> _Seat | None:
+    def _new_seat(self, group_id: str, holder: str) -> _Seat | None:
         """A group that nobody has named before; None if there are too many, or the name is another kind's."""
-        if len(self._seats) >= self.settings.groups_max:
-            _log.warning("group %s is refused: there are %d groups already", group_id, self.settings.groups_max)
+        if not self._directory.has_room(group_id, holder):
+            self._refusals.tell(group_id, holder, f"there are {len(self._directory)} groups")
             return None
-        if not self._directory.claim(group_id, GroupKind.SHARE):
+        if not self._directory.claim(group_id, GroupKind.SHARE, holder):
             return None
         seat = self._seats[group_id] = _Seat(self._new_group(group_id, 0))
         return seat

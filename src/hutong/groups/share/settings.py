@@ -25,7 +25,6 @@ class ShareSettings:
     heartbeat_interval_ms_bounds: tuple[int, int] = (5_000, 15_000)
     max_size: int = 200  # members of a group
     max_share_sessions: int = 2_000
-    groups_max: int = 10_000
     partitions_max: int = 100_000  # that groups are at work in
     name_bytes_max: int = 4_096
     subscribed_topics_max: int = 1_000  # of one member
