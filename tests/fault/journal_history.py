@@ -494,7 +494,7 @@ class JournalHistory(RuleBasedStateMachine):
         self.stage.settle()
         self.stage.advance(SMALL.lazy_flush_interval_ms + MARGIN_MS)
         self.stage.settle()
-        self.stage.advance(SMALL.disk_full_retry_ms + MARGIN_MS)
+        self.stage.advance(SMALL.shortage_retry_ms + MARGIN_MS)
         self.stage.settle()
 
     def send_again(self, client: Client) -> None:

@@ -9,7 +9,8 @@
     │   ├── Expired               its deadline passed
     │   └── OwnerGone             the connection or component it belonged to ended
     ├── StorageError              the disk, or what it holds, is at fault
-    │   ├── DiskFull              no space; writes are refused until space returns
+    │   ├── StorageShortage       out of open files or memory; writes are refused until they are there again
+    │   │   └── DiskFull          no space, the same
     │   ├── FlushFailed           fsync failed once: the partition group has failed for good
     │   ├── CorruptData           bytes on disk fail their check; says file and position
     │   └── UnknownFormat         written by another version; says which
@@ -72,8 +73,12 @@ class StorageError(HutongError):
     """The disk, or what it holds, is at fault."""
 
 
-class DiskFull(StorageError):
-    """No space is left: writes are refused, reads go on."""
+class StorageShortage(StorageError):
+    """The machine is short of something that comes back: writes are refused and tried again, reads go on."""
+
+
+class DiskFull(StorageShortage):
+    """No space is left on the disk."""
 
 
 class FlushFailed(StorageError):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import DiskFull, HutongError, LimitExceeded, StorageError
+from hutong.foundation.errors import HutongError, LimitExceeded, StorageError, StorageShortage
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.journal.checkpointer import Checkpointer
 from hutong.journal.clean_offsets import CLEAN_OFFSETS_NAME, encode_clean_offsets
@@ -330,7 +330,7 @@ class Cleaner:
     def _end(self, error: HutongError | None) -> None:
         self._decision = None
         self.last_error = error
-        if isinstance(error, StorageError) and not isinstance(error, DiskFull):
+        if isinstance(error, StorageError) and not isinstance(error, StorageShortage):
             self._has_failed = True
         if not self._is_stopped:
             self.on_ended()

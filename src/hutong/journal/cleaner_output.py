@@ -90,7 +90,7 @@ class CleanedFile:
         self._statements.append(chunk.ENTRY.pack(partition_id, chunk.START_MOVED, offset, 0, 0, 0, 0, -1))
 
     def seal(self) -> None:
-        """Write what was gathered as one chunk. Raises DiskFull, FlushFailed, StorageError."""
+        """Write what was gathered as one chunk. Raises StorageShortage, FlushFailed, StorageError."""
         runs, self._runs = self._runs, {}
         entries, self._statements = self._statements, []
         if not runs and not entries:
@@ -117,7 +117,7 @@ class CleanedFile:
             self._unflushed_bytes = 0
 
     def publish(self, range_end: int, generation: int) -> SegmentName:
-        """Give it its name; durable on return. Raises DiskFull, FlushFailed, StorageError."""
+        """Give it its name; durable on return. Raises StorageShortage, FlushFailed, StorageError."""
         self.seal()
         self._file.flush()
         self._file.close()

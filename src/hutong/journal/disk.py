@@ -1,9 +1,10 @@
 """The disk port: all that the journal asks of a file system, and the real one.
 
 Strategy: positional, blocking calls without hidden state, each either done whole or raising an error of the storage
-family; who may block calls them. Errors keep the one distinction that matters: space can come back (DiskFull), a
-failed flush can not (FlushFailed: the kernel may have marked the pages clean, Rebello et al., ATC '20), anything else
-is a StorageError. The tests' simulated disk (`hutong.testing.disk`) keeps the same contract and the same test suite.
+family; who may block calls them. Errors keep the one distinction that matters: space, open files and memory can come
+back (StorageShortage, of which DiskFull is one), a failed flush can not (FlushFailed: the kernel may have marked the
+pages clean, Rebello et al., ATC '20), anything else is a StorageError. The tests' simulated disk
+(`hutong.testing.disk`) keeps the same contract and the same test suite.
 
 Knows nothing of journals. Linux is assumed where it is faster, not for correctness.
 """
@@ -15,11 +16,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
-from hutong.foundation.errors import DiskFull, FlushFailed, StorageError
+from hutong.foundation.errors import DiskFull, FlushFailed, StorageError, StorageShortage
 from hutong.wire.buffer import Buffer
 
 IOV_MAX: Final = 1024  # buffers in one pwritev, by POSIX and Linux
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+# Of the process, of the machine, of the kernel: all come back. An fsync that fails with one of them is FlushFailed.
+_SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _PROBE_BYTES: Final = 4096
 _NOWAIT: Final[int | None] = getattr(os, "RWF_NOWAIT", None)
 
@@ -124,9 +127,11 @@ def _translated(action: str, path: Path) -> Iterator[None]:
 
 
 def error_for(action: str, path: Path, error: OSError) -> StorageError:
-    """What an error of the operating system is to a journal: DiskFull, or another StorageError."""
+    """What an error of the operating system is to a journal: a StorageShortage, or another StorageError."""
     sentence = f"cannot {action} {path}: {error.strerror}"
-    return DiskFull(sentence) if error.errno in _NO_SPACE else StorageError(sentence)
+    if error.errno in _NO_SPACE:
+        return DiskFull(sentence)
+    return StorageShortage(sentence) if error.errno in _SHORTAGES else StorageError(sentence)
 
 
 class RealFile:

@@ -6,9 +6,9 @@ disk, the more each flush carries, without a timer. Only what nobody waits for (
 in memory a little longer, so that the disk is not kept busy for no one.
 
 A failed flush ends the journal: the kernel may have marked the pages clean, so no later success could be believed
-(Rebello et al., ATC '20). A full disk does not: the bytes are still in the cache and are written whole once there is
-space; until then appends are refused and those in flight are told so, their outcome being unknown to the client, as
-with any retriable storage error.
+(Rebello et al., ATC '20). A shortage (no space, no file, no memory) does not: the bytes are still in the cache and are
+written whole once it is over; until then appends are refused and those in flight are told so, their outcome being
+unknown to the client, as with any retriable storage error.
 
 Decides nothing about offsets. The file work is in `FlushStep`, which runs on a worker and touches only its segment.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import DiskFull, FlushFailed, Refused, StorageError
+from hutong.foundation.errors import DiskFull, FlushFailed, Refused, StorageError, StorageShortage
 from hutong.foundation.regions import RegionCache
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.journal.disk import Disk, DiskFile
@@ -46,7 +46,7 @@ class FlushTimes:
 
 
 class FlushStep:
-    """What one flush writes to one segment. Done again from the start after a full disk, with the same result."""
+    """What one flush writes to one segment. Done again from the start after a shortage, with the same result."""
 
     def __init__(
         self, segment: Segment, views: list[memoryview], position: int, size: int, prepared: DiskFile | None
@@ -58,7 +58,7 @@ class FlushStep:
         self._prepared = prepared
 
     def execute(self, disk: Disk, settings: JournalSettings, clock: Clock, times: FlushTimes) -> None:
-        """Write and flush, adding to `times`. Blocks. Raises DiskFull, FlushFailed, StorageError."""
+        """Write and flush, adding to `times`. Blocks. Raises StorageShortage, FlushFailed, StorageError."""
         file = self._segment.file or self._make_file(disk, settings)
         end = self._position + self._size
         if end > self._segment.allocated_bytes:
@@ -72,20 +72,30 @@ class FlushStep:
         times.ended_us = flushed_us
 
     def release(self) -> None:
-        """Let go of the bytes: a view pins its region, and an error that is kept keeps all that its frames hold."""
+        """Let go of the bytes: a view pins its region, and an error that is kept keeps all that its frames hold.
+
+        A prepared file that was not used is closed: the next attempt makes its own.
+        """
         for view in self._views:
             view.release()
+        if self._prepared is not None:
+            self._prepared.close()
+            self._prepared = None
 
     def _make_file(self, disk: Disk, settings: JournalSettings) -> DiskFile:
         path = self._segment.path
         if self._prepared is not None:
             disk.rename(path.with_name(PREPARED_NAME), path)
-            file = self._prepared
+            file, self._prepared = self._prepared, None
             self._segment.allocated_bytes = prepared_bytes(settings)
         else:
             file = disk.create(path)
             self._segment.allocated_bytes = 0
-        disk.sync_directory(path.parent)
+        try:
+            disk.sync_directory(path.parent)
+        except StorageError:
+            file.close()  # the next attempt begins with a new one
+            raise
         self._segment.file = file
         return file
 
@@ -111,8 +121,12 @@ def prepared_bytes(settings: JournalSettings) -> int:
 def prepare_file(disk: Disk, directory: Path, settings: JournalSettings) -> DiskFile:
     """A reserved and flushed file for a segment whose position is not known yet. Blocks. Raises StorageError."""
     file = disk.create(directory / PREPARED_NAME)
-    file.preallocate(0, prepared_bytes(settings))
-    file.flush()
+    try:
+        file.preallocate(0, prepared_bytes(settings))
+        file.flush()
+    except StorageError:
+        file.close()
+        raise
     return file
 
 
@@ -133,10 +147,10 @@ class Flusher:
         figures: JournalFigures,
     ) -> None:
         self.failure: StorageError | None = None
-        self.is_disk_full = False
+        self.shortage: StorageShortage | None = None  # for want of what writes are refused at present
         self.on_flushed: list[Callable[[], None]] = []
         self.on_failure: list[Callable[[StorageError], None]] = []
-        self.on_disk_full: list[Callable[[StorageError | None], None]] = []  # None: there is space again
+        self.on_shortage: list[Callable[[StorageShortage | None], None]] = []  # None: it is over
         self.flushes_total = 0
         self.flushed_bytes_total = 0
         self._disk = disk
@@ -155,7 +169,7 @@ class Flusher:
         self._retry: Timer | None = None
         self._lazy: Timer | None = None
         self._is_stopped = False
-        self._disk_full_refusal: Refused | None = None
+        self._shortage_refusal: Refused | None = None
         writer.on_sealed = self.wake
         writer.on_noted = self._arm_lazy
         progress.on_late_commit = self._released
@@ -172,11 +186,11 @@ class Flusher:
             self._arm_lazy()
 
     def retry_now(self) -> None:
-        """Try a full disk again without waiting for the timer."""
+        """Try to write again, in a shortage, without waiting for the timer."""
         if self._retry is not None:
             self._retry.cancel()
             self._retry = None
-        if self.is_disk_full and not self._is_flushing and self.failure is None:
+        if self.shortage is not None and not self._is_flushing and self.failure is None:
             self._start()
 
     def stop(self) -> None:
@@ -197,7 +211,7 @@ class Flusher:
 
     @property
     def _cannot_flush(self) -> bool:
-        return self.failure is not None or self.is_disk_full
+        return self.failure is not None or self.shortage is not None
 
     def _arm_lazy(self) -> None:
         """Nobody waits: look again in a while."""
@@ -244,8 +258,8 @@ class Flusher:
 
     def _ended(self, end: int, outcome: object) -> None:
         self._is_flushing = False
-        if isinstance(outcome, DiskFull):
-            self._disk_is_full(outcome)
+        if isinstance(outcome, StorageShortage):
+            self._is_short(outcome)
         elif isinstance(outcome, StorageError):
             self.fail(outcome)
         elif isinstance(outcome, BaseException):
@@ -258,11 +272,11 @@ class Flusher:
     def _advance(self, end: int, times: FlushTimes) -> None:
         self.flushes_total += 1
         self.flushed_bytes_total += end - self._progress.flushed_position
-        if self.is_disk_full:
-            self.is_disk_full = False
-            self._writer.accept(self._disk_full_refusal)
+        if self.shortage is not None:
+            self.shortage = None
+            self._writer.accept(self._shortage_refusal)
             self._progress.accept()
-            for told in self.on_disk_full:
+            for told in self.on_shortage:
                 told(None)
         self._progress.flushed_position = end
         self.wake()  # the disk works on while what was waiting is told
@@ -289,17 +303,18 @@ class Flusher:
         for listener in self.on_failure:
             listener(error)
 
-    def _disk_is_full(self, error: DiskFull) -> None:
-        is_news = not self.is_disk_full
-        refusal = Refused(KAFKA_STORAGE_ERROR, f"No space is left: {error}")
-        self._writer.accept(self._disk_full_refusal)
+    def _is_short(self, error: StorageShortage) -> None:
+        is_news = self.shortage is None
+        what = "No space is left" if isinstance(error, DiskFull) else "No open files or memory are left"
+        refusal = Refused(KAFKA_STORAGE_ERROR, f"{what}: {error}")
+        self._writer.accept(self._shortage_refusal)
         self._writer.refuse(refusal)
-        self.is_disk_full, self._disk_full_refusal = True, refusal
+        self.shortage, self._shortage_refusal = error, refusal
         self._progress.refuse(refusal)
         if not self._is_stopped:
-            deadline_ms = self._clock.monotonic_ms() + self._settings.disk_full_retry_ms
+            deadline_ms = self._clock.monotonic_ms() + self._settings.shortage_retry_ms
             self._retry = self._timers.add(deadline_ms, self.retry_now)
-        for told in self.on_disk_full if is_news else ():
+        for told in self.on_shortage if is_news else ():
             told(error)
 
     def _prepare(self) -> None:

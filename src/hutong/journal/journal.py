@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import HutongError, OwnerGone, StorageError
+from hutong.foundation.errors import DiskFull, HutongError, OwnerGone, StorageError, StorageShortage
 from hutong.foundation.regions import RegionCache
 from hutong.foundation.timers import TimerWheel
 from hutong.journal import chunk
@@ -215,7 +215,7 @@ class Journal:
             log.delete_before(retained_from(log.all_spans(), log.held_bytes, log.start_offset, limit, policy, now_ms))
         self.roll_if_full(policies)
         self._remover.look_again()
-        if self._progress.flushed_position == self.writer.position or self.is_disk_full:
+        if self._progress.flushed_position == self.writer.position or self.shortage is not None:
             self._remover.flushed()  # nothing moved now, but a segment may have been closed since the last time
 
     def enforce_compaction(self, policies: Mapping[int, CompactionPolicy]) -> None:
@@ -246,8 +246,13 @@ class Journal:
         return self.flusher.failure
 
     @property
+    def shortage(self) -> StorageShortage | None:
+        """Of space, open files or memory, for which writes are refused at present."""
+        return self.flusher.shortage
+
+    @property
     def is_disk_full(self) -> bool:
-        return self.flusher.is_disk_full
+        return isinstance(self.flusher.shortage, DiskFull)
 
     @property
     def is_congested(self) -> bool:
@@ -280,9 +285,9 @@ class Journal:
         """Call back once if the journal fails for good."""
         self.flusher.on_failure.append(callback)
 
-    def on_disk_full(self, callback: Callable[[StorageError | None], None]) -> None:
-        """Call back with the error when there is no space left, and with None when there is again."""
-        self.flusher.on_disk_full.append(callback)
+    def on_shortage(self, callback: Callable[[StorageShortage | None], None]) -> None:
+        """Call back with the error when space, files or memory run out, and with None when that is over."""
+        self.flusher.on_shortage.append(callback)
 
     def check_invariants(self) -> None:
         assert self._progress.flushed_position <= self.writer.position == self._cache.end_position
@@ -295,7 +300,7 @@ class Journal:
     async def close(self) -> None:
         """Flush what was accepted, mark the journal clean and close its files. Nothing is accepted any more.
 
-        A journal that has failed, or whose disk is full, closes without the mark: the next start recovers it.
+        A journal that has failed, or that is short of something, closes without the mark: the next start recovers it.
         """
         self.writer.refuse(OwnerGone("the journal is closed"))
         self.writer.seal()
@@ -328,16 +333,16 @@ class Journal:
         return await future
 
     def _flush_all(self, then: Callable[[HutongError | None], None]) -> None:
-        """Flush what was accepted; a disk that was full is tried once more, for space may have come back."""
-        if self.flusher.is_disk_full:
+        """Flush what was accepted; in a shortage once more, for it may be over."""
+        if self.flusher.shortage is not None:
             self.flusher.retry_now()
             self._jobs.when_idle(lambda: self._flush_rest(then))
         else:
             self._flush_rest(then)
 
     def _flush_rest(self, then: Callable[[HutongError | None], None]) -> None:
-        if self.flusher.failure is not None or self.flusher.is_disk_full:
-            then(self.flusher.failure or StorageError("no space is left"))
+        if self.flusher.failure is not None or self.flusher.shortage is not None:
+            then(self.flusher.failure or self.flusher.shortage)
         elif self._progress.flushed_position >= self.writer.position:
             then(None)
         else:

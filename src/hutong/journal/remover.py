@@ -11,7 +11,7 @@ Looks at one log where it can: the one that kept the oldest segment the last tim
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from hutong.foundation.errors import HutongError, StorageError
+from hutong.foundation.errors import HutongError, StorageError, StorageShortage
 from hutong.journal import chunk
 from hutong.journal.checkpointer import Checkpointer
 from hutong.journal.cleaner import Cleaner, WhenFlushed
@@ -130,7 +130,7 @@ class Remover:
             removed = [segment for segment in unused if self._is_in_checkpoint(segment)]
             self._unused += [segment for segment in unused if segment not in removed]
             if removed:
-                self._jobs.submit(lambda: self._unlink(removed), self._unlinked)
+                self._jobs.submit(lambda: self._unlink(removed), lambda outcome: self._unlinked(removed, outcome))
 
         self._when_flushed(said)
 
@@ -146,8 +146,10 @@ class Remover:
         sizes = [(segment.end_position or 0) - segment.base_position for segment in segments]
         return len(sizes), sum(sizes)
 
-    def _unlinked(self, outcome: tuple[int, int] | BaseException) -> None:
-        if isinstance(outcome, StorageError):
+    def _unlinked(self, removed: list[Segment], outcome: tuple[int, int] | BaseException) -> None:
+        if isinstance(outcome, StorageShortage):
+            self._unused += removed  # tried again with the next flush: a name that is gone already is fine
+        elif isinstance(outcome, StorageError):
             self.on_failure(outcome)
         elif isinstance(outcome, BaseException):
             raise outcome

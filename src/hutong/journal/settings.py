@@ -33,7 +33,7 @@ class JournalSettings:
     read_runs_max: int = 512  # views of one read
     producers_max: int = 10_000  # idempotent producers remembered for one log
     producer_expiry_ms: int = 86_400_000  # producer.id.expiration.ms of Kafka
-    disk_full_retry_ms: int = 1_000
+    shortage_retry_ms: int = 1_000  # of space, open files or memory
     clean_keys_max: int = 500_000  # that one pass of cleaning tells apart; more are left to further passes
     clean_batch_bytes_max: int = 128 * MEBIBYTE  # what a batch may unpack to, to be cleaned
     clean_bytes_per_second_max: int = 0  # read and written by cleaning; 0 is without bound

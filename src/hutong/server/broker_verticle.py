@@ -40,7 +40,7 @@ from hutong.broker.topic_config import effective
 from hutong.broker.topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC, Topics
 from hutong.broker.transaction_markers import TransactionMarkers
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import CorruptData, OwnerGone, StorageError
+from hutong.foundation.errors import CorruptData, DiskFull, OwnerGone, StorageError, StorageShortage
 from hutong.foundation.parking import ParkingLot
 from hutong.journal.disk import Disk
 from hutong.journal.journal import Journal
@@ -255,7 +255,7 @@ class BrokerVerticle(Verticle):
                 error,
             )
         )
-        journal.on_disk_full(lambda error: _tell_disk_full(group, error))
+        journal.on_shortage(lambda error: _tell_shortage(group, error))
         return journal
 
     async def _replay_catalogue(self) -> tuple[Topics, ProducerIds]:
@@ -351,11 +351,12 @@ class BrokerVerticle(Verticle):
         return self.listeners[0].bound
 
 
-def _tell_disk_full(group: str, error: StorageError | None) -> None:
+def _tell_shortage(group: str, error: StorageShortage | None) -> None:
     if error is None:
-        _log.warning("partition group %s has space again and takes records.", group)
-    else:
-        _log.error("partition group %s: %s; it refuses records until there is space, and reads go on.", group, error)
+        _log.warning("partition group %s can write again and takes records.", group)
+        return
+    what = "is space" if isinstance(error, DiskFull) else "are open files and memory"
+    _log.error("partition group %s: %s; it refuses records until there %s, and reads go on.", group, error, what)
 
 
 def _storage(data_dir: DataDir) -> NodeStorage:

@@ -203,7 +203,7 @@ class Full:
 
     async def get_space(self) -> None:
         self.node.disk.plan.heal()
-        self.node.clock.advance(SETTINGS.disk_full_retry_ms + 20)
+        self.node.clock.advance(SETTINGS.shortage_retry_ms + 20)
         self.node.wheel.advance(self.node.clock.monotonic_ms())
         assert not self.node.journals[METADATA_GROUP].is_disk_full
 

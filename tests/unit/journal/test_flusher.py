@@ -1,17 +1,24 @@
 """Flushing: group commit, a flush that fails for good, a disk that is full for a while."""
 
 import errno
+import os
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 import pytest
 from tests.unit.journal.stage import DIRECTORY, SMALL, Append, Stage
 
+from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import DiskFull, FlushFailed, HutongError, Refused, StorageError
+from hutong.journal.disk import RealDisk
+from hutong.journal.flusher import FlushStep, FlushTimes, prepare_file
 from hutong.journal.qos import Qos
-from hutong.journal.segments import PREPARED_NAME
+from hutong.journal.segments import PREPARED_NAME, Segment, segment_name
 from hutong.journal.timestamps import Found
 from hutong.journal.writer import Appended
+from hutong.testing.faults import FaultPlan
+from hutong.testing.faulty_disk import FaultyDisk
 
 
 def code_of(append: Append) -> int:
@@ -41,7 +48,7 @@ def test_a_failed_flush_ends_the_journal_and_nothing_is_acknowledged_after_it() 
     assert isinstance(noted.outcome, HutongError)
     assert failures == [stage.journal.failure]
     assert stage.read_all(1) == [(0, b"safe")], "reads go on"
-    stage.advance(SMALL.disk_full_retry_ms * 10)
+    stage.advance(SMALL.shortage_retry_ms * 10)
     stage.settle()
     assert stage.journal.flushed_position < stage.journal.position, "never tried again"
 
@@ -77,11 +84,11 @@ def test_a_full_disk_refuses_writes_serves_reads_and_recovers() -> None:
     assert code_of(stage.append(1, b"refused")) == 56
     assert code_of(stage.append(2, b"refused", qos=Qos.RECEIVE)) == 56
     assert len(stage.read_all(1)) == len(stored)
-    stage.advance(SMALL.disk_full_retry_ms + 20)
+    stage.advance(SMALL.shortage_retry_ms + 20)
     stage.settle()
     assert stage.journal.is_disk_full, "still no space"
     stage.disk.capacity_bytes = None
-    stage.advance(SMALL.disk_full_retry_ms + 20)
+    stage.advance(SMALL.shortage_retry_ms + 20)
     stage.settle()
     assert not stage.journal.is_disk_full
     after = stage.append(1, b"after")
@@ -132,7 +139,7 @@ def test_half_a_write_on_a_full_disk_is_no_record_until_it_is_whole(is_crash: bo
         stage.open()
         assert stage.read_all(1) == [(0, b"before")]
     else:
-        stage.advance(SMALL.disk_full_retry_ms + 20)
+        stage.advance(SMALL.shortage_retry_ms + 20)
         stage.settle()
         stage.crash(Random(5))
         stage.open()
@@ -161,16 +168,16 @@ def test_producers_that_were_made_to_wait_are_let_on_to_be_refused(trouble: str)
 def test_a_full_disk_is_told_once_and_that_there_is_space_again_once() -> None:
     stage = Stage()
     told: list[StorageError | None] = []
-    stage.journal.on_disk_full(told.append)
+    stage.journal.on_shortage(told.append)
     stage.disk.plan.add("write", errno.ENOSPC)
     stage.append(1, b"v")
     stage.settle()
     for _ in range(3):
-        stage.advance(SMALL.disk_full_retry_ms + 20)
+        stage.advance(SMALL.shortage_retry_ms + 20)
         stage.settle()
     assert [type(error) for error in told] == [DiskFull]
     stage.disk.plan.heal()
-    stage.advance(SMALL.disk_full_retry_ms + 20)
+    stage.advance(SMALL.shortage_retry_ms + 20)
     stage.settle()
     assert told[1:] == [None]
 
@@ -236,7 +243,7 @@ def test_no_timer_is_armed_by_what_ends_after_the_stop() -> None:
     stage.steps.tell()  # the disk is full: a running flusher would try again later
     assert stage.journal.is_disk_full
     assert len(stage.wheel) == 0
-    stage.journal.flusher.is_disk_full = False
+    stage.journal.flusher.shortage = None
     stage.append(log, b"nobody waits", qos=Qos.RECEIVE)  # refused: nothing to look after either
     stage.journal.writer.on_noted()  # a running flusher would look again in a while
     assert len(stage.wheel) == 0
@@ -248,7 +255,7 @@ def test_an_idempotent_producer_that_repeats_after_a_full_disk_writes_once() -> 
     full = stage.append(1, b"x", producer_id=1, producer_epoch=0, base_sequence=0)
     assert code_of(full) == 56
     stage.disk.capacity_bytes = None
-    stage.advance(SMALL.disk_full_retry_ms + 20)
+    stage.advance(SMALL.shortage_retry_ms + 20)
     stage.settle()
     again = stage.append(1, b"x", producer_id=1, producer_epoch=0, base_sequence=0)
     stage.settle()
@@ -395,3 +402,84 @@ def test_who_watches_such_a_log_hears_of_each_turn() -> None:
         stage.append(log, b"a", qos=Qos.RECEIVE)
         stage.turn()
     assert heard == [1, 2, 3]
+
+
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE, errno.ENOMEM])
+@pytest.mark.parametrize("operation", ["create", "write", "preallocate"])
+def test_a_shortage_of_files_or_memory_passes(operation: str, code: int) -> None:
+    stage = Stage()
+    told: list[StorageError | None] = []
+    stage.journal.on_shortage(told.append)
+    stage.disk.plan.add(operation, code)
+    first = stage.append(1, b"first")
+    stage.settle()
+    assert code_of(first) == 56
+    assert stage.journal.failure is None
+    assert not stage.journal.is_disk_full
+    assert code_of(stage.append(1, b"refused")) == 56
+    stage.disk.plan.heal()
+    stage.advance(SMALL.shortage_retry_ms + 20)
+    stage.settle()
+    assert [error is None for error in told] == [False, True]
+    second = stage.append(1, b"second")
+    stage.settle()
+    assert second.base_offset == 1
+    assert stage.read_all(1) == [(0, b"first"), (1, b"second")]
+    assert stage.problems() == []
+
+
+def test_a_roll_for_want_of_a_file_is_made_up_for() -> None:
+    stage = Stage()
+    stage.append(1, b"v")
+    stage.settle()
+    stage.disk.plan.add("create", errno.EMFILE)
+    stored = 1
+    while stage.journal.shortage is None:
+        stage.append(1, bytes(400))
+        stage.settle()
+        stored += 1
+    stage.disk.plan.heal()
+    stage.advance(SMALL.shortage_retry_ms + 20)
+    stage.settle()
+    assert len(stage.read_all(1)) == stored
+    stage.crash(Random(1))
+    stage.open()
+    assert len(stage.read_all(1)) == stored
+
+
+@pytest.mark.parametrize("operation", ["preallocate", "flush"])
+def test_a_file_that_could_not_be_made_ready_is_closed(operation: str, tmp_path: Path) -> None:
+    plan = FaultPlan()
+    plan.add(operation, errno.ENOSPC)
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        with pytest.raises(StorageError):
+            prepare_file(FaultyDisk(RealDisk(), plan), tmp_path, SMALL)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize(
+    ("operation", "is_prepared"), [("rename", True), ("sync_directory", True), ("sync_directory", False)]
+)
+def test_a_flush_that_could_not_make_its_file_leaves_none_open(
+    operation: str, is_prepared: bool, tmp_path: Path
+) -> None:
+    plan = FaultPlan()
+    plan.add(operation, errno.ENOSPC)
+    disk = FaultyDisk(RealDisk(), plan)
+    before = len(os.listdir("/proc/self/fd"))
+    segment = Segment(0, tmp_path / segment_name(0))
+    for _ in range(3):
+        prepared = prepare_file(disk, tmp_path, SMALL) if is_prepared else None
+        step = FlushStep(segment, [memoryview(bytes(2000))], 0, 2000, prepared)
+        with pytest.raises(StorageError):
+            step.execute(disk, SMALL, SystemClock(), FlushTimes(0))
+        step.release()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_file_made_ready_for_a_flush_that_failed_before_is_closed(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    prepared = prepare_file(RealDisk(), tmp_path, SMALL)
+    FlushStep(Segment(0, tmp_path / segment_name(0)), [], 0, 0, prepared).release()
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -1,5 +1,6 @@
 """What goes and what stays: the pure decision, then whole segments on disk."""
 
+import errno
 from random import Random
 
 import pytest
@@ -203,3 +204,19 @@ def test_a_full_disk_gives_back_the_space_of_dead_segments() -> None:
     stage.journal.enforce_retention({1: RetentionPolicy(retention_bytes=0)})
     stage.settle()
     assert len(journal_files(stage)) < len(before)
+
+
+def test_a_segment_that_could_not_be_removed_for_want_of_files_goes_later() -> None:
+    stage = Stage()
+    log = stage.journal.log(1)
+    while len(journal_files(stage)) < 3:
+        fill(stage, 1, 1)
+    oldest = journal_files(stage)[0]
+    fault = stage.disk.plan.add("unlink", errno.EMFILE, times=1)
+    log.delete_before(log.end_offset)
+    fill(stage, 1, 1)
+    assert fault.seen
+    assert stage.journal.failure is None
+    fill(stage, 1, 1)
+    assert oldest not in journal_files(stage)
+    assert stage.problems() == []

@@ -36,4 +36,6 @@ class Health:
                 reasons.append(f"partition group {group} has failed: {journal.failure}")
             elif journal.is_disk_full:
                 reasons.append(f"partition group {group} has no space left")
+            elif journal.shortage is not None:
+                reasons.append(f"partition group {group} cannot write for now: {journal.shortage}")
         return reasons

@@ -127,6 +127,13 @@ METRICS: Final = (
         "group",
     ),
     metric(
+        "hutong_group_short_of_files",
+        GAUGE,
+        "1 while the group refuses records because the process or the machine is out of open files or memory.",
+        each(lambda journal: journal.shortage is not None and not journal.is_disk_full),
+        "group",
+    ),
+    metric(
         "hutong_group_failed",
         GAUGE,
         "1 once a flush has failed: the group refuses records until the node is started again.",
