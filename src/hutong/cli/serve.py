@@ -154,8 +154,10 @@ def _run(settings: Settings, *, as_json: bool, disk: "Disk | None") -> None:
     import uvloop
 
     from hutong.server.app import ReadyInfo, serve_node
+    from hutong.server.open_files import raise_limit
 
     sys.setswitchinterval(SWITCH_INTERVAL_S)  # the process is ours here; an embedded node leaves its host's alone
+    raise_limit()
     logging.basicConfig(level=settings.node.log_level.upper(), stream=sys.stderr, format=LOG_FORMAT)
 
     def ready(info: ReadyInfo) -> None:

@@ -2,20 +2,34 @@
 
 Strategy: accepted by hand, a bounded number in each turn of the loop, and not watched while it is paused. The loops'
 own servers accept whatever comes; here those for whom there is no room stay in the kernel's queue, whose length is
-bounded too, as Kafka's acceptor has it.
+bounded too, as Kafka's acceptor has it. One that would take the process's last descriptors is closed: those are for
+files. Descriptors are numbered from the lowest that is free, so the number of a new one says how many there are.
 
 Knows nothing of limits, TLS or who is served.
 """
 
 import asyncio
+import errno
+import os
+import resource
 import socket
 from collections.abc import Callable
 from typing import Final
 
 ACCEPTED_PER_TURN: Final = 64
+DESCRIPTORS_KEPT: Final = 128
+"""Of the process, for files; of a process that may have few, a quarter."""
 
 Take = Callable[[socket.socket, str], None]
 """Is given a connection that does not block, and the address it comes from."""
+
+
+def descriptors_for_connections() -> int:
+    """The descriptor from which on connections are refused."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return 1 << 30
+    return soft - min(DESCRIPTORS_KEPT, soft // 4)
 
 
 class ListeningSocket:
@@ -28,13 +42,17 @@ class ListeningSocket:
         has_room: Callable[[], bool],
         take: Take,
         failed: Callable[[OSError], None],
+        descriptors_max: int | None = None,
     ) -> None:
-        """`listener` is bound, does not block, and is this object's from now on."""
+        """`listener` is bound, does not block, and is this object's from now on. No connection has a descriptor from
+        `descriptors_max` on: the default is what the process may have now, less what is kept for files.
+        """
         self._loop = loop
         self._listener = listener
         self._has_room = has_room
         self._take = take
         self._failed = failed
+        self._descriptors_max = descriptors_for_connections() if descriptors_max is None else descriptors_max
 
     def start(self, backlog: int) -> None:
         self._listener.listen(backlog)
@@ -65,6 +83,10 @@ class ListeningSocket:
                 continue  # it went while it waited
             except OSError as error:
                 self._failed(error)
+                return
+            if connection.fileno() >= self._descriptors_max:
+                connection.close()
+                self._failed(OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
                 return
             connection.setblocking(False)
             self._take(connection, address[0])

@@ -44,13 +44,14 @@ from hutong.foundation.errors import CorruptData, DiskFull, OwnerGone, StorageEr
 from hutong.foundation.parking import ParkingLot
 from hutong.journal.disk import Disk
 from hutong.journal.journal import Journal
+from hutong.journal.settings import JournalSettings
 from hutong.reactor.door import Door
 from hutong.runtime.offload import ThreadOffload
 from hutong.runtime.precedence import Precedence
 from hutong.runtime.verticles import Verticle
 from hutong.scheduler.driver import FairExecutor
 from hutong.scheduler.machine import Scheduler
-from hutong.server import translate
+from hutong.server import open_files, translate
 from hutong.server.authenticators import Authenticators
 from hutong.server.data_dir import DataDir
 from hutong.server.group_rooms import GroupRooms, group_configs, open_groups
@@ -158,6 +159,9 @@ class BrokerVerticle(Verticle):
     def _build(self) -> None:
         """What needs the context's loop and its timers, but nothing from the disk."""
         loop, settings = self.context.loop, self._settings
+        self._files_max, journals = open_files.limit(), len(STATE_GROUPS) + len(DATA_GROUPS)
+        wanted = JournalSettings().segments_open_max
+        self._segments_open_max = open_files.segments_open_max(self._files_max, journals, wanted)
         self._wheel = self.context.home.wheel
         workers = settings.node.worker_threads
         self._offload = ThreadOffload(loop, workers, "hutong-disk")
@@ -243,7 +247,7 @@ class BrokerVerticle(Verticle):
             flush_offload=self._device.first(self._flush_offloads[group]),
             clock=self._clock,
             timers=self._wheel,
-            settings=translate.journal_settings(self._settings, group),
+            settings=translate.journal_settings(self._settings, group, self._segments_open_max),
         )
         for sentence in journal.recovery.sentences():
             _log.warning("%s", sentence)
@@ -338,7 +342,10 @@ class BrokerVerticle(Verticle):
         self._authenticators = Authenticators(settings, self._admin.scram, loop, wheel, self._clock)
         self._sources.sasl = self._authenticators.figures
         self._sources.waits |= self._authenticators.waits
-        self._listeners = KafkaListeners(loop, settings, self._clock, wheel, self._door, self._authenticators)
+        room = open_files.connections_max(
+            self._files_max, open_files.open_now(), len(STATE_GROUPS) + len(DATA_GROUPS), self._segments_open_max
+        )
+        self._listeners = KafkaListeners(loop, settings, self._clock, wheel, self._door, self._authenticators, room)
         self._sources.memory = self._listeners.memory
         self._sources.certificates = self._listeners.certificates
         self._sources.reactor = self._listeners.figures

@@ -7,6 +7,7 @@ Decides nothing of what clients may do: `broker` does.
 """
 
 import asyncio
+import logging
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,12 +17,12 @@ from hutong.broker.broker import Broker
 from hutong.broker.dispatch import Dispatch, anonymous
 from hutong.broker.kafka import HANDLERS
 from hutong.broker.listeners import Listener, SecurityProtocol
-from hutong.broker.network_configs import connection_limits
+from hutong.broker.network_configs import CONNECTIONS_MAX, connection_limits
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.acceptor import Acceptor, close_longest_idle
-from hutong.reactor.connection_quotas import ConnectionQuotas
+from hutong.reactor.connection_quotas import ConnectionLimits, ConnectionQuotas
 from hutong.reactor.door import Door
 from hutong.reactor.figures import ReactorFigures
 from hutong.reactor.framing import length_prefixed
@@ -29,7 +30,7 @@ from hutong.reactor.handler import Peer
 from hutong.reactor.memory_watch import MemoryWatch
 from hutong.security.certificate_principals import CertificatePrincipals
 from hutong.security.principals import Principal
-from hutong.server import translate
+from hutong.server import open_files, translate
 from hutong.server.authenticators import Authenticators
 from hutong.server.certificate_configs import add_certificate_configs
 from hutong.server.certificates import Certificates
@@ -39,6 +40,7 @@ from hutong.server.settings import Address, Settings
 
 _EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})
 _EXIT_UNAVAILABLE: Final = 69
+_log = logging.getLogger("hutong.node")
 
 
 class KafkaListeners:
@@ -52,7 +54,10 @@ class KafkaListeners:
         wheel: TimerWheel,
         door: Door | None,
         authenticators: Authenticators,
+        connections_max: int,
     ) -> None:
+        """`connections_max` is what the process has open files for, whatever the settings say."""
+        self._connections_max = connections_max
         self._loop = loop
         self._settings = settings
         self._clock = clock
@@ -70,6 +75,7 @@ class KafkaListeners:
         self._requests_total = dict.fromkeys(HANDLERS, 0)
         self.figures = ReactorFigures()  # of all connections
         self.opened: list[OpenListener] = []
+        self._told_connections = 0
 
     async def open(self, broker: Broker) -> None:
         """Accept clients; `opened` says where. Raises UsageError where an address cannot be had."""
@@ -120,20 +126,43 @@ class KafkaListeners:
     def _share_quotas(self, broker: Broker, names: Sequence[str]) -> ConnectionQuotas:
         """What all listeners go by together, now and whenever it is changed."""
         configs = broker.admin.node_configs
+
+        def limits_now() -> ConnectionLimits:
+            limits = connection_limits(configs, names)
+            return replace(limits, connections_max=min(limits.connections_max, self._connections_max))
+
         quotas = ConnectionQuotas(
-            connection_limits(configs, names),
+            limits_now(),
             rate_of=broker.admin.quotas.connection_rate,
             window_ms=translate.quota_window_ms(self._settings),
         )
 
         def changed() -> None:
-            limits = connection_limits(configs, names)
+            limits = limits_now()
+            self._tell_bound(connection_limits(configs, names).connections_max)
             if limits != quotas.limits:
                 quotas.set_limits(limits)
                 close_longest_idle(self._acceptors, quotas.excess)
 
+        self._tell_bound(connection_limits(configs, names).connections_max)
         configs.on_change.append(changed)
         return quotas
+
+    def _tell_bound(self, wanted: int) -> None:
+        """Once for each wish: more connections are allowed than there are open files for."""
+        if wanted <= self._connections_max or wanted == self._told_connections:
+            return
+        self._told_connections = wanted
+        # The default allows what most machines can have; somebody who asks for more is to know that it is less.
+        level = logging.INFO if wanted == CONNECTIONS_MAX else logging.WARNING
+        _log.log(
+            level,
+            "max.connections is %d, but this process may have %d open files, some of which are for journals: from %d "
+            "connections on, further ones wait; raise the limit of open files (ulimit -n, LimitNOFILE) for more.",
+            wanted,
+            open_files.limit(),
+            self._connections_max,
+        )
 
     @property
     def memory(self) -> MemoryWatch:

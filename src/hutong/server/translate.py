@@ -72,15 +72,18 @@ def survey_limits(settings: Settings) -> SurveyLimits:
     )
 
 
-def journal_settings(settings: Settings, group: str) -> JournalSettings:
+def journal_settings(
+    settings: Settings, group: str, segments_open_max: int = JournalSettings().segments_open_max
+) -> JournalSettings:
     """Bounds of one partition group's journal."""
     if group in STATE_GROUPS:
-        return _STATE_JOURNAL
+        return dataclasses.replace(_STATE_JOURNAL, segments_open_max=segments_open_max)
     log = settings.log
     return JournalSettings(
         segment_bytes=log.segment_bytes,
         region_bytes=log.cache_region_bytes,
         hot_bytes_max=log.cache_bytes,
+        segments_open_max=segments_open_max,
         batch_bytes_max=min(log.segment_bytes, JournalSettings().batch_bytes_max),
         producer_expiry_ms=log.producer_id_expiration_ms,
         clean_keys_max=keys_in(log.cleaner_buffer_bytes),
