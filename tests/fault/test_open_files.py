@@ -80,6 +80,6 @@ def test_a_group_that_ran_out_of_files_goes_on_when_there_are_some(tmp_path: pat
         assert 56 in codes, "KAFKA_STORAGE_ERROR: a reason to try again"
         assert set(codes[codes.index(56) :]) == {56}
         resource.prlimit(node.pid, resource.RLIMIT_NOFILE, (FILES_MAX, FILES_MAX))
-        until(lambda: b"can write again" in node.log_path.read_bytes(), what="a file for the segment")
+        until(lambda: b"has open files and memory again" in node.log_path.read_bytes(), what="a file for the segment")
         assert produce(connection, 3) == [0] * 3
         assert len(read_partition(node.address, TOPIC)) >= codes.count(0) + 4

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from hutong.broker.admin_state import AdminState
@@ -259,7 +259,7 @@ class BrokerVerticle(Verticle):
                 error,
             )
         )
-        journal.on_shortage(lambda error: _tell_shortage(group, error))
+        journal.on_shortage(_shortage_teller(group))
         return journal
 
     async def _replay_catalogue(self) -> tuple[Topics, ProducerIds]:
@@ -358,12 +358,19 @@ class BrokerVerticle(Verticle):
         return self.listeners[0].bound
 
 
-def _tell_shortage(group: str, error: StorageShortage | None) -> None:
-    if error is None:
-        _log.warning("partition group %s can write again and takes records.", group)
-        return
-    what = "is space" if isinstance(error, DiskFull) else "are open files and memory"
-    _log.error("partition group %s: %s; it refuses records until there %s, and reads go on.", group, error, what)
+def _shortage_teller(group: str) -> Callable[[StorageShortage | None], None]:
+    """Tells the log when the group runs short of something, and when that is over."""
+    what = ""
+
+    def tell(error: StorageShortage | None) -> None:
+        nonlocal what
+        if error is None:
+            _log.warning("partition group %s has %s again and takes records.", group, what)
+            return
+        what = "space" if isinstance(error, DiskFull) else "open files and memory"
+        _log.error("partition group %s: %s; it refuses records until there is %s, and reads go on.", group, error, what)
+
+    return tell
 
 
 def _storage(data_dir: DataDir) -> NodeStorage:
