@@ -1,5 +1,6 @@
 import struct
 import sys
+import tracemalloc
 import zlib
 from random import Random
 
@@ -8,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutong.foundation.errors import LimitExceeded, ProtocolError, UsageError
-from hutong.wire.kafka.compression import Compression, compress, decompress
+from hutong.wire.kafka.compression import (
+    BUFFER_BYTES_MAX,
+    GZIP_MEMBERS_MAX,
+    SNAPPY_BLOCK_BYTES_MIN,
+    SNAPPY_BLOCKS_FREE,
+    Compression,
+    compress,
+    decompress,
+)
 
 PACKING = [Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD]
 ZEROS = bytes(1_000_000)
@@ -47,6 +56,68 @@ def test_corrupt_data_is_refused(compression: Compression) -> None:
 def test_gzip_members_follow_one_another() -> None:
     packed = zlib.compress(b"one", wbits=31) + zlib.compress(b"two", wbits=31)
     assert decompress(Compression.GZIP, packed) == b"onetwo"
+
+
+def test_the_members_of_gzip_are_bounded() -> None:
+    """Each costs an inflater, and 4 MB hold 200,000 empty ones."""
+    for member in (zlib.compress(b"", wbits=31), zlib.compress(b"value", wbits=31)):
+        unpacked = zlib.decompress(member, wbits=31) * GZIP_MEMBERS_MAX
+        assert decompress(Compression.GZIP, member * GZIP_MEMBERS_MAX) == unpacked
+        with pytest.raises(LimitExceeded, match="GZIP_MEMBERS_MAX"):
+            decompress(Compression.GZIP, member * (GZIP_MEMBERS_MAX + 1))
+
+
+def test_gzip_members_may_end_anywhere_in_what_is_read_at_once() -> None:
+    noise = Random(3).randbytes(200_000)
+    pieces = [noise, b"", noise[:65_513], noise[:65_536], b"last"]
+    packed = b"".join(zlib.compress(piece, wbits=31) for piece in pieces)
+    assert decompress(Compression.GZIP, packed) == b"".join(pieces)
+    for end in (len(packed) - 1, 70_000, 64 * 1024, 9):
+        with pytest.raises(ProtocolError, match="cut short"):
+            decompress(Compression.GZIP, packed[:end])
+    with pytest.raises(ProtocolError):
+        decompress(Compression.GZIP, packed + b"x")
+
+
+def test_the_blocks_of_snappy_are_bounded() -> None:
+    """Each costs a call, and 20 MB hold four million empty ones."""
+    bytes_max = 10 * SNAPPY_BLOCK_BYTES_MIN
+    blocks_max = SNAPPY_BLOCKS_FREE + 10
+    framing = compress(Compression.SNAPPY, b"")[:16]
+    for block in (b"\0\0\0\1\0", b"\0\0\0\3\1\0a"):
+        packed = framing + block * blocks_max
+        assert decompress(Compression.SNAPPY, packed, bytes_max) == (b"a" * blocks_max if len(block) > 5 else b"")
+        with pytest.raises(LimitExceeded, match="SNAPPY_BLOCKS_MAX"):
+            decompress(Compression.SNAPPY, packed + block, bytes_max)
+    with pytest.raises(ProtocolError):
+        decompress(Compression.SNAPPY, framing + bytes(4))  # not even the length of its content
+    smallest = [compress(Compression.SNAPPY, bytes(SNAPPY_BLOCK_BYTES_MIN))[16:]] * 10
+    assert len(decompress(Compression.SNAPPY, framing + b"".join(smallest), bytes_max)) == bytes_max
+
+
+@pytest.mark.parametrize("compression", PACKING)
+def test_small_data_take_little_memory_whatever_the_limit(compression: Compression) -> None:
+    packed = compress(compression, b"value" * 100)
+    decompress(compression, packed)
+    tracemalloc.start()
+    try:
+        decompress(compression, packed, 2**34)
+        assert tracemalloc.get_traced_memory()[1] < BUFFER_BYTES_MAX / 4
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("compression", PACKING)
+@pytest.mark.parametrize(
+    "size", [BUFFER_BYTES_MAX - 1, BUFFER_BYTES_MAX, BUFFER_BYTES_MAX + 1, 3 * BUFFER_BYTES_MAX + 7]
+)
+def test_output_around_the_size_of_a_buffer(compression: Compression, size: int) -> None:
+    data = (bytes(range(256)) * (size // 256 + 1))[:size]
+    packed = compress(compression, data)
+    assert decompress(compression, packed) == data
+    assert decompress(compression, packed, size) == data
+    with pytest.raises(LimitExceeded):
+        decompress(compression, packed, size - 1)
 
 
 def test_plain_snappy_is_read_too() -> None:

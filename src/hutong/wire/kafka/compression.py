@@ -1,10 +1,13 @@
-"""The codecs of record batches: gzip from the standard library, the others through cramjam where it is installed.
+"""The codecs of record batches: gzip from the standard library, the others through cramjam.
 
-What comes out is bounded by a limit of the caller: never is more produced, whatever the input promises. Knows nothing
-of batches.
+Strategy: output is bounded by a limit of the caller, and work is linear in the input and that limit, whatever the input
+promises. Output above BUFFER_BYTES_MAX goes to anonymous memory of the limit's size: the system gives its pages only
+as they are written, so nothing is unpacked twice, cleared, or joined while the interpreter is locked. cramjam and zlib
+unlock it, hence large batches can be unpacked on another thread without stopping this one. Knows nothing of batches.
 """
 
 import importlib
+import mmap
 import struct
 import zlib
 from enum import IntEnum
@@ -16,9 +19,21 @@ from hutong.wire.buffer import Buffer
 DECOMPRESSED_BYTES_MAX = 128 * 2**20
 """The most that one batch may unpack to, unless the caller says otherwise."""
 
+BUFFER_BYTES_MAX = 1024 * 1024
+"""Larger output is written to anonymous memory."""
+
+GZIP_MEMBERS_MAX = 1024
+"""In one batch. Producers write one member; an empty one takes 20 bytes and an inflater of its own."""
+
+SNAPPY_BLOCKS_FREE = 64
+SNAPPY_BLOCK_BYTES_MIN = 1024
+"""snappy-java writes blocks of no fewer bytes, so a limit of output is one of blocks; a few more are free."""
+
 _FIRST_GUESS_BYTES = 64 * 1024
 _GUESS_GROWTH = 8
 _GZIP_WINDOW_BITS = 31
+_GZIP_INPUT_BYTES = 64 * 1024  # zlib copies the input that is left over, so it gets it in pieces
+_GZIP_OUTPUT_BYTES = 256 * 1024
 _XERIAL_MAGIC = b"\x82SNAPPY\0"  # snappy-java frames its blocks: magic, two 32-bit versions, then (size, block) pairs
 _XERIAL_HEADER_BYTES = 16
 _XERIAL_BLOCK_BYTES = 32 * 1024
@@ -74,23 +89,68 @@ def _too_much(bytes_max: int) -> LimitExceeded:
     return LimitExceeded("DECOMPRESSED_BYTES_MAX", bytes_max)
 
 
-def _decompress_gzip(data: Buffer, bytes_max: int) -> bytes:
+class _Output:
+    """Pieces of output put together, at most `bytes_max` bytes."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.size = 0
+        self._bytes_max = bytes_max
+        self._pieces: list[Buffer] = []
+        self._memory: mmap.mmap | None = None
+
+    @property
+    def room(self) -> int:
+        return self._bytes_max - self.size
+
+    def add(self, piece: Buffer) -> None:
+        end = self.size + len(piece)
+        if end > self._bytes_max:
+            raise _too_much(self._bytes_max)
+        if self._memory is None and end <= BUFFER_BYTES_MAX:
+            self._pieces.append(piece)
+        else:
+            if self._memory is None:
+                self._memory = mmap.mmap(-1, self._bytes_max)
+                self._memory.write(b"".join(self._pieces))
+                self._pieces.clear()
+            self._memory.write(piece)
+        self.size = end
+
+    def whole(self) -> Buffer:
+        if self._memory is None:
+            return b"".join(self._pieces)
+        return memoryview(self._memory)[: self.size]
+
+
+def _decompress_gzip(data: Buffer, bytes_max: int) -> Buffer:
     """Members may follow one another (RFC 1952, section 2.2)."""
-    pieces, room, rest = [], bytes_max, bytes(data)
+    view, output = memoryview(data), _Output(bytes_max)
+    position = members = 0
     try:
-        while rest:
-            member = zlib.decompressobj(wbits=_GZIP_WINDOW_BITS)
-            piece = member.decompress(rest, room + 1)
-            room -= len(piece)
-            if room < 0:
-                raise _too_much(bytes_max)
-            if not member.eof:
-                raise ProtocolError("gzip data is cut short")
-            pieces.append(piece)
-            rest = member.unused_data
+        while position < len(view):
+            members += 1
+            if members > GZIP_MEMBERS_MAX:
+                raise LimitExceeded("GZIP_MEMBERS_MAX", GZIP_MEMBERS_MAX)
+            position = _decompress_member(view, position, output)
     except zlib.error as error:
         raise ProtocolError(f"gzip: {error}") from error
-    return b"".join(pieces)
+    return output.whole()
+
+
+def _decompress_member(view: memoryview, position: int, output: _Output) -> int:
+    """The position after the member that begins at `position`."""
+    member = zlib.decompressobj(wbits=_GZIP_WINDOW_BITS)
+    while not member.eof:
+        taken: Buffer = member.unconsumed_tail
+        if not taken:
+            taken = view[position : position + _GZIP_INPUT_BYTES]
+            position += len(taken)
+        # One byte more than there is room for shows that there is too much; 0 would mean no limit.
+        piece = member.decompress(taken, min(_GZIP_OUTPUT_BYTES, output.room + 1))
+        if not piece and not taken and not member.eof:
+            raise ProtocolError("gzip data is cut short")
+        output.add(piece)
+    return position - len(member.unused_data)
 
 
 def _compress_lz4(data: bytes) -> bytes:
@@ -109,43 +169,56 @@ def _compress_xerial(data: bytes) -> bytes:
     return b"".join(pieces)
 
 
-def _decompress_snappy(data: Buffer, bytes_max: int) -> bytes:
-    view = memoryview(data)
-    if bytes(view[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
-        return _decompress_snappy_block(view, bytes_max)
-    pieces, room, position = [], bytes_max, _XERIAL_HEADER_BYTES
+def _decompress_snappy(data: Buffer, bytes_max: int) -> Buffer:
+    view, cramjam = memoryview(data), _cramjam(Compression.SNAPPY)
+    if view[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
+        return _decompress_snappy_block(cramjam, view, bytes_max)
+    output, position, blocks = _Output(bytes_max), _XERIAL_HEADER_BYTES, 0
+    blocks_max = SNAPPY_BLOCKS_FREE + bytes_max // SNAPPY_BLOCK_BYTES_MIN
     while position < len(view):
+        blocks += 1
+        if blocks > blocks_max:
+            raise LimitExceeded("SNAPPY_BLOCKS_MAX", blocks_max)
         start = position + 4
+        # Read without a sign, as a negative size points past the end too.
         position = start + int.from_bytes(view[position:start], "big")
         if position > len(view):
             raise ProtocolError("snappy: a block points past the end")
-        pieces.append(_decompress_snappy_block(view[start:position], room))
-        room -= len(pieces[-1])
-    return b"".join(pieces)
+        output.add(_decompress_snappy_block(cramjam, view[start:position], output.room))
+    return output.whole()
 
 
-def _decompress_snappy_block(block: memoryview, bytes_max: int) -> bytes:
-    cramjam = _cramjam(Compression.SNAPPY)
+def _decompress_snappy_block(cramjam: Any, block: memoryview, bytes_max: int) -> memoryview:
     try:
         if cramjam.snappy.decompress_raw_len(block) > bytes_max:  # the length stands before the data
             raise _too_much(bytes_max)
-        return bytes(cramjam.snappy.decompress_raw(block))
+        return memoryview(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as error:
         raise ProtocolError(f"snappy: {error}") from error
 
 
-def _decompress_frame(compression: Compression, data: Buffer, bytes_max: int) -> memoryview:
-    """Into a buffer of our own that grows until it is enough or at the limit: cramjam itself knows no limit."""
-    cramjam = _cramjam(compression)
-    unpack_into = getattr(cramjam, compression.name.lower()).decompress_into
+def _decompress_frame(compression: Compression, data: Buffer, bytes_max: int) -> Buffer:
+    """Into a buffer of our own, since cramjam itself knows no limit: a guess that is enough for nearly every batch,
+    then one of the limit's size."""
     guess = max(_FIRST_GUESS_BYTES, _GUESS_GROWTH * len(data))
-    while True:
-        output = bytearray(min(guess, bytes_max))
-        try:
-            return memoryview(output)[: unpack_into(data, output)]
-        except cramjam.DecompressionError as error:
-            if "write whole buffer" not in str(error):
-                raise ProtocolError(f"{compression.name.lower()}: {error}") from error
-            if guess >= bytes_max:
-                raise _too_much(bytes_max) from error
-        guess *= _GUESS_GROWTH
+    if guess < min(bytes_max, BUFFER_BYTES_MAX):
+        found = _decompress_into(bytearray(guess), compression, data)
+        if found is not None:
+            return found
+    found = _decompress_into(
+        bytearray(bytes_max) if bytes_max <= BUFFER_BYTES_MAX else mmap.mmap(-1, bytes_max), compression, data
+    )
+    if found is None:
+        raise _too_much(bytes_max)
+    return found
+
+
+def _decompress_into(output: bytearray | mmap.mmap, compression: Compression, data: Buffer) -> memoryview | None:
+    """The part of `output` that was filled; None when the data unpack to more than it holds."""
+    cramjam, name = _cramjam(compression), compression.name.lower()
+    try:
+        return memoryview(output)[: getattr(cramjam, name).decompress_into(data, output)]
+    except cramjam.DecompressionError as error:
+        if "write whole buffer" in str(error):
+            return None
+        raise ProtocolError(f"{name}: {error}") from error
