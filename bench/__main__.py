@@ -15,6 +15,7 @@ from contextlib import ExitStack
 
 from bench import (
     backlog,
+    bridges,
     bus,
     e2e,
     java_tools,
@@ -47,6 +48,7 @@ from bench.targets import (
 SUITES = ("throughput", "latency", "e2e", "startup")
 SUITES_BY_NAME = ("backlog", "java")  # run only when asked for: they need gigabytes, or Java
 PROGRAMS = {
+    "bridges": bridges.main,
     "bus": bus.main,
     "meet": meet.main,
     "pagerank": pagerank.main,
@@ -134,7 +136,9 @@ def chosen(options: argparse.Namespace, targets: Sequence[Target], folder: pathl
     variants = latency.variants(targets)
     if "startup" in suites:
         script = None if options.no_kafka else options.kafka_peer
-        measurements += startup.measurements(targets, folder=folder, kafka_script=script, turns=options.turns)
+        measurements += startup.measurements(
+            targets, folder=folder, kafka_script=script, turns=options.turns, idle_s=max(10.0, options.seconds)
+        )
     if "throughput" in suites:
         measurements += throughput.measurements(targets, records=options.records, turns=options.turns)
     if "latency" in suites:

@@ -6,6 +6,7 @@ counts whole. Knows nothing of brokers.
 
 import os
 import pathlib
+import re
 from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -36,6 +37,27 @@ def cpu_seconds(pid: int) -> float:
             continue
         ticks += sum(int(field) for field in after_name[11:15])  # utime, stime, cutime, cstime: proc(5)
     return ticks / _TICKS_PER_S
+
+
+def wake_ups(pid: int) -> int:
+    """How often threads of the family have gone to sleep of their own will so far: once for each wake-up."""
+    switches = 0
+    for member in family(pid):
+        for task in pathlib.Path(f"/proc/{member}/task").glob("*/status"):
+            with suppress(OSError):  # a thread that has just ended
+                found = re.search(r"^voluntary_ctxt_switches:\s*(\d+)", task.read_text(), re.MULTILINE)
+                switches += int(found[1]) if found else 0
+    return switches
+
+
+def running_seconds(pid: int) -> float:
+    """Processor time of all threads of the family so far, in nanoseconds' precision where ticks are too coarse."""
+    nanoseconds = 0
+    for member in family(pid):
+        for task in pathlib.Path(f"/proc/{member}/task").glob("*/schedstat"):
+            with suppress(OSError):
+                nanoseconds += int(task.read_text().split()[0])
+    return nanoseconds / 1e9
 
 
 @dataclass(frozen=True, slots=True)

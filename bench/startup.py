@@ -1,8 +1,9 @@
-"""Start-up: from the start of the process to the first record acknowledged, and the memory of an idle broker.
+"""Start-up: from the start of the process to the first record acknowledged; what an idle broker costs.
 
 Strategy: a fresh process on a fresh data directory each turn, and a raw connection that creates a topic and produces to
 it as soon as the broker says that it is ready. Kafka is started by a script that formats its directory first and waits
 for it; that time is not counted: its clock starts with the broker's own process, as the script's ready line reports.
+Hutong is started once more as images do it, which keep no bytecode: then every module that is imported is compiled.
 """
 
 import pathlib
@@ -13,7 +14,7 @@ from functools import partial
 from typing import Final
 
 from bench.compare import Figure, Measurement
-from bench.figures import memory
+from bench.figures import memory, running_seconds, wake_ups
 from bench.raw_client import create_topic
 from bench.targets import Target, start_hutong, start_kafka
 
@@ -21,14 +22,22 @@ READY: Final = Figure("ready", "s", False)
 FIRST_RECORD: Final = Figure("first acknowledged record", "s", False)
 IDLE_RSS: Final = Figure("idle resident", "MB", False, 0)
 IDLE_PSS: Final = Figure("idle proportional share", "MB", False, 0)
+IDLE_WAKE_UPS: Final = Figure("wake-ups", "1/s", False, 1)
+IDLE_CPU: Final = Figure("share of one processor", "%", False, 3)
+SETTLE_S: Final = 5.0
 
 
 def measurements(
-    targets: Sequence[Target], *, folder: pathlib.Path, kafka_script: pathlib.Path | None, turns: int
+    targets: Sequence[Target], *, folder: pathlib.Path, kafka_script: pathlib.Path | None, turns: int, idle_s: float
 ) -> list[Measurement]:
     """Only for brokers that this run starts itself."""
     startable = [target for target in targets if target.process and not target.is_ceiling]
-    return [Measurement("start-up", partial(measure, folder, kafka_script), startable, turns)]
+    ours = [target for target in startable if target.is_hutong]
+    return [
+        Measurement("start-up", partial(measure, folder, kafka_script), startable, turns),
+        Measurement("start-up without bytecode", partial(measure_uncompiled, folder), ours, turns),
+        Measurement("idle", partial(measure_idle, idle_s), startable, turns=1, warm_up=False),
+    ]
 
 
 def measure(folder: pathlib.Path, kafka_script: pathlib.Path | None, target: Target, turn: int) -> dict[Figure, float]:
@@ -40,6 +49,31 @@ def measure(folder: pathlib.Path, kafka_script: pathlib.Path | None, target: Tar
     else:
         assert kafka_script
         started = start_kafka(kafka_script, scratch, fsync=target.name.endswith("fsync"))
+    return _figures_of(started, scratch)
+
+
+def measure_uncompiled(folder: pathlib.Path, target: Target, turn: int) -> dict[Figure, float]:
+    """One turn in which Python finds no bytecode and leaves none."""
+    scratch = folder / f"uncompiled-{turn}"
+    scratch.mkdir()
+    environment = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": str(scratch / "none")}
+    return _figures_of(start_hutong(scratch, environment=environment), scratch)
+
+
+def measure_idle(seconds: float, target: Target, turn: int) -> dict[Figure, float]:
+    """How often a broker that nobody asks anything wakes up, and what that costs."""
+    assert target.pid
+    time.sleep(SETTLE_S)
+    woken, ran_s, begun_s = wake_ups(target.pid), running_seconds(target.pid), time.monotonic()
+    time.sleep(seconds)
+    passed_s = time.monotonic() - begun_s
+    return {
+        IDLE_WAKE_UPS: (wake_ups(target.pid) - woken) / passed_s,
+        IDLE_CPU: 100 * (running_seconds(target.pid) - ran_s) / passed_s,
+    }
+
+
+def _figures_of(started: Target, scratch: pathlib.Path) -> dict[Figure, float]:
     try:
         create_topic(started.bootstrap, "first")
         acknowledged_at_s = time.monotonic()

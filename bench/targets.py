@@ -101,12 +101,17 @@ def kafka_command(script: pathlib.Path, data_dir: pathlib.Path, *, fsync: bool =
     return [*command, "--fsync"] if fsync else command
 
 
-def start_hutong(folder: pathlib.Path, name: str = "hutong", settings: Sequence[str] = ()) -> Target:
+def start_hutong(
+    folder: pathlib.Path,
+    name: str = "hutong",
+    settings: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+) -> Target:
     """`settings` are `SECTION.NAME=VALUE`, and say where it listens if there are any."""
     command = hutong_command(folder / name, None if settings else "127.0.0.1:0")
     for setting in settings:
         command += ["--set", setting]
-    process = _started(command, folder / f"{name}.log")
+    process = _started(command, folder / f"{name}.log", environment)
     pid = int(process.fields["pid"])
     return Target(name, process.fields["kafka"], pid, is_hutong=True, data_dir=folder / name, process=process)
 
@@ -138,5 +143,5 @@ def scratch_folder(parent: str | None) -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="hutong-bench-", dir=parent)
 
 
-def _started(command: list[str], log: pathlib.Path) -> ReadyProcess:
-    return ReadyProcess(command, log_path=str(log)).start()
+def _started(command: list[str], log: pathlib.Path, environment: Mapping[str, str] | None = None) -> ReadyProcess:
+    return ReadyProcess(command, log_path=str(log), environment=environment).start()

@@ -167,15 +167,14 @@ def test_seek_pause_and_resume(bootstrap: str, topic: str) -> None:
         reader.close()
 
 
-def test_a_waiting_consumer_gets_a_record_at_once(bootstrap: str, topic: str) -> None:
-    reader = consumer(bootstrap, topic, fetch_wait_max_ms=20_000, fetch_min_bytes=1)
+def test_a_waiting_consumer_gets_a_record_before_its_wait_is_over(bootstrap: str, topic: str) -> None:
+    """The node may hold a fetch for ten times as long as the reader here has patience."""
+    reader = consumer(bootstrap, topic, fetch_wait_max_ms=300_000, socket_timeout_ms=300_000, fetch_min_bytes=1)
     try:
         reader.assign([TopicPartition(topic, 0, 0)])
         reader.poll(0.5)  # its fetch is parked at the node now
-        begun = time.monotonic()
         send(producer(bootstrap, linger_ms=0), topic, [b"now"])
         assert values(read(reader, 1)) == [b"now"]
-        assert time.monotonic() - begun < 5
     finally:
         reader.close()
 

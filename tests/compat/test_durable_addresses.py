@@ -131,7 +131,7 @@ async def test_a_failed_message_is_tried_again_and_then_a_dead_letter(bus: Event
         "offset": "1",
         "timestamp-ms": str(seen.messages[1].timestamp_ms),
     }
-    assert 20 <= last_ms - first_ms < 10_000
+    assert last_ms - first_ms >= 20
     assert (consumer.handled_total, consumer.failed_total, consumer.buried_total) == (2, 3, 1)
 
 

@@ -126,7 +126,7 @@ def test_it_scrapes_the_node_and_sees_lag(watched: Node, server: Server) -> None
     server.wait_for(f'kafka_consumergroup_lag{{consumergroup="{group}",topic="{topic}",partition="0"}}', 6)
     seconds = server.value(f'kafka_consumergroup_lag_seconds{{consumergroup="{group}"}}')
     assert seconds is not None
-    assert 0 <= seconds < 300
+    assert seconds >= 0
     (target,) = server.ask("targets")["activeTargets"]
     assert (target["health"], target["lastError"]) == ("up", "")
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import pathlib
-import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -116,11 +115,9 @@ async def test_publishing_waits_for_a_broker_that_is_away(node: Node, bus: Event
 async def test_publishing_fails_by_its_timeout(node: Node, bus: EventBus) -> None:
     await bus.publish(f"topic:{TOPIC}", "before")
     node.stop()
-    begun = time.monotonic()
     with pytest.raises(PublishFailed, match="in time") as failed:
         await bus.publish(f"topic:{TOPIC}", "late", DeliveryOptions(timeout_ms=500))
     assert failed.value.is_outcome_unknown
-    assert time.monotonic() - begun < 5
     assert bus.replies_waiting == 0
     await asyncio.to_thread(node.start)
 
@@ -132,9 +129,7 @@ async def test_closing_while_the_broker_is_away(node: Node, runtime: Runtime) ->
     await consumer.ready()
     node.stop()
     publication = bus.publish(f"topic:{TOPIC}", "late")
-    begun = time.monotonic()
     await bus.close()
-    assert time.monotonic() - begun < 30
     with pytest.raises((PublishFailed, OwnerGone)):
         await publication
     assert not consumer.is_registered

@@ -24,11 +24,14 @@ if TYPE_CHECKING:
     from tests.support.node import Node
 
 
+LOOK_S = 0.01
+
+
 class ControlledPlan(FaultPlan):
     """The plan in a control file."""
 
     def __init__(self, path: pathlib.Path) -> None:
-        super().__init__(sleep=time.sleep)
+        super().__init__(sleep=self._wait)
         self._path = path
         self._seen: tuple[int, int] | None = None
 
@@ -39,6 +42,12 @@ class ControlledPlan(FaultPlan):
             self._seen = seen
             self.replace([Fault(**fault) for fault in json.loads(self._path.read_text())])
         return super().strike(operation, path)
+
+    def _wait(self, seconds: float) -> None:
+        """A stall of the disk, which a new plan ends."""
+        end_s = time.monotonic() + seconds
+        while time.monotonic() < end_s and os.stat(self._path).st_ino == (self._seen or (0,))[0]:
+            time.sleep(LOOK_S)
 
 
 def faulty_node(folder: pathlib.Path, *settings: str) -> "tuple[Node, Control]":

@@ -78,7 +78,7 @@ class Acceptor:
             self._admit,
             self._left,
             self._open.shed,
-            self.memory.ask,
+            self.memory.mark_passed,
         )
         own = ConnectionQuotas(ConnectionLimits(self.limits.connections_max, self.limits.connections_per_ip_max))
         self._intake = Intake(

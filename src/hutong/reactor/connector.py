@@ -66,7 +66,7 @@ class Connector:
             self._admit,
             self._left,
             self._open.shed,
-            self._memory.ask,
+            self._memory.mark_passed,
         )
 
     async def connect(

@@ -5,11 +5,13 @@ asks every connection (half a microsecond each) in a step of its own, so that no
 request. While memory is tight there is a look every LOOK_INTERVAL_MS besides: then it can only get better, which no
 traffic tells.
 
+The same comparison tells somebody who asks for it that an idle loop has traffic again, at no cost to a read.
+
 Knows nothing of frames or requests. Acceptors of one loop may share one.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from hutong.foundation.clock import Clock
@@ -34,11 +36,27 @@ class MemoryWatch:
         self._watched: list[tuple[OpenConnections, ReactorFigures]] = []
         self._is_asked = False
         self._timer: Timer | None = None
+        self._at_traffic: Callable[[], None] | None = None
+        self._marks: list[int] = []  # of the figures, in order: the traffic at which to look
 
     def add(self, connections: OpenConnections, figures: ReactorFigures) -> None:
         """Watch these too, for good."""
         self._watched.append((connections, figures))
         self._set_marks()
+
+    def call_at_traffic(self, callback: Callable[[], None]) -> None:
+        """Call it once, with the next bytes that any of these connections reads."""
+        self._at_traffic = callback
+        self._show_marks()
+
+    def mark_passed(self) -> None:
+        """As much has passed as a connection's figures say."""
+        if self._at_traffic is None:
+            self.ask()
+            return
+        callback, self._at_traffic = self._at_traffic, None
+        self._show_marks()
+        callback()
 
     def ask(self) -> None:
         """Look in the next turn of the loop."""
@@ -77,5 +95,9 @@ class MemoryWatch:
 
     def _set_marks(self) -> None:
         step = self.budget.step_bytes // len(self._watched)
-        for _, figures in self._watched:
-            figures.look_at_bytes = figures.traffic_bytes + step
+        self._marks = [figures.traffic_bytes + step for _, figures in self._watched]
+        self._show_marks()
+
+    def _show_marks(self) -> None:
+        for (_, figures), mark in zip(self._watched, self._marks, strict=True):
+            figures.look_at_bytes = 0 if self._at_traffic else mark

@@ -86,7 +86,9 @@ class Collector:
         self._swept_at_ms = self._clock.monotonic_ms()
 
     def _arm(self) -> None:
-        self._timer = self._wheel.add(self._clock.monotonic_ms() + CHECK_INTERVAL_MS, self._check)
+        """Check an interval before a sweep is due, to compare with, and at each interval from then on."""
+        due_ms = self._swept_at_ms + SWEEP_DUE_MS - CHECK_INTERVAL_MS
+        self._timer = self._wheel.add(max(due_ms, self._clock.monotonic_ms() + CHECK_INTERVAL_MS), self._check)
 
     def _check(self) -> None:
         work_count, last = self._work_count(), self._last_work_count

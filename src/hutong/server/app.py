@@ -124,6 +124,7 @@ class Node:
         await self._deploy("broker", self._broker)
         if not self._is_embedded:
             self.collector.start()
+        self.stalls.wake_by(self._broker.call_at_traffic)
         self.stalls.start()
         if self._wants_bus:
             protocol = self._bus_properties().get("security.protocol", SecurityProtocol.PLAINTEXT)
@@ -179,6 +180,7 @@ class Node:
 
         verticle = TcpBridgeVerticle(self._settings, self.bus, self._clock, self._show_bridge, self._bridge_hooks)
         await self._deploy("tcp-bridge", verticle)
+        self.stalls.wake_by(verticle.call_at_traffic)
         return verticle.listens_at
 
     async def _open_sockjs_bridge(self) -> Address | None:
@@ -188,6 +190,7 @@ class Node:
 
         verticle = SockJSBridgeVerticle(self._settings, self.bus, self._clock, self._show_bridge, self._bridge_hooks)
         await self._deploy("sockjs-bridge", verticle)
+        self.stalls.wake_by(verticle.call_at_traffic)
         return verticle.listens_at
 
     def _show_bridge(self, bridge: "Bridge") -> None:

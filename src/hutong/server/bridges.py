@@ -113,6 +113,10 @@ class TcpBridgeVerticle(BridgeVerticle):
         )
         return await self._acceptor.listen(address.host, address.port, tls)
 
+    def call_at_traffic(self, callback: Callable[[], None]) -> None:
+        assert self._acceptor is not None, "it listens"
+        self._acceptor.memory.call_at_traffic(callback)
+
     async def stop(self) -> None:
         await super().stop()
         if self._acceptor is not None:

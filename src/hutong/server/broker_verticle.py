@@ -337,6 +337,11 @@ class BrokerVerticle(Verticle):
         topics.add_internal(topic)
         return StateTopic(name, LogStorage(log), self._clock)
 
+    def call_at_traffic(self, callback: Callable[[], None]) -> None:
+        """Call it once, with the next bytes that any client's connection reads."""
+        assert self._listeners is not None, "it listens"
+        self._listeners.call_at_traffic(callback)
+
     async def _listen(self, broker: Broker) -> Address:
         loop, settings, wheel = self.context.loop, self._settings, self._wheel
         self._authenticators = Authenticators(settings, self._admin.scram, loop, wheel, self._clock)

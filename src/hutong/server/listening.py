@@ -9,7 +9,7 @@ Decides nothing of what clients may do: `broker` does.
 import asyncio
 import logging
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -86,6 +86,10 @@ class KafkaListeners:
         if self.certificates is not None:
             add_certificate_configs(broker.admin.node_configs, self._settings.tls, self.certificates)
             self.certificates.watch()
+
+    def call_at_traffic(self, callback: Callable[[], None]) -> None:
+        """Call it once, with the next bytes that any connection reads."""
+        self._memory.call_at_traffic(callback)
 
     async def _open(self, plan: ListenerPlan, broker: Broker, quotas: ConnectionQuotas) -> None:
         listener = Listener(plan.name, plan.protocol, plan.address.host, plan.address.port)

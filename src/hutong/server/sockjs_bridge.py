@@ -4,6 +4,7 @@ Decides nothing.
 """
 
 import dataclasses
+from collections.abc import Callable
 
 from hutong.bus.sockjs.handler import Site
 from hutong.bus.sockjs.limits import SockJSLimits
@@ -43,6 +44,10 @@ class SockJSBridgeVerticle(BridgeVerticle):
             limits=sockjs_limits_of(self._settings),
         )
         return await self._server.start(address.host, address.port, tls)
+
+    def call_at_traffic(self, callback: Callable[[], None]) -> None:
+        assert self._server is not None, "it listens"
+        self._server.call_at_traffic(callback)
 
     async def stop(self) -> None:
         await super().stop()

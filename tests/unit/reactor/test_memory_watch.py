@@ -179,3 +179,28 @@ SCENARIOS = (
 def test_memory(scenario: Callable[[], Coroutine[Any, Any, None]], loop: str) -> None:
     with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
         runner.run(scenario())
+
+
+async def test_somebody_is_told_of_the_next_traffic_once() -> None:
+    async with serving() as server:
+        client, calls = connected(server), []
+        with client:
+            await ping(client)
+            mark = server.figures.look_at_bytes
+            server.memory.call_at_traffic(lambda: calls.append("traffic"))
+            await ping(client)
+            await ping(client)
+        assert calls == ["traffic"]
+        assert server.figures.look_at_bytes == mark, "the bound on memory stays where it was"
+
+
+async def test_a_look_meanwhile_keeps_both_promises() -> None:
+    async with serving() as server:
+        client, calls = connected(server), []
+        with client:
+            await ping(client)
+            server.memory.call_at_traffic(lambda: calls.append("traffic"))
+            await server.look()
+            await ping(client)
+            assert calls == ["traffic"]
+            assert server.figures.look_at_bytes > server.figures.traffic_bytes

@@ -91,3 +91,14 @@ def test_a_sweep_does_not_wait_for_ever_for_a_quiet_moment(scene: Scene) -> None
     cycle = frozen_cycle()
     scene.pass_time(SWEEP_OVERDUE_MS + CHECK_INTERVAL_MS, busy=True)
     assert cycle() is None
+
+
+def test_nothing_is_looked_at_before_a_sweep_is_nearly_due(scene: Scene) -> None:
+    """A timer that looks each second would wake an idle machine each second."""
+    fired = 0
+    for _ in range(SWEEP_DUE_MS // CHECK_INTERVAL_MS - 2):
+        scene.clock.advance(CHECK_INTERVAL_MS)
+        fired += scene.wheel.advance(scene.clock.monotonic_ms())
+    assert fired == 0
+    scene.pass_time(3 * CHECK_INTERVAL_MS, busy=False)
+    assert scene.collector.sweeps_total == 2

@@ -1,9 +1,11 @@
 """The stall monitor: what holds the loop is seen, and only from start to stop."""
 
 import asyncio
+from collections.abc import Callable
+from typing import Any, cast
 
-from hutong.foundation.clock import SystemClock, thread_processor_us
-from hutong.runtime.stalls import StallMonitor
+from hutong.foundation.clock import ManualClock, SystemClock, thread_processor_us
+from hutong.runtime.stalls import QUIET_LOOKS, REST_INTERVAL_MS, StallMonitor
 
 HELD_US = 30_000
 
@@ -46,3 +48,82 @@ async def test_nothing_is_recorded_after_stop() -> None:
     asyncio.get_running_loop().call_later(0.01, done.set)
     await done.wait()
     assert monitor.lateness_us.count == 0
+
+
+class Scene:
+    """A loop of which only timers are asked, and a clock and a processor that stand still unless told."""
+
+    def __init__(self) -> None:
+        self.clock, self.worked_us = ManualClock(), 0
+        self.due: tuple[float, Callable[[], None]] | None = None
+        self.callbacks: list[Callable[[], None]] = []
+        self.looks = 0
+        loop = cast(asyncio.AbstractEventLoop, self)
+        self.monitor = StallMonitor(loop, self.clock, processor_us=lambda: self.worked_us)
+        self.monitor.wake_by(self.callbacks.append)
+        self.monitor.start()
+
+    def call_later(self, delay_s: float, callback: Callable[[], None]) -> Any:
+        self.due = delay_s, callback
+        return self
+
+    def cancel(self) -> None:
+        self.due = None
+
+    def pass_ms(self, milliseconds: float, working_us: int = 0) -> None:
+        """Serve each timer in its time; `working_us` of work come before each."""
+        while self.due is not None and self.due[0] * 1_000 <= milliseconds:
+            delay_s, callback = self.due
+            milliseconds -= delay_s * 1_000
+            self.clock.advance(round(delay_s * 1_000))
+            self.worked_us += working_us
+            self.looks += 1
+            callback()
+        self.clock.advance(round(milliseconds))
+
+
+def test_an_idle_loop_is_looked_at_once_a_second() -> None:
+    scene = Scene()
+    scene.pass_ms(QUIET_LOOKS * 5)
+    assert (scene.looks, len(scene.callbacks)) == (QUIET_LOOKS, 1)
+    scene.pass_ms(20 * REST_INTERVAL_MS)
+    assert scene.looks == QUIET_LOOKS + 20
+    assert len(scene.callbacks) == 1, "it is woken once, and is not asked again"
+    assert scene.monitor.lateness_us.count == scene.monitor.work_us.count == QUIET_LOOKS + 20 * 200, "time counts alike"
+
+
+def test_a_loop_with_work_is_looked_at_at_every_interval() -> None:
+    scene = Scene()
+    scene.pass_ms(1_000, working_us=300)
+    assert (scene.looks, scene.callbacks) == (200, [])
+
+
+def test_traffic_ends_the_rest_so_that_what_it_holds_up_is_seen() -> None:
+    scene = Scene()
+    scene.pass_ms(QUIET_LOOKS * 5 + 400)
+    (wake,) = scene.callbacks
+    wake()
+    counted = scene.monitor.lateness_us.count
+    assert counted == QUIET_LOOKS + 80
+    scene.clock.advance(90)  # the loop is held
+    assert scene.due is not None
+    scene.due[1]()
+    assert scene.monitor.longest_us == 85_000
+    wake()
+    assert scene.monitor.lateness_us.count == counted + 1, "a second call means nothing"
+
+
+def test_a_look_that_finds_work_ends_the_rest() -> None:
+    scene = Scene()
+    scene.pass_ms(QUIET_LOOKS * 5)
+    scene.pass_ms(REST_INTERVAL_MS, working_us=REST_INTERVAL_MS * 100)
+    scene.pass_ms(10)
+    assert scene.looks == QUIET_LOOKS + 1 + 2
+
+
+def test_nothing_wakes_a_monitor_that_was_stopped() -> None:
+    scene = Scene()
+    scene.pass_ms(QUIET_LOOKS * 5)
+    scene.monitor.stop()
+    scene.callbacks[0]()
+    assert scene.due is None

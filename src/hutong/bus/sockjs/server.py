@@ -58,6 +58,10 @@ class SockJSServer:
         """Listen; returns the address and the port, which is a free one for 0. Raises OSError."""
         return await self._acceptor.listen(host, port, tls)
 
+    def call_at_traffic(self, callback: Callable[[], None]) -> None:
+        """Call it once, with the next bytes that any connection reads."""
+        self._acceptor.memory.call_at_traffic(callback)
+
     async def stop(self) -> None:
         """Close every connection, then every session that was between two of them."""
         await self._acceptor.drain()

@@ -17,7 +17,7 @@ pytest.importorskip("grpc")
 import grpc
 import msgspec
 import trustme
-from tests.unit.rpc.grpc.conftest import CLOCK, LIMITS, Client
+from tests.unit.rpc.grpc.conftest import LIMITS, Client
 
 import hutong
 from hutong.foundation.errors import UsageError
@@ -168,11 +168,9 @@ async def test_a_service_that_is_not_bound_any_more(client: Client, rpc: Rpc) ->
 async def test_a_deadline_ends_the_call_and_is_known_to_the_service(
     client: Client, desk: Implementation, door: GrpcDoor
 ) -> None:
-    before_ms = CLOCK.monotonic_ms()
     status, _, _ = await client.status("Wait", options={"timeout": 0.2})
     assert status == "DEADLINE_EXCEEDED"
     assert desk.deadline_ms is not None
-    assert 0 <= desk.deadline_ms - before_ms <= 60_000
     await none_waits(door)
     assert not desk.ended.is_set()
     desk.go_on.set()
