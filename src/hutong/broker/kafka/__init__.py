@@ -1,152 +1,41 @@
 """Kafka's APIs, one file each, named by key: a function from (request, context) to a response.
 
-A handler that must wait returns a `Later`. Handlers never see a connection. `dispatch` finds them here by `HANDLERS`.
+A handler that must wait returns a `Later`. Handlers never see a connection. `dispatch` finds them here by `HANDLERS`,
+which imports a file when its API is first asked for: of the seventy most clients use ten, and compiling the codecs of
+an API, which is due at that moment as well, takes longer than reading its file.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from typing import Any, Final
 
-from hutong.broker.kafka import (
-    k00_produce,
-    k01_fetch,
-    k02_list_offsets,
-    k03_metadata,
-    k08_offset_commit,
-    k09_offset_fetch,
-    k10_find_coordinator,
-    k11_join_group,
-    k12_heartbeat,
-    k13_leave_group,
-    k14_sync_group,
-    k15_describe_groups,
-    k16_list_groups,
-    k17_sasl_handshake,
-    k18_api_versions,
-    k19_create_topics,
-    k20_delete_topics,
-    k21_delete_records,
-    k22_init_producer_id,
-    k23_offset_for_leader_epoch,
-    k24_add_partitions_to_txn,
-    k25_add_offsets_to_txn,
-    k26_end_txn,
-    k27_write_txn_markers,
-    k28_txn_offset_commit,
-    k29_describe_acls,
-    k30_create_acls,
-    k31_delete_acls,
-    k32_describe_configs,
-    k33_alter_configs,
-    k34_alter_replica_log_dirs,
-    k35_describe_log_dirs,
-    k36_sasl_authenticate,
-    k37_create_partitions,
-    k38_create_delegation_token,
-    k39_renew_delegation_token,
-    k40_expire_delegation_token,
-    k41_describe_delegation_token,
-    k42_delete_groups,
-    k43_elect_leaders,
-    k44_incremental_alter_configs,
-    k45_alter_partition_reassignments,
-    k46_list_partition_reassignments,
-    k47_offset_delete,
-    k48_describe_client_quotas,
-    k49_alter_client_quotas,
-    k50_describe_user_scram_credentials,
-    k51_alter_user_scram_credentials,
-    k55_describe_quorum,
-    k57_update_features,
-    k60_describe_cluster,
-    k61_describe_producers,
-    k64_unregister_broker,
-    k65_describe_transactions,
-    k66_list_transactions,
-    k68_consumer_group_heartbeat,
-    k69_consumer_group_describe,
-    k74_list_config_resources,
-    k75_describe_topic_partitions,
-    k76_share_group_heartbeat,
-    k77_share_group_describe,
-    k78_share_fetch,
-    k79_share_acknowledge,
-    k80_add_raft_voter,
-    k81_remove_raft_voter,
-    k90_describe_share_group_offsets,
-    k91_alter_share_group_offsets,
-    k92_delete_share_group_offsets,
-)
+from hutong.wire.kafka.registry import APIS
 
-HANDLERS: Final[dict[int, Callable[[Any, Any], Any]]] = {
-    module.API_KEY: module.handle
-    for module in (
-        k00_produce,
-        k01_fetch,
-        k02_list_offsets,
-        k03_metadata,
-        k08_offset_commit,
-        k09_offset_fetch,
-        k10_find_coordinator,
-        k11_join_group,
-        k12_heartbeat,
-        k13_leave_group,
-        k14_sync_group,
-        k15_describe_groups,
-        k16_list_groups,
-        k17_sasl_handshake,
-        k18_api_versions,
-        k19_create_topics,
-        k20_delete_topics,
-        k21_delete_records,
-        k22_init_producer_id,
-        k23_offset_for_leader_epoch,
-        k24_add_partitions_to_txn,
-        k25_add_offsets_to_txn,
-        k26_end_txn,
-        k27_write_txn_markers,
-        k28_txn_offset_commit,
-        k29_describe_acls,
-        k30_create_acls,
-        k31_delete_acls,
-        k32_describe_configs,
-        k33_alter_configs,
-        k34_alter_replica_log_dirs,
-        k35_describe_log_dirs,
-        k36_sasl_authenticate,
-        k37_create_partitions,
-        k38_create_delegation_token,
-        k39_renew_delegation_token,
-        k40_expire_delegation_token,
-        k41_describe_delegation_token,
-        k42_delete_groups,
-        k43_elect_leaders,
-        k44_incremental_alter_configs,
-        k45_alter_partition_reassignments,
-        k46_list_partition_reassignments,
-        k47_offset_delete,
-        k48_describe_client_quotas,
-        k49_alter_client_quotas,
-        k50_describe_user_scram_credentials,
-        k51_alter_user_scram_credentials,
-        k55_describe_quorum,
-        k57_update_features,
-        k60_describe_cluster,
-        k61_describe_producers,
-        k64_unregister_broker,
-        k65_describe_transactions,
-        k66_list_transactions,
-        k68_consumer_group_heartbeat,
-        k69_consumer_group_describe,
-        k74_list_config_resources,
-        k75_describe_topic_partitions,
-        k76_share_group_heartbeat,
-        k77_share_group_describe,
-        k78_share_fetch,
-        k79_share_acknowledge,
-        k80_add_raft_voter,
-        k81_remove_raft_voter,
-        k90_describe_share_group_offsets,
-        k91_alter_share_group_offsets,
-        k92_delete_share_group_offsets,
-    )
-}
+Handler = Callable[[Any, Any], Any]
+
+
+class Handlers(Mapping[int, Handler]):
+    """The handlers of these APIs by key."""
+
+    def __init__(self, api_keys: frozenset[int]) -> None:
+        self._api_keys = sorted(api_keys)
+        self._names = {key: f"{__name__}.{APIS[key].module_name}" for key in self._api_keys}
+        self._found: dict[int, Handler] = {}
+
+    def __getitem__(self, api_key: int) -> Handler:
+        found = self._found.get(api_key)
+        if found is None:
+            found = self._found[api_key] = import_module(self._names[api_key]).handle
+        return found
+
+    def __contains__(self, api_key: object) -> bool:
+        return api_key in self._names
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._api_keys)
+
+    def __len__(self) -> int:
+        return len(self._api_keys)
+
+
+HANDLERS: Final[Mapping[int, Handler]] = Handlers(frozenset(APIS))
