@@ -14,7 +14,6 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from hutong.bus.durable.records import Death, StoredRecord, dead_letter
 from hutong.foundation.errors import HutongError, ProtocolError, Refused, UsageError
 from hutong.journal.log import ColdRead
 from hutong.journal.qos import Qos
@@ -175,6 +174,9 @@ class _Burial:
                         yield self._letter_of(record)
 
     def _letter_of(self, record: Record) -> Record:
+        # Few nodes bury anything, and every start would pay for the bus.
+        from hutong.bus.durable.records import Death, StoredRecord, dead_letter
+
         error_type, error_text = REJECTED if self._letter.is_rejected else EXHAUSTED
         death = Death(
             self._key.group_id, error_type, error_text, self._letter.deliveries, first_failure_ms=0, last_failure_ms=0

@@ -10,8 +10,7 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
+from hutong.foundation.checksum import crc32c
 from hutong.foundation.errors import CorruptData
 from hutong.wire.kafka.records import CRC_START, HEADER_BYTES, LENGTH_END, MAGIC
 

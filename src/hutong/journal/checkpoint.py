@@ -22,8 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from crc32c import crc32c
-
+from hutong.foundation.checksum import crc32c
 from hutong.foundation.errors import CorruptData
 from hutong.journal.producers import NO_COORDINATOR_EPOCH, ProducerState, RememberedBatch
 from hutong.journal.transactions import ROW_BYTES, ROW_NUMBERS

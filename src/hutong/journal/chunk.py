@@ -22,8 +22,7 @@ import struct
 from collections.abc import Container, Iterator
 from typing import Final, NamedTuple, cast
 
-from crc32c import crc32c
-
+from hutong.foundation.checksum import crc32c
 from hutong.foundation.errors import CorruptData
 from hutong.wire.buffer import Buffer
 

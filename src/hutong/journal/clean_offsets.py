@@ -12,8 +12,7 @@ import struct
 from collections.abc import Mapping
 from typing import Final
 
-from crc32c import crc32c
-
+from hutong.foundation.checksum import crc32c
 from hutong.foundation.errors import CorruptData
 from hutong.wire.buffer import Buffer
 

@@ -14,8 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from crc32c import crc32c
-
+from hutong.foundation.checksum import crc32c
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded
 from hutong.foundation.parking import NEVER

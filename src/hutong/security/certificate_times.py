@@ -3,7 +3,6 @@
 Knows nothing of who trusts it.
 """
 
-from datetime import UTC, datetime
 from itertools import islice
 from typing import Final
 
@@ -17,6 +16,8 @@ TIME_TAGS: Final = frozenset(_FORMATS)
 
 def expires_at_ms(certificate: bytes) -> int:
     """The end of a certificate in DER, in wall time. Raises ProtocolError."""
+    from datetime import UTC, datetime  # few nodes have certificates, and every start would pay for it
+
     fields = items_in(sequence_in(sequence_in(certificate)))
     has_version = next(fields, (0, b""))[0] == _VERSION
     tag, validity = next(islice(fields, 3 if has_version else 2, None), (0, b""))  # after number, algorithm, issuer

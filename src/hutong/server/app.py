@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from hutong.broker.kafka import HANDLERS
 from hutong.broker.listeners import SecurityProtocol
 from hutong.foundation.clock import Clock, SystemClock
 from hutong.journal.disk import Disk, RealDisk
@@ -29,6 +30,7 @@ from hutong.server.exposure import check_broker
 from hutong.server.listener_plans import OpenListener, address_for
 from hutong.server.monitoring.monitor import Monitor
 from hutong.server.monitoring.sources import Sources
+from hutong.server.preload import Preload
 from hutong.server.settings import Address, Settings
 
 if TYPE_CHECKING:  # a node without bridges starts without these
@@ -106,6 +108,7 @@ class Node:
         self._sources = Sources({}, self.stalls, self.collector, clock.wall_ms(), blocked=self.runtime.blocked_threads)
         self._monitor = Monitor(self._sources, clock, settings.metrics, translate.survey_limits(settings))
         self._broker = BrokerVerticle(settings, disk or RealDisk(), clock, self._sources, door, users)
+        self._preload = Preload(HANDLERS, clock, self.runtime.wheel)
         self._deployments: list[Deployment] = []
 
     @property
@@ -135,12 +138,15 @@ class Node:
         tcp_bridge = await self._open_tcp_bridge()
         sockjs = await self._open_sockjs_bridge()
         self._monitor.health.is_serving = True
+        if not self._is_embedded:
+            self._preload.start()
         return ReadyInfo(self._broker.listens_at, self._monitor.listens_at, tcp_bridge, sockjs, self._broker.listeners)
 
     async def stop(self) -> None:
         """Let open requests finish, then close everything in the opposite order of start."""
         self._monitor.health.is_serving = False
         self.stalls.stop()
+        self._preload.stop()
         if not self._is_embedded:
             self.collector.stop()
         while self._deployments:

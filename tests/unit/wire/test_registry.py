@@ -102,6 +102,9 @@ def test_requests_and_responses_belong_together(entry: typing.Any) -> None:
     assert message_info(entry.request).api_key == message_info(entry.response).api_key == entry.key
     assert entry.request.__name__ == entry.name + "Request"
     assert entry.response.__name__ == entry.name + "Response"
+    for info in (message_info(entry.request), message_info(entry.response)):
+        assert info.versions == entry.versions
+        assert (info.flexible.first if info.flexible else None) == entry.flexible_from
 
 
 @pytest.mark.parametrize("entry", APIS.values(), ids=lambda entry: entry.name)

@@ -13,8 +13,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Final
 
-from crc32c import crc32c
-
+from hutong.foundation.checksum import crc32c
 from hutong.foundation.errors import LimitExceeded, ProtocolError
 from hutong.wire.buffer import Buffer
 from hutong.wire.kafka import record_walk

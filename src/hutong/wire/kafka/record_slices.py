@@ -13,8 +13,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from crc32c import crc32c
-
+from hutong.foundation.checksum import crc32c
 from hutong.foundation.errors import ProtocolError
 from hutong.wire.buffer import Buffer
 from hutong.wire.kafka.compression import Compression, compress, decompress

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from crc32c import crc32c
-
+from hutong.foundation.checksum import crc32c
 from hutong.foundation.errors import ProtocolError, Refused
 from hutong.wire.buffer import Buffer
 from hutong.wire.kafka.compression import DECOMPRESSED_BYTES_MAX, Compression, compress, decompress

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from crc32c import crc32c
 
+from hutong.foundation.checksum import crc32c
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.client.cluster import TopicPartition
 from hutong.pipelines.client.identities import Producer

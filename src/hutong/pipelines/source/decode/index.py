@@ -8,8 +8,8 @@ here so that nothing later has to trust a length or a count. Knows nothing of re
 from dataclasses import dataclass
 
 import numpy as np
-from crc32c import crc32c
 
+from hutong.foundation.checksum import crc32c
 from hutong.foundation.errors import ProtocolError
 from hutong.pipelines.native import BytePointer, Bytes, Int64s, bytes_of, compiled, pointer_to, read_int32, read_int64
 
