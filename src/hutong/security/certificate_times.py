@@ -16,8 +16,6 @@ TIME_TAGS: Final = frozenset(_FORMATS)
 
 def expires_at_ms(certificate: bytes) -> int:
     """The end of a certificate in DER, in wall time. Raises ProtocolError."""
-    from datetime import UTC, datetime  # few nodes have certificates, and every start would pay for it
-
     fields = items_in(sequence_in(sequence_in(certificate)))
     has_version = next(fields, (0, b""))[0] == _VERSION
     tag, validity = next(islice(fields, 3 if has_version else 2, None), (0, b""))  # after number, algorithm, issuer
@@ -29,6 +27,8 @@ def expires_at_ms(certificate: bytes) -> int:
 
 def time_ms(tag: int, text: bytes) -> int:
     """A UTCTime or GeneralizedTime (`TIME_TAGS`) in wall time. Raises ProtocolError."""
+    from datetime import UTC, datetime  # few nodes have certificates, and every start would pay for it
+
     try:
         # Two digits mean 1969 to 2068 to strptime and 1950 to 2049 to a certificate: no difference for what is in use.
         moment = datetime.strptime(text.decode("ascii"), _FORMATS[tag]).replace(tzinfo=UTC)
