@@ -23,6 +23,8 @@ IOV_MAX: Final = 1024  # buffers in one pwritev, by POSIX and Linux
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 # Of the process, of the machine, of the kernel: all come back. An fsync that fails with one of them is FlushFailed.
 _SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+_FILE_MODE: Final = 0o600  # records and credentials are the node's alone
+_DIRECTORY_MODE: Final = 0o700
 _PROBE_BYTES: Final = 4096
 _NOWAIT: Final[int | None] = getattr(os, "RWF_NOWAIT", None)
 
@@ -235,7 +237,7 @@ class RealDisk:
 
     def create(self, path: Path) -> DiskFile:
         with _translated("create", path):
-            return _file(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640), path)
+            return _file(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _FILE_MODE), path)
 
     def rename(self, source: Path, target: Path) -> None:
         with _translated("rename", source):
@@ -250,11 +252,12 @@ class RealDisk:
             return sorted(os.listdir(directory)) if directory.is_dir() else []
 
     def make_directory(self, path: Path) -> None:
-        if path.is_dir():
-            return
-        self.make_directory(path.parent)
-        with _translated("create", path):
-            path.mkdir(exist_ok=True)
+        if not path.is_dir():
+            if not path.parent.is_dir():
+                self.make_directory(path.parent)
+            with _translated("create", path):
+                path.mkdir(_DIRECTORY_MODE, exist_ok=True)
+        # Also of one that is there: who made it may have been killed before this.
         self.sync_directory(path.parent)
 
     def sync_directory(self, path: Path) -> None:

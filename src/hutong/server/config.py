@@ -260,7 +260,7 @@ def _shown(setting: Setting, value: object) -> str:
     if value is None:
         return ""
     if setting.facts.secret:
-        return "(set, not shown)"
+        return "(set, not shown)" if value else ""
     if isinstance(value, tuple):
         return " ".join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,18 +1,23 @@
 """The folder that holds everything a node keeps: locked by one node at a time, marked with its format and cluster id.
 
-Strategy: `flock` on a file inside it, which the kernel gives back however the process ends; a small JSON file, written
-once and atomically, that a later version can recognise.
+Strategy: `flock` on the folder itself, which cannot be removed while there is one, and on a file inside it, for versions
+that know only that; the kernel gives both back however the process ends. A small JSON file with a check sum, written
+once and atomically, that a later version can recognise. What is made here is the owner's alone; a folder that is there
+already keeps the mode that somebody gave it.
 
 Knows nothing of what the rooms keep in their own folders below it.
 """
 
 import base64
+import contextlib
+import errno
 import fcntl
 import json
 import os
+import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hutong.foundation.errors import UsageError
 
@@ -23,6 +28,8 @@ _EXIT_DATA: Final = 65
 _MARK: Final = "hutong.json"
 _LOCK: Final = "hutong.lock"
 _MARK_BYTES_MAX: Final = 4096
+_FOLDER_MODE: Final = 0o700
+_FILE_MODE: Final = 0o600
 
 
 class DataDir:
@@ -31,21 +38,12 @@ class DataDir:
     def __init__(self, path: Path, random_bytes: Callable[[int], bytes]) -> None:
         """Create it where it is missing, lock it and read its mark. Raises UsageError."""
         self.path = path
+        self._locks: list[int] = []
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise self._unusable(error) from None
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
-            raise UsageError(
-                f"The data folder {path} is in use by another node; stop it, or choose another with --data-dir.",
-                _EXIT_UNAVAILABLE,
-            ) from None
-        try:
-            self.cluster_id = self._read_mark() or self._write_mark(random_bytes)
+            _make_folder(path)
+            self._lock(os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE))
+            self._lock(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+            self.cluster_id = self._read_mark() or self._write_mark(_new_cluster_id(random_bytes))
         except UsageError:
             self.close()
             raise
@@ -58,8 +56,22 @@ class DataDir:
         return self.path / "groups" / group
 
     def close(self) -> None:
-        """Give the lock back."""
-        os.close(self._lock)
+        """Give the locks back."""
+        while self._locks:
+            os.close(self._locks.pop())
+
+    def _lock(self, descriptor: int) -> None:
+        self._locks.append(descriptor)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            # NFS locks only what is open for writing, which no folder is (flock(2)): there the file alone is locked.
+            if error.errno == errno.EWOULDBLOCK or len(self._locks) == 1:
+                raise UsageError(
+                    f"The data folder {self.path} is in use by another node; stop it, or choose another with "
+                    "--data-dir.",
+                    _EXIT_UNAVAILABLE,
+                ) from None
 
     def _unusable(self, error: OSError) -> UsageError:
         return UsageError(
@@ -72,26 +84,76 @@ class DataDir:
         try:
             with mark.open("rb") as file:
                 content = json.loads(file.read(_MARK_BYTES_MAX))
-            if content["format"] != FORMAT:
+            if content["format"] != FORMAT and _is_sound(content):
                 raise UsageError(
                     f"The data folder {self.path} has format {content['format']}, this version reads {FORMAT}; "
                     "use the version that wrote it.",
                     _EXIT_DATA,
                 )
-            return str(content["cluster_id"])
+            cluster_id = str(content["cluster_id"])
+            if not _is_sound(content):
+                raise ValueError("the check sum does not match")
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError):
             raise UsageError(
                 f"{mark} is damaged; restore it, or choose another folder with --data-dir.", _EXIT_DATA
             ) from None
+        if "crc32" not in content:  # of a version that had no check sum
+            with contextlib.suppress(OSError):  # a full disk does not keep a node from starting
+                self._write_mark(cluster_id)
+        return cluster_id
 
-    def _write_mark(self, random_bytes: Callable[[int], bytes]) -> str:
-        cluster_id = base64.urlsafe_b64encode(random_bytes(16)).rstrip(b"=").decode()
+    def _write_mark(self, cluster_id: str) -> str:
+        content: dict[str, Any] = {"format": FORMAT, "cluster_id": cluster_id}
+        content["crc32"] = _check_sum(content)
         temporary = self.path / f"{_MARK}.new"
-        with temporary.open("w") as file:
-            json.dump({"format": FORMAT, "cluster_id": cluster_id}, file)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _FILE_MODE)
+        with open(descriptor, "w") as file:
+            json.dump(content, file)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(self.path / _MARK)
+        _sync(self.path)
         return cluster_id
+
+
+def _new_cluster_id(random_bytes: Callable[[int], bytes]) -> str:
+    return base64.urlsafe_b64encode(random_bytes(16)).rstrip(b"=").decode()
+
+
+def _check_sum(content: dict[str, Any]) -> int:
+    return zlib.crc32(f"{content['format']} {content['cluster_id']}".encode())
+
+
+def _is_sound(content: dict[str, Any]) -> bool:
+    """By its check sum; what earlier versions wrote has none, and these two keys alone."""
+    if "crc32" in content:
+        return bool(content["crc32"] == _check_sum(content))
+    return content.keys() == {"format", "cluster_id"}
+
+
+def _make_folder(path: Path) -> None:
+    """Make it durable with its parents, which have the mode that the process gives."""
+    if not path.is_dir():
+        _make_parents(path.parent)
+        path.mkdir(_FOLDER_MODE, exist_ok=True)
+    # Also of one that is there: the process that made it may have been killed before this. Where a parent cannot be
+    # opened, it was not made by us.
+    with contextlib.suppress(PermissionError):
+        _sync(path.parent)
+
+
+def _make_parents(path: Path) -> None:
+    if not path.is_dir():
+        _make_parents(path.parent)
+        path.mkdir(exist_ok=True)
+        _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

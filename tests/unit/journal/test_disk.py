@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -384,3 +385,27 @@ def test_a_full_disk_takes_nothing_more_until_space_returns() -> None:
     file.write([bytes(60)], 0)
     disk.capacity_bytes = 200
     file.write([bytes(50)], 60)
+
+
+def test_what_the_real_disk_makes_is_the_owners_alone(tmp_path: Path) -> None:
+    disk, old_mask = RealDisk(), os.umask(0)
+    try:
+        disk.make_directory(tmp_path / "groups" / "days")
+        disk.create(tmp_path / "groups" / "days" / "a").close()
+        replace_file(disk, tmp_path / "groups" / "days" / "b", b"content")
+    finally:
+        os.umask(old_mask)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
+    assert modes == {"groups": 0o700, "days": 0o700, "a": 0o600, "b": 0o600}
+
+
+def test_a_folder_is_made_durable_also_where_somebody_else_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(RealDisk, "sync_directory", lambda _self, path: synced.append(path))
+    RealDisk().make_directory(tmp_path / "groups" / "days")
+    assert synced == [tmp_path, tmp_path / "groups"]
+    synced.clear()
+    RealDisk().make_directory(tmp_path / "groups" / "days")
+    assert synced == [tmp_path / "groups"], "whoever made it may have been killed before"

@@ -190,3 +190,11 @@ def test_revocation_lists_without_authorities_are_refused(section: str) -> None:
 def test_what_needs_a_certificate_is_refused_without_one(section: str, key: str) -> None:
     with pytest.raises(UsageError, match=f"{section}.{key} is set, but {section}.tls_certificate is not"):
         load(environment={}, flags={f"{section}.{key}": "file.pem"})
+
+
+def test_a_secret_that_is_not_set_is_not_shown_as_set() -> None:
+    shown = {setting.name: value for setting, value, _ in load(environment={}).rows() if setting.facts.secret}
+    assert shown
+    assert set(shown.values()) == {""}
+    is_set = load(environment={}, flags={"metrics.password": "open sesame"})
+    assert {value for setting, value, _ in is_set.rows() if setting.name == "metrics.password"} == {"(set, not shown)"}
