@@ -1,6 +1,6 @@
 """The folder that holds everything a node keeps: locked by one node at a time, marked with its format and cluster id.
 
-Strategy: `flock` on the folder itself, which cannot be removed while there is one, and on a file inside it, for versions
+Strategy: `flock` on the folder itself, which nobody can remove from under it, and on a file inside it, for versions
 that know only that; the kernel gives both back however the process ends. A small JSON file with a check sum, written
 once and atomically, that a later version can recognise. What is made here is the owner's alone; a folder that is there
 already keeps the mode that somebody gave it.
