@@ -28,7 +28,7 @@ from bench.processes import DidNotStart
 from bench.raw_client import RawConnection, create_topic
 from crc32c import crc32c
 from tests.support.node import IS_HUTONG, Node
-from tests.support.scram_client import ScramClient
+from tests.support.scram_client import ScramClient, responded
 
 from hutong.foundation.errors import LimitExceeded, ProtocolError
 from hutong.security.sasl.plain import PlainExchange
@@ -245,9 +245,9 @@ def test_kafka_2024_56128(tmp_path: pathlib.Path) -> None:
     """RFC 5802: the nonce of the second message must be both halves. And without TLS there is no SCRAM by accident."""
     for nonce in ("fyko+d2lbbFgONRv9qkxdawL", "fyko+d2lbbFgONRv9qkxdawLothers", "ours"):
         client, exchange = ScramClient("sha512", "user", b"pencil"), ScramExchange(SHA_512, Users(), "ours")
-        challenge = exchange.respond(client.first())
+        challenge = responded(exchange, client.first())
         assert isinstance(challenge, Challenge)
-        refused = exchange.respond(client.final(challenge.data, nonce=nonce))
+        refused = responded(exchange, client.final(challenge.data, nonce=nonce))
         assert isinstance(refused, Rejected)
     with pytest.raises(DidNotStart, match="SASL_SSL"):
         Node(tmp_path, "kafka.protocol=SASL_PLAINTEXT").start()
@@ -262,16 +262,16 @@ def test_kafka_2021_38153(monkeypatch: pytest.MonkeyPatch) -> None:
         return len(compared) == 1  # the nonce, and not the proof
 
     client, exchange = ScramClient("sha512", "user", b"pencil"), ScramExchange(SHA_512, Users(), "ours")
-    challenge = exchange.respond(client.first())
+    challenge = responded(exchange, client.first())
     assert isinstance(challenge, Challenge)
     final = client.final(challenge.data)
     with monkeypatch.context() as patched:
         patched.setattr(hmac, "compare_digest", compare)
-        assert isinstance(exchange.respond(final), Rejected)
+        assert isinstance(responded(exchange, final), Rejected)
     assert len(compared) == 2
     right = ScramExchange(SHA_512, Users(), "ours")
-    right.respond(client.first())
-    assert isinstance(right.respond(final), Accepted)
+    responded(right, client.first())
+    assert isinstance(responded(right, final), Accepted)
 
 
 # -- rights

@@ -19,7 +19,7 @@ from hutong.security.sasl import scram_credentials as kept
 from hutong.security.sasl.machine import Login, Phase, Rules
 from hutong.security.sasl.plain import PlainExchange
 from hutong.security.sasl.scram import ScramExchange
-from hutong.security.sasl.steps import CheckPassword
+from hutong.security.sasl.steps import CheckPassword, CheckProof
 from hutong.wire.kafka.apis.k03_metadata import MetadataRequest
 from hutong.wire.kafka.apis.k17_sasl_handshake import SaslHandshakeRequest
 from hutong.wire.kafka.apis.k18_api_versions import ApiVersionsRequest
@@ -71,6 +71,8 @@ def log_in(data: bytes) -> object:
         step = login.respond(message)
         if isinstance(step, CheckPassword):
             login.checked(step.user, is_right=False)
+        elif isinstance(step, CheckProof):
+            login.proved(step)
         login.check_invariants()
     assert login.phase is not Phase.AUTHENTICATED, "somebody got in without a password"
     return login.phase

@@ -7,6 +7,9 @@ import base64
 import hashlib
 import hmac
 
+from hutong.security.sasl.scram import ScramExchange
+from hutong.security.sasl.steps import CheckProof, Step
+
 
 class ScramClient:
     """One exchange: `first`, then `final` of what the server says, then `verify`."""
@@ -36,3 +39,9 @@ class ScramClient:
     def is_from_server(self, last: bytes) -> bool:
         """Whether the server has shown that it knows the password too."""
         return last == b"v=" + base64.b64encode(self._server_signature)
+
+
+def responded(exchange: ScramExchange, message: bytes) -> Step:
+    """The exchange's step, with a proof checked at once."""
+    step = exchange.respond(message)
+    return step.outcome() if isinstance(step, CheckProof) else step

@@ -25,7 +25,7 @@ from hutong.reactor.channel import HELD
 from hutong.reactor.connection import Pending
 from hutong.security.principals import USER, Principal
 from hutong.security.sasl.machine import Login, Phase, Rules
-from hutong.security.sasl.steps import Accepted, Challenge, CheckPassword, Fault, Rejected
+from hutong.security.sasl.steps import Accepted, Challenge, CheckPassword, CheckProof, Fault, Rejected
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.headers import RequestHeader, decode_request_header
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from hutong.reactor.connection import Peer, Response
     from hutong.runtime.offload import Offload
     from hutong.security.sasl.figures import SaslFigures
+    from hutong.security.sasl.guesses import Guesses
     from hutong.wire.buffer import Buffer
 
 API_VERSIONS: Final = 18
@@ -68,6 +69,19 @@ class AuthenticationWaits:
     delays: ParkingLot[None]
     sessions: ParkingLot[None]
     checks: ParkingLot[bool]
+    turns: ParkingLot[None]  # checks slowed by failures before
+
+
+@dataclass(slots=True)
+class Check:
+    """A password or a proof to be checked, of which connection, and since when; `promised` once its answer is."""
+
+    asked: CheckPassword | CheckProof
+    peer: Peer
+    login: Login
+    encode: Encode
+    since_ms: int
+    promised: Pending | None = None
 
 
 class Authentication:
@@ -87,6 +101,7 @@ class Authentication:
         limits: AuthenticationLimits,
         clock: Clock,
         figures: SaslFigures,
+        guesses: Guesses,
     ) -> None:
         self._dispatch = dispatch
         self._rules = rules
@@ -96,6 +111,7 @@ class Authentication:
         self._limits = limits
         self._clock = clock
         self._figures = figures
+        self._guesses = guesses
         self._told_at_ms = -TELL_INTERVAL_MS
         self._untold = 0
         self._frame_bytes_max = 0  # of the authenticated: what the acceptor gives each connection
@@ -170,20 +186,48 @@ class Authentication:
 
     def _step(self, message: bytes, peer: Peer, login: Login, encode: Encode) -> Response:
         step = login.respond(message)
-        if isinstance(step, CheckPassword):
-            return self._check(step, peer, login, encode)
+        if isinstance(step, CheckPassword | CheckProof):
+            return self._check(Check(step, peer, login, encode, self._clock.monotonic_ms()))
         return self._settle(step, peer, login, encode, None)
 
-    def _check(self, asked: CheckPassword, peer: Peer, login: Login, encode: Encode) -> Response:
-        """Find out about a password on a worker; the connection is not read meanwhile."""
-        pending = Pending()
+    # A password or a proof that is checked.
+
+    def _check(self, check: Check) -> Response:
+        """Check now, or once a guess for this user may be made; the connection is not read meanwhile."""
+        now_ms = self._clock.monotonic_ms()
+        wait_ms = self._guesses.wait_ms(check.asked.user, check.peer.address, check.since_ms, now_ms)
+        if wait_ms:
+            return self._check_later(check, now_ms + wait_ms)
+        if isinstance(check.asked, CheckProof):
+            step = check.login.proved(check.asked)
+            self._note_guess(check, None if _is_of_other_cause(step) else isinstance(step, Accepted))
+            return self._answer(check, step)
+        return self._check_password(check, check.asked)
+
+    def _check_later(self, check: Check, at_ms: int) -> Response:
+        def turn(outcome: HutongError | None) -> None:
+            if isinstance(outcome, Expired):
+                self._check(check)
+
+        try:
+            self._waits.turns.park(check.peer, turn, deadline_ms=at_ms, owner=check.peer.owner)
+        except LimitExceeded:
+            return self._answer(check, check.login.fail(Fault.BUSY, _BUSY))
+        if check.promised is None:
+            self._figures.delayed_total += 1
+            check.promised = Pending()
+        return check.promised
+
+    def _check_password(self, check: Check, asked: CheckPassword) -> Response:
+        """Find out about a password on a worker."""
+        peer, login = check.peer, check.login
 
         def settled(outcome: bool | HutongError) -> None:
             if isinstance(outcome, bool):
-                self._settle(login.checked(asked.user, is_right=outcome), peer, login, encode, pending)
-                peer.release()
+                self._answer(check, login.checked(asked.user, is_right=outcome))
 
         def worked(outcome: bool | BaseException) -> None:
+            self._note_guess(check, outcome if isinstance(outcome, bool) else None)
             self._waits.checks.resume(peer, outcome is True)
             if isinstance(outcome, BaseException):
                 raise outcome  # a fault of ours: the loop tells of it
@@ -191,13 +235,26 @@ class Authentication:
         try:
             ticket = self._waits.checks.park(peer, settled, owner=peer.owner)
         except LimitExceeded:
-            return self._settle(login.fail(Fault.BUSY, _BUSY), peer, login, encode, None)
+            self._note_guess(check, None)
+            return self._answer(check, login.fail(Fault.BUSY, _BUSY))
+        promised = check.promised = check.promised or Pending()
         try:
             self._workers.submit(partial(self._password_check(asked.user), asked.password), worked)
         except LimitExceeded:
             ticket.abandon()
-            return self._settle(login.fail(Fault.BUSY, _BUSY), peer, login, encode, None)
-        return pending
+            self._note_guess(check, None)
+            return self._answer(check, login.fail(Fault.BUSY, _BUSY))
+        return promised
+
+    def _note_guess(self, check: Check, is_right: bool | None) -> None:
+        now_ms = self._clock.monotonic_ms()
+        self._guesses.ended(check.asked.user, check.peer.address, now_ms, is_right=is_right)
+
+    def _answer(self, check: Check, step: Accepted | Rejected) -> Response:
+        response = self._settle(step, check.peer, check.login, check.encode, check.promised)
+        if check.promised is not None:
+            check.peer.release()
+        return response
 
     def _settle(
         self,
@@ -302,6 +359,10 @@ class Authentication:
             self._untold,
         )
         self._told_at_ms, self._untold = now_ms, 0
+
+
+def _is_of_other_cause(step: Accepted | Rejected) -> bool:
+    return isinstance(step, Rejected) and step.fault is not Fault.CREDENTIALS
 
 
 def _session(peer: Peer) -> Session:

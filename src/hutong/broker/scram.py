@@ -37,6 +37,7 @@ USER_CHARACTERS_MAX: Final = 1024
 DECOY_ITERATIONS: Final = 8192  # as `hutong user add` has it
 _SECRET: Final = "secret"
 _SECRET_BYTES: Final = 32
+_NOBODY: Final = {"iterations": DECOY_ITERATIONS, "salt": "00" * 32, "stored_key": "00" * 64, "server_key": "00" * 64}
 
 
 def mechanism_of(number: int) -> Mechanism:
@@ -120,7 +121,8 @@ class ScramUsers:
     def credential(self, user: str, mechanism: Mechanism) -> Credential | None:
         """What is kept of the user's password, durably."""
         kept = (self._table.entries.get(user) or {}).get(str(mechanism.number))
-        return None if kept is None else _credential(kept)
+        parsed = _credential(kept or _NOBODY)  # for unknown users too, else its time would tell
+        return None if kept is None else parsed
 
     def decoy(self, user: str, mechanism: Mechanism) -> Credential:
         """What an unknown user is answered with: the same each time, by whichever start of this node."""
@@ -129,11 +131,12 @@ class ScramUsers:
 
     def password_check(self, user: str) -> Callable[[bytes], bool]:
         """Tells whether a password is the user's. It takes milliseconds, and as many for who is not known."""
+        decoy = self.decoy(user, SHA_512)  # made for known users too, else its time would tell
         for mechanism in (SHA_512, SHA_256):
             kept = self.credential(user, mechanism)
             if kept is not None:
                 return _password_check(mechanism, kept, is_known=True)
-        return _password_check(SHA_512, self.decoy(user, SHA_512), is_known=False)
+        return _password_check(SHA_512, decoy, is_known=False)
 
     def _new_secret(self) -> str:
         """Counts from now on; if it cannot be stored, the next start makes another."""

@@ -15,7 +15,9 @@ from typing import Any, Final
 
 from hutong.broker.authentication import Authentication, AuthenticationLimits, AuthenticationWaits
 from hutong.broker.dispatch import Dispatch
+from hutong.broker.node_configs import NodeConfigs
 from hutong.broker.scram import ScramUsers
+from hutong.broker.topic_config import ConfigKey, ConfigType, whole
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import UsageError
 from hutong.foundation.parking import ParkingLot
@@ -24,11 +26,13 @@ from hutong.reactor.handler import Handler
 from hutong.runtime.offload import ThreadOffload
 from hutong.security.sasl import plain
 from hutong.security.sasl.figures import SaslFigures
+from hutong.security.sasl.guesses import Guesses
 from hutong.security.sasl.machine import Exchange, Rules
 from hutong.security.sasl.scram import ScramExchange
 from hutong.security.sasl.scram_credentials import MECHANISM_NAMES, Mechanism
 from hutong.server.listener_plans import planned
 from hutong.server.listener_rules import mechanisms_of
+from hutong.server.sections.facts import INT64_MAX
 from hutong.server.settings import Settings
 
 _CONNECTIONS_MAX: Final = 1_000_000  # one for each connection: the reactor bounds those
@@ -54,9 +58,10 @@ class Authenticators:
         self._allow_without_tls = section.allow_without_tls
         self._users = users
         self._clock = clock
+        self._session_ms = section.connections_max_reauth_ms
         exchanges = _exchanges(users)
         self._rules = {
-            name: Rules({each: exchanges[each] for each in mechanisms}, section.connections_max_reauth_ms)
+            name: Rules({each: exchanges[each] for each in mechanisms}, self._session_ms)
             for name, mechanisms in mechanisms_of(section, planned(settings.kafka)).items()
         }
         self._limits = AuthenticationLimits(
@@ -70,13 +75,15 @@ class Authenticators:
             delays=ParkingLot("failed_authentications", wheel, _CONNECTIONS_MAX),
             sessions=ParkingLot("authenticated_sessions", wheel, _CONNECTIONS_MAX),
             checks=ParkingLot("password_checks", wheel, _CHECKS_MAX),
+            turns=ParkingLot("slowed_guesses", wheel, _CONNECTIONS_MAX),
         )
+        self._guesses = Guesses(section.guess_delay_max_ms)
 
     @property
     def waits(self) -> Mapping[str, ParkingLot[Any]]:
         """By name, for the page of metrics."""
         waits = self._waits
-        lots: tuple[ParkingLot[Any], ...] = (waits.deadlines, waits.delays, waits.sessions, waits.checks)
+        lots: tuple[ParkingLot[Any], ...] = (waits.deadlines, waits.delays, waits.sessions, waits.checks, waits.turns)
         return {lot.name: lot for lot in lots}
 
     def before(self, dispatch: Dispatch) -> Handler:
@@ -100,7 +107,22 @@ class Authenticators:
             limits=self._limits,
             clock=self._clock,
             figures=self.figures,
+            guesses=self._guesses,
         )
+
+    def watch(self, configs: NodeConfigs) -> None:
+        """Go by `connections.max.reauth.ms` as clients change it."""
+        name = "connections.max.reauth.ms"
+        started_with = {} if not self._session_ms else {name: str(self._session_ms)}
+        told = "How long an authentication counts; 0: for the connection's life."
+        configs.add([ConfigKey(name, ConfigType.LONG, "0", whole(0, INT64_MAX), told)], started_with)
+
+        def changed() -> None:
+            for rules in self._rules.values():
+                rules.session_ms = int(configs.value(name))
+
+        configs.on_change.append(changed)
+        changed()
 
     def close(self) -> None:
         """End the thread."""

@@ -81,6 +81,7 @@ class KafkaListeners:
         """Accept clients; `opened` says where. Raises UsageError where an address cannot be had."""
         broker.memory = self._memory.budget
         quotas = self._share_quotas(broker, tuple(plan.name for plan in self._plans))
+        self._authenticators.watch(broker.admin.node_configs)
         for plan in self._plans:
             await self._open(plan, broker, quotas)
         if self.certificates is not None:

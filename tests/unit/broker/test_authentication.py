@@ -20,6 +20,7 @@ from hutong.reactor.limits import ReactorLimits
 from hutong.runtime.offload import InlineOffload
 from hutong.security.principals import ANONYMOUS
 from hutong.security.sasl.figures import SaslFigures
+from hutong.security.sasl.guesses import DELAY_MS_MIN, FREE_FAILURES, Guesses
 from hutong.security.sasl.machine import Rules
 from hutong.security.sasl.plain import PlainExchange
 from hutong.security.sasl.scram import ScramExchange
@@ -93,7 +94,7 @@ class Offload(InlineOffload):
 class World:
     """One connection to a listener with SASL, on the reactor's engine."""
 
-    def __init__(self, session_ms: int = 0, checks_max: int = 10) -> None:
+    def __init__(self, session_ms: int = 0, checks_max: int = 10, guesses: Guesses | None = None) -> None:
         self.clock = ManualClock()
         self.wheel = TimerWheel(self.clock.monotonic_ms())
         self.waits = AuthenticationWaits(
@@ -101,20 +102,22 @@ class World:
             delays=ParkingLot("delays", self.wheel, 10),
             sessions=ParkingLot("sessions", self.wheel, 10),
             checks=ParkingLot("checks", self.wheel, checks_max),
+            turns=ParkingLot("turns", self.wheel, 10),
         )
         self.figures, self.behind, self.workers = SaslFigures(), Behind(), Offload()
-        rules = Rules(
+        self.rules = Rules(
             {"PLAIN": PlainExchange, "SCRAM-SHA-256": lambda: ScramExchange(SHA_256, Users(), "ours")}, session_ms
         )
         self.handler = Authentication(
             self.behind,  # type: ignore[arg-type]
-            rules,
+            self.rules,
             lambda user: lambda password: (user, password) == ("alice", b"secret"),
             workers=self.workers,
             waits=self.waits,
             limits=AuthenticationLimits(frame_bytes_max=1000),
             clock=self.clock,
             figures=self.figures,
+            guesses=Guesses(delay_ms_max=2_000) if guesses is None else guesses,
         )
         limits = ReactorLimits()
         framing = length_prefixed()(limits.frame_bytes_max)
@@ -426,3 +429,64 @@ def test_held_requests_are_not_given_to_the_dispatch() -> None:
     world.authenticate(b"\0alice\0wrong")
     frame = b"".join(encode_request_frame(MetadataRequest([]), 9, 7, "test"))[4:]
     assert world.handler.request_received(frame, world.peer) is HELD
+
+
+def guess(world: World, message: bytes = b"\0alice\0wrong") -> None:
+    """One connection's wrong password, up to its end."""
+    world.handshake()
+    world.send(SaslAuthenticateRequest(message), 2)
+
+
+def test_a_user_who_failed_often_waits_before_the_next_check() -> None:
+    guesses = Guesses(delay_ms_max=2_000)
+    for _ in range(FREE_FAILURES):
+        guess(World(guesses=guesses))
+    world = World(guesses=guesses)
+    world.handshake()
+    assert world.authenticate(PLAIN_MESSAGE) is None
+    assert (len(world.waits.turns), world.figures.delayed_total) == (1, 1)
+    world.pass_ms(DELAY_MS_MIN)
+    assert world.answer(36, 2).error_code == 0
+    assert world.reaches()
+
+
+@pytest.mark.parametrize("user", ["alice", "nobody"])
+def test_a_proof_waits_as_a_password_does_and_known_users_as_unknown_ones(user: str) -> None:
+    guesses = Guesses(delay_ms_max=2_000)
+    for _ in range(FREE_FAILURES):
+        guess(World(guesses=guesses), f"\0{user}\0wrong".encode())
+    world, client = World(guesses=guesses), ScramClient("sha256", user, b"wrong")
+    world.handshake("SCRAM-SHA-256")
+    challenge = world.authenticate(client.first())
+    assert world.authenticate(client.final(challenge.auth_bytes)) is None
+    world.pass_ms(DELAY_MS_MIN - 1)
+    assert world.figures.failed_total[Fault.CREDENTIALS] == 0
+    world.pass_ms(1)
+    assert world.figures.failed_total[Fault.CREDENTIALS] == 1
+    world.pass_ms(100)
+    assert world.answer(36, 2).error_code == 58
+
+
+def test_who_leaves_while_it_waits_for_its_turn_is_not_checked() -> None:
+    guesses = Guesses(delay_ms_max=2_000)
+    for _ in range(FREE_FAILURES):
+        guess(World(guesses=guesses))
+    world = World(guesses=guesses)
+    guess(world)
+    world.peer.owner.end()
+    world.pass_ms(DELAY_MS_MIN)
+    assert len(world.waits.turns) == 0
+    assert world.figures.failed_total[Fault.CREDENTIALS] == 0
+
+
+def test_a_session_s_length_may_be_changed_while_the_node_runs() -> None:
+    world = World()
+    world.rules.session_ms = 60_000
+    world.handshake()
+    assert world.authenticate(PLAIN_MESSAGE).session_lifetime_ms == 60_000
+    world.rules.session_ms = 0
+    world.pass_ms(30_000)
+    assert world.handshake().error_code == 0, "it was told to come again"
+    assert world.authenticate(PLAIN_MESSAGE).session_lifetime_ms == 0
+    world.pass_ms(90_000)
+    assert world.reaches()

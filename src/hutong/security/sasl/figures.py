@@ -16,3 +16,4 @@ class SaslFigures:
     again_total: dict[str, int] = field(default_factory=dict)  # by mechanism: of sessions that went on (KIP-368)
     failed_total: dict[Fault, int] = field(default_factory=lambda: dict.fromkeys(Fault, 0))
     expired_total: int = 0  # connections closed because they were used after their session's end
+    delayed_total: int = 0  # checks of passwords that waited because of failures before

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol
 
-from hutong.security.sasl.steps import Accepted, CheckPassword, Fault, Rejected, Step
+from hutong.security.sasl.steps import Accepted, CheckPassword, CheckProof, Fault, Rejected, Step
 
 BEGIN_AGAIN_INTERVAL_MS: Final = 1_000
 """Kafka's bound: who tries to authenticate again sooner than this is refused."""
@@ -23,7 +23,7 @@ BEGIN_AGAIN_INTERVAL_MS: Final = 1_000
 class Phase(Enum):
     HANDSHAKE = "handshake"  # no mechanism is chosen
     EXCHANGE = "exchange"  # the client's next message is awaited
-    CHECKING = "checking"  # somebody is finding out about a password
+    CHECKING = "checking"  # a password or a proof is being checked, or waits for that
     AUTHENTICATED = "authenticated"
     FAILED = "failed"
 
@@ -34,9 +34,12 @@ class Exchange(Protocol):
     def respond(self, message: bytes) -> Step: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Rules:
-    """What a listener offers: its mechanisms, and how long a session lasts (0: as long as its connection)."""
+    """What a listener offers: its mechanisms, and how long a session lasts (0: as long as its connection).
+
+    `session_ms` may change: it counts for authentications that begin later.
+    """
 
     exchanges: Mapping[str, Callable[[], Exchange]]
     session_ms: int = 0
@@ -53,6 +56,7 @@ class Login:
         "_exchange",
         "_is_expired",
         "_rules",
+        "_session_ms",
         "accepted_total",
         "is_open",
         "is_raw",
@@ -63,6 +67,7 @@ class Login:
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
+        self._session_ms = rules.session_ms
         self._exchange: Exchange | None = None
         self._begun_again_at_ms: int | None = None
         self._is_expired = False
@@ -86,13 +91,14 @@ class Login:
                 return self._reject(Fault.MECHANISM, "another mechanism than the first time")
             self._begun_again_at_ms = now_ms
         self.mechanism, self.is_raw = mechanism, is_raw
+        self._session_ms = self._rules.session_ms
         self._exchange = make()
         self.phase, self.is_open = Phase.EXCHANGE, False
         return None
 
     def may_begin_again(self, now_ms: int) -> bool:
         """Whether a mechanism chosen now, while authenticated, begins anew: only where sessions end."""
-        if self.phase is not Phase.AUTHENTICATED or not self._rules.session_ms:
+        if self.phase is not Phase.AUTHENTICATED or not self._session_ms:
             return False
         begun_at_ms = self._begun_again_at_ms
         return begun_at_ms is None or now_ms - begun_at_ms >= BEGIN_AGAIN_INTERVAL_MS
@@ -105,7 +111,7 @@ class Login:
         match step:
             case Accepted():
                 return self._accept(step)
-            case CheckPassword():
+            case CheckPassword() | CheckProof():
                 self.phase = Phase.CHECKING
             case Rejected():
                 return self._reject(step.fault, step.detail)
@@ -117,6 +123,12 @@ class Login:
         if not is_right:
             return self._reject(Fault.CREDENTIALS, "unknown user or wrong password")
         return self._accept(Accepted(user))
+
+    def proved(self, asked: CheckProof) -> Accepted | Rejected:
+        """Check a proof now."""
+        assert self.phase is Phase.CHECKING, "a proof was checked that nobody had given"
+        outcome = asked.outcome()
+        return self._accept(outcome) if isinstance(outcome, Accepted) else self._reject(outcome.fault, outcome.detail)
 
     def fail(self, fault: Fault, detail: str) -> Rejected:
         """It ends for what the driver found."""
@@ -130,7 +142,7 @@ class Login:
     @property
     def session_ms(self) -> int:
         """How long a session lasts; 0 as long as its connection."""
-        return self._rules.session_ms
+        return self._session_ms
 
     def check_invariants(self) -> None:
         assert self.is_open is (self.phase is Phase.AUTHENTICATED and not self._is_expired)

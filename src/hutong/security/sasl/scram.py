@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from functools import partial
 from typing import Final, Protocol
 
 from hutong.foundation.errors import ProtocolError
@@ -22,7 +23,7 @@ from hutong.security.sasl.scram_messages import (
     server_final,
     server_first,
 )
-from hutong.security.sasl.steps import Accepted, Challenge, Fault, Rejected, Step
+from hutong.security.sasl.steps import Accepted, Challenge, CheckProof, Fault, Rejected, Step
 
 NOT_FOR_ANOTHER: Final = "a user asked to act for another one"
 
@@ -60,7 +61,8 @@ class ScramExchange:
             if self._first is None:
                 return self._begin(parse_client_first(message))
             self._is_over = True
-            return self._finish(self._first, parse_client_final(message))
+            first, final = self._first, parse_client_final(message)
+            return CheckProof(first.user, partial(self._finish, first, final))
         except ProtocolError as error:
             self._is_over = True
             return Rejected(Fault.MALFORMED, str(error))
@@ -70,14 +72,15 @@ class ScramExchange:
             self._is_over = True
             return Rejected(Fault.PRINCIPAL, NOT_FOR_ANOTHER)
         kept = self._users.credential(first.user, self._mechanism)
+        decoy = self._users.decoy(first.user, self._mechanism)  # made for known users too, else its time would tell
         self._is_known = kept is not None
-        self._kept = kept or self._users.decoy(first.user, self._mechanism)
+        self._kept = kept or decoy
         self._first = first
         self._nonce = first.nonce + self._nonce
         self._server_first = server_first(self._nonce, self._kept.salt, self._kept.iterations)
         return Challenge(self._server_first.encode())
 
-    def _finish(self, first: ClientFirst, final: ClientFinal) -> Step:
+    def _finish(self, first: ClientFirst, final: ClientFinal) -> Accepted | Rejected:
         kept, hash_name = self._kept, self._mechanism.hash_name
         assert kept is not None, "a credential is looked up with the first message"
         if final.channel_binding != first.header.encode():

@@ -5,6 +5,7 @@ Knows nothing of how messages are carried.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -52,4 +53,12 @@ class Rejected:
     detail: str
 
 
-Step = Challenge | Accepted | CheckPassword | Rejected
+@dataclass(frozen=True, slots=True)
+class CheckProof:
+    """The client's proof is there; `outcome` checks it, which is quick, once a guess for this user may be made."""
+
+    user: str
+    outcome: Callable[[], Accepted | Rejected] = field(repr=False)
+
+
+Step = Challenge | Accepted | CheckPassword | CheckProof | Rejected

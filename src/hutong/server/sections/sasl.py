@@ -5,7 +5,7 @@ Knows nothing of files, the environment or the command line.
 
 from dataclasses import dataclass
 
-from hutong.server.sections.facts import HOUR_MS, INT32_MAX, INT64_MAX, KIBIBYTE, SECOND_MS, setting
+from hutong.server.sections.facts import HOUR_MS, INT32_MAX, INT64_MAX, KIBIBYTE, MINUTE_MS, SECOND_MS, setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,12 @@ class SaslSettings:
         "connection.failed.authentication.delay.ms",
         minimum=0,
         maximum=INT32_MAX,
+    )
+    guess_delay_max_ms: int = setting(
+        2 * SECOND_MS,
+        "Longest wait before a password is checked for a user who failed from the same address before; 0: none waits.",
+        minimum=0,
+        maximum=MINUTE_MS,
     )
     connections_max_reauth_ms: int = setting(
         0,

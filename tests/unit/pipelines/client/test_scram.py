@@ -5,6 +5,7 @@ import base64
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.scram_client import responded
 
 from hutong.foundation.errors import ProtocolError
 from hutong.pipelines.client.scram import ITERATIONS_MAX, ScramClient
@@ -33,7 +34,7 @@ class Users:
 
 
 def challenged(client: ScramClient, server: ScramExchange) -> bytes:
-    step = server.respond(client.first())
+    step = responded(server, client.first())
     assert isinstance(step, Challenge)
     return client.final(step.data)
 
@@ -44,7 +45,7 @@ def challenged(client: ScramClient, server: ScramExchange) -> bytes:
 def test_the_right_password_is_accepted(mechanism: str, user: str, password: str) -> None:
     server = ScramExchange(MECHANISM_NAMES[mechanism], Users(user, password), SERVER_NONCE)
     client = ScramClient(mechanism, user, password, NONCE)
-    accepted = server.respond(challenged(client, server))
+    accepted = responded(server, challenged(client, server))
     assert isinstance(accepted, Accepted)
     assert accepted.user == user
     client.verify(accepted.data)
@@ -52,7 +53,9 @@ def test_the_right_password_is_accepted(mechanism: str, user: str, password: str
 
 def test_a_wrong_password_is_rejected() -> None:
     server = ScramExchange(MECHANISM_NAMES["SCRAM-SHA-256"], Users("ann", "right"), SERVER_NONCE)
-    assert isinstance(server.respond(challenged(ScramClient("SCRAM-SHA-256", "ann", "wrong", NONCE), server)), Rejected)
+    assert isinstance(
+        responded(server, challenged(ScramClient("SCRAM-SHA-256", "ann", "wrong", NONCE), server)), Rejected
+    )
 
 
 def test_a_server_that_does_not_know_the_password_is_found_out() -> None:

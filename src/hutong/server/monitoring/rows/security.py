@@ -61,6 +61,11 @@ def _sasl_expired(sources: Sources) -> Labelled:
         yield (), sources.sasl.expired_total
 
 
+def _guesses_delayed(sources: Sources) -> Labelled:
+    if sources.sasl is not None:
+        yield (), sources.sasl.delayed_total
+
+
 def _succeeded(sources: Sources) -> Labelled:
     if sources.reactor is not None and sources.sasl is not None:
         yield (), sources.reactor.handshakes_total + sum(sources.sasl.succeeded_total.values())
@@ -143,6 +148,12 @@ METRICS: Final[tuple[Metric, ...]] = (
         "Clients who were not authenticated; `credentials` is a user or password that is wrong.",
         _sasl_failed,
         "reason",
+    ),
+    metric(
+        "hutong_sasl_guesses_delayed_total",
+        COUNTER,
+        "Checks of passwords that had to wait, because the user had failed before.",
+        _guesses_delayed,
     ),
     metric(
         "hutong_sasl_expired_connections_total",
