@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hutong.broker.authorization import Authorizer
     from hutong.broker.cold_reads import ColdReads
     from hutong.broker.congestion import Congestion
+    from hutong.broker.examinations import Examinations
     from hutong.broker.fetch_sessions import FetchSessions
     from hutong.broker.producer_ids import ProducerIds
     from hutong.broker.quotas.meter import Meter
@@ -87,6 +88,7 @@ class Broker:
     fetches: ParkingLot[None]
     fetch_sessions: FetchSessions
     congestion: Congestion
+    examinations: Examinations
     cold_reads: ColdReads
     storage: NodeStorage
     admin: AdminState

@@ -108,6 +108,7 @@ class Dispatch:
     def connection_closed(self, peer: Peer) -> None:
         """What the connection was waiting for has ended with its owner."""
         self._broker.admissions.forget(peer)
+        self._broker.examinations.forget(peer)
 
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
         """Handle one request; returns the response's buffers, a Pending one, or None where none is due."""

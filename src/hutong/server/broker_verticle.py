@@ -19,6 +19,8 @@ from hutong.broker.admin_state import AdminState
 from hutong.broker.broker import Broker, NodeIdentity, NodeStorage
 from hutong.broker.cold_reads import ColdReads
 from hutong.broker.congestion import Congestion
+from hutong.broker.examinations import WORKERS as EXAMINERS
+from hutong.broker.examinations import Examinations, Outcome
 from hutong.broker.fetch_sessions import FetchSessions
 from hutong.broker.kafka import HANDLERS
 from hutong.broker.lifetimes import (
@@ -146,6 +148,7 @@ class BrokerVerticle(Verticle):
             fetches=self._fetches,
             fetch_sessions=self._fetch_sessions,
             congestion=Congestion(self._journals, held_producers),
+            examinations=self._examinations,
             cold_reads=self._cold_reads,
             storage=_storage(self._data_dir),
             admin=self._admin,
@@ -172,13 +175,18 @@ class BrokerVerticle(Verticle):
         self._flush_offloads = {
             group: ThreadOffload(loop, 1, f"hutong-flush-{group}") for group in (*STATE_GROUPS, *DATA_GROUPS)
         }
-        self._offloads = [self._offload, *self._flush_offloads.values(), read_offload]
+        # What batches unpack to is bounded by these threads: no disk's work may use them, nor they the disk's.
+        examiners = ThreadOffload(loop, EXAMINERS, "hutong-examiner")
+        self._offloads = [self._offload, *self._flush_offloads.values(), read_offload, examiners]
         self._fetches: ParkingLot[None] = ParkingLot("fetches", self._wheel, _FETCHES_MAX)
         cold_reads: ParkingLot[list[memoryview]] = ParkingLot("cold_reads", self._wheel, _COLD_READS_MAX)
         turns = Scheduler(**translate.scheduler_limits(settings))
         executor = FairExecutor(turns, cold_reads, self._clock, loop.call_soon)
         self._cold_reads = ColdReads(executor, self._clock, lambda: self._device.is_contended)
-        self._sources.waits |= {"fetches": self._fetches, "cold_reads": cold_reads}
+        examined: ParkingLot[list[Outcome | None]] = ParkingLot("examined_produces", self._wheel, _HELD_MAX)
+        executor = FairExecutor(Scheduler(), examined, self._clock, loop.call_soon)
+        self._examinations = Examinations(executor, examiners, self._clock, settings.log.unpacked_batch_bytes_max)
+        self._sources.waits |= {"fetches": self._fetches, "cold_reads": cold_reads, "examined_produces": examined}
         self._sources.cold_reads = self._cold_reads
         self._fetch_sessions = FetchSessions(settings.fetch.session_slots, os.urandom)
         self._sources.fetch_sessions = self._fetch_sessions
@@ -190,6 +198,7 @@ class BrokerVerticle(Verticle):
                 upkeep.stop()
         self._fetches.close(OwnerGone("the node is stopping"))  # those who wait for data are answered without
         self._cold_reads.close(OwnerGone("the node is stopping"))
+        self._examinations.close(OwnerGone("the node is stopping"))
         self._close_coordinators()
         if self._listeners is not None:
             await self._listeners.drain()

@@ -7,6 +7,9 @@ produced to (KIP-890).
 
 Who may not write to the transactional id is refused as a whole, who may not write to a topic in its partitions.
 
+The content of every batch is checked before any batch of the request is appended (`broker/record_checks.py`): where it
+is little at once, else on a worker, and the request is held meanwhile (`broker/examinations.py`).
+
 A transactional batch is taken where its producer's transaction is open (`broker/admissions.py`), a plain one of that
 producer is not. Without a transactional id a transactional batch is unauthorized, whoever sends it.
 
@@ -24,8 +27,9 @@ from typing import TYPE_CHECKING, Final
 from hutong.broker.admissions import Asked
 from hutong.broker.authorization import may, permitted
 from hutong.broker.context import Later, RequestContext
+from hutong.broker.examinations import Submitted, is_little
 from hutong.broker.gather import Gather, put_error
-from hutong.broker.record_checks import RefusedRecords, check_keys, check_times
+from hutong.broker.record_checks import RefusedRecords, check_header, check_records, rules_for
 from hutong.foundation.errors import Expired, HutongError, ProtocolError, Refused
 from hutong.journal.qos import Qos
 from hutong.reactor.channel import HELD, Held
@@ -39,12 +43,17 @@ from hutong.wire.kafka.apis.k00_produce import (
     TopicProduceResponse,
 )
 from hutong.wire.kafka.error_codes import ErrorCode
-from hutong.wire.kafka.records import TRANSACTIONAL, validate_batch_set
+from hutong.wire.kafka.records import TRANSACTIONAL
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from hutong.broker.admissions import Refusals
     from hutong.broker.broker import BrokerSettings
+    from hutong.broker.examinations import Outcome
     from hutong.broker.partition import Partition, Topic
+    from hutong.broker.record_checks import BatchRules, CheckedBatch
+    from hutong.broker.topic_config import TopicConfig
     from hutong.broker.topics import Topics
     from hutong.journal.log import PartitionLog
     from hutong.journal.writer import Appended
@@ -82,6 +91,25 @@ def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse 
         return _refused_whole(request, ErrorCode.INVALID_REQUIRED_ACKS, context)
     if context.broker.congestion.groups and _must_wait(request, context):
         return HELD
+    if is_little(data.records for topic_data in request.topic_data for data in topic_data.partition_data):
+        return _admitted(request, context, denied, None)
+    examinations = context.broker.examinations
+    outcomes = examinations.look(_submitted(request, context, denied), context.peer)
+    if isinstance(outcomes, Held):
+        return HELD
+    answer = _admitted(request, context, denied, outcomes)
+    if answer is not HELD:  # else the outcomes are asked for again with the request
+        examinations.forget(context.peer)
+    return answer
+
+
+def _admitted(
+    request: ProduceRequest,
+    context: RequestContext,
+    denied: frozenset[str],
+    outcomes: Sequence[Outcome | None] | None,
+) -> ProduceResponse | Later[ProduceResponse] | Held | None:
+    """Append what is examined, or little, where its transaction lets it."""
     refusals: Refusals | None = None
     if request.transactional_id is not None:
         try:
@@ -92,7 +120,7 @@ def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse 
             return HELD
         refusals = looked
     gather = Gather(ProduceResponse())
-    appender = _Appender(request, context, gather, refusals, denied)
+    appender = _Appender(request, context, gather, refusals, denied, outcomes)
     for topic_data in request.topic_data:
         results = appender.append_topic(topic_data)
         gather.response.responses.append(TopicProduceResponse(topic_data.name, topic_data.topic_id, results))
@@ -112,6 +140,22 @@ def _must_wait(request: ProduceRequest, context: RequestContext) -> bool:
             broker.congestion.hold(topic.group, context.peer)
             return True
     return False
+
+
+def _submitted(request: ProduceRequest, context: RequestContext, denied: frozenset[str]) -> list[Submitted]:
+    """All batches of the request in order, with the rules of their topics; without, where they are refused anyway."""
+    topics, now_ms = context.broker.topics, context.broker.clock.wall_ms()
+    zstd_allowed = context.api_version >= _ZSTD_FROM_VERSION
+    submitted: list[Submitted] = []
+    for topic_data in request.topic_data:
+        topic = _topic(topics, topic_data, context.api_version)
+        rules = None
+        if topic is not None and not topic.is_internal and topic.name not in denied:
+            rules = rules_for(topic.config, now_ms, zstd_allowed=zstd_allowed)
+        for data in topic_data.partition_data:
+            is_there = topic is not None and topic.partition(data.index) is not None
+            submitted.append(Submitted(data.records, rules if is_there else None))
+    return submitted
 
 
 def _denied_topics(request: ProduceRequest, context: RequestContext) -> frozenset[str]:
@@ -143,13 +187,25 @@ def _look_at_transaction(
 
 class _Appender:
     """Appends the batches of one request; `refusals` are those of its transaction, None if it belongs to none. To the
-    topics that are `denied` nothing is appended.
+    topics that are `denied` nothing is appended. `outcomes` are those of the batches in the request's order, None where
+    they are little and checked here.
 
     What waits for the disk is acknowledged once for each partition group: its batches are in the stream one behind the
     other, so that all are safe when the last one is. A thousand partitions cost a thousand appends, but one wait.
     """
 
-    __slots__ = ("_acks", "_context", "_denied", "_gather", "_refusals", "_taken", "_timeout_ms")
+    __slots__ = (
+        "_acks",
+        "_context",
+        "_denied",
+        "_gather",
+        "_outcomes",
+        "_refusals",
+        "_rules",
+        "_taken",
+        "_timeout_ms",
+        "_zstd_allowed",
+    )
 
     def __init__(
         self,
@@ -158,9 +214,13 @@ class _Appender:
         gather: Gather[ProduceResponse],
         refusals: Refusals | None,
         denied: frozenset[str],
+        outcomes: Sequence[Outcome | None] | None,
     ) -> None:
         self._context = context
         self._denied = denied
+        self._outcomes: Iterator[Outcome | None] | None = iter(outcomes) if outcomes is not None else None
+        self._rules: tuple[TopicConfig, BatchRules] | None = None  # of the topic whose batches are appended
+        self._zstd_allowed = context.api_version >= _ZSTD_FROM_VERSION
         self._gather = gather
         self._refusals = refusals
         self._acks = request.acks
@@ -172,15 +232,18 @@ class _Appender:
         api_version = self._context.api_version
         topic = _topic(self._context.broker.topics, topic_data, api_version)
         results = []
-        if self._denied and (topic_data.name if topic is None else topic.name) in self._denied:
-            return [_denied(data.index) for data in topic_data.partition_data]
+        is_denied = bool(self._denied) and (topic_data.name if topic is None else topic.name) in self._denied
         for data in topic_data.partition_data:
+            outcome = next(self._outcomes) if self._outcomes is not None else None
+            if is_denied:
+                results.append(_denied(data.index))
+                continue
             result = PartitionProduceResponse(data.index)
             results.append(result)
             try:
                 partition = _find(topic, data.index, api_version)
                 assert topic is not None, "a partition was found in it"
-                self._append(topic.group, partition, data.records, result)
+                self._append(topic.group, partition, data.records, outcome, result)
             except Refused as refused:
                 put_outcome(result, refused)
                 if topic is not None and (found := topic.partition(data.index)) is not None:
@@ -195,23 +258,24 @@ class _Appender:
             log.acknowledge(appended, qos, partial(self._settle, taken), self._timeout_ms)
 
     def _append(
-        self, group: str, partition: Partition, records: memoryview | None, result: PartitionProduceResponse
+        self,
+        group: str,
+        partition: Partition,
+        records: memoryview | None,
+        outcome: Outcome | None,
+        result: PartitionProduceResponse,
     ) -> None:
         if self._refusals:
             refused = self._refusals.get((partition.topic_name, partition.index))
             if refused is not None:
                 raise refused
-        header = validate_batch_set(
-            records,
-            partition.config.max_message_bytes,
-            zstd_allowed=self._context.api_version >= _ZSTD_FROM_VERSION,
-        )
-        assert records is not None, "validate_batch_set refuses null records"
+        if isinstance(outcome, HutongError):
+            put_outcome(result, outcome)
+            _put_start(result, partition.log)
+            return
+        header, records = self._checked(partition, records) if outcome is None else outcome
         if header.attributes & TRANSACTIONAL and self._refusals is None:
             raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "A transactional batch without an id.")
-        check_times(partition, header, records, self._context.broker.clock)
-        if partition.config.compacted:
-            check_keys(header, records)
         log, qos = partition.log, qos_for(partition, self._acks)
         appended = log.take(records, header) if qos > Qos.RECEIVE else None
         if appended is not None:
@@ -227,6 +291,17 @@ class _Appender:
 
         gather.expect()
         log.append(records, header, qos, settle, self._timeout_ms)
+
+    def _checked(self, partition: Partition, records: memoryview | None) -> CheckedBatch:
+        """A batch of a request whose batches are little. Raises Refused."""
+        config = partition.config
+        if self._rules is None or self._rules[0] is not config:
+            now_ms = self._context.broker.clock.wall_ms()
+            self._rules = config, rules_for(config, now_ms, zstd_allowed=self._zstd_allowed)
+        rules = self._rules[1]
+        header = check_header(records, rules)
+        assert records is not None, "null records are refused"
+        return check_records(header, records, rules)
 
     def _settle(
         self,

@@ -83,6 +83,12 @@ class LogSettings:
     max_message_bytes: int = setting(
         1_048_588, "Largest record batch, as sent.", "message.max.bytes", minimum=KIBIBYTE, maximum=INT32_MAX
     )
+    unpacked_batch_bytes_max: int = setting(
+        32 * MEBIBYTE,
+        "Largest size that the records of a compressed batch may unpack to; two batches are unpacked at a time.",
+        minimum=MEBIBYTE,
+        maximum=128 * MEBIBYTE,
+    )
     timestamp_before_max_ms: int = setting(
         INT64_MAX, "How far in the past a record's timestamp may lie.", "log.message.timestamp.before.max.ms", minimum=0
     )
