@@ -2,10 +2,10 @@
 
 Strategy: coarse to fine. Spans and extents know their greatest timestamp, a chunk's entry knows its run's, a batch its
 own; only the one batch that must hold the answer is decoded. Segments are searched one after the other, so at most one
-is read at a time.
+is read at a time. The records of a batch are walked without a list of them, on the worker that reads the segment.
 
-A batch that cannot be decoded (its codec is not installed, a producer's records are malformed) answers with its own
-header: the offset of its first record, which is never too late.
+A batch that cannot be decoded (its codec is not installed, a producer's records are malformed, or the search has
+unpacked enough already) answers with its own header: the offset of its first record, which is never too late.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,13 +16,18 @@ from hutong.journal.index import Extent, Extents
 from hutong.journal.reader import Reader
 from hutong.journal.spans import Span
 from hutong.journal.walk import Walk
-from hutong.wire.kafka.records import BatchHeader, iterate_batches, iterate_records
+from hutong.wire.kafka.compression import DECOMPRESSED_BYTES_MAX
+from hutong.wire.kafka.record_contents import first_from, greatest_in, unpack_in_place
+from hutong.wire.kafka.record_walk import INT64_MIN
+from hutong.wire.kafka.records import BatchHeader, iterate_batches
 
 if TYPE_CHECKING:
     from hutong.journal.log import PartitionLog
 
 Found = tuple[int, int]  # timestamp in ms, offset
 NOT_FOUND: Final[Found] = (-1, -1)
+UNPACKED_BYTES_MAX: Final = 2 * DECOMPRESSED_BYTES_MAX
+"""In one search. A header that is wrong about its greatest timestamp makes a search go on to the next batch."""
 
 
 class TimestampSearch:
@@ -34,6 +39,7 @@ class TimestampSearch:
         self._then = then
         self._start_offset = log.start_offset
         self._limit = log.high_watermark
+        self._unpacked_bytes_left = UNPACKED_BYTES_MAX
 
     def first_from(self, timestamp_ms: int) -> None:
         self._look(
@@ -90,9 +96,9 @@ class TimestampSearch:
             for header, batch in iterate_batches(walk.view(run)):
                 if header.max_timestamp_ms < timestamp_ms:
                     continue
-                for found in _records_of(header, batch):
-                    if found[0] >= timestamp_ms and self._is_visible(found[1]):
-                        return found
+                found = self._search(header, batch, timestamp_ms)
+                if found is not None:
+                    return found
         return NOT_FOUND
 
     def _greatest_in(self, walk: Walk) -> Found:
@@ -105,12 +111,31 @@ class TimestampSearch:
                     continue
                 for header, batch in iterate_batches(walk.view(run)):
                     if _may_beat(header.max_timestamp_ms, header.base_offset, best):
-                        visible = (found for found in _records_of(header, batch) if self._is_visible(found[1]))
-                        best = max(best, *visible, NOT_FOUND, key=_rank)
+                        best = max(best, self._search(header, batch, None) or NOT_FOUND, key=_rank)
         return best
 
-    def _is_visible(self, offset: int) -> bool:
-        return self._start_offset <= offset < self._limit
+    def _search(self, header: BatchHeader, batch: memoryview, from_ms: int | None) -> Found | None:
+        """The first visible record from `from_ms` on, or the one with the greatest timestamp for None."""
+        base_offset, count, base_ms = header.base_offset, header.record_count, header.base_timestamp_ms
+        least = self._start_offset - base_offset
+        end = min(self._limit - base_offset, header.last_offset_delta + 1)  # a forged delta is none of the batch's
+        if least >= end or not count:  # compaction leaves batches without records
+            return None
+        try:
+            data, start = unpack_in_place(header, batch, min(self._unpacked_bytes_left, DECOMPRESSED_BYTES_MAX))
+            if not start:
+                self._unpacked_bytes_left -= len(data)
+            if header.is_log_append_time:  # all records have the header's timestamp, whatever their own says
+                found = first_from(data, start, count, base_ms, INT64_MIN, least, end)
+            elif from_ms is not None:
+                found = first_from(data, start, count, base_ms, from_ms, least, end)
+            else:
+                found = greatest_in(data, start, count, base_ms, least, end)
+        except (ProtocolError, LimitExceeded, UsageError):
+            return (header.max_timestamp_ms, base_offset) if least <= 0 else None
+        if found is None:
+            return None
+        return header.max_timestamp_ms if header.is_log_append_time else found[0], base_offset + found[1]
 
 
 def _rank(found: Found) -> tuple[int, int]:
@@ -128,10 +153,3 @@ def _may_beat(max_timestamp_ms: int, first_offset: int, best: Found) -> bool:
 
 def _all(extents: Extents) -> Iterator[Extent]:
     return (extents[number] for number in range(len(extents)))
-
-
-def _records_of(header: BatchHeader, batch: memoryview) -> list[Found]:
-    try:
-        return [(record.timestamp_ms, record.offset) for record in iterate_records(batch)]
-    except (ProtocolError, LimitExceeded, UsageError):
-        return [(header.max_timestamp_ms, header.base_offset)]

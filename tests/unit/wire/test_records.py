@@ -14,6 +14,7 @@ from hutong.wire.buffer import Buffer
 from hutong.wire.kafka import records
 from hutong.wire.kafka.compression import Compression
 from hutong.wire.kafka.error_codes import ErrorCode
+from hutong.wire.kafka.record_slices import rebuild_batch
 from hutong.wire.kafka.records import (
     Record,
     build_batch,
@@ -84,6 +85,17 @@ def test_flags() -> None:
     assert header.last_offset == 40
     stamped = parse_batch_header(build_batch([ONE], attributes=records.LOG_APPEND_TIME))
     assert (stamped.is_transactional, stamped.is_control, stamped.is_log_append_time) == (False, False, True)
+
+
+@pytest.mark.parametrize("compression", Compression)
+def test_a_batch_that_compaction_has_emptied_has_no_records(compression: Compression) -> None:
+    full = build_batch([ONE], compression=compression)
+    header = parse_batch_header(full)
+    empty = rebuild_batch(
+        header, b"", 0, attributes=header.attributes, base_timestamp_ms=0, max_timestamp_ms=header.max_timestamp_ms
+    )
+    assert list(iterate_records(full))
+    assert list(iterate_records(empty)) == []
 
 
 def test_log_append_time_overrides_the_timestamps_of_records() -> None:

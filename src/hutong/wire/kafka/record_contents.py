@@ -58,7 +58,6 @@ def examine_batch(
     malformed content, LimitExceeded when the records take more than `bytes_max`, packed or unpacked, UsageError when
     the codec is not installed.
     """
-    compression = header.attributes & COMPRESSION_MASK
     if len(batch) - HEADER_BYTES > bytes_max:
         raise LimitExceeded("RECORDS_BYTES_MAX", bytes_max)
     # Kafka's bounds are a time of day and 64 bits away from it, so their sum may not fit 64 bits.
@@ -66,13 +65,21 @@ def examine_batch(
         earliest_ms = INT64_MIN
     if latest_ms > INT64_MAX:
         latest_ms = INT64_MAX
-    count, base_timestamp_ms = header.record_count, header.base_timestamp_ms
+    data, start = unpack_in_place(header, batch, bytes_max)
+    return examine_records(data, start, header.record_count, header.base_timestamp_ms, earliest_ms, latest_ms)
+
+
+def unpack_in_place(header: BatchHeader, batch: Buffer, bytes_max: int) -> tuple[Buffer, int]:
+    """A buffer with the records of a batch, and their position in it: the batch itself where it is not compressed.
+
+    Raises ProtocolError, LimitExceeded, UsageError as `decompress`.
+    """
+    compression = header.attributes & COMPRESSION_MASK
     if not compression:
-        return examine_records(batch, HEADER_BYTES, count, base_timestamp_ms, earliest_ms, latest_ms)
+        return batch, HEADER_BYTES
     if compression > Compression.ZSTD:
         raise ProtocolError(f"compression {compression} is not defined")
-    data = decompress(Compression(compression), memoryview(batch)[HEADER_BYTES:], bytes_max)
-    return examine_records(data, 0, count, base_timestamp_ms, earliest_ms, latest_ms)
+    return decompress(Compression(compression), memoryview(batch)[HEADER_BYTES:], bytes_max), 0
 
 
 def with_max_timestamp(batch: Buffer, max_timestamp_ms: int) -> bytes:

@@ -191,6 +191,8 @@ def iterate_records(batch: Buffer, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> I
     header = parse_batch_header(batch)
     if header.magic != MAGIC or header.compression > Compression.ZSTD:
         raise ProtocolError(f"record batch: magic {header.magic}, compression {header.compression}")
+    if not header.record_count:  # compaction leaves batches without records, and no codec unpacks nothing
+        return
     data = decompress(Compression(header.compression), memoryview(batch)[HEADER_BYTES : header.size], bytes_max)
     data = bytes(data)  # slices of bytes are made faster than views and copied again
     position = 0
