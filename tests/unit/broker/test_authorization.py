@@ -411,3 +411,11 @@ async def test_a_super_user_is_a_principal(tmp_path: Path, user: str) -> None:
     with pytest.raises(UsageError, match=r"security\.super_users"):
         async with running_node(tmp_path, settings):
             raise AssertionError("it started")
+
+
+async def test_a_client_that_may_not_use_a_group_is_told_by_name_or_number_as_by_kafka(scene: RightsScene) -> None:
+    alice = scene.client()
+    one = await scene.ask(alice, 10, 2, key=GROUP, key_type=0)
+    assert (one.error_code, one.error_message) == (ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed.")
+    many = await scene.ask(alice, 10, 4, key_type=0, coordinator_keys=[GROUP])
+    assert [each.error_message for each in many.coordinators] == [""]

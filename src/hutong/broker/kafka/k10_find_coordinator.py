@@ -34,11 +34,18 @@ def handle(request: FindCoordinatorRequest, context: RequestContext) -> FindCoor
     found = _find(request.key, request.key_type, context)
     return FindCoordinatorResponse(
         error_code=found.error_code,
-        error_message=found.error_message,
+        error_message=_message(found, request.key_type),
         node_id=found.node_id,
         host=found.host,
         port=found.port,
     )
+
+
+def _message(found: Coordinator, key_type: int) -> str | None:
+    """Kafka's message below version 4; librdkafka before 2.3 shows that alone. From version 4 on Kafka sends none."""
+    kind = ResourceType.GROUP if key_type == _GROUP else ResourceType.TRANSACTIONAL_ID
+    denied = refusal(kind)
+    return denied.message if found.error_code == denied.code else found.error_message
 
 
 def _find(key: str, key_type: int, context: RequestContext) -> Coordinator:
