@@ -52,10 +52,13 @@ class DefaultSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         from hutong.pipelines.engine.telling import told
         from hutong.pipelines.sink.options import sink_options
+        from hutong.pipelines.sink.versions import VersionWriter
         from hutong.pipelines.sink.writers import BatchWriter
 
         with told():
-            return BatchWriter(sink_options(self.options), schema.fieldNames())
+            options = sink_options(self.options)
+            kind = BatchWriter if options.write_version is None else VersionWriter
+            return kind(options, schema.fieldNames())
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
         from hutong.pipelines.engine.telling import told
@@ -63,4 +66,4 @@ class DefaultSource(DataSource):
         from hutong.pipelines.sink.writers import StreamWriter
 
         with told():
-            return StreamWriter(sink_options(self.options), schema.fieldNames())
+            return StreamWriter(sink_options(self.options, streaming=True), schema.fieldNames())

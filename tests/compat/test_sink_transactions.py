@@ -3,6 +3,7 @@
 Both versions of the protocol where the broker has both (KIP-890): partitions announced, and added by the first records.
 """
 
+import itertools
 import os
 import pathlib
 import shutil
@@ -21,13 +22,13 @@ from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import Refused
 from hutong.pipelines.client.cluster import Cluster, ClusterSettings, TopicPartition, parse_bootstrap
 from hutong.pipelines.client.clusters import open_cluster
-from hutong.pipelines.client.group_offsets import commit_offsets, fetch_offsets
-from hutong.pipelines.client.identities import Outcome
+from hutong.pipelines.client.group_offsets import CommittedOffset, commit_offsets, fetch_offsets
+from hutong.pipelines.client.identities import Identity, Outcome
 from hutong.pipelines.client.transactions import IMPLICIT_PRODUCE, OpenTransaction, Transactions
 from hutong.pipelines.errors import HalfDone, TakenOver
 from hutong.pipelines.sink.commit.driver import Batch, Committer
 from hutong.pipelines.sink.commit.machine import Decision, TaskTransaction
-from hutong.pipelines.sink.commit.record import TRANSACTIONS_PER_NOTE, transactional_id
+from hutong.pipelines.sink.commit.record import TRANSACTIONS_PER_NOTE, application_query, transactional_id
 
 SCRIPT = os.environ.get("HUTONG_TEST_KAFKA_PEER") or str(DEFAULT_KAFKA_SCRIPT)
 FETCH_S_MAX = 240.0
@@ -98,7 +99,7 @@ def write(worker: Transactions, query: str, suffix: str, topic: str, texts: Sequ
     transaction = OpenTransaction(worker, transactional_id(query, suffix), TIMEOUT_MS)
     data = open_cluster(worker.coordinators.cluster.settings)
     producer = BatchProducer(data, SystemClock(), TIMEOUT_MS, transaction)
-    encoder = Encoder(topic, Compression.NONE, 100_000, lambda _: PARTITIONS, 0)
+    encoder = Encoder(topic, Compression.NONE, 100_000, lambda _: PARTITIONS, 0, SystemClock().wall_ms)
     columns = [pa.array(texts), pa.array([number % PARTITIONS for number in range(len(texts))], pa.int32())]
     for records in encoder.encode(pa.RecordBatch.from_arrays(columns, names=["value", "partition"])):
         producer.send(records)
@@ -190,6 +191,64 @@ def test_an_older_driver_cannot_record(topic: str, worker: Transactions, driver:
     with pytest.raises(TakenOver, match=f"another driver has taken over the query {topic}"):
         driver._record(older, one, one.written, None)
     assert driver.recorded(topic) is None
+
+
+class Killed(Exception):
+    """The driver is no more."""
+
+
+class DyingTransactions(Transactions):
+    """A driver's, which dies at one of its requests, before or after the broker has it."""
+
+    def __init__(self, cluster: Cluster, die_at: int) -> None:
+        super().__init__(cluster)
+        self.left = die_at
+
+    def _step(self) -> None:
+        if self.left == 0:
+            raise Killed
+        self.left -= 1
+
+    def begin(self, transactional_id: str, timeout_ms: int) -> Identity:
+        self._step()
+        identity = super().begin(transactional_id, timeout_ms)
+        self._step()
+        return identity
+
+    def commit_offset(self, owner: Identity, group: str, partition: TopicPartition, committed: CommittedOffset) -> None:
+        super().commit_offset(owner, group, partition, committed)
+        self._step()
+
+    def end(self, transactions: Sequence[Identity], *, is_commit: bool, retry_ms: int | None = None) -> list[Refused]:
+        refused = []
+        for one in transactions:
+            self._step()
+            refused += super().end([one], is_commit=is_commit, retry_ms=retry_ms)
+            self._step()
+        return refused
+
+
+def test_a_version_counts_once_wherever_its_driver_dies(
+    broker: str, topic: str, worker: Transactions, cluster: Cluster
+) -> None:
+    """Each step of each commit is the last of a driver once; the job runs again until it ends well."""
+    query = application_query("nightly", topic)
+    expected: list[str] = []
+    for die_at in itertools.count():
+        expected += [f"{die_at:02}a", f"{die_at:02}b"]
+        dying, is_first = DyingTransactions(cluster, die_at), True
+        for attempt in (Committer(dying), Committer(Transactions(cluster)), Committer(Transactions(cluster))):
+            try:
+                if not attempt.settle(query, die_at):
+                    tasks = [write(worker, query, f"{die_at}{is_first}{text}", topic, [text]) for text in expected[-2:]]
+                    attempt.commit_version(batch(query, topic, die_at, *tasks))
+            except Killed:
+                is_first = False
+        see(broker, topic, expected)
+        if dying.left > 0:
+            break
+    assert die_at >= 12, "it died between all steps"
+    until(lambda: worker.open_ids(f"hutong-{query}") == [], what="the end of all transactions", between_s=0.05)
 
 
 def test_a_broker_refuses_a_transaction_that_may_last_too_long(topic: str, worker: Transactions) -> None:

@@ -5,6 +5,7 @@
     ├── AccessDenied  we are not let in, or do not trust the broker; waiting does not help
     ├── DataLost      records that a query was promised are no longer there
     ├── TakenOver     another driver runs the same query: this one must end
+    ├── Outdated      a version older than one that was written: nobody knows whether it was
     ├── HalfDone      a commit that cannot be finished by this attempt
     └── BadRecord     a record that is not what the job reads
 
@@ -53,6 +54,10 @@ class DataLost(PeerError):
 
 class TakenOver(PeerError):
     """Another driver has begun to commit for the same query."""
+
+
+class Outdated(PeerError):
+    """An application's version that comes after a later one. Final: what was written once is not looked up."""
 
 
 class HalfDone(PeerError):

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib import import_module
 
 from hutong.foundation.errors import HutongError, ProtocolError, Refused, UsageError
-from hutong.pipelines.errors import AccessDenied, BadRecord, DataLost, HalfDone, TakenOver, Unavailable
+from hutong.pipelines.errors import AccessDenied, BadRecord, DataLost, HalfDone, Outdated, TakenOver, Unavailable
 
 OURS = re.compile(r"(?:^|: )hutong\.[\w.]*\.(?P<kind>[A-Z]\w+): (?P<message>.+)$", re.MULTILINE)
 CAUSE = re.compile(
@@ -23,6 +23,7 @@ EXIT_CODES = {
     BadRecord.__name__: EXIT_DATA,
     ProtocolError.__name__: EXIT_DATA,
     TakenOver.__name__: EXIT_REFUSED,
+    Outdated.__name__: EXIT_REFUSED,
     HalfDone.__name__: EXIT_UNAVAILABLE,
     Unavailable.__name__: EXIT_UNAVAILABLE,
     Refused.__name__: EXIT_REFUSED,

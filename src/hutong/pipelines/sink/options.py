@@ -1,5 +1,6 @@
 """The options of writing with `format("hutong")`, under the names of Spark's own Kafka sink."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -9,6 +10,12 @@ from hutong.pipelines.client.cluster import ClusterSettings
 from hutong.pipelines.option_values import cluster_of, count, refuse_unsupported
 from hutong.wire.kafka.compression import Compression
 
+APP_ID, VERSION = "txnAppId", "txnVersion"
+APP_ID_LENGTH_MAX = 100
+APP_ID_PATTERN = re.compile(rf"[A-Za-z0-9._-]{{1,{APP_ID_LENGTH_MAX}}}")
+"""The characters of topics' names: the id becomes part of a group's name and of transactional ids."""
+VERSION_MAX = 2**63 - 1
+"""It is stored as an offset."""
 BATCH_BYTES = 512 * 2**10
 PRODUCE_TIMEOUT_MS = 30_000
 TRANSACTION_TIMEOUT_MS = 900_000
@@ -23,6 +30,14 @@ class Delivery(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class WriteVersion:
+    """One write of an application, which counts once however often it is asked for."""
+
+    app_id: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
 class SinkOptions:
     cluster: ClusterSettings
     topic: str | None
@@ -32,9 +47,11 @@ class SinkOptions:
     delivery: Delivery | None = None
     """None: exactly once where the brokers have transactions."""
     transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS
+    write_version: WriteVersion | None = None
+    """None: a batch job that runs again writes its rows again."""
 
 
-def sink_options(options: Mapping[str, str]) -> SinkOptions:
+def sink_options(options: Mapping[str, str], *, streaming: bool = False) -> SinkOptions:
     """Raises UsageError."""
     refuse_unsupported(options)
     name = options.get("kafka.compression.type", "none").upper()
@@ -48,7 +65,33 @@ def sink_options(options: Mapping[str, str]) -> SinkOptions:
         timeout_ms=count(options, "kafka.request.timeout.ms") or PRODUCE_TIMEOUT_MS,
         delivery=_delivery(options),
         transaction_timeout_ms=count(options, "kafka.transaction.timeout.ms") or TRANSACTION_TIMEOUT_MS,
+        write_version=_write_version(options, streaming),
     )
+
+
+def _write_version(options: Mapping[str, str], streaming: bool) -> WriteVersion | None:
+    """Named as in Delta Lake, whose users know them."""
+    given = [name for name in (APP_ID, VERSION) if name in options]
+    if not given:
+        return None
+    if streaming:
+        raise UsageError(
+            f"option {given[0]} is for batch writes and foreachBatch: leave it out, a stream's batches are recorded"
+        )
+    if len(given) == 1:
+        raise UsageError(f"option {given[0]} is given alone: set {APP_ID} and {VERSION} together")
+    if _delivery(options) is Delivery.AT_LEAST_ONCE:
+        raise UsageError(f"option {APP_ID} needs transactions, and delivery is at-least-once: leave one of them out")
+    app_id, version = options[APP_ID], count(options, VERSION, least=0)
+    if not APP_ID_PATTERN.fullmatch(app_id):
+        raise UsageError(
+            f"option {APP_ID} is {app_id[:APP_ID_LENGTH_MAX]!r}: take letters, digits, '.', '_' and '-', at most "
+            f"{APP_ID_LENGTH_MAX} of them"
+        )
+    assert version is not None
+    if version > VERSION_MAX:
+        raise UsageError(f"option {VERSION} is '{version}': it must be at most {VERSION_MAX}")
+    return WriteVersion(app_id, version)
 
 
 def _delivery(options: Mapping[str, str]) -> Delivery | None:

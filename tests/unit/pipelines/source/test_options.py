@@ -2,7 +2,7 @@ import pytest
 
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.client.cluster import EARLIEST, LATEST, Address, TopicPartition
-from hutong.pipelines.sink.options import sink_options
+from hutong.pipelines.sink.options import WriteVersion, sink_options
 from hutong.pipelines.source.admission import TriggerLimits
 from hutong.pipelines.source.offset_rules import OffsetRule
 from hutong.pipelines.source.options import (
@@ -186,3 +186,42 @@ def test_options_of_the_sink() -> None:
     assert sink_options({"kafka.bootstrap.servers": "h:1"}).topic is None
     with pytest.raises(UsageError, match="take none, gzip, snappy, lz4 or zstd"):
         sink_options({"kafka.bootstrap.servers": "h:1", "kafka.compression.type": "brotli"})
+
+
+VERSIONED = {"kafka.bootstrap.servers": "h:1", "txnAppId": "nightly-2.x_y", "txnVersion": "0"}
+
+
+def test_a_version_of_an_application() -> None:
+    assert sink_options(VERSIONED).write_version == WriteVersion("nightly-2.x_y", 0)
+    assert sink_options(VERSIONED | {"txnVersion": str(2**63 - 1)}).write_version == WriteVersion(
+        "nightly-2.x_y", 2**63 - 1
+    )
+    assert sink_options({"kafka.bootstrap.servers": "h:1"}).write_version is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"txnAppId": ""}, "option txnAppId is '': take letters, digits"),
+        ({"txnAppId": "a b"}, "option txnAppId is 'a b'"),
+        ({"txnAppId": "../a"}, r"option txnAppId is '\.\./a'"),
+        ({"txnAppId": "a:b"}, "option txnAppId is 'a:b'"),
+        ({"txnAppId": "a\n"}, r"option txnAppId is 'a\\n'"),
+        ({"txnAppId": "x" * 101}, "at most 100 of them"),
+        ({"txnVersion": "-1"}, "option txnVersion is '-1': it must be a whole number from 0"),
+        ({"txnVersion": "1.5"}, "option txnVersion is '1.5'"),
+        ({"txnVersion": str(2**63)}, "must be at most 9223372036854775807"),
+        ({"delivery": "at-least-once"}, "option txnAppId needs transactions"),
+    ],
+)
+def test_versions_that_cannot_be_recorded_are_refused(options: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        sink_options(VERSIONED | options)
+
+
+def test_half_a_version_and_versions_of_streams_are_refused() -> None:
+    for left, other in (("txnAppId", "txnVersion"), ("txnVersion", "txnAppId")):
+        with pytest.raises(UsageError, match=f"option {left} is given alone: set txnAppId and txnVersion together"):
+            sink_options({name: text for name, text in VERSIONED.items() if name != other})
+    with pytest.raises(UsageError, match="option txnAppId is for batch writes and foreachBatch"):
+        sink_options(VERSIONED, streaming=True)

@@ -8,10 +8,12 @@ Orphans are open transactions of the query that no batch wants: of tasks that fa
 or of a driver that was killed. They hold up committed readers until their time is up, so they are looked for and
 aborted where there may be some.
 
-A batch job has no later driver that might go on: its transactions are ended without a record.
+A batch job without a version has no later driver that might go on: its transactions are ended without a record. With
+one (`txnAppId`, `txnVersion`) it is recorded as a batch is.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from hutong.foundation.errors import PeerError, Refused
@@ -20,12 +22,23 @@ from hutong.pipelines.client.group_offsets import CommittedOffset
 from hutong.pipelines.client.identities import Identity, Outcome
 from hutong.pipelines.client.transactions import Transactions
 from hutong.pipelines.errors import HalfDone, TakenOver
-from hutong.pipelines.sink.commit.machine import Decision, Done, End, Record, TaskTransaction, next_step
+from hutong.pipelines.sink.commit.machine import (
+    Absent,
+    Decision,
+    Done,
+    End,
+    Record,
+    TaskTransaction,
+    check_version,
+    next_step,
+    settling_step,
+)
 from hutong.pipelines.sink.commit.record import (
     Found,
     decision_of,
     group_of,
     id_prefix,
+    name_of,
     newest,
     note_count,
     notes,
@@ -68,6 +81,60 @@ class Committer:
             return
         owner = self._transactions.begin(owner_id(batch.query_id), OWNER_TIMEOUT_MS)
         found = self.recorded(batch.query_id)
+        self._finish(owner, batch, found)
+        is_new_run = found is None or found.run_id != batch.run_id
+        if batch.was_retried or is_new_run or batch.written.batch_id % SWEEP_EVERY == 0:
+            self._sweep(batch.query_id, frozenset())
+
+    def settle(self, query_id: str, version: int) -> bool:
+        """Before an application writes a version: finishes what was decided. Returns whether the version counts.
+
+        What counts is recorded without its transactions, since the tasks that follow may take their ids again. Of two
+        jobs with one id the one that begins later shuts the other out. Raises Outdated, HalfDone, TakenOver, or what
+        the brokers refuse.
+        """
+        owner = self._transactions.begin(owner_id(query_id), OWNER_TIMEOUT_MS)
+        found = self.recorded(query_id)
+        recorded = found.decision if found is not None else None
+        outcomes = self._transactions.outcomes(_identities(recorded.transactions)) if recorded is not None else {}
+        for _ in range(STEPS_MAX):
+            match settling_step(version, recorded, outcomes):
+                case End(chosen, is_commit):
+                    outcomes |= self._end(chosen, is_commit)
+                case Done():
+                    break
+                case Absent():
+                    return False
+        else:
+            raise AssertionError(f"version {version} is not settled: {recorded}, {outcomes}")
+        assert found is not None  # nothing is done without a record
+        if found.decision.transactions:
+            batch = Batch(query_id, found.run_id, found.decision, frozenset(), False)
+            self._record(owner, batch, _without_transactions(batch), found)
+        if found.decision.batch_id < version:
+            return False
+        self._sweep(query_id, frozenset())
+        return True
+
+    def commit_version(self, batch: Batch) -> bool:
+        """As `commit`, for a version of an application. Raises Outdated, too.
+
+        Returns False where another job had written the version: then the rows written now are dropped.
+        """
+        if not batch.written.transactions and not self._is_recorded(batch):
+            return True
+        owner = self._transactions.begin(owner_id(batch.query_id), OWNER_TIMEOUT_MS)
+        found = self.recorded(batch.query_id)
+        if found is not None:
+            check_version(batch.written.batch_id, found.decision)
+        is_ours = self._finish(owner, batch, found)
+        with suppress(PeerError):  # the version counts: the next job records that, if this one cannot
+            self._record(owner, batch, _without_transactions(batch), found)
+        self._sweep(batch.query_id, frozenset())
+        return is_ours
+
+    def _finish(self, owner: Identity, batch: Batch, found: Found | None) -> bool:
+        """Step by step until the batch counts. Returns whether anything that was written now is part of it."""
         recorded = found.decision if found is not None else None
         outcomes = self._outcomes(batch.written, recorded)
         for _ in range(STEPS_MAX):
@@ -79,12 +146,9 @@ class Committer:
                     outcomes |= self._end(chosen, is_commit)
                 case Done(left_over):
                     self._transactions.end(_identities(left_over), is_commit=False)
-                    break
-        else:
-            raise AssertionError(f"batch {batch.written.batch_id} does not come to an end: {recorded}, {outcomes}")
-        is_new_run = found is None or found.run_id != batch.run_id
-        if batch.was_retried or is_new_run or batch.written.batch_id % SWEEP_EVERY == 0:
-            self._sweep(batch.query_id, frozenset())
+                    counted = frozenset(_identities(recorded.transactions)) if recorded is not None else frozenset()
+                    return not counted.isdisjoint(_identities(batch.written.transactions))
+        raise AssertionError(f"batch {batch.written.batch_id} does not come to an end: {recorded}, {outcomes}")
 
     def abort(self, batch: Batch) -> None:
         """Aborts what is not recorded: what is may count in part already, and is finished by the next attempt.
@@ -148,10 +212,7 @@ class Committer:
                 raise refused[0]
         except Refused as error:
             if error.code in SHUT_OUT:
-                raise TakenOver(
-                    f"another driver has taken over the query {batch.query_id}: this one ends; run one driver per "
-                    "checkpoint"
-                ) from error
+                raise taken_over(batch.query_id) from error
             raise
 
     def _end(self, chosen: Sequence[TaskTransaction], is_commit: bool) -> dict[str, Outcome]:
@@ -180,6 +241,18 @@ class Committer:
                     self._transactions.begin(one, OWNER_TIMEOUT_MS)
         except PeerError:
             return  # their time will be up
+
+
+def taken_over(query_id: str) -> TakenOver:
+    """The error of a driver that another has shut out."""
+    return TakenOver(
+        f"another driver has taken over {name_of(query_id)}: this one ends; run one driver per checkpoint or txnAppId"
+    )
+
+
+def _without_transactions(batch: Batch) -> Decision:
+    """The decision once all of it counts."""
+    return batch.written._replace(transactions=())
 
 
 def _identities(transactions: Sequence[TaskTransaction]) -> list[Identity]:

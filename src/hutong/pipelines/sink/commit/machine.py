@@ -17,6 +17,9 @@ unless one of the recorded ones was aborted meanwhile because its time was up:
 The last relies on a task getting the same rows again; that can be seen only by their number, and is refused where the
 number of tasks or of rows differs.
 
+An application that writes versions (`txnVersion`) may go on with a later one although an earlier one was decided and
+not committed. So before a version is written, `settling_step` finishes what is recorded, and says whether that was it.
+
 Pure: no clock, no sockets. Knows transactions by what became of them only.
 """
 
@@ -25,7 +28,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hutong.pipelines.client.identities import Identity, Outcome
-from hutong.pipelines.errors import HalfDone
+from hutong.pipelines.errors import HalfDone, Outdated
 
 LONGER = "set the sink's option kafka.transaction.timeout.ms (the broker's transaction.max.timeout.ms bounds it)"
 
@@ -68,7 +71,13 @@ class Done:
     left_over: tuple[TaskTransaction, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """What is recorded does not count, or not all of it, and the version to be written may take its place."""
+
+
 Step = Record | End | Done
+SettlingStep = End | Done | Absent
 Outcomes = Mapping[str, Outcome]
 """By transactional id, of everything recorded for the batch and everything written now."""
 
@@ -92,6 +101,38 @@ def next_step(written: Decision, recorded: Decision | None, outcomes: Outcomes) 
     if len(aborted) + len(still_open) < len(recorded.transactions):
         return Record(_mended(recorded, aborted, written, outcomes))
     return End(still_open, is_commit=False) if still_open else _begin(written, outcomes)
+
+
+def settling_step(version: int, recorded: Decision | None, outcomes: Outcomes) -> SettlingStep:
+    """What the driver does before it lets tasks write a version. Done: all that is recorded counts.
+
+    Raises Outdated, HalfDone. A version that counts in part is left to its next attempt, which has the rows to mend it.
+    """
+    if recorded is None:
+        return Absent()
+    check_version(version, recorded)
+    aborted = _with(Outcome.ABORTED, recorded.transactions, outcomes)
+    still_open = _open(recorded.transactions, outcomes)
+    if not aborted:
+        return End(still_open, is_commit=True) if still_open else Done(())
+    counts_in_part = len(aborted) + len(still_open) < len(recorded.transactions)
+    if counts_in_part and recorded.batch_id < version:
+        raise HalfDone(
+            f"version {recorded.batch_id} was committed in part before its driver ended, and {len(aborted)} of its "
+            f"{len(recorded.transactions)} transactions were aborted since: write version {recorded.batch_id} again as "
+            f"it was before version {version}"
+        )
+    return Absent()
+
+
+def check_version(version: int, recorded: Decision) -> None:
+    """Raises Outdated for a version older than the recorded one: nobody knows whether it was written."""
+    if version < recorded.batch_id:
+        raise Outdated(
+            f"version {version} cannot be written after version {recorded.batch_id}: versions must rise. Either two "
+            "jobs have the same txnAppId, or a checkpoint was deleted and numbers its batches anew: take another "
+            "txnAppId"
+        )
 
 
 def _begin(written: Decision, outcomes: Outcomes) -> Step:

@@ -9,6 +9,10 @@ bound by `offset.metadata.max.bytes` (4096): what is longer is spread over more 
     metadata                               {"of": 2, "run": "…", "tasks": 9, "did": [[7, "a1-0", 41, 3, 25], …]}
                                            task, end of the transactional id, producer id, epoch, rows
 
+A version of an application's writes (`txnAppId`, `txnVersion`) is recorded in the same way: `QUERY` is then
+`app-ID:TOPIC:`, and the offset the version. Once all of it is committed, the record is written again without
+transactions: brokers may forget those, and workers use their ids again.
+
 Brokers forget offsets of a group without members after `offsets.retention.minutes` (7 days), as they forget
 transactional ids.
 
@@ -29,6 +33,9 @@ from hutong.pipelines.sink.commit.machine import Decision, TaskTransaction
 PREFIX = "hutong-"
 GROUP_PREFIX = "hutong-sink-"
 OWNER_SUFFIX = "driver"
+APPLICATION_PREFIX = "app-"
+APPLICATION_END = ":"
+"""No topic or `txnAppId` has one, so no application's prefix is the beginning of another's."""
 TRANSACTIONS_PER_NOTE = 48
 """So that a note stays below 4096 bytes with the largest numbers in it."""
 NOTES_MAX = 1024
@@ -67,6 +74,19 @@ def group_of(query_id: str, number: int) -> str:
     return f"{GROUP_PREFIX}{query_id}" + (f".{number}" if number else "")
 
 
+def application_query(app_id: str, topic: str | None) -> str:
+    """The name under which versions of an application's writes to a topic are recorded; None: a column names topics."""
+    return f"{APPLICATION_PREFIX}{app_id}{APPLICATION_END}{topic or ''}{APPLICATION_END}"
+
+
+def name_of(query_id: str) -> str:
+    """The query or application in words, for errors."""
+    if not query_id.endswith(APPLICATION_END):
+        return f"the query {query_id}"
+    app_id, topic, _ = query_id.removeprefix(APPLICATION_PREFIX).split(APPLICATION_END)
+    return f"txnAppId '{app_id}' of " + (f"topic {topic}" if topic else "writes without the option topic")
+
+
 def notes(query_id: str, decision: Decision, run_id: str) -> list[Note]:
     """A decision as it is stored. Raises UsageError for more tasks than a record can hold."""
     prefix = id_prefix(query_id)
@@ -74,7 +94,8 @@ def notes(query_id: str, decision: Decision, run_id: str) -> list[Note]:
         [one.task, one.identity.transactional_id.removeprefix(prefix), *one.identity.producer, one.row_count]
         for one in decision.transactions
     ]
-    parts = [rows[first : first + TRANSACTIONS_PER_NOTE] for first in range(0, len(rows), TRANSACTIONS_PER_NOTE)]
+    firsts = range(0, max(len(rows), 1), TRANSACTIONS_PER_NOTE)  # without rows one note, too
+    parts = [rows[first : first + TRANSACTIONS_PER_NOTE] for first in firsts]
     if len(parts) > NOTES_MAX:
         raise UsageError(
             f"a batch of {len(rows)} tasks is too large to be written exactly once: coalesce it to at most "
