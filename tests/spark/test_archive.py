@@ -114,6 +114,9 @@ def test_an_access_log_archived_compacted_and_replayed(
     again.write.format("hutong").options(**target).mode("append").save()
     for partition in range(3):
         assert contents(bootstrap, f"{topic}-again", partition) == contents(bootstrap, topic, partition)
+        sent, was = (read_partition(bootstrap, name, partition) for name in (f"{topic}-again", topic))
+        assert [one.timestamp() for one in sent] == [one.timestamp() for one in was]
+    assert "timestamp" not in replay.transform({"a": after}, replay.JOB.with_defaults({"timestamps": "now"})).columns
 
 
 def test_late_records_join_the_date_they_are_of(
@@ -160,5 +163,7 @@ def test_what_an_archive_cannot_be_is_told(make: Make, spark: "SparkSession", to
         job.run(replace(work, frames={}))
     with pytest.raises(UsageError, match="it must be 'kept' or 'by key'"):
         replay.transform(work.frames, replay.JOB.with_defaults({"partitions": "x"}))
+    with pytest.raises(UsageError, match="it must be 'kept' or 'now'"):
+        replay.transform(work.frames, replay.JOB.with_defaults({"timestamps": "then"}))
     with pytest.raises(UsageError, match="needs the column topic, and the source has value"):
         replay.transform({"a": spark.sql("SELECT 'x' AS value")}, replay.JOB.with_defaults({}))

@@ -110,7 +110,7 @@ def test_a_line_that_cannot_be_read_becomes_a_dead_letter_and_is_sent_again(
     (letter,) = read_partition(bootstrap, f"{topic}-letters")
     assert letter.value() == lines[MALFORMED]
     headers = dict(letter.headers() or ())
-    assert headers.pop("source-timestamp")
+    time_ms = int(headers.pop("source-timestamp"))
     assert headers == {
         "reason": b"the line is not in the combined log format",
         "source-topic": topic.encode(),
@@ -123,6 +123,7 @@ def test_a_line_that_cannot_be_read_becomes_a_dead_letter_and_is_sent_again(
     write(sent["letters"], bootstrap)
     came = read(includeHeaders="true").where("headers IS NOT NULL").collect()
     assert [(bytes(row["value"]), row["headers"]) for row in came] == [(lines[MALFORMED], [("replays", b"1")])]
+    assert [int(row["timestamp"].timestamp() * 1000) for row in came] == [time_ms]
 
 
 def test_a_letter_that_came_back_too_often_stays(spark: "SparkSession") -> None:
@@ -144,6 +145,17 @@ def test_a_letter_that_came_back_too_often_stays(spark: "SparkSession") -> None:
         b"odd",
         b"twice",
     ]
+
+
+def test_a_letter_with_a_time_that_no_record_has_gets_the_time_of_writing(spark: "SparkSession") -> None:
+    times = [b"1500000000000", b"-5", b"99999999999999999999", b"9223372036854775807", b"x", None]
+    rows = [(b"v", [("source-topic", b"t"), ("source-timestamp", time)]) for time in times]
+    letters = spark.createDataFrame(rows, "value binary, headers array<struct<key: string, value: binary>>")
+    sent = replay_dead_letters.transform({"r": letters}, given(replay_dead_letters.JOB))["letters"]
+    kept = [row["ms"] for row in sent.selectExpr("unix_millis(timestamp) AS ms").collect()]
+    assert kept == [1_500_000_000_000, None, None, None, None, None]
+    now = replay_dead_letters.transform({"r": letters}, given(replay_dead_letters.JOB, timestamps="now"))
+    assert "timestamp" not in now["letters"].columns
 
 
 @pytest.mark.parametrize(

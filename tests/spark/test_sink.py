@@ -1,5 +1,7 @@
 """Writing in transactions: what committed readers see of batches that end well, fail, and come again."""
 
+import io
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 PARTITIONS = 3
+MINUTE_MS = 60_000
 
 
 @pytest.fixture
@@ -113,3 +116,85 @@ def test_at_least_once_needs_no_transactions(
     query = copy(delivery="at-least-once")
     assert seen(bootstrap, f"{topic}-copy") == [b"one", b"two"]
     assert Committer(transactions).recorded(str(query.id)) is None
+
+
+def test_a_version_counts_once(spark: "SparkSession", bootstrap: str, topic: str, transactions: Transactions) -> None:
+    from pyspark.errors import PySparkException
+
+    from hutong.pipelines.sink.options import sink_options
+    from hutong.pipelines.sink.versions import VersionWriter
+
+    def write_version(version: int) -> None:
+        write(numbers(spark, 30), bootstrap, topic, txnAppId="nightly", txnVersion=str(version))
+
+    write_version(7)
+    once = [b"%d" % number for number in range(30)]
+    assert seen(bootstrap, topic) == sorted(once)
+    write_version(7)
+    assert seen(bootstrap, topic) == sorted(once), "it is left out"
+    write_version(9)
+    assert seen(bootstrap, topic) == sorted(once * 2)
+    with pytest.raises(PySparkException, match="version 8 cannot be written after version 9"):
+        write_version(8)
+    create_topic(bootstrap, f"{topic}-other", partitions=PARTITIONS, records=0)
+    write(numbers(spark, 30), bootstrap, f"{topic}-other", txnAppId="nightly", txnVersion="8")
+    assert seen(bootstrap, f"{topic}-other") == sorted(once), "each topic by itself"
+    assert transactions.open_ids("hutong-app-") == []
+    told = io.StringIO()
+    given = {"kafka.bootstrap.servers": bootstrap, "topic": topic, "txnAppId": "nightly", "txnVersion": "9"}
+    VersionWriter(sink_options(given), ["value"], told)
+    assert told.getvalue().startswith(f"hutong: nothing is written: version 9 of txnAppId 'nightly' of topic {topic} ")
+
+
+def test_a_batch_that_comes_again_counts_once_in_for_each_batch(
+    spark: "SparkSession", fill: Callable[..., None], bootstrap: str, topic: str, tmp_path: Path
+) -> None:
+    create_topic(bootstrap, f"{topic}-copy", partitions=PARTITIONS, records=0)
+    expected = [b"%04d" % number for number in range(300)]
+    fill(expected)
+    given = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
+    frame = spark.readStream.format("hutong").options(**given, maxOffsetsPerTrigger="100").load()
+
+    def run(dies_at: int) -> None:
+        def write_batch(batch: "DataFrame", number: int) -> None:
+            write(batch.select("value"), bootstrap, f"{topic}-copy", txnAppId="copy", txnVersion=str(number))
+            if number == dies_at:
+                raise RuntimeError("after the write, before Spark notes the batch")
+
+        query = frame.writeStream.foreachBatch(write_batch).option("checkpointLocation", str(tmp_path))
+        query.trigger(availableNow=True).start().awaitTermination()
+
+    from pyspark.errors import StreamingQueryException
+
+    with pytest.raises(StreamingQueryException):
+        run(dies_at=1)
+    run(dies_at=-1)
+    assert seen(bootstrap, f"{topic}-copy") == expected
+
+
+def test_rows_keep_their_times_unless_the_topic_or_a_null_says_otherwise(
+    spark: "SparkSession", bootstrap: str, topic: str
+) -> None:
+    from pyspark.errors import PySparkException
+
+    create_topic(bootstrap, f"{topic}-now", configs={"message.timestamp.type": "LogAppendTime"}, records=0)
+    begun_ms = int(time.time() * 1000) - MINUTE_MS
+    old = "SELECT string(id) AS value, timestamp_millis(1500000000000 + id) AS timestamp FROM range(3)"
+    frame = spark.sql(f"{old} UNION ALL SELECT 'null', CAST(NULL AS timestamp)")
+    for name in (topic, f"{topic}-now"):
+        write(frame, bootstrap, name)
+    load = spark.read.format("hutong").option("kafka.bootstrap.servers", bootstrap)
+    times = {
+        name: dict(
+            load.option("subscribe", name).load().selectExpr("string(value)", "unix_millis(timestamp)").collect()
+        )
+        for name in (topic, f"{topic}-now")
+    }
+    assert times[topic].pop("null") >= begun_ms
+    assert times[topic] == {str(number): 1_500_000_000_000 + number for number in range(3)}
+    assert min(times[f"{topic}-now"].values()) >= begun_ms
+    create_topic(bootstrap, f"{topic}-near", configs={"message.timestamp.before.max.ms": "60000"}, records=0)
+    with pytest.raises(PySparkException, match=f"a time that topic {topic}-near refuses"):
+        write(frame, bootstrap, f"{topic}-near")
+    with pytest.raises(PySparkException, match="column timestamp is of type string: cast it to timestamp"):
+        write(frame.selectExpr("value", "string(timestamp) AS timestamp"), bootstrap, topic)

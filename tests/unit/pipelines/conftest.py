@@ -32,6 +32,6 @@ def compiled_passes() -> None:
     from hutong.wire.kafka.compression import Compression
 
     table = pa.RecordBatch.from_arrays([pa.array(["v"])], names=["value"])
-    (records,) = Encoder("t", Compression.NONE, 1000, lambda _: 1, 0).encode(table)
+    (records,) = Encoder("t", Compression.NONE, 1000, lambda _: 1, 0, lambda: 0).encode(table)
     batch = seal(records, Producer(-1, -1), -1, 0)
     assert len(list(Decoder("t", 0, tuple(COLUMNS)).decode(batch, index_batches(batch), 0, 1))) == 1

@@ -61,6 +61,17 @@ def with_origin(records: "DataFrame") -> "Column":
     return f.concat(without(headers_of(records), SOURCE_HEADERS), origin_headers(records))
 
 
+def source_time(headers: "Column") -> "Column":
+    """The timestamp that a record had where it came from; null without one, or for one that no record can have had.
+
+    Anybody can write headers: a time to come would be refused by the broker at each attempt.
+    """
+    from pyspark.sql import functions as f
+
+    time_ms = header_text(headers, SOURCE_TIMESTAMP).try_cast("bigint")
+    return f.when(time_ms.between(0, f.unix_millis(f.current_timestamp())), f.timestamp_millis(time_ms))
+
+
 def with_free_partition(records: "DataFrame") -> "DataFrame":
     """Renames the column `partition`, which a sink would obey: another topic may have other partitions."""
     return records.withColumnRenamed("partition", "source_partition")

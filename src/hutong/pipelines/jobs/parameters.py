@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 MIB = 2**20
 MINUTE_MS = 60_000
+KEPT, NOW = "kept", "now"
 
 FrameT = TypeVar("FrameT")
 
@@ -64,3 +65,10 @@ def need_columns(frame: "DataFrame", columns: tuple[str, ...], job: str) -> None
 def beside(folder: Path, path: str) -> str:
     """A path as the user means it: a relative one lies beside the pipeline's file."""
     return path if "://" in path or path.startswith("file:") else str(folder.absolute() / path)
+
+
+def keeps_timestamps(parameters: Mapping[str, str]) -> bool:
+    """Whether records that are sent again keep their time. Raises UsageError."""
+    if parameters["timestamps"] not in (KEPT, NOW):
+        raise UsageError(f"parameter timestamps is '{parameters['timestamps']}': it must be '{KEPT}' or '{NOW}'")
+    return parameters["timestamps"] == KEPT

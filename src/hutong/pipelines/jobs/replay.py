@@ -4,9 +4,9 @@ What was in one partition is sent by one task in the order of the offsets, so th
 it that per key. With `partitions = "kept"` a record goes to the partition of the number it had; `"by key"` lets the
 sink choose as producers do, for a topic with another number of partitions. Key, value and headers go out unchanged.
 
-A record gets a new offset, and the time of its sending as timestamp: the sink has none else. Where it came from stands
-in headers when `origin` asks for it: `source-topic`, `source-partition`, `source-offset`, `source-timestamp` (Unix
-milliseconds).
+A record gets a new offset and keeps its timestamp, unless `timestamps = "now"` gives it the time of writing: a topic
+whose `retention.ms` is shorter than a record's age deletes that record soon after. Where it came from stands in headers
+when `origin` asks for it: `source-topic`, `source-partition`, `source-offset`, `source-timestamp` (Unix milliseconds).
 """
 
 from collections.abc import Mapping
@@ -15,21 +15,22 @@ from typing import TYPE_CHECKING
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.jobs.headers import headers_of, with_origin
 from hutong.pipelines.jobs.job import Job, Parameter
-from hutong.pipelines.jobs.parameters import flag, need_columns, the_only
+from hutong.pipelines.jobs.parameters import KEPT, NOW, flag, keeps_timestamps, need_columns, the_only
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-KEPT, BY_KEY = "kept", "by key"
+BY_KEY = "by key"
 JOB = Job(
     name="replay",
     kind="batch",
     summary="Sends the records of an archive into a topic again, in the order they had in each partition.",
     reads="an archive, or any table with the columns value, topic, partition and offset",
-    outputs=(("records", "key, value, headers and partition, for a sink of the kind topic"),),
+    outputs=(("records", "key, value, headers, timestamp and partition, for a sink of the kind topic"),),
     parameters=(
         Parameter("where", "true", "SQL that chooses records, such as date = '2015-05-17' AND topic = 'web'"),
         Parameter("partitions", KEPT, f"{KEPT}: a record's partition is the one it had; {BY_KEY}: as producers choose"),
+        Parameter("timestamps", KEPT, f"{KEPT}: as they were; {NOW}: the time of writing, from which retention counts"),
         Parameter("origin", "no", "yes adds headers that tell topic, partition, offset and timestamp of before"),
     ),
     template="""\
@@ -60,6 +61,8 @@ def transform(frames: "Mapping[str, DataFrame]", parameters: Mapping[str, str]) 
     if parameters["partitions"] not in (KEPT, BY_KEY):
         raise UsageError(f"parameter partitions is '{parameters['partitions']}': it must be '{KEPT}' or '{BY_KEY}'")
     keep = ["partition"] if parameters["partitions"] == KEPT else []
+    if keeps_timestamps(parameters) and "timestamp" in records.columns:
+        keep.append("timestamp")
     chosen = records.where(parameters["where"])
     headers = with_origin(chosen) if flag(parameters, "origin") else headers_of(chosen)
     ordered = chosen.withColumn("headers", headers)

@@ -17,10 +17,11 @@ from hutong.pipelines.jobs.headers import (
     header,
     header_text,
     headers_of,
+    source_time,
     without,
 )
 from hutong.pipelines.jobs.job import Job, Parameter
-from hutong.pipelines.jobs.parameters import need_columns, the_only, whole_number
+from hutong.pipelines.jobs.parameters import KEPT, NOW, keeps_timestamps, need_columns, the_only, whole_number
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,12 +33,13 @@ JOB = Job(
     summary="Sends dead letters back to the topics they came from, each so many times at most.",
     reads="dead letters as the job dead-letters writes them, with their headers",
     outputs=(
-        (LETTERS, "key, value, headers and topic, for a sink of the kind topic"),
+        (LETTERS, "key, value, headers, topic and timestamp, for a sink of the kind topic"),
         (PARKED, "letters that have been sent back too often or do not tell where to, unchanged"),
     ),
     parameters=(
         Parameter("topic", "", "where all go; by default each to the topic it came from"),
         Parameter("reason", "", "SQL pattern (LIKE) of the reasons that are mended; by default all"),
+        Parameter("timestamps", KEPT, f"{KEPT}: that of the record before it became a letter; {NOW}: that of writing"),
         Parameter("replays_max", "3", "how many times a letter is sent back at most"),
     ),
     template="""\
@@ -84,5 +86,8 @@ def transform(frames: "Mapping[str, DataFrame]", parameters: Mapping[str, str]) 
     kept = without(headers, (REASON, REPLAYS, *SOURCE_HEADERS))
     again = f.concat(kept, f.array(header(REPLAYS, f.col(REPLAYS) + 1)))
     key = ["key"] if "key" in records.columns else []
-    sent = judged.where(goes).select(*key, "value", again.alias("headers"), f.col("target").alias("topic"))
+    columns = [*key, "value", again.alias("headers"), f.col("target").alias("topic")]
+    if keeps_timestamps(parameters):
+        columns.append(source_time(headers).alias("timestamp"))
+    sent = judged.where(goes).select(*columns)
     return {LETTERS: sent, PARKED: judged.where(~goes).select(*key, "value", "headers")}

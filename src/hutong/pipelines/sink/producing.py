@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import ProtocolError, Refused
+from hutong.foundation.errors import ProtocolError, Refused, UsageError
 from hutong.pipelines.client.cluster import Cluster, TopicPartition, raise_refusal
 from hutong.pipelines.client.connection import Connection
 from hutong.pipelines.client.identities import Producer
@@ -137,8 +137,7 @@ class BatchProducer:
             if batch.partition not in codes:
                 raise ProtocolError(f"the broker did not answer for {batch.partition}")
             try:
-                if codes[batch.partition] != ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-                    raise_refusal(codes[batch.partition], f"records for {batch.partition} were not taken")
+                _raise_refusal(codes[batch.partition], batch.partition)
             except Refused as error:
                 if failure is None or is_retriable(failure):  # one that will not pass comes first
                     failure = error
@@ -153,3 +152,15 @@ class BatchProducer:
         self._queued_bytes -= len(batch.content)
         if not queue:
             del self._queues[batch.partition]
+
+
+def _raise_refusal(code: int, partition: TopicPartition) -> None:
+    what = f"records for {partition} were not taken"
+    if code == ErrorCode.INVALID_TIMESTAMP:
+        raise UsageError(
+            f"{what}: the column timestamp holds a time that topic {partition.topic} refuses (its "
+            "message.timestamp.before.max.ms and message.timestamp.after.max.ms say how far from now); correct the "
+            "column, or drop it so that records get the time of writing"
+        )
+    if code != ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+        raise_refusal(code, what)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import HutongError, UsageError
 from hutong.pipelines.client.clusters import shared_cluster, shared_transactions
 from hutong.pipelines.engine import telling
@@ -115,14 +116,14 @@ def check_columns(options: SinkOptions, columns: Sequence[str]) -> None:
         raise UsageError("no topic is given: set the option topic, or add a column named topic")
 
 
-def task_of(job_id: str | None) -> Task:
-    """What Spark says of the running task; `job_id` stands for the query in a batch job."""
+def task_of(job_id: str | None, version: int = NO_BATCH) -> Task:
+    """What Spark says of the running task; `job_id` and `version` stand for query and batch in a batch job."""
     context = TaskContext.get()
     assert context is not None
     return Task(
         query_id=job_id or context.getLocalProperty(QUERY_ID) or "",
         run_id=context.getLocalProperty(RUN_ID) or "",
-        batch_id=NO_BATCH if job_id else int(context.getLocalProperty(BATCH_ID) or NO_BATCH),
+        batch_id=version if job_id else int(context.getLocalProperty(BATCH_ID) or NO_BATCH),
         number=context.partitionId(),
         is_retry=context.attemptNumber() > 0,
     )
@@ -165,7 +166,8 @@ def write_batches(tables: Iterator["pyarrow.RecordBatch"], options: SinkOptions,
             counts[topic] = len(cluster.topics([topic], create=True)[topic].partitions)
         return counts[topic]
 
-    encoder = Encoder(options.topic, options.compression, options.batch_bytes, partition_count, task.number)
+    now_ms = SystemClock().wall_ms
+    encoder = Encoder(options.topic, options.compression, options.batch_bytes, partition_count, task.number, now_ms)
     row_count = 0
     with open_producer(options, task.query_id, task.batch_id) as (producer, owner):
         for table in itertools.chain([first], tables):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.unit.pipelines.fakes import FakeBrokers
 
-from hutong.foundation.errors import ProtocolError, Refused
+from hutong.foundation.errors import ProtocolError, Refused, UsageError
 from hutong.pipelines.client.cluster import TopicPartition
 from hutong.pipelines.errors import Unavailable
 from hutong.pipelines.sink import producing
@@ -200,3 +200,10 @@ def test_batches_carry_the_time_they_are_sent(producer: BatchProducer, brokers: 
     header = checked(request.topic_data[0].partition_data[0].records)
     assert (header.base_timestamp_ms, header.max_timestamp_ms) == (brokers.clock.wall_ms(),) * 2
     assert (header.producer_id, header.producer_epoch) == (41, 0)
+
+
+def test_a_time_that_a_topic_refuses_is_told(producer: BatchProducer, logs: Logs) -> None:
+    logs.faults = [lambda: ErrorCode.INVALID_TIMESTAMP]
+    producer.send(batch(P0))
+    with pytest.raises(UsageError, match=r"column timestamp holds a time that topic t refuses.*timestamp.after.max.ms"):
+        producer.flush()

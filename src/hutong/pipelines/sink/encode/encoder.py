@@ -34,6 +34,8 @@ class EncodedRecords:
     content: memoryview
     record_count: int
     compression: Compression
+    times_ms: tuple[int, int] | None = None
+    """The first record's time and the latest; None: all get the time at which the batch is sealed."""
 
 
 class Encoder:
@@ -46,17 +48,19 @@ class Encoder:
         batch_bytes: int,
         partition_count: Callable[[str], int],
         first_partition: int,
+        now_ms: Callable[[], int],
     ) -> None:
         self._topic = topic
         self._compression = compression
         self._batch_bytes = batch_bytes
         self._partition_count = partition_count
         self._sticky = first_partition
+        self._now_ms = now_ms
 
     def encode(self, table: pa.RecordBatch) -> Iterator[EncodedRecords]:
         """Batches of at most `batch_bytes`, unless one record alone is larger. Raises UsageError for unfit rows."""
         columns = dict(zip(table.schema.names, table.columns, strict=True))
-        rows = record_rows(columns)
+        rows = record_rows(columns, self._now_ms())
         self._sticky += 1
         routes = list(self._by_topic(columns, table.num_rows))
         # All topics are asked for first: the connection is busy once a batch has been sent.
@@ -99,7 +103,7 @@ class Encoder:
             count, end, needed = encode_records(rows, chosen, target, HEADER_BYTES, len(target))
             if count:
                 content = self._compressed(memoryview(target.data)[:end])
-                yield EncodedRecords(where, content, count, self._compression)
+                yield EncodedRecords(where, content, count, self._compression, _times(rows, chosen[:count]))
             chosen = chosen[count:]
             size = max(self._batch_bytes, needed)
 
@@ -112,15 +116,23 @@ class Encoder:
 def seal(
     records: EncodedRecords, producer: Producer, sequence: int, timestamp_ms: int, *, transactional: bool = False
 ) -> memoryview:
-    """Fills in the header: the batch as it goes out. All its records get the time `timestamp_ms`."""
+    """Fills in the header: the batch as it goes out. Records without times get the time `timestamp_ms`."""
     batch = records.content
     count = records.record_count
     before = (0, len(batch) - LENGTH_END, -1, MAGIC)
     attributes = records.compression.value | (TRANSACTIONAL if transactional else 0)
-    after = (attributes, count - 1, timestamp_ms, timestamp_ms, *producer, sequence, count)
+    times_ms = records.times_ms or (timestamp_ms, timestamp_ms)
+    after = (attributes, count - 1, *times_ms, *producer, sequence, count)
     _HEADER.pack_into(batch, 0, *before, 0, *after)
     _HEADER.pack_into(batch, 0, *before, crc32c(batch[CRC_START:]), *after)
     return batch
+
+
+def _times(rows: RecordRows, chosen: Int64s) -> tuple[int, int] | None:
+    if not rows.times.present:
+        return None
+    times = rows.times.milliseconds[chosen]
+    return int(times[0]), int(times.max())
 
 
 def _given_partitions(column: pa.Array | None, row_count: int) -> Int32s:

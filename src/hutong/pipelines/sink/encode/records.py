@@ -16,8 +16,7 @@ from hutong.pipelines.native import (
 )
 from hutong.pipelines.sink.encode.rows import BinaryRows, HeaderRows, RecordRows
 
-FIXED_BYTES = 2
-"""Attributes and a timestamp delta of 0: all records of a batch get the time at which it is made."""
+ATTRIBUTES_BYTES = 1
 
 
 @compiled
@@ -34,17 +33,21 @@ def encode_records(rows: RecordRows, chosen: Int64s, target: Bytes, begin: int, 
         point_at_binary(rows.headers.values),
         rows.headers.present,
     )
+    times, with_times = pointer_to(rows.times.milliseconds), rows.times.present
+    base_time = times[numbers[0]] if with_times and chosen.shape[0] else 0
     position = begin
     for delta in range(chosen.shape[0]):
         row = numbers[delta]
-        size = FIXED_BYTES + varint_size(delta) + bytes_size(keys, row) + bytes_size(values, row)
+        time_delta = times[row] - base_time if with_times else 0  # without times all get that of the batch
+        size = ATTRIBUTES_BYTES + varint_size(time_delta) + varint_size(delta)
+        size += bytes_size(keys, row) + bytes_size(values, row)
         size += headers_size(headers, row)
         if position + varint_size(size) + size > end:
             return delta, position, varint_size(size) + size
         position = write_varint(content, position, size)
         content[position] = 0
-        content[position + 1] = 0
-        position = write_varint(content, position + FIXED_BYTES, delta)
+        position = write_varint(content, position + ATTRIBUTES_BYTES, time_delta)
+        position = write_varint(content, position, delta)
         position = write_bytes(content, position, keys, row)
         position = write_bytes(content, position, values, row)
         position = write_headers(content, position, headers, row)

@@ -1,7 +1,8 @@
 """The columns of a table to be written, as the compiled passes read them.
 
 Names and types are those of the sink of Spark's own Kafka source: `value` (string or binary) is required; `key`,
-`topic`, `partition` and `headers` are optional; other columns are ignored.
+`topic`, `partition` and `headers` are optional. So is `timestamp`, which that sink does not take; where it is null a
+record gets the time of writing. Other columns are ignored.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hutong.foundation.errors import UsageError
-from hutong.pipelines.native import Bytes, Int32s, bytes_of
+from hutong.pipelines.native import Bytes, Int32s, Int64s, bytes_of
 
 N = TypeVar("N", bound=np.generic)
 
@@ -41,25 +42,39 @@ class HeaderRows(NamedTuple):
     present: bool
 
 
+class TimeRows(NamedTuple):
+    """The time of row `r` is `milliseconds[r]`. Without `present` all get the time at which their batch is sent."""
+
+    milliseconds: Int64s
+    present: bool
+
+
 class RecordRows(NamedTuple):
     keys: BinaryRows
     values: BinaryRows
     headers: HeaderRows
+    times: TimeRows
 
 
 NO_ENDS = _read_only(np.zeros(1, np.int32))
 ABSENT = BinaryRows(NO_ENDS, bytes_of(b""), bytes_of(b""), False)
 NO_HEADERS = HeaderRows(NO_ENDS, ABSENT, ABSENT, False)
+NO_TIMES = TimeRows(_read_only(np.zeros(1, np.int64)), False)
+MICROSECONDS = 1000
+NO_TIMESTAMP_MS = -1
+"""How Kafka writes that a record has no time; the source reads it as the millisecond before 1970."""
 
 
-def record_rows(columns: Mapping[str, pa.Array]) -> RecordRows:
-    """The columns `value`, `key` and `headers` of an Arrow batch. Raises UsageError for a type that does not fit."""
+def record_rows(columns: Mapping[str, pa.Array], now_ms: int) -> RecordRows:
+    """The columns of an Arrow batch that become part of records. Raises UsageError for a type that does not fit."""
     key = columns.get("key")
     headers = columns.get("headers")
+    timestamp = columns.get("timestamp")
     return RecordRows(
         ABSENT if key is None else binary_rows("key", key),
         binary_rows("value", columns["value"]),
         NO_HEADERS if headers is None else header_rows(headers),
+        NO_TIMES if timestamp is None else time_rows(timestamp, now_ms),
     )
 
 
@@ -87,6 +102,24 @@ def header_rows(array: pa.Array) -> HeaderRows:
     if not keys.valid.all():
         raise UsageError("column headers holds a null key: Kafka's headers must have one")
     return HeaderRows(_ends_of(filled, filled.buffers()[1]), keys, binary_rows("headers.value", pairs.field(1)), True)
+
+
+def time_rows(array: pa.Array, now_ms: int) -> TimeRows:
+    """A column of timestamps; null is now. Raises UsageError, for times before 1970 as Java's producer does."""
+    if not pa.types.is_timestamp(array.type) or array.type.tz is None:
+        raise UsageError(
+            f"column timestamp is of type {array.type}: cast it to timestamp (with time zone), or drop it so that "
+            "records get the time of writing"
+        )
+    microseconds = array.cast(pa.timestamp("us", tz=array.type.tz)).cast(pa.int64())
+    milliseconds: Int64s = microseconds.fill_null(0).to_numpy(zero_copy_only=False) // MICROSECONDS
+    milliseconds[~array.is_valid().to_numpy(zero_copy_only=False)] = now_ms
+    if len(milliseconds) and milliseconds.min() < NO_TIMESTAMP_MS:
+        raise UsageError(
+            f"column timestamp holds a time {-milliseconds.min()} ms before 1970, where Kafka's times begin: correct "
+            "it, or set it to null for the time of writing"
+        )
+    return TimeRows(_read_only(milliseconds), True)
 
 
 def _ends_of(array: pa.Array, buffer: pa.Buffer) -> Int32s:

@@ -21,6 +21,7 @@ from hutong.wire.kafka.compression import Compression
 from hutong.wire.kafka.records import is_intact, iterate_records, parse_batch_header, validate_batch_set
 
 HEADER_TYPE = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+NOW_MS = 1_700_000_000_000
 PRODUCER = Producer(producer_id=9, epoch=2)
 payloads = st.none() | st.binary(max_size=100)
 pairs = st.lists(st.builds(lambda key, value: {"key": key, "value": value}, st.text(max_size=9), payloads), max_size=3)
@@ -42,18 +43,18 @@ def table_of(rows: Sequence[tuple[Any, Any, Any]]) -> pa.RecordBatch:
 
 
 def encoder(codec: Compression = Compression.NONE, batch_bytes: int = 10**6, topic: str | None = "t") -> Encoder:
-    return Encoder(topic, codec, batch_bytes, lambda _: 4, 0)
+    return Encoder(topic, codec, batch_bytes, lambda _: 4, 0, lambda: NOW_MS)
 
 
 def written(encoder: Encoder, table: pa.RecordBatch) -> dict[TopicPartition, list[tuple[Any, Any, Any]]]:
     found = defaultdict(list)
     for records in encoder.encode(table):
-        batch = seal(records, PRODUCER, 5, 1_700_000_000_000)
+        batch = seal(records, PRODUCER, 5, NOW_MS)
         header = validate_batch_set(batch)
         assert is_intact(batch, header)
         assert (header.producer_id, header.producer_epoch, header.base_sequence) == (9, 2, 5)
         for record in iterate_records(batch):
-            assert record.timestamp_ms == 1_700_000_000_000
+            assert record.timestamp_ms == NOW_MS
             headers = [{"key": key, "value": value} for key, value in record.headers]
             found[records.partition].append((record.key, record.value, headers))
     return found
@@ -150,3 +151,47 @@ def test_a_header_is_parsed_back() -> None:
     (records,) = encoder(Compression.ZSTD).encode(table_of([(b"k", b"v", [])]))
     header = parse_batch_header(seal(records, PRODUCER, 0, 1))
     assert (header.compression, header.record_count, header.last_offset_delta) == (Compression.ZSTD, 1, 0)
+
+
+TIME_TYPE = pa.timestamp("us", tz="Europe/Berlin")
+times_us = st.none() | st.integers(0, 2**53)
+
+
+@unhurried
+@given(st.lists(times_us, min_size=1, max_size=60), st.sampled_from(list(Compression)), st.integers(50, 500))
+def test_rows_keep_their_times(times: list[int | None], codec: Compression, batch_bytes: int) -> None:
+    values = [b"%d" % number for number in range(len(times))]
+    table = pa.RecordBatch.from_arrays([pa.array(values), pa.array(times, TIME_TYPE)], names=["value", "timestamp"])
+    found = {}
+    for records in encoder(codec, batch_bytes).encode(table):
+        batch = seal(records, PRODUCER, 5, 1)
+        validate_batch_set(batch)
+        got = {record.value: record.timestamp_ms for record in iterate_records(batch)}
+        assert int.from_bytes(batch[35:43], "big", signed=True) == max(got.values())
+        assert int.from_bytes(batch[27:35], "big", signed=True) == next(iter(got.values()))
+        found |= got
+    assert found == {
+        value: NOW_MS if time_us is None else time_us // 1000 for value, time_us in zip(values, times, strict=True)
+    }
+
+
+def test_a_record_without_a_time_of_its_own_is_sent_as_it_was_read() -> None:
+    table = pa.RecordBatch.from_arrays(
+        [pa.array(["v"] * 2), pa.array([5_000, -1_000], TIME_TYPE)], names=["value", "timestamp"]
+    )
+    (records,) = encoder().encode(table)
+    assert [record.timestamp_ms for record in iterate_records(seal(records, PRODUCER, 0, 1))] == [5, -1]
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (pa.array([1]), r"column timestamp is of type int64: cast it to timestamp \(with time zone\), or drop it"),
+        (pa.array([1], pa.timestamp("us")), r"column timestamp is of type timestamp\[us\]: cast it to timestamp"),
+        (pa.array([-2_000, 0], TIME_TYPE), "holds a time 2 ms before 1970, where Kafka's times begin"),
+    ],
+)
+def test_times_that_do_not_fit_are_refused(column: pa.Array, message: str) -> None:
+    table = pa.RecordBatch.from_arrays([pa.array(["v"] * len(column)), column], names=["value", "timestamp"])
+    with pytest.raises(UsageError, match=message):
+        list(encoder().encode(table))
