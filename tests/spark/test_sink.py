@@ -184,7 +184,7 @@ def test_rows_keep_their_times_unless_the_topic_or_a_null_says_otherwise(
     for name in (topic, f"{topic}-now"):
         write(frame, bootstrap, name)
     load = spark.read.format("hutong").option("kafka.bootstrap.servers", bootstrap)
-    times = {
+    times: dict[str, dict[str, int]] = {
         name: dict(
             load.option("subscribe", name).load().selectExpr("string(value)", "unix_millis(timestamp)").collect()
         )

@@ -86,8 +86,6 @@ def transform(frames: "Mapping[str, DataFrame]", parameters: Mapping[str, str]) 
     kept = without(headers, (REASON, REPLAYS, *SOURCE_HEADERS))
     again = f.concat(kept, f.array(header(REPLAYS, f.col(REPLAYS) + 1)))
     key = ["key"] if "key" in records.columns else []
-    columns = [*key, "value", again.alias("headers"), f.col("target").alias("topic")]
-    if keeps_timestamps(parameters):
-        columns.append(source_time(headers).alias("timestamp"))
-    sent = judged.where(goes).select(*columns)
+    time = [source_time(headers).alias("timestamp")] if keeps_timestamps(parameters) else []
+    sent = judged.where(goes).select(*key, "value", again.alias("headers"), f.col("target").alias("topic"), *time)
     return {LETTERS: sent, PARKED: judged.where(~goes).select(*key, "value", "headers")}

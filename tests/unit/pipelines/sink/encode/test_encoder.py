@@ -162,7 +162,7 @@ times_us = st.none() | st.integers(0, 2**53)
 def test_rows_keep_their_times(times: list[int | None], codec: Compression, batch_bytes: int) -> None:
     values = [b"%d" % number for number in range(len(times))]
     table = pa.RecordBatch.from_arrays([pa.array(values), pa.array(times, TIME_TYPE)], names=["value", "timestamp"])
-    found = {}
+    found: dict[bytes | None, int] = {}
     for records in encoder(codec, batch_bytes).encode(table):
         batch = seal(records, PRODUCER, 5, 1)
         validate_batch_set(batch)
