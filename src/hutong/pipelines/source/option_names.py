@@ -41,6 +41,7 @@ OF_OURS = (
     "keySchema",
     "onUndecodable",
     "pushFilters",
+    "recursiveFieldMaxDepth",
     "refresh",
     "valueFormat",
     "valueFraming",

@@ -1,18 +1,21 @@
 """Avro's binary form into rows: a schema becomes a tree of small functions, one for each type.
 
 Each takes the bytes and a position and returns a value and the position after it. Nothing is trusted: lengths and
-counts are compared with what is left before anything is made of them. Records come back as tuples, maps as lists of
+counts are compared with what is left before anything is made of them, and work and memory grow with the bytes alone,
+however deep records are nested and however many items take no bytes. Records come back as tuples, maps as lists of
 pairs, dates and timestamps as the numbers that Arrow keeps.
 
 Knows nothing of schema registries.
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from hutong.pipelines.source.rows.avro_schema import (
+    Again,
     Enumeration,
     Fixed,
     Items,
@@ -20,6 +23,7 @@ from hutong.pipelines.source.rows.avro_schema import (
     Primitive,
     Record,
     Union,
+    is_left_out,
     kind_of,
 )
 from hutong.pipelines.source.rows.kinds import DecimalOf
@@ -27,18 +31,40 @@ from hutong.pipelines.source.rows.kinds import DecimalOf
 INT_BITS, LONG_BITS = 32, 64
 DECIMAL_BYTES_MAX = 32
 """38 digits take 16; some writers pad."""
-EMPTY_ITEMS_MAX = 10_000
-"""Items that take no bytes could else be claimed without end."""
+EMPTY_ITEMS_SPARE = 64
+"""Items that take no bytes could else be claimed without end: a value may have this many, and one for each byte."""
+LEVELS_MAX = 100
+"""How often a record that contains itself may be nested deeper than the schema is unfolded."""
 
 Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 
 
+@dataclass(slots=True)
+class _Budget:
+    """What the value that is being read may still take."""
+
+    empty_items: int = 0
+    levels: int = LEVELS_MAX
+
+
+class _Scope(NamedTuple):
+    """Where a part of the plan stands: the records around it by name, each to be filled in once it is made."""
+
+    around: Mapping[str, list[Read]]
+    budget: _Budget
+
+
 def avro_reader(plan: Plan) -> Callable[[bytes], Any]:
     """A function from bytes to their value. It raises ValueError that names the field."""
-    read = _reader(plan)
+    budget = _Budget()
+    read = _reader(plan, _Scope({}, budget))
 
     def read_whole(data: bytes) -> Any:
-        value, at = read(data, 0)
+        budget.empty_items, budget.levels = EMPTY_ITEMS_SPARE + len(data), LEVELS_MAX
+        try:
+            value, at = read(data, 0)
+        except RecursionError:  # a wide schema takes more of Python's stack for each level
+            raise ValueError("records are nested too deep") from None
         if at != len(data):
             raise ValueError(f"{len(data) - at} bytes are left after the last field")
         return value
@@ -46,7 +72,7 @@ def avro_reader(plan: Plan) -> Callable[[bytes], Any]:
     return read_whole
 
 
-def _reader(plan: Plan) -> Read:
+def _reader(plan: Plan, scope: _Scope) -> Read:
     match plan:
         case Primitive(name, _, factor):
             return _PRIMITIVES[name] if factor == 1 else _times(_PRIMITIVES[name], factor)
@@ -56,11 +82,15 @@ def _reader(plan: Plan) -> Read:
         case Enumeration(symbols):
             return _enumeration(symbols)
         case Items(item, is_map):
-            return _items(_pair(_reader(item)) if is_map else _reader(item), _bytes_min(item) + int(is_map))
-        case Record(names, fields):
-            return _record([(name, _reader(one)) for name, one in zip(names, fields, strict=True)])
+            read_item = _reader(item, scope)
+            bytes_min = _bytes_min(item) + int(is_map)
+            return _items(_pair(read_item) if is_map else read_item, bytes_min, scope.budget)
+        case Record():
+            return _record(plan, scope)
+        case Again(full_name):
+            return _again(full_name, scope)
         case Union():
-            return _union(plan)
+            return _union(plan, scope)
 
 
 def _bytes_min(plan: Plan) -> int:
@@ -201,7 +231,7 @@ def _pair(read: Read) -> Read:
     return read_pair
 
 
-def _items(read: Read, item_bytes_min: int) -> Read:
+def _items(read: Read, item_bytes_min: int, budget: _Budget) -> Read:
     def read_items(data: bytes, at: int) -> tuple[list[Any], int]:
         items: list[Any] = []
         while True:
@@ -211,9 +241,11 @@ def _items(read: Read, item_bytes_min: int) -> Read:
             if count < 0:
                 count = -count
                 _, at = _varint(data, at, LONG_BITS)
-            room = (len(data) - at) // item_bytes_min if item_bytes_min else EMPTY_ITEMS_MAX - len(items)
+            room = (len(data) - at) // item_bytes_min if item_bytes_min else budget.empty_items
             if count > room:
                 raise ValueError(f"{count} items are claimed where there is room for {max(room, 0)}")
+            if not item_bytes_min:
+                budget.empty_items -= count
             for _ in range(count):
                 item, at = read(data, at)
                 items.append(item)
@@ -221,24 +253,46 @@ def _items(read: Read, item_bytes_min: int) -> Read:
     return read_items
 
 
-def _record(fields: list[tuple[str, Read]]) -> Read:
+def _record(plan: Record, scope: _Scope) -> Read:
+    itself: list[Read] = []
+    inside = _Scope({**scope.around, plan.full_name: itself}, scope.budget)
+    fields = [
+        (name, _reader(one, inside), not is_left_out(one)) for name, one in zip(plan.names, plan.fields, strict=True)
+    ]
+
     def read_record(data: bytes, at: int) -> tuple[tuple[Any, ...], int]:
         values = []
-        for name, read in fields:
+        for name, read, is_kept in fields:
             try:
                 value, at = read(data, at)
             except ValueError as error:
                 text = str(error)
                 path = text.startswith("field ")
                 raise ValueError(f"field {name}.{text[6:]}" if path else f"field {name}: {text}") from None
-            values.append(value)
+            if is_kept:
+                values.append(value)
         return tuple(values), at
 
+    itself.append(read_record)
     return read_record
 
 
-def _union(union: Union) -> Read:
-    branches = [_reader(branch) for branch in union.branches]
+def _again(full_name: str, scope: _Scope) -> Read:
+    itself, budget = scope.around[full_name], scope.budget
+
+    def read_again(data: bytes, at: int) -> tuple[None, int]:
+        if not budget.levels:
+            raise ValueError(f"{full_name} is nested more than {LEVELS_MAX} levels deeper than it is unfolded")
+        budget.levels -= 1
+        _, at = itself[0](data, at)
+        budget.levels += 1
+        return None, at
+
+    return read_again
+
+
+def _union(union: Union, scope: _Scope) -> Read:
+    branches = [_reader(branch, scope) for branch in union.branches]
     has_value = [kind_of(branch) is not None for branch in union.branches]
     places = [sum(has_value[:number]) for number in range(len(branches))]
     member_count = sum(has_value)
@@ -248,7 +302,9 @@ def _union(union: Union) -> Read:
         if not 0 <= number < len(branches):
             raise ValueError(f"branch {number} of a union is asked for where there are {len(branches)}")
         value, at = branches[number](data, at)
-        if not union.is_struct or not has_value[number]:
+        if not has_value[number]:
+            return None, at
+        if not union.is_struct:
             return value, at
         members: list[Any] = [None] * member_count
         members[places[number]] = value

@@ -1,8 +1,11 @@
 """An Avro schema, read into a plan for reading its binary form, and the Spark type that this gives.
 
 Types are mapped as Spark's own Avro support does: a union with null is the other type, nullable; a union of numbers is
-the wider one; any other union is a struct with a member for each branch. A type that contains itself is refused,
-because no column can hold it. Knows nothing of bytes.
+the wider one; any other union is a struct with a member for each branch.
+
+No column can hold a record that contains itself. As with Spark's `recursiveFieldMaxDepth`, such a record is unfolded so
+many times, and fields that would hold it once more are left out (`Again`): their bytes are read and dropped. Without
+that number it is refused. Knows nothing of bytes.
 """
 
 import json
@@ -36,6 +39,8 @@ SCHEMA_CHARACTERS_MAX = 2**20
 NODES_MAX = 10_000
 """Named types may stand in many places, so that a short schema could stand for a huge one."""
 FIXED_BYTES_MAX = 2**20
+RECURSION_MAX = 15
+"""The most that Spark's own Avro support unfolds."""
 PRIMITIVES: Mapping[str, str | None] = {
     "null": None,
     "boolean": BOOLEAN,
@@ -90,8 +95,18 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Record:
+    """`full_name` is what `Again` inside it may refer to."""
+
     names: tuple[str, ...]
     fields: tuple["Plan", ...]
+    full_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A record like the nearest around it of that name, which is not unfolded any more and has no place in a column."""
+
+    full_name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,23 +118,40 @@ class Union:
     is_struct: bool
 
 
-Plan: TypeAlias = Primitive | Fixed | Enumeration | Items | Record | Union
+Plan: TypeAlias = Primitive | Fixed | Enumeration | Items | Record | Again | Union
 
 
-def parse_avro(text: str) -> Plan:
-    """Raises ValueError."""
+def parse_avro(text: str, recursion_max: int | None = None) -> Plan:
+    """The plan of a schema; a record that contains itself stands in it `recursion_max` times. Raises ValueError."""
     if len(text) > SCHEMA_CHARACTERS_MAX:
         raise ValueError(f"it is longer than {SCHEMA_CHARACTERS_MAX} characters")
     try:
         schema = json.loads(text)
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
-    return _Parser().plan(schema, "", 0)
+    return _Parser(recursion_max).plan(schema, "", 0)
+
+
+def is_left_out(plan: Plan) -> bool:
+    """Whether what is read has no place in a column, because it is a record once too often."""
+    match plan:
+        case Again():
+            return True
+        case Items(item):
+            return is_left_out(item)
+        case Union(branches, None):
+            return any(map(is_left_out, branches))
+        case _:
+            return False
 
 
 def kind_of(plan: Plan) -> Kind | None:
-    """The Spark type of what is read; None for null alone."""
+    """The Spark type of what is read; None for null alone and for what is left out."""
+    if is_left_out(plan):
+        return None
     match plan:
+        case Again():
+            return None
         case Primitive(kind=kind) | Fixed(kind=kind) | Union(kind=kind):
             return kind
         case Enumeration():
@@ -128,7 +160,8 @@ def kind_of(plan: Plan) -> Kind | None:
             inner = _some(item)
             return MapOf(inner) if is_map else ArrayOf(inner)
         case Record(names, fields):
-            return StructOf(tuple(Field(name, _some(one)) for name, one in zip(names, fields, strict=True)))
+            kept = [(name, one) for name, one in zip(names, fields, strict=True) if not is_left_out(one)]
+            return StructOf(tuple(Field(name, _some(one)) for name, one in kept))
 
 
 def _some(plan: Plan) -> Kind:
@@ -140,14 +173,19 @@ def _some(plan: Plan) -> Kind:
 
 @dataclass(slots=True)
 class _Parser:
+    recursion_max: int | None
     named: dict[str, Any] = field(default_factory=dict)
-    open_names: set[str] = field(default_factory=set)
+    open_counts: dict[str, int] = field(default_factory=dict)
+    """How many times each record stands around the place that is read. No zeros."""
     node_count: int = 0
 
     def plan(self, schema: Any, namespace: str, depth: int) -> Plan:
         self.node_count += 1
         if depth > TYPE_DEPTH_MAX or self.node_count > NODES_MAX:
-            raise ValueError(f"its types are nested deeper than {TYPE_DEPTH_MAX}, or are more than {NODES_MAX}")
+            unfolded = "" if self.recursion_max is None else ", unfolded: set recursiveFieldMaxDepth to less"
+            raise ValueError(
+                f"its types are nested deeper than {TYPE_DEPTH_MAX}, or are more than {NODES_MAX}{unfolded}"
+            )
         if isinstance(schema, str):
             return self._by_name(schema, namespace, depth)
         if isinstance(schema, list):
@@ -172,8 +210,14 @@ class _Parser:
             return _primitive(name, {})
         full = _full(name, namespace)
         full = full if full in self.named else name
-        if full in self.open_names:
-            raise ValueError(f"type {name} contains itself: no column can hold that")
+        if full in self.open_counts:
+            if self.recursion_max is None:
+                raise ValueError(
+                    f"type {name} contains itself, which no column can hold: set the option recursiveFieldMaxDepth to "
+                    f"how many times it shall be unfolded, 1 to {RECURSION_MAX}"
+                )
+            if self.open_counts[full] >= self.recursion_max:
+                return Again(full)
         if full not in self.named:
             raise ValueError(f"type {name} is not defined in it")
         definition, inside = self.named[full]
@@ -199,19 +243,25 @@ class _Parser:
                 if not isinstance(size, int) or not 0 <= size <= FIXED_BYTES_MAX:
                     raise ValueError(f"the size of {full} is not from 0 to {FIXED_BYTES_MAX}")
                 return Fixed(size, _decimal(schema) or Scalar(BINARY))
-        self.open_names.add(full)
+        around = self.open_counts.get(full, 0)
+        self.open_counts[full] = around + 1
         fields = _part(schema, "fields")
         if not isinstance(fields, list) or not all(isinstance(one, dict) for one in fields):
             raise ValueError(f"the fields of {full} are no list of fields")
         names = _texts([_part(one, "name") for one in fields], f"the fields of {full}")
         plans = tuple(self.plan(_part(one, "type"), inside, depth + 1) for one in fields)
-        self.open_names.discard(full)
-        return Record(tuple(names), plans)
+        if around:
+            self.open_counts[full] = around
+        else:
+            del self.open_counts[full]
+        return Record(tuple(names), plans, full)
 
     def _union(self, branches: Sequence[Any], namespace: str, depth: int) -> Plan:
         plans = tuple(self.plan(branch, namespace, depth + 1) for branch in branches)
         kinds = [kind for kind in map(kind_of, plans) if kind is not None]
         if not kinds:
+            if any(map(is_left_out, plans)):
+                return Union(plans, None, is_struct=False)
             raise ValueError("it has a union without a type")
         wider = next((wide for narrow, wide in WIDER if len(kinds) == 2 and set(kinds) == {narrow, wide}), None)
         if wider or len(kinds) == 1:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hutong.foundation.errors import UsageError
-from hutong.pipelines.option_values import parsed
-from hutong.pipelines.source.rows.avro_schema import Plan, kind_of, parse_avro
+from hutong.pipelines.option_values import count, parsed
+from hutong.pipelines.source.rows.avro_schema import RECURSION_MAX, Plan, kind_of, parse_avro
 from hutong.pipelines.source.rows.ddl import parse_ddl
 from hutong.pipelines.source.rows.kinds import BINARY, STRING, Kind, Scalar, ddl
 
@@ -19,6 +19,8 @@ FORMATS = ("binary", "string", "json", "avro")
 FRAMINGS = ("none", "confluent")
 FAIL, NULL, SKIP, KEEP = "fail", "null", "skip", "keep"
 POLICIES = (FAIL, NULL, SKIP, KEEP)
+RECURSION = "recursiveFieldMaxDepth"
+"""Spark's `from_avro` has it under this name."""
 UNDECODABLE_COLUMN = "undecodable"
 UNDECODABLE_TYPE = "STRUCT<part: STRING, reason: STRING, content: BINARY>"
 
@@ -58,7 +60,10 @@ class RowFormat:
 def row_format(options: Mapping[str, str]) -> RowFormat:
     """Raises UsageError."""
     policy = _one_of(options, "onUndecodable", POLICIES)
-    return RowFormat(_format(options, "key"), _format(options, "value"), policy)
+    row = RowFormat(_format(options, "key"), _format(options, "value"), policy)
+    if RECURSION in options and "avro" not in (row.key.name, row.value.name):
+        raise UsageError(f"option {RECURSION} is for Avro: set keyFormat or valueFormat to avro, or leave it out")
+    return row
 
 
 def column_type(row: RowFormat, name: str) -> str | None:
@@ -87,7 +92,12 @@ def _format(options: Mapping[str, str], part: str) -> Format:
     if name == "json":
         return Format(name, parsed(schema, options[schema], parse_ddl), None, is_framed)
     if name == "avro":
-        plan = parsed(schema, options[schema], parse_avro)
+        recursion_max = count(options, RECURSION)
+        if recursion_max is not None and recursion_max > RECURSION_MAX:
+            raise UsageError(
+                f"option {RECURSION} is '{recursion_max}': it must be a whole number from 1 to {RECURSION_MAX}"
+            )
+        plan = parsed(schema, options[schema], lambda text: parse_avro(text, recursion_max))
         kind = kind_of(plan)
         if kind is None:
             raise UsageError(f"option {schema} is null alone: give the schema of a record")

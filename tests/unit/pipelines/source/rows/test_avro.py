@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.unit.pipelines.source.rows.avro_writer import number, values, write
 from tests.unit.pipelines.unhurried import unhurried
 
-from hutong.pipelines.source.rows.avro import EMPTY_ITEMS_MAX, avro_reader
+from hutong.pipelines.source.rows.avro import EMPTY_ITEMS_SPARE, LEVELS_MAX, avro_reader
 from hutong.pipelines.source.rows.avro_schema import kind_of, parse_avro
 from hutong.pipelines.source.rows.kinds import ddl
 
@@ -109,7 +109,7 @@ def test_blocks_may_tell_their_size() -> None:
         ('{"type": "map", "values": "int"}', number(3) + b"\0\0", "3 items are claimed where there is room for 1"),
         (
             '{"type": "array", "items": {"type": "fixed", "name": "F", "size": 0}}',
-            (number(EMPTY_ITEMS_MAX // 2 + 1)) * 2,
+            number(EMPTY_ITEMS_SPARE // 2 + 4) * 2,
             "items are claimed where there is room for",
         ),
         (
@@ -139,7 +139,7 @@ def test_what_cannot_be_read_is_told_with_its_field(schema: str, content: bytes,
         ),
         (
             '{"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "R"]}]}',
-            "type R contains itself",
+            "type R contains itself, which no column can hold: set the option recursiveFieldMaxDepth",
         ),
         ('{"type": "record", "name": "", "fields": []}', "has '' for a name"),
         ('{"type": "enum", "name": "E", "symbols": [1]}', "no list of names"),
@@ -155,3 +155,86 @@ def test_what_cannot_be_read_is_told_with_its_field(schema: str, content: bytes,
 def test_schemas_that_cannot_be_read_are_refused(schema: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         parse_avro(schema)
+
+
+LIST = (
+    '{"type": "record", "name": "L", "fields": [{"name": "x", "type": "int"}, {"name": "next", "type": ["null", "L"]}]}'
+)
+TREE = """
+{"type": "record", "name": "T", "namespace": "n", "fields": [
+    {"name": "name", "type": "string"},
+    {"name": "children", "type": {"type": "array", "items": "T"}},
+    {"name": "named", "type": {"type": "map", "values": "n.T"}},
+    {"name": "other", "type": ["null", "int", "T"]}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("schema", "depth", "words"),
+    [
+        (LIST, 1, "STRUCT<`x`: INT>"),
+        (LIST, 2, "STRUCT<`x`: INT, `next`: STRUCT<`x`: INT>>"),
+        (LIST, 3, "STRUCT<`x`: INT, `next`: STRUCT<`x`: INT, `next`: STRUCT<`x`: INT>>>"),
+        (TREE, 1, "STRUCT<`name`: STRING, `other`: INT>"),
+        (
+            TREE,
+            2,
+            "STRUCT<`name`: STRING, `children`: ARRAY<STRUCT<`name`: STRING, `other`: INT>>, "
+            "`named`: MAP<STRING, STRUCT<`name`: STRING, `other`: INT>>, "
+            "`other`: STRUCT<`member0`: INT, `member1`: STRUCT<`name`: STRING, `other`: INT>>>",
+        ),
+    ],
+)
+def test_a_record_that_contains_itself_is_unfolded_as_spark_does(schema: str, depth: int, words: str) -> None:
+    kind = kind_of(parse_avro(schema, depth))
+    assert kind is not None
+    assert ddl(kind) == words
+
+
+def chain(length: int) -> bytes:
+    return b"".join(number(x) + number(int(x < length - 1)) for x in range(length))
+
+
+def test_what_is_deeper_than_the_type_is_read_and_left_out() -> None:
+    for depth, value in ((1, (0,)), (2, (0, (1,))), (3, (0, (1, (2,))))):
+        read = avro_reader(parse_avro(LIST, depth))
+        assert read(chain(50)) == value
+        assert read(chain(depth)) == value
+    assert avro_reader(parse_avro(LIST, 3))(chain(1)) == (0, None)
+    leaf = number(1) + b"l" + number(0) * 2 + number(1) + number(7)
+    items = number(2) + leaf * 2 + number(0)
+    tree = number(1) + b"r" + items + number(1) + number(1) + b"k" + leaf + number(0) + number(2) + leaf
+    assert avro_reader(parse_avro(TREE, 1))(tree) == ("r", None)
+    assert avro_reader(parse_avro(TREE, 2))(tree) == ("r", [("l", 7)] * 2, [("k", ("l", 7))], (None, ("l", 7)))
+
+
+def test_a_value_is_read_only_so_deep_however_often_one_came_before() -> None:
+    read = avro_reader(parse_avro(LIST, 1))
+    for _ in range(3):
+        with pytest.raises(ValueError, match=f"L is nested more than {LEVELS_MAX} levels deeper than it is unfolded"):
+            read(chain(1_000_000))
+        assert read(chain(LEVELS_MAX + 1)) == (0,)
+    wide = LIST
+    for number_of in range(12):
+        wide = wide.replace(
+            '"L"]',
+            f'{{"type": "record", "name": "W{number_of}", "fields": [{{"name": "w", "type": ["null", "L"]}}]}}]',
+            1,
+        )
+    with pytest.raises(ValueError, match="records are nested too deep"):
+        avro_reader(parse_avro(wide, 1))(b"\2" * 1_000_000)
+
+
+def test_a_tree_that_would_be_unfolded_without_end_is_refused() -> None:
+    with pytest.raises(ValueError, match="more than 10000, unfolded: set recursiveFieldMaxDepth to less"):
+        parse_avro(TREE, 15)
+
+
+def test_items_without_bytes_are_bounded_for_the_whole_value() -> None:
+    """Three bytes claim thousands of items, in each of many arrays."""
+    inner = '{"type": "array", "items": {"type": "record", "name": "E", "fields": []}}'
+    read = avro_reader(parse_avro(f'{{"type": "array", "items": {inner}}}'))
+    bomb = number(1000) + (number(1000) + number(0)) * 1000 + number(0)
+    with pytest.raises(ValueError, match="1000 items are claimed where there is room for"):
+        read(bomb)
+    assert read(number(2) + (number(5) + number(0)) * 2 + number(0)) == [[()] * 5] * 2
