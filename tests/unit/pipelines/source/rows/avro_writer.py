@@ -20,7 +20,7 @@ from hutong.pipelines.source.rows.avro_schema import (
 from hutong.pipelines.source.rows.kinds import DecimalOf
 
 
-def write(plan: Plan, value: Any) -> bytes:
+def write(plan: Plan, value: Any) -> bytes:  # noqa: PLR0912 - one for each type
     """The value, as `avro_reader` returns it, in bytes."""
     match plan:
         case Primitive(name="null"):
