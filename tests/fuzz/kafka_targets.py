@@ -22,7 +22,8 @@ from hutong.wire.kafka.consumer_protocol import (
 )
 from hutong.wire.kafka.control_records import build_marker, parse_marker
 from hutong.wire.kafka.headers import decode_request_header, decode_response_header, encode_request_frame
-from hutong.wire.kafka.record_slices import iterate_slices, records_without_key, unpack_records
+from hutong.wire.kafka.record_contents import examine_batch
+from hutong.wire.kafka.record_slices import iterate_slices, unpack_records
 from hutong.wire.kafka.records import (
     CRC_START,
     HEADER_BYTES,
@@ -85,8 +86,8 @@ def read_batch(data: bytes) -> object:
     seen: list[object] = []
     for header, batch in iterate_batches(view):
         unpacked = unpack_records(header, batch, UNPACKED_MAX)
-        seen.append(list(records_without_key(unpacked, header.record_count)))
-        seen.append(list(iterate_slices(unpacked, header.record_count)))
+        seen.append(examine_batch(header, batch, UNPACKED_MAX))
+        seen.append(list(iterate_slices(unpacked, header.record_count, header.last_offset_delta)))
         seen.append(list(iterate_records(batch, UNPACKED_MAX)))
     return seen
 

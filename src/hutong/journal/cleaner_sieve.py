@@ -15,7 +15,7 @@ Everything here is a generator that yields now and then, so that whoever runs it
 holds its interpreter, and with it the loop, for as long as it runs.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -32,6 +32,7 @@ from hutong.wire.kafka.record_slices import (
     unpack_records,
     with_timestamp_delta,
 )
+from hutong.wire.kafka.record_walk import INT64_MAX, INT64_MIN
 from hutong.wire.kafka.records import BatchHeader
 
 RECORDS_PER_SLICE: Final = 32
@@ -82,7 +83,7 @@ class Sieve:
         keys, partition_id, base_offset = self._keys, rules.partition_id, header.base_offset
         try:
             data = unpack_records(header, batch, self._unpacked_bytes_max)
-            for number, record in enumerate(iterate_slices(data, header.record_count), 1):
+            for number, record in enumerate(_slices(header, data), 1):
                 if record.key is not None and not keys.put(
                     hash_of(partition_id, record.key), base_offset + record.offset_delta
                 ):
@@ -101,31 +102,33 @@ class Sieve:
             return batch
         is_needed = rules.transactions.meet(header)
         if header.is_control:
-            return batch if is_needed else self._marker(rules, header, batch)
+            return batch if is_needed else (yield from self._marker(rules, header, batch))
         if rules.transactions.is_aborted(header):
             return self._emptied(rules, header, batch)
         try:
             data = unpack_records(header, batch, self._unpacked_bytes_max)
-            kept: list[RecordSlice] = []
-            for number, record in enumerate(iterate_slices(data, header.record_count), 1):
-                if self._stays(rules, header, record):
-                    kept.append(record)
+            kept = _Kept()
+            for number, record in enumerate(_slices(header, data), 1):
+                kept.add(record, stays=self._stays(rules, header, record))
                 if not number % RECORDS_PER_SLICE:
                     yield 0
         except _UNREADABLE:
             rules.keeps_tombstones = True
             return batch
-        return self._rebuilt(rules, header, batch, data, kept)
+        return (yield from self._rebuilt(rules, header, batch, data, kept))
 
-    def _marker(self, rules: LogRules, header: BatchHeader, batch: Buffer) -> Buffer | None:
+    def _marker(self, rules: LogRules, header: BatchHeader, batch: Buffer) -> Generator[int, None, Buffer | None]:
         """A marker that ends nothing any more: its time begins to run, or is over."""
         if self._is_over(rules, header):
             return self._emptied(rules, header, batch)
         try:
             data = unpack_records(header, batch, self._unpacked_bytes_max)
-            return self._rebuilt(rules, header, batch, data, list(iterate_slices(data, header.record_count)))
+            kept = _Kept()
+            for record in _slices(header, data):
+                kept.add(record, stays=True)
         except _UNREADABLE:
             return batch
+        return (yield from self._rebuilt(rules, header, batch, data, kept))
 
     def _stays(self, rules: LogRules, header: BatchHeader, record: RecordSlice) -> bool:
         offset = header.base_offset + record.offset_delta
@@ -141,30 +144,42 @@ class Sieve:
         return has_horizon and header.base_timestamp_ms <= self._now_ms and not rules.keeps_tombstones
 
     def _rebuilt(
-        self, rules: LogRules, header: BatchHeader, batch: Buffer, data: bytes, kept: list[RecordSlice]
-    ) -> Buffer | None:
-        if not kept:
+        self, rules: LogRules, header: BatchHeader, batch: Buffer, data: bytes, kept: "_Kept"
+    ) -> Generator[int, None, Buffer | None]:
+        """A second walk copies what stays, so that nothing is held for each record but one byte."""
+        if not kept.count:
             return self._emptied(rules, header, batch)
-        has_horizon = header.attributes & DELETE_HORIZON != 0
-        is_to_go = header.is_control or any(record.is_tombstone for record in kept)
-        sets_horizon = self.sets_horizons and not has_horizon and is_to_go
-        if len(kept) == header.record_count and not sets_horizon:
-            return batch
         base_timestamp_ms, attributes = header.base_timestamp_ms, header.attributes
+        horizon_ms = self._now_ms + rules.delete_retention_ms
+        moved_ms = base_timestamp_ms - horizon_ms
+        sets_horizon = (
+            self.sets_horizons
+            and header.attributes & DELETE_HORIZON == 0
+            and (header.is_control or kept.has_tombstone)
+            # A time so early that no delta from the horizon reaches it keeps its tombstones.
+            and kept.least_delta_ms + moved_ms >= INT64_MIN
+            and kept.greatest_delta_ms + moved_ms <= INT64_MAX
+        )
+        if kept.count == header.record_count and not sets_horizon:
+            return batch
         if sets_horizon:
-            base_timestamp_ms = self._now_ms + rules.delete_retention_ms
+            base_timestamp_ms = horizon_ms
             attributes |= DELETE_HORIZON
-            moved_ms = header.base_timestamp_ms - base_timestamp_ms
-            pieces = [with_timestamp_delta(data, record, record.timestamp_delta_ms + moved_ms) for record in kept]
-        else:
-            pieces = [data[record.start : record.end] for record in kept]
+        records = bytearray()
+        for number, (record, stays) in enumerate(zip(_slices(header, data), kept.flags, strict=True), 1):
+            if stays and sets_horizon:
+                records += with_timestamp_delta(data, record, record.timestamp_delta_ms + moved_ms)
+            elif stays:
+                records += data[record.start : record.end]
+            if not number % RECORDS_PER_SLICE:
+                yield 0
         max_timestamp_ms = header.max_timestamp_ms
         if not header.is_log_append_time:
-            max_timestamp_ms = header.base_timestamp_ms + max(record.timestamp_delta_ms for record in kept)
+            max_timestamp_ms = header.base_timestamp_ms + kept.greatest_delta_ms
         return rebuild_batch(
             header,
-            b"".join(pieces),
-            len(kept),
+            bytes(records),
+            kept.count,
             attributes=attributes,
             base_timestamp_ms=base_timestamp_ms,
             max_timestamp_ms=max_timestamp_ms,
@@ -184,6 +199,29 @@ class Sieve:
             base_timestamp_ms=header.base_timestamp_ms,
             max_timestamp_ms=header.max_timestamp_ms,
         )
+
+
+class _Kept:
+    """Which records of a batch stay, a byte for each, and what must be known of those."""
+
+    def __init__(self) -> None:
+        self.flags = bytearray()
+        self.count = 0
+        self.has_tombstone = False
+        self.least_delta_ms = INT64_MAX
+        self.greatest_delta_ms = INT64_MIN
+
+    def add(self, record: RecordSlice, *, stays: bool) -> None:
+        self.flags.append(stays)
+        if stays:
+            self.count += 1
+            self.has_tombstone |= record.is_tombstone
+            self.least_delta_ms = min(self.least_delta_ms, record.timestamp_delta_ms)
+            self.greatest_delta_ms = max(self.greatest_delta_ms, record.timestamp_delta_ms)
+
+
+def _slices(header: BatchHeader, data: bytes) -> Iterator[RecordSlice]:
+    return iterate_slices(data, header.record_count, header.last_offset_delta)
 
 
 _COMPRESSION: Final = int(Compression.GZIP | Compression.SNAPPY | Compression.ZSTD)

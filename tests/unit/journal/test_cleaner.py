@@ -1,15 +1,24 @@
 """Cleaning a journal: what stays, where it is read, and what is left of the files."""
 
+import tracemalloc
+from collections.abc import Generator
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 from tests.unit.journal.keyed import EAGER, clean, keyed, newest, put, read_batches, read_records, roll
 from tests.unit.journal.stage import DIRECTORY, SMALL, Stage
 
+from hutong.journal.cleaner_keys import KeyMap
+from hutong.journal.cleaner_sieve import LogRules, Sieve
 from hutong.journal.compaction import CompactionPolicy
+from hutong.journal.qos import Qos
 from hutong.journal.retention import RetentionPolicy
 from hutong.journal.segments import parse_segment_name
+from hutong.wire.kafka.compression import Compression
+from hutong.wire.kafka.record_slices import rebuild_batch
+from hutong.wire.kafka.records import HEADER_BYTES, build_batch, iterate_records, parse_batch_header
 
 
 def overwrite(stage: Stage, log: int, rounds: int, keys: int = 5) -> dict[bytes, bytes]:
@@ -407,3 +416,63 @@ def test_compacted_and_deleted_by_age_as_well() -> None:
     assert not set(files) & set(segment_files(stage))
     stage.open()
     assert (stage.journal.log(1).start_offset, stage.journal.log(1).end_offset) == (5, 5)
+
+
+def test_a_forged_offset_hides_no_other_record() -> None:
+    """A batch of one offset whose record says that it is the sixth, stored before records were checked."""
+    stage = Stage()
+    sent = build_batch(keyed(stage.clock.wall_ms(), (b"k", b"forged")))
+    header = parse_batch_header(sent)
+    data = bytearray(sent[HEADER_BYTES:])
+    data[3] = 5 << 1  # zig-zag
+    forged = rebuild_batch(
+        header,
+        bytes(data),
+        1,
+        attributes=0,
+        base_timestamp_ms=header.base_timestamp_ms,
+        max_timestamp_ms=header.max_timestamp_ms,
+    )
+    stage.journal.log(1).append(memoryview(forged), parse_batch_header(forged), Qos.PERSISTENCE, lambda _: None)
+    put(stage, 1, (b"k", b"newest"))
+    put(stage, 1, *[(b"other", b"1")] * 6)
+    roll(stage)
+    clean(stage, 1)
+    assert b"newest" in [record.value for record in read_records(stage, 1)]
+    assert 1 in stage.journal.cleaner.problems
+
+
+def run_to_end(steps: Generator[int, None, Any]) -> Any:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+def sieve_and_rules() -> tuple[Sieve, LogRules]:
+    return Sieve(KeyMap(100), 10_000, 1 << 20), LogRules(1, 0, 1 << 40, is_compacted=True, mapped_offset=1 << 40)
+
+
+def test_the_memory_of_a_cleaning_does_not_grow_with_the_number_of_records() -> None:
+    """A batch of 12 kB can unpack to millions of records; one byte is held for each."""
+    batch = build_batch(keyed(1_000, *[(b"", b"")] * 50_000), compression=Compression.ZSTD)
+    sieve, rules = sieve_and_rules()
+    header = parse_batch_header(batch)
+    tracemalloc.start()
+    try:
+        assert run_to_end(sieve.sift(rules, header, batch)) is batch
+        assert tracemalloc.get_traced_memory()[1] < 3_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_tombstone_of_a_time_out_of_reach_stays_as_it_is() -> None:
+    """The delta from its horizon to -2**63 ms would not fit 64 bits, and nobody could read the batch again."""
+    sieve, rules = sieve_and_rules()
+    early = build_batch(keyed(-(2**63), (b"k", None)))
+    assert run_to_end(sieve.sift(rules, parse_batch_header(early), early)) is early
+    reachable = build_batch(keyed(-(2**62), (b"k", None)))
+    moved = run_to_end(sieve.sift(rules, parse_batch_header(reachable), reachable))
+    assert moved != reachable
+    assert [(record.key, record.timestamp_ms) for record in iterate_records(moved)] == [(b"k", -(2**62))]

@@ -11,11 +11,11 @@ from hutong.wire.kafka.compression import Compression
 from hutong.wire.kafka.record_slices import (
     iterate_slices,
     rebuild_batch,
-    records_without_key,
     unpack_records,
     with_timestamp_delta,
 )
-from hutong.wire.kafka.records import Record, build_batch, iterate_records, parse_batch_header
+from hutong.wire.kafka.records import HEADER_BYTES, Record, build_batch, iterate_records, parse_batch_header
+from hutong.wire.kafka.varint import varlong
 
 RECORDS = st.lists(
     st.builds(
@@ -38,12 +38,10 @@ def test_slices_are_the_records_and_may_be_moved_in_time(
     batch = build_batch(records, base_offset=7, compression=codec, producer_id=5, producer_epoch=1, base_sequence=3)
     header = parse_batch_header(batch)
     data = unpack_records(header, batch, 1 << 20)
-    slices = list(iterate_slices(data, header.record_count))
+    slices = list(iterate_slices(data, header.record_count, header.last_offset_delta))
     assert [(piece.key, piece.is_tombstone) for piece in slices] == [
         (record.key, record.value is None) for record in records
     ]
-    keyless = [index for index, record in enumerate(records) if record.key is None]
-    assert list(records_without_key(data, len(records))) == keyless
     kept = slices[::2]
     rebuilt = rebuild_batch(
         header,
@@ -62,8 +60,7 @@ def test_slices_are_the_records_and_may_be_moved_in_time(
 @given(st.binary(max_size=60), st.integers(1, 2**31 - 1))
 def test_whatever_the_bytes_a_look_ends(data: bytes, count: int) -> None:
     with contextlib.suppress(ProtocolError):
-        assert len(list(iterate_slices(data, count))) == count
-        assert set(records_without_key(data, count)) <= set(range(count))
+        assert len(list(iterate_slices(data, count, count - 1))) == count
 
 
 @given(RECORDS)
@@ -73,4 +70,12 @@ def test_records_cut_anywhere_are_refused(records: list[Record]) -> None:
     data = unpack_records(header, batch, 1 << 20)
     for end in range(len(data)):
         with pytest.raises(ProtocolError):
-            list(iterate_slices(data[:end], header.record_count))
+            list(iterate_slices(data[:end], header.record_count, header.last_offset_delta))
+
+
+@pytest.mark.parametrize("deltas", [(0, 0), (1, 0), (0, 3), (-1, 0)])
+def test_forged_offset_deltas_are_refused(deltas: tuple[int, int]) -> None:
+    pieces = [build_batch([Record()])[HEADER_BYTES:] for _ in deltas]
+    data = b"".join(piece[:3] + varlong(delta) + piece[4:] for piece, delta in zip(pieces, deltas, strict=True))
+    with pytest.raises(ProtocolError, match="offset delta"):
+        list(iterate_slices(data, 2, 2))

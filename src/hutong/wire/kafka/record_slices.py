@@ -45,9 +45,13 @@ def unpack_records(header: BatchHeader, batch: Buffer, bytes_max: int) -> bytes:
     return bytes(decompress(Compression(header.compression), packed, bytes_max))
 
 
-def iterate_slices(data: bytes, count: int) -> Iterator[RecordSlice]:
-    """The `count` records of a batch. Raises ProtocolError where they are malformed."""
-    position, size = 0, len(data)
+def iterate_slices(data: bytes, count: int, last_offset_delta: int) -> Iterator[RecordSlice]:
+    """The `count` records of a batch, whose offset deltas grow up to `last_offset_delta` at most.
+
+    Raises ProtocolError where they are malformed. A forged delta would make a record stand for an offset of another
+    batch, whose record of that key compaction would then remove.
+    """
+    position, size, previous = 0, len(data), -1
     try:
         for _ in range(count):
             start = position
@@ -57,6 +61,9 @@ def iterate_slices(data: bytes, count: int) -> Iterator[RecordSlice]:
                 raise ProtocolError("a record points past the end of its batch")
             timestamp_delta_ms, after_timestamp = read_varlong(data, position + 1)
             offset_delta, position = read_varlong(data, after_timestamp)
+            if not previous < offset_delta <= last_offset_delta:
+                raise ProtocolError(f"a record has the offset delta {offset_delta} after {previous}")
+            previous = offset_delta
             key_bytes, position = read_varlong(data, position)
             key = None
             if key_bytes >= 0:
@@ -71,27 +78,6 @@ def iterate_slices(data: bytes, count: int) -> Iterator[RecordSlice]:
         raise ProtocolError(f"record: {error}") from error
     if position != size:
         raise ProtocolError("a record batch has bytes after its last record")
-
-
-def records_without_key(data: bytes, count: int) -> Iterator[int]:
-    """Which of the `count` records of a batch have no key; looks at nothing else. Raises ProtocolError."""
-    position, size = 0, len(data)
-    try:
-        for index in range(count):
-            length, start = read_varlong(data, position)
-            position = start + length
-            if length < 1 or position > size:  # so that there are no more rounds than bytes
-                raise ProtocolError("a record points past the end of its batch")
-            at = start + 1
-            while data[at] > 127:  # the timestamp delta, whatever it is
-                at += 1
-            at += 1
-            while data[at] > 127:  # the offset delta
-                at += 1
-            if data[at + 1] & 1:  # zig-zag: a negative length of the key
-                yield index
-    except IndexError as error:
-        raise ProtocolError(f"record: {error}") from error
 
 
 def with_timestamp_delta(data: bytes, record: RecordSlice, timestamp_delta_ms: int) -> bytes:
