@@ -101,7 +101,10 @@ class GroupCoordinator:
         topic_exists: Callable[[str, int], bool],
         settings: GroupSettings | None = None,
         directory: GroupDirectory | None = None,
+        deletion_ms: Callable[[], int] | None = None,
     ) -> None:
+        """`deletion_ms` is the time by which offsets are old, wall time by default."""
+        self._deletion_ms = deletion_ms or clock.wall_ms
         self.settings = settings or GroupSettings()
         self.directory = directory or GroupDirectory(self.settings.groups_max)
         self.offsets = OffsetStore()
@@ -508,7 +511,7 @@ class GroupCoordinator:
         self._retention_timer = self._timers.add(due_ms, self._enforce_retention)
 
     def _enforce_retention(self) -> None:
-        now_ms = self._clock.wall_ms()
+        now_ms = self._deletion_ms()
         for seat in list(self._seats.values()):
             group_id, is_empty = seat.group.group_id, seat.group.state is GroupState.EMPTY
             old = self.offsets.expired(group_id, seat.usage(), now_ms, self.settings.offsets_retention_ms)

@@ -64,6 +64,7 @@ class Cleaner:
         logs: "Mapping[int, PartitionLog]",
         checkpointer: Checkpointer,
         when_flushed: WhenFlushed,
+        deletion_ms: Callable[[], int],
     ) -> None:
         self.cleanings_total = 0
         self.passes_total = 0
@@ -81,6 +82,7 @@ class Cleaner:
         self._logs = logs
         self._checkpointer = checkpointer
         self._when_flushed = when_flushed
+        self._deletion_ms = deletion_ms
         self._policies: Mapping[int, CompactionPolicy] = {}
         self._decision: Decision | None = None
         self._steps: Steps | None = None
@@ -107,7 +109,7 @@ class Cleaner:
             return
         closed = self._closed_segments()
         closed_position = closed[-1].base_position + 1 if closed else 0
-        now_ms = self._clock.wall_ms()
+        now_ms = self._deletion_ms()
         shares = [
             share_of(self._logs[partition_id], policy, now_ms, closed_position)
             for partition_id, policy in policies.items()
@@ -193,7 +195,7 @@ class Cleaner:
             for number, segment in enumerate(segments)
         ]
         rules = {partition_id: self._rules(log, dirty.get(partition_id)) for partition_id, log in self._logs.items()}
-        return Plan(sources, rules, dirty_position, self._clock.wall_ms())
+        return Plan(sources, rules, dirty_position, self._deletion_ms())
 
     def _rules(self, log: "PartitionLog", share: LogShare | None) -> LogRules:
         if share is None:

@@ -56,11 +56,12 @@ class Journal:
         read_offload: Offload | None = None,
         flush_offload: Offload | None = None,
         replicator: Replicator | None = None,
+        deletion_ms: Callable[[], int] | None = None,
     ) -> None:
         self.recovery = recovered.report
+        self._deletion_ms = deletion_ms or clock.wall_ms
         self.directory = directory
         self._disk = disk
-        self._clock = clock
         self._jobs = Jobs(offload, read_offload or offload, flush_offload or offload)
         self._segments = Segments(directory, settings)
         for segment in recovered.segments:
@@ -105,7 +106,16 @@ class Journal:
             disk, self._jobs, clock, timers, settings, self._segments, self._progress, self.writer, self._logs, known
         )
         self.cleaner = Cleaner(
-            disk, self._jobs, clock, timers, settings, self._segments, self._logs, self.checkpointer, self._when_flushed
+            disk,
+            self._jobs,
+            clock,
+            timers,
+            settings,
+            self._segments,
+            self._logs,
+            self.checkpointer,
+            self._when_flushed,
+            self._deletion_ms,
         )
         self._segments.on_closed = self._segment_closed
         self.flusher.on_flushed.append(self.checkpointer.flushed)
@@ -152,13 +162,15 @@ class Journal:
         read_offload: Offload | None = None,
         flush_offload: Offload | None = None,
         replicator: Replicator | None = None,
+        deletion_ms: Callable[[], int] | None = None,
     ) -> "Journal":
         """Recover what lies in `directory`, created if absent, and go on from there. Raises StorageError.
 
         One journal per directory at a time: whoever owns the data folder sees to that. `call_soon` runs a callback at
         the end of the loop's turn (the running loop's by default). Cold reads go to `read_offload` and flushes to
         `flush_offload` if there is one, so that neither waits behind the other or behind another journal. Without a
-        `replicator` this node is its own majority.
+        `replicator` this node is its own majority. `deletion_ms` is the time by which things are old (wall time by
+        default).
         """
         recovered = await run(offload, lambda: recover(disk, directory, settings))
         soon = call_soon or asyncio.get_running_loop().call_soon
@@ -174,6 +186,7 @@ class Journal:
             read_offload,
             flush_offload,
             replicator,
+            deletion_ms,
         )
         if recovered.report.repairs or recovered.report.scanned_bytes:
             journal.checkpointer.begin()
@@ -206,7 +219,7 @@ class Journal:
 
     def enforce_retention(self, policies: Mapping[int, RetentionPolicy]) -> None:
         """Let the logs go on from where their policies keep them; segments that are dead whole are removed."""
-        now_ms = self._clock.wall_ms()
+        now_ms = self._deletion_ms()
         for partition_id, policy in policies.items():
             log = self._logs.get(partition_id)
             if log is None or policy.is_unlimited():
@@ -230,7 +243,7 @@ class Journal:
         active = self._segments.active
         if active is None or self.writer.position == active.base_position:
             return
-        age_ms = self._clock.wall_ms() - (active.begun_ms or 0)
+        age_ms = self._deletion_ms() - (active.begun_ms or 0)
         for partition_id, extents in self._segments.active_index.extents.items():
             policy = policies.get(partition_id)
             if policy is not None and policy.is_full(age_ms, extents.bytes):

@@ -42,8 +42,10 @@ from hutong.broker.topic_config import effective
 from hutong.broker.topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC, Topics
 from hutong.broker.transaction_markers import TransactionMarkers
 from hutong.foundation.clock import Clock
+from hutong.foundation.deletion_clock import DeletionClock
 from hutong.foundation.errors import CorruptData, DiskFull, OwnerGone, StorageError, StorageShortage
 from hutong.foundation.parking import ParkingLot
+from hutong.foundation.timers import Timer
 from hutong.journal.disk import Disk
 from hutong.journal.journal import Journal
 from hutong.journal.settings import JournalSettings
@@ -66,6 +68,7 @@ from hutong.server.users import put_users
 from hutong.transactions.driver import TransactionCoordinator
 
 STATE_LOG_ID: Final = 0  # the one log of each state group; topics' logs are numbered from 1
+_NOTE_TIME_INTERVAL_MS: Final = 60_000
 _CREATIONS_MAX: Final = 10_000
 _HELD_MAX: Final = 1_000_000  # one for each connection: the reactor bounds those
 _FETCHES_MAX: Final = 100_000
@@ -112,6 +115,7 @@ class BrokerVerticle(Verticle):
         self._transactions: TransactionCoordinator | None = None
         self._retention: Retention | None = None
         self._compaction: Compaction | None = None
+        self._time_noted: Timer | None = None
 
     async def start(self) -> None:
         """Recover, replay, accept clients."""
@@ -119,6 +123,7 @@ class BrokerVerticle(Verticle):
         self.context.add_close_hook(self._end)
         settings = self._settings
         self._data_dir = DataDir(settings.node.data_dir, os.urandom)
+        self._begin_clock(self._data_dir)
         await self._open_journals(self._data_dir)
         topics, producer_ids = await self._replay_catalogue()
         await put_users(self._admin.scram, self._users, self._offload)
@@ -191,11 +196,22 @@ class BrokerVerticle(Verticle):
         self._fetch_sessions = FetchSessions(settings.fetch.session_slots, os.urandom)
         self._sources.fetch_sessions = self._fetch_sessions
 
+    def _begin_clock(self, data_dir: DataDir) -> None:
+        """Know the time by which things are old, also over restarts."""
+        hold_ms = self._settings.log.clock_jump_hold_ms
+        self._deletion_clock = DeletionClock(self._clock, hold_ms=hold_ms, known_ms=data_dir.last_used_ms, tell=_warn)
+        self._sources.deletion_clock = self._deletion_clock
+        self._note_time(data_dir)
+
+    def _note_time(self, data_dir: DataDir) -> None:
+        """Every so often, so that a jump is noticed between two looks for what is old, and at the next start."""
+        data_dir.note_use(self._deletion_clock.now_ms())
+        due_ms = self._clock.monotonic_ms() + _NOTE_TIME_INTERVAL_MS
+        self._time_noted = self._wheel.add(due_ms, lambda: self._note_time(data_dir))
+
     async def _end(self) -> None:
         """Let open requests finish, then close everything in the opposite order of start."""
-        for upkeep in (self._retention, self._compaction):
-            if upkeep is not None:
-                upkeep.stop()
+        self._end_upkeep()
         self._fetches.close(OwnerGone("the node is stopping"))  # those who wait for data are answered without
         self._cold_reads.close(OwnerGone("the node is stopping"))
         self._examinations.close(OwnerGone("the node is stopping"))
@@ -213,6 +229,14 @@ class BrokerVerticle(Verticle):
             offload.close()
         if self._data_dir is not None:
             self._data_dir.close()
+
+    def _end_upkeep(self) -> None:
+        for upkeep in (self._retention, self._compaction):
+            if upkeep is not None:
+                upkeep.stop()
+        if self._time_noted is not None and self._data_dir is not None:
+            self._time_noted.cancel()
+            self._data_dir.note_use(self._deletion_clock.now_ms())
 
     def _close_coordinators(self) -> None:
         """Whoever waits for groups and transactions is answered."""
@@ -257,6 +281,7 @@ class BrokerVerticle(Verticle):
             clock=self._clock,
             timers=self._wheel,
             settings=translate.journal_settings(self._settings, group, self._segments_open_max),
+            deletion_ms=self._deletion_clock.now_ms,
         )
         for sentence in journal.recovery.sentences():
             _log.warning("%s", sentence)
@@ -302,7 +327,9 @@ class BrokerVerticle(Verticle):
         state = self._state_topic(OFFSETS_TOPIC, OFFSETS_GROUP, topics)
         for journal, log_id in list(topics.orphaned_logs()):
             journal.delete_log(log_id)
-        return await open_groups(state, topics, self._clock, self._wheel, self._settings, self._group_configs)
+        return await open_groups(
+            state, topics, self._clock, self._wheel, self._settings, self._group_configs, self._deletion_clock.now_ms
+        )
 
     async def _open_share_rooms(self, topics: Topics, groups: GroupRooms) -> ShareRooms:
         return await open_share_rooms(
@@ -330,6 +357,7 @@ class BrokerVerticle(Verticle):
             producer_ids=producer_ids,
             markers=markers,
             settings=translate.transaction_settings(self._settings),
+            deletion_ms=self._deletion_clock.now_ms,
         )
         await state.replay(transactions.replay)
         state.on_late = transactions.apply_late

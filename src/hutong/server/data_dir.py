@@ -51,6 +51,16 @@ class DataDir:
             self.close()
             raise self._unusable(error) from None
 
+    @property
+    def last_used_ms(self) -> int:
+        """When a node noted last that it was using the folder; when the folder was made, where none has."""
+        return os.fstat(self._locks[0]).st_mtime_ns // 1_000_000
+
+    def note_use(self, now_ms: int) -> None:
+        """Remember that it is used at that time. A disk that refuses costs a later start some patience."""
+        with contextlib.suppress(OSError):
+            os.utime(self._locks[0], ns=(now_ms * 1_000_000, now_ms * 1_000_000))
+
     def group_path(self, group: str) -> Path:
         """Where a partition group's journal lives."""
         return self.path / "groups" / group

@@ -48,7 +48,13 @@ def group_configs(settings: Settings) -> GroupConfigs:
 
 
 async def open_groups(
-    state: StateTopic, topics: Topics, clock: Clock, wheel: TimerWheel, settings: Settings, configs: GroupConfigs
+    state: StateTopic,
+    topics: Topics,
+    clock: Clock,
+    wheel: TimerWheel,
+    settings: Settings,
+    configs: GroupConfigs,
+    deletion_ms: Callable[[], int],
 ) -> GroupRooms:
     """Groups as their log has them, started. Raises CorruptData."""
     classic = GroupCoordinator(
@@ -58,6 +64,7 @@ async def open_groups(
         random_bytes=os.urandom,
         topic_exists=lambda name, index: topics.partition(name, index) is not None,
         settings=translate.group_settings(settings),
+        deletion_ms=deletion_ms,
     )
     consumer = ConsumerGroupCoordinator(
         clock=clock,

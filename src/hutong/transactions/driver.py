@@ -114,7 +114,10 @@ class TransactionCoordinator:
         producer_ids: ProducerIdPort,
         markers: MarkerPort,
         settings: TransactionSettings | None = None,
+        deletion_ms: Callable[[], int] | None = None,
     ) -> None:
+        """`deletion_ms` is the time by which ids are old, wall time by default."""
+        self._deletion_ms = deletion_ms or clock.wall_ms
         self.settings = settings or TransactionSettings()
         self.timed_out_total = 0
         self.committed_total = 0
@@ -464,7 +467,7 @@ class TransactionCoordinator:
 
     def _expire_ids(self) -> None:
         """Forget ids that nothing was heard of for long, a bounded number with each append."""
-        now_ms = self._clock.wall_ms()
+        now_ms = self._deletion_ms()
         old = [(name, seat) for name, seat in self._seats.items() if self._is_old(seat, now_ms)]
         for start in range(0, len(old), _TOMBSTONES_PER_APPEND):
             self._forget(old[start : start + _TOMBSTONES_PER_APPEND])

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 from hutong.foundation.clock import ManualClock
+from hutong.foundation.deletion_clock import DeletionClock
 from hutong.foundation.errors import HutongError
 from hutong.foundation.timers import TimerWheel
 from hutong.journal.inspect import Inspector
@@ -102,6 +103,7 @@ class Stage:
         self.replicator = replicator
         self.disk = disk or SimDisk()
         self.clock = ManualClock()
+        self.deletion_clock = DeletionClock(self.clock, hold_ms=3_600_000)
         self.wheel = TimerWheel(self.clock.monotonic_ms())
         self.turns: deque[Callable[[], None]] = deque()
         self.steps = Steps()
@@ -122,6 +124,7 @@ class Stage:
             self.settings,
             self.turns.append,
             replicator=self.replicator,
+            deletion_ms=self.deletion_clock.now_ms,
         )
         return self.journal
 

@@ -220,3 +220,21 @@ def test_a_segment_that_could_not_be_removed_for_want_of_files_goes_later() -> N
     fill(stage, 1, 1)
     assert oldest not in journal_files(stage)
     assert stage.problems() == []
+
+
+def test_nothing_is_deleted_for_a_clock_that_jumped_ahead() -> None:
+    stage = Stage()
+    log = stage.journal.log(1)
+    while len(journal_files(stage)) < 3:
+        fill(stage, 1, 1)
+    policies = {1: RetentionPolicy(retention_ms=7 * 86_400_000, roll_ms=86_400_000)}
+    stage.clock.jump(365 * 86_400_000)
+    stage.journal.enforce_retention(policies)
+    stage.settle()
+    assert log.start_offset == 0
+    assert len(journal_files(stage)) == 3, "nor is the segment closed for its age"
+    stage.clock.jump(-365 * 86_400_000)
+    stage.advance(7 * 86_400_000 + 1)
+    stage.journal.enforce_retention(policies)
+    stage.settle()
+    assert log.start_offset == log.end_offset, "what has grown old goes"

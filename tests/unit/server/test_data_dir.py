@@ -158,3 +158,12 @@ def test_each_folder_that_is_made_is_safe_with_its_name(tmp_path: Path, monkeypa
     synced.clear()
     DataDir(data, os.urandom).close()
     assert synced == [data.parent], "who made it may have been killed before"
+
+
+def test_the_folder_knows_when_it_was_used_last(tmp_path: Path) -> None:
+    first = DataDir(tmp_path, os.urandom)
+    first.note_use(1_700_000_000_123)
+    first.close()
+    second = DataDir(tmp_path, os.urandom)
+    assert second.last_used_ms == 1_700_000_000_123
+    second.close()

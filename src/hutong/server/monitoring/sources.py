@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hutong.broker.cold_reads import ColdReads
 from hutong.broker.fetch_sessions import FetchSessions
+from hutong.foundation.deletion_clock import DeletionClock
 from hutong.foundation.parking import ParkingLot
 from hutong.journal.journal import Journal
 from hutong.reactor.figures import ReactorFigures
@@ -48,4 +49,5 @@ class Sources:
     broker: "Broker | None" = None
     sasl: SaslFigures | None = None
     certificates: Certificates | None = None
+    deletion_clock: DeletionClock | None = None
     bridges: "dict[str, BridgeFigures]" = field(default_factory=dict)

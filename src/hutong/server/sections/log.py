@@ -53,6 +53,12 @@ class LogSettings:
     retention_check_interval_ms: int = setting(
         5 * MINUTE_MS, "Time between two looks for old records.", "log.retention.check.interval.ms", minimum=SECOND_MS
     )
+    clock_jump_hold_ms: int = setting(
+        HOUR_MS,
+        "How long a clock that has jumped ahead must keep its time before anything is deleted for its age; 0: at once.",
+        minimum=0,
+        maximum=30 * DAY_MS,
+    )
     segment_bytes: int = setting(
         128 * MEBIBYTE,
         "Size of a journal file; retention deletes whole files.",

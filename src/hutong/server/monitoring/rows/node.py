@@ -56,8 +56,19 @@ def _never(sources: Sources) -> Labelled:
         yield (), 0
 
 
+def _clock_ahead(sources: Sources) -> Labelled:
+    if sources.deletion_clock is not None:
+        yield (), sources.deletion_clock.ahead_ms / 1000
+
+
 _ALONE: Final = "Replicas that {} the others; a node alone has none."
 METRICS: Final[tuple[Metric, ...]] = (
+    metric(
+        "hutong_clock_ahead_seconds",
+        GAUGE,
+        "How far the wall clock has jumped ahead, while nothing is deleted for its age because of that; else 0.",
+        _clock_ahead,
+    ),
     metric("kafka_brokers", GAUGE, "Brokers of the cluster.", _brokers),
     metric(
         "hutong_node_info",
