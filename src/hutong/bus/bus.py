@@ -15,6 +15,7 @@ import logging
 import threading
 from asyncio import _get_running_loop
 from collections.abc import Awaitable, Callable, Iterator
+from contextvars import copy_context
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, overload
@@ -36,7 +37,7 @@ from hutong.bus.tracing import BusTracer
 from hutong.foundation.errors import LimitExceeded, UsageError
 from hutong.foundation.numbered_lot import NumberedLot, Numbers
 from hutong.foundation.timers import TimerWheel
-from hutong.runtime.contexts import QUEUED_MAX, Context, current_context
+from hutong.runtime.contexts import QUEUED_MAX, Context, carried_variables, current_context
 from hutong.runtime.runtime import Runtime
 from hutong.runtime.timers import LoopTimers
 
@@ -92,7 +93,13 @@ class EventBus:
         """Give the message to one consumer of the address: to each in turn. To nobody, if there is none."""
         around = self._rounds.get(address)
         kind = type(body)
-        if around is None or options is not DEFAULT or kind not in WITHOUT_CODEC or not self.is_plain:
+        if (
+            around is None
+            or options is not DEFAULT
+            or kind not in WITHOUT_CODEC
+            or not self.is_plain
+            or len(copy_context()) > (current_context() is not None)  # variables to carry
+        ):
             self._send_carefully(address, body, options)
             return
         message = Message(address, body) if kind in IMMUTABLE else TrackedMessage(address, copied(body))
@@ -116,6 +123,7 @@ class EventBus:
             self._send_carefully(address, body, options)  # a reply address has one reader
             return DONE
         message = self._message(address, body, options, is_send=False)
+        message._variables = carried_variables()
         if self.tracer is not None and options.is_traced:
             self.tracer.sending(message)
         if self.outbound_chain:
@@ -127,10 +135,18 @@ class EventBus:
     def request(self, address: str, body: Any = None, options: DeliveryOptions = DEFAULT) -> Reply:
         """Send the message and await a reply: see Reply for how. It fails with a ReplyError."""
         loop = _get_running_loop()
-        desk = self._desks.get(current_context() or loop) or self.callers_desk()
+        own = current_context()
+        desk = self._desks.get(own or loop) or self.callers_desk()
         around = self._rounds.get(address)
         kind = type(body)
-        if loop is None or around is None or options is not DEFAULT or kind not in WITHOUT_CODEC or not self.is_plain:
+        if (
+            loop is None
+            or around is None
+            or options is not DEFAULT
+            or kind not in WITHOUT_CODEC
+            or not self.is_plain
+            or len(copy_context()) > (own is not None)  # variables to carry
+        ):
             return self._request_carefully(desk, address, body, options)
         if kind not in IMMUTABLE:
             body = copied(body)
@@ -327,6 +343,7 @@ class EventBus:
         """For producers: what will be carried, as the body is now."""
         self._check_open()
         message = self._message(producer.address, body, producer.options, is_send=producer.is_send)
+        message._variables = carried_variables()
         if self.tracer is not None and producer.options.is_traced:
             self.tracer.sending(message)  # now, though it may be held for a while: who writes it caused it
         return message
@@ -443,6 +460,7 @@ class EventBus:
                 self._deliver_reply(reply, self._message(reply._number, body, options, is_send=True))
             return
         message = self._message(address, body, options, is_send=True)
+        message._variables = carried_variables()
         if self.tracer is not None and options.is_traced:
             self.tracer.sending(message)
         if self.outbound_chain:
@@ -457,6 +475,7 @@ class EventBus:
                 return self._answer_and_await(desk, awaited, body, options)
         reply = self._reply(desk, address)
         message = self._message(address, body, options, is_send=True, reply=reply)
+        message._variables = carried_variables()
         desk.line_for(options.timeout_ms).park(reply)
         if self.tracer is not None and options.is_traced:
             self.tracer.sending(message)
@@ -474,12 +493,13 @@ class EventBus:
                 message._reply.fail_without_handlers()
             return
         deliver, context = next(around)
-        if message._credit is not None:
-            deliver = deliver.__self__.take_credited  # type: ignore[attr-defined]  # a method of the consumer
+        if message._credit is not None or message._variables is not None:
+            deliver = deliver.__self__.take_carefully  # type: ignore[attr-defined]  # a method of the consumer
         context.run(deliver, message)
 
     def _publish(self, message: Message) -> None:
         consumers = self._consumers.get(message.address, ())
+        is_plain = message._credit is None and message._variables is None
         shared: Any = message.body if consumers and consumers[0].shares_bodies else None
         for consumer in consumers[1:]:
             headers = message.header_pairs
@@ -492,11 +512,12 @@ class EventBus:
                     shared = body if consumer.shares_bodies else shared
                 else:
                     body = shared
-            another = FullMessage(message.address, body, headers, None, False, message._codec, message._credit)
-            consumer.context.run(consumer.deliver if message._credit is None else consumer.take_credited, another)
+            more = (message._codec, message._credit, message._variables)
+            another = FullMessage(message.address, body, headers, None, False, *more)
+            consumer.context.run(consumer.deliver if is_plain else consumer.take_carefully, another)
         if consumers:
             first = consumers[0]
-            first.context.run(first.deliver if message._credit is None else first.take_credited, message)
+            first.context.run(first.deliver if is_plain else first.take_carefully, message)
 
     def _awaited(self, address: str) -> Reply | None:
         """Who awaits a reply at this address, or None. Raises UsageError for a durable address."""

@@ -144,8 +144,8 @@ class Consumer:
             self.context.run(self._end, left)
         return DONE
 
-    def take_credited(self, message: Message) -> object:
-        """For the context: a producer's message has arrived, whose credit goes back when it has been handled."""
+    def take_carefully(self, message: Message) -> object:
+        """For the context: a message has arrived with a producer's credit or its sender's context variables."""
         return self._take(message)
 
     def settle(self) -> None:
@@ -240,6 +240,12 @@ class Consumer:
         return None
 
     def _hand_over(self, message: Message) -> object:
+        if message._variables is None:
+            return self._hand_over_here(message)
+        self.context.enter(message._variables, self._hand_over_here, message)
+        return None
+
+    def _hand_over_here(self, message: Message) -> object:
         chain = self._desk.bus.inbound_chain
         if not chain:
             return self._handle(message)
@@ -253,7 +259,14 @@ class Consumer:
             if result is not None:
                 self.context.run(_itself, result)
         else:
-            self.context.run(self._handle, message)
+            self.context.run(self._handle_elsewhere, message)
+
+    def _handle_elsewhere(self, message: Message) -> object:
+        """An interceptor has let it go on from another context: the handler has the sender's variables all the same."""
+        if message._variables is None:
+            return self._handle(message)
+        self.context.enter(message._variables, self._handle, message)
+        return None
 
     def _handle(self, message: Message) -> object:
         handler = self._handler

@@ -7,9 +7,13 @@ Knows no messages.
 """
 
 import asyncio
+import contextvars
 from asyncio import _get_running_loop
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Protocol, TypeVar
+
+from hutong.runtime.contexts import carried_variables
 
 T = TypeVar("T")
 
@@ -20,19 +24,33 @@ class Lane(Protocol):
     def run(self, handler: Callable[[T], object], argument: T) -> None:
         """Call `handler(argument)` soon, from any thread; drive the coroutine that it may return."""
 
+    def enter(self, variables: contextvars.Context, handler: Callable[[T], object], argument: T) -> None:
+        """Call `handler(argument)` now, in the context variables; drive the coroutine that it may return."""
+
+
+def carrying(lane: Lane, handler: Callable[[T], object]) -> Callable[[T], object]:
+    """The handler as one that has the caller's context variables when the lane calls it."""
+    variables = carried_variables()
+    return handler if variables is None else partial(lane.enter, variables, handler)
+
 
 class LoopLane:
     """The lane of callers without a context on one event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
+        self._variables = contextvars.Context()
         self._driven: set[asyncio.Task[object]] = set()  # a loop holds its tasks only weakly
 
     def run(self, handler: Callable[[T], object], argument: T) -> None:
+        # In variables of its own: those of the handler that ended the promise are not the caller's.
         if _get_running_loop() is self.loop:  # which need not be woken then: that is a system call
-            self.loop.call_soon(self._call, handler, argument)
+            self.loop.call_soon(self._call, handler, argument, context=self._variables)
         elif not self.loop.is_closed():  # else nobody is left to be told
-            self.loop.call_soon_threadsafe(self._call, handler, argument)
+            self.loop.call_soon_threadsafe(self._call, handler, argument, context=self._variables)
+
+    def enter(self, variables: contextvars.Context, handler: Callable[[T], object], argument: T) -> None:
+        variables.run(self._call, handler, argument)
 
     def end(self) -> None:
         """Cancel the coroutines that are under way. On the lane's loop."""

@@ -46,6 +46,7 @@ class Message(Struct, eq=False, gc=False):
     is_send: ClassVar[bool] = True  # and not published
     _codec: ClassVar[Any] = None
     _credit: ClassVar[Any] = None
+    _variables: ClassVar[Any] = None
 
     @property
     def address(self) -> str:
@@ -124,3 +125,4 @@ class FullMessage(Message, eq=False, gc=True):
     is_send: bool = True  # type: ignore[misc]  # a field here, a constant of most messages
     _codec: Any = None  # type: ignore[misc]
     _credit: Any = None  # type: ignore[misc]
+    _variables: Any = None  # type: ignore[misc]  # the sender's context variables

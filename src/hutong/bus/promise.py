@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Generator
 from typing import Any, Final, TypeVar, cast
 
-from hutong.bus.lane import Lane
+from hutong.bus.lane import Lane, carrying
 from hutong.foundation.errors import HutongError
 from hutong.foundation.numbered_lot import Wait
 
@@ -75,9 +75,10 @@ class Promise(Wait[V]):
     def then(self, handler: Callable[[V | HutongError], object]) -> None:
         """Call `handler` once with the outcome: the value, or the error. In the promise's context, never inline.
 
-        What the handler raises goes to the context's exception handler; a coroutine that it returns is driven there.
+        What the handler raises goes to the context's exception handler; a coroutine that it returns is driven there. It
+        has the context variables of the caller of `then`.
         """
-        self._add(handler)
+        self._add(carrying(self._lane, handler))
         if self._outcome is not PENDING:
             self._tell()
 

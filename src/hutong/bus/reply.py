@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from hutong.bus.errors import BUILT_IN_CODE, FailureType, ReplyError
-from hutong.bus.lane import Lane
+from hutong.bus.lane import Lane, carrying
 from hutong.bus.message import REPLY_PREFIX, Message
 from hutong.bus.promise import PENDING, Promise
 from hutong.foundation.errors import Expired, HutongError
@@ -145,9 +145,12 @@ class LoopReply(Reply):
         _soon(self._future, self._complete, outcome)
 
     def then(self, handler: Callable[[Message | HutongError], object]) -> None:
+        self._then(carrying(self._lane, handler))
+
+    def _then(self, handler: Callable[[Message | HutongError], object]) -> None:
         future = self._future
         if future.get_loop() is not _get_running_loop():
-            _soon(future, self.then, handler)
+            _soon(future, self._then, handler)
         elif not future.done():
             self._handlers = [*(self._handlers or ()), handler]
         elif not future.cancelled():

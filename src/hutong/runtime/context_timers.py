@@ -6,8 +6,10 @@ it, and one step of the interpreter does that: so a one-shot timer is either cal
 Knows nothing of what a handler does.
 """
 
+import contextvars
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hutong.foundation.clock import Clock
@@ -34,6 +36,11 @@ class ContextTimer:
         self._interval_ms = delay_ms
         self._is_periodic = is_periodic
         self._due_ms = clock.monotonic_ms() + delay_ms
+        from hutong.runtime.contexts import carried_variables
+
+        variables = carried_variables()
+        if variables is not None:
+            handler = partial(_enter, context, variables, handler)
         self._handlers = [handler]  # none once it was called for the last time or cancelled
         self._timer: Timer | None = None  # on the loop's thread
         context._timers[self] = None
@@ -92,3 +99,8 @@ class ContextTimer:
         self._due_ms += (1 + missed) * self._interval_ms
         self._on_loop(self._arm)
         return handlers[0]()
+
+
+def _enter(context: "Context", variables: contextvars.Context, handler: Callable[[], object]) -> None:
+    """In the context: with the variables that the timer was set in."""
+    context.enter(variables, lambda _: handler(), None)

@@ -9,6 +9,11 @@ appends before that look is seen by it, and whoever appends after finds the cont
 starts (tasks, `call_soon`, `call_later`) inherits it, and setting it costs nothing per handler. Other context variables
 that a plain handler sets therefore stay set in its context; a coroutine handler has a copy of its own.
 
+The variables of a caller are carried, as asyncio does it, by `call`, `execute_blocking`, timers and the bus: the
+handler runs in a copy of its context's variables with the caller's over them (`enter`). A caller without variables of
+its own costs one copy of them, and its handlers run as described above. `run` carries none: it is the way of internal
+steps, whose caller is not the one on whose behalf they are made.
+
 This module has what all contexts share. `loop_context` and `workers` have the three kinds, `runtime` makes them.
 Knows no bus and no verticles.
 """
@@ -17,7 +22,7 @@ import asyncio
 import contextvars
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from enum import Enum
 from functools import partial
@@ -48,6 +53,12 @@ current_context: Final[Callable[[], "Context | None"]] = CURRENT.get
 
 It follows a handler into what the handler starts: tasks, timers, `execute_blocking`, `asyncio.to_thread`.
 """
+
+
+def carried_variables() -> contextvars.Context | None:
+    """A copy of the caller's context variables, for a handler that runs elsewhere; None if it has none but ours."""
+    variables = contextvars.copy_context()
+    return variables if len(variables) > (CURRENT.get() is not None) else None
 
 
 class ContextKind(Enum):
@@ -149,6 +160,28 @@ class Context(ABC):
         if not self.is_scheduled:
             self.schedule()
 
+    def enter(self, variables: contextvars.Context, handler: Callable[[T], object], argument: T) -> None:
+        """Call `handler(argument)` now, with `variables` over the context's own; drive a coroutine that it returns.
+
+        For handlers of this context.
+        """
+        self._variables_with(variables).run(self._call_and_drive, handler, argument)
+
+    def _call_and_drive(self, handler: Callable[[T], object], argument: T) -> None:
+        result = handler(argument)
+        if result is not None and asyncio.iscoroutine(result):
+            self.drive(result)
+
+    @abstractmethod
+    def drive(self, coroutine: Coroutine[Any, Any, object]) -> None:
+        """Run the coroutine in this context, in a copy of the present variables. For handlers of this context."""
+
+    def _variables_with(self, carried: contextvars.Context | None) -> contextvars.Context:
+        variables = self._variables.copy()
+        if carried is not None:
+            variables.run(_set_all, carried)
+        return variables
+
     @abstractmethod
     def schedule(self) -> None:
         """Ask for a turn; for who has appended to `queue` while not `is_scheduled`. Two at once do no harm.
@@ -165,7 +198,8 @@ class Context(ABC):
     async def call(self, function: Callable[[], Any]) -> Any:
         """Run a function or a coroutine function in this context, and wait for its result where the caller runs.
 
-        Raises what it raised, and RuntimeError once the context is closed. Who stops waiting does not stop it.
+        It has the caller's context variables. Raises what it raised, and RuntimeError once the context is closed. Who
+        stops waiting does not stop it.
         """
         if self._is_closed:
             raise RuntimeError(f"{self.name} is closed")
@@ -186,19 +220,23 @@ class Context(ABC):
             if not loop.is_closed():
                 loop.call_soon_threadsafe(settle, future, result)
 
-        self.run(perform, None)
+        variables = carried_variables()
+        if variables is None:
+            self.run(perform, None)
+        else:
+            self.run(partial(self.enter, variables, perform), None)
         return await future
 
     async def execute_blocking(self, work: Callable[[], T], *, ordered: bool = True) -> T:
         """Run work that blocks on a thread of the context's pool, and wait for its result without blocking.
 
         Ordered work of one context is done one piece after the other, in the order of the calls; work that is not may
-        go side by side. Raises what the work raised, LimitExceeded when PENDING_WORK_MAX pieces wait already. Who stops
-        waiting stops work that has not begun.
+        go side by side. It has the caller's context variables. Raises what the work raised, LimitExceeded when
+        PENDING_WORK_MAX pieces wait already. Who stops waiting stops work that has not begun.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        variables = self._variables.copy()
+        variables = self._variables_with(carried_variables())
         if ordered:
             lane = self.ordered_work
             if len(lane.queue) >= PENDING_WORK_MAX:
@@ -303,6 +341,12 @@ class Context(ABC):
             self.exception_handler(error)
         except Exception as second:  # noqa: BLE001  # a supervisor: `second` has the first as its context
             self._services.failed(self, second)
+
+
+def _set_all(variables: contextvars.Context) -> None:
+    for variable, value in variables.items():
+        if variable is not CURRENT:
+            variable.set(value)
 
 
 def _block(

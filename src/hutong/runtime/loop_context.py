@@ -2,8 +2,9 @@
 
 import threading
 from asyncio import iscoroutine
+from collections.abc import Coroutine
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from hutong.runtime.contexts import CURRENT, TURN_MAX, Context, ContextKind, Services
 from hutong.runtime.coroutines import Coroutines
@@ -33,6 +34,9 @@ class LoopContext(Context):
     @property
     def ordered_work(self) -> Context:
         return self._ordered.lane
+
+    def drive(self, coroutine: Coroutine[Any, Any, object]) -> None:
+        self._coroutines.start(coroutine)
 
     def schedule(self) -> None:
         self.is_scheduled = True

@@ -15,6 +15,7 @@ import threading
 from asyncio import iscoroutine
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from contextvars import copy_context
 from functools import partial
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -55,6 +56,9 @@ class WorkerContext(Context):
         if self.pool.is_closed and not self.is_scheduled:
             raise RuntimeError(f"the worker pool {self.pool.name} is closed")
         super().run(handler, argument)
+
+    def drive(self, coroutine: Coroutine[Any, Any, object]) -> None:
+        self._coroutines.start(coroutine)
 
     def schedule(self) -> None:
         with self._lock:
@@ -155,6 +159,12 @@ class MultiWorkerContext(Context):
             raise RuntimeError(f"the worker pool {self.pool.name} is closed")
         super().run(handler, argument)
 
+    def drive(self, coroutine: Coroutine[Any, Any, object]) -> None:
+        strand = _Strand(self)
+        self._strands.add(strand)  # before it begins, for it may end at once, on another thread
+        strand.queue.append((strand.begin, coroutine))
+        strand.schedule()  # not `run`: a pool that is closing still finishes what it has
+
     def schedule(self) -> None:
         try:
             self.pool.execute(self._take_turn, is_bounded=False)  # `is_scheduled` stays false: one task a handler
@@ -182,10 +192,7 @@ class MultiWorkerContext(Context):
             handler, argument = self.queue.popleft()
             result = handler(argument)
             if result is not None and iscoroutine(result):
-                strand = _Strand(self)
-                self._strands.add(strand)  # before it begins, for it may end at once, on another thread
-                strand.queue.append((strand.begin, result))
-                strand.schedule()  # not `run`: a pool that is closing still finishes what it has
+                self.drive(result)
         except BaseException as error:  # noqa: BLE001  # a supervisor: whatever it is, the others have their turn
             self.fail(error)
         finally:
@@ -193,7 +200,7 @@ class MultiWorkerContext(Context):
 
 
 class _Strand(WorkerContext):
-    """What drives one coroutine of a multi-threaded worker context."""
+    """What drives one coroutine of a multi-threaded worker context, in a copy of the variables of its handler."""
 
     __slots__ = ("_owner",)
 
@@ -201,7 +208,7 @@ class _Strand(WorkerContext):
         super().__init__(*owner._making)
         self._owner = owner
         self._threads = owner._threads
-        self._variables = owner._variables.copy()
+        self._variables = copy_context()
         if owner._is_last:
             self._coroutines.close()
 
