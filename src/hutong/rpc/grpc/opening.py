@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hutong.foundation.errors import UsageError
 from hutong.reactor.exposure import ALL, check_exposure
-from hutong.reactor.tls import server_context
 from hutong.rpc.grpc.limits import GrpcLimits
 
 if TYPE_CHECKING:
+    from hutong.foundation.clock import Clock
     from hutong.rpc.description import ServiceDescription
     from hutong.rpc.grpc.door import GrpcDoor
     from hutong.rpc.rpc import Rpc
@@ -24,11 +24,15 @@ PORT_MAX: Final = 65_535
 
 @dataclass(frozen=True, slots=True)
 class GrpcTls:
-    """Files in PEM. The key may be in the certificate's; with `client_ca`, clients must show certificates of theirs."""
+    """Files in PEM. The key may be in the certificate's; with `client_ca`, clients must show certificates of theirs.
+
+    Files that change are loaded again, for connections that begin `reload_interval_ms` later at the latest.
+    """
 
     certificate: Path | str
     key: Path | str | None = None
     client_ca: Path | str | None = None
+    reload_interval_ms: int = 5_000
 
 
 async def open_door(
@@ -65,7 +69,7 @@ def made_door(rpc: "Rpc", *, tls: GrpcTls | None = None, limits: GrpcLimits | No
         return iter([(binding.address, binding.description) for binding in rpc.registry.bindings])
 
     runtime = rpc.runtime
-    credentials = None if tls is None else _credentials(tls)
+    credentials = None if tls is None else _credentials(tls, runtime.clock)
     return GrpcDoor(rpc.find, bound, clock=runtime.clock, wheel=runtime.wheel, limits=limits, credentials=credentials)
 
 
@@ -77,15 +81,7 @@ def host_and_port(text: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
-def _credentials(tls: GrpcTls) -> Any:
-    """gRPC's own. The files are tried with Python's first, since gRPC tells of wrong ones only at a handshake."""
-    import grpc
+def _credentials(tls: GrpcTls, clock: "Clock") -> Any:
+    from hutong.rpc.grpc.certificates import GrpcCertificates
 
-    certificate, key = Path(tls.certificate), Path(tls.key or tls.certificate)
-    client_ca = None if tls.client_ca is None else Path(tls.client_ca)
-    server_context(certificate, key, client_ca)
-    return grpc.ssl_server_credentials(
-        [(key.read_bytes(), certificate.read_bytes())],
-        root_certificates=None if client_ca is None else client_ca.read_bytes(),
-        require_client_auth=client_ca is not None,
-    )
+    return GrpcCertificates(tls, clock).credentials()

@@ -318,6 +318,33 @@ async def test_over_tls(rpc: Rpc, desk: Implementation, tmp_path: Path) -> None:
     await door.close()
 
 
+async def test_certificates_are_loaded_again(rpc: Rpc, desk: Implementation, tmp_path: Path) -> None:
+    file = tmp_path / "server.pem"
+    old, new = trustme.CA(), trustme.CA()
+    old.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(file))
+    door = await open_door(rpc, "localhost:0", tls=GrpcTls(file, reload_interval_ms=0), limits=LIMITS)
+
+    async def answers(channel: grpc.aio.Channel) -> bool:
+        with contextlib.suppress(grpc.aio.AioRpcError):
+            return bool((await Client(channel, describe(Desk)).call("Add", a=2)).result == 3)
+        return False
+
+    def trusting(authority: trustme.CA) -> grpc.aio.Channel:
+        credentials = grpc.ssl_channel_credentials(authority.cert_pem.bytes())
+        return grpc.aio.secure_channel(door.address, credentials, [("grpc.use_local_subchannel_pool", 1)])
+
+    async with trusting(old) as open_before, trusting(new) as after, trusting(old) as stranger:
+        assert await answers(open_before)
+        file.write_text("half a certif")
+        async with trusting(old) as meanwhile:
+            assert await answers(meanwhile), "files that cannot be used change nothing"
+        new.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(file))
+        assert await answers(after)
+        assert await answers(open_before), "an open connection goes on"
+        assert not await answers(stranger)
+    await door.close()
+
+
 async def test_a_certificate_that_cannot_be_used(rpc: Rpc, tmp_path: Path) -> None:
     (tmp_path / "server.pem").write_text("nothing")
     with pytest.raises(UsageError, match="Cannot use the TLS certificate"):
