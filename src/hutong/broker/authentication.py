@@ -170,6 +170,7 @@ class Authentication:
         code = ErrorCode.NONE if rejected is None else ErrorCode.UNSUPPORTED_SASL_MECHANISM
         answer = sasl_frames.handshake(header, self._rules.exchanges, code)
         if rejected is not None:
+            self._dispatch.errors.note(HANDSHAKE, {code})
             return self._refuse(peer, login, rejected, answer)
         if is_again:  # without a deadline: this answer waits behind others, such as a long poll's
             peer.express = None
@@ -267,6 +268,8 @@ class Authentication:
         """The answer to one message, which may have been promised."""
         answer = encode(step)
         if isinstance(step, Rejected):
+            if not login.is_raw:
+                self._dispatch.errors.note(AUTHENTICATE, {ErrorCode.SASL_AUTHENTICATION_FAILED})
             return self._refuse(peer, login, step, answer, promised)
         if isinstance(step, Accepted):
             self._let_in(peer, login, step.user)
@@ -311,7 +314,11 @@ class Authentication:
     def _refuse_misplaced(self, header: RequestHeader, peer: Peer, login: Login) -> Response:
         """A request that is not for who is on the way in: without an answer, unless it is one of SASL's own."""
         rejected = login.fail(Fault.STATE, f"a request with API key {header.api_key} before authentication")
-        return self._refuse(peer, login, rejected, sasl_frames.illegal_state(header))
+        answer = sasl_frames.illegal_state(header)
+        if answer is not None:
+            self._dispatch.requests_total[header.api_key] += 1
+            self._dispatch.errors.note(header.api_key, {ErrorCode.ILLEGAL_SASL_STATE})
+        return self._refuse(peer, login, rejected, answer)
 
     def _refuse(
         self,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from hutong.broker.admissions import Admissions
+from hutong.broker.request_errors import RequestErrors
 from hutong.broker.request_times import RequestTimes
 from hutong.reactor.memory_budget import MemoryBudget
 
@@ -98,3 +99,4 @@ class Broker:
     admissions: Admissions = field(default_factory=Admissions)
     memory: MemoryBudget[Any] = field(default_factory=lambda: MemoryBudget(_UNBOUNDED))  # of all clients' connections
     request_times: RequestTimes = field(default_factory=RequestTimes)
+    request_errors: RequestErrors = field(default_factory=RequestErrors)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.kafka import HANDLERS, k00_produce, k01_fetch, k18_api_versions
 from hutong.broker.produce_lane import lane_for
+from hutong.broker.request_errors import Look, errors_in
 from hutong.broker.session import Session
 from hutong.foundation.errors import ProtocolError
 from hutong.reactor.channel import HELD, Held
@@ -66,6 +67,7 @@ class Route:
     encode: Encode
     frame_bytes_max: int
     times: ApiTimes
+    errors_in: Look
 
 
 class Dispatch:
@@ -87,6 +89,7 @@ class Dispatch:
         self.listener = listener
         self._meter = broker.meter
         self._times = broker.request_times
+        self.errors = broker.request_errors
         self._now_us = broker.clock.monotonic_us
         self._handlers = handlers
         self._identify = identify
@@ -143,7 +146,7 @@ class Dispatch:
             peer.express = lane_for(frame, request, context, self.requests_total)
         if isinstance(answer, Later):
             return self._pending(answer, route, header, peer, len(frame), began_us)
-        encoded = None if answer is None else route.encode(header.correlation_id, answer)
+        encoded = None if answer is None else self._encoded(answer, route, header)
         local_us = now_us() - began_us
         times.local.record(local_us)
         if peer.queued_ms or local_us >= self._times.slow_us:
@@ -151,6 +154,12 @@ class Dispatch:
         else:
             times.total.record(local_us)
         return self._metered(encoded, answer, route, header, peer, len(frame), local_us) if meter.is_on else encoded
+
+    def _encoded(self, answer: Any, route: Route, header: RequestHeader) -> list[Buffer]:
+        codes = route.errors_in(answer)
+        if codes is not None:
+            self.errors.note(header.api_key, codes)
+        return route.encode(header.correlation_id, answer)
 
     def _count_late(self, local_us: int, header: RequestHeader, peer: Peer, times: ApiTimes) -> None:
         """A request that was answered at once, but had waited in the queue or took long."""
@@ -188,7 +197,7 @@ class Dispatch:
 
         def completed(response: Any) -> None:
             nonlocal ready_us
-            encoded: list[Buffer] | None = route.encode(header.correlation_id, response)
+            encoded: list[Buffer] | None = self._encoded(response, route, header)
             if self._meter.is_on:
                 encoded = self._metered(encoded, response, route, header, peer, received_bytes, local_us)
             ready_us = monotonic_us()
@@ -247,10 +256,10 @@ class Dispatch:
         handle = self._handlers.get(api_key)
         if handle is None:
             raise ProtocolError(f"API key {api_key} is not supported")
-        times = self._times.of(api_key)
+        times, errors = self._times.of(api_key), errors_in(api_key)
         if api_version not in APIS[api_key].versions:
             if api_key == _API_VERSIONS:  # answered all the same, and not kept: there are many such versions
-                return Route(_undecoded, _unsupported, _unsupported_encoder, OTHER_FRAME_BYTES_MAX, times)
+                return Route(_undecoded, _unsupported, _unsupported_encoder, OTHER_FRAME_BYTES_MAX, times, errors)
             raise ProtocolError(f"version {api_version} of API key {api_key} is not supported")
         encode: Encode = (
             partial(encode_produce_response_frame, api_version)
@@ -258,7 +267,7 @@ class Dispatch:
             else partial(encode_response_frame, api_key, api_version)
         )
         frame_bytes_max = _UNBOUNDED if api_key == _PRODUCE else OTHER_FRAME_BYTES_MAX
-        route = Route(codecs.request_decoder(api_key, api_version), handle, encode, frame_bytes_max, times)
+        route = Route(codecs.request_decoder(api_key, api_version), handle, encode, frame_bytes_max, times, errors)
         self._routes[api_key << 16 | api_version] = route
         return route
 

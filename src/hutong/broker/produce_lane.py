@@ -200,6 +200,7 @@ class ProduceLane:
     def _refusal(self, correlation_id: int, error: HutongError) -> list[Buffer]:
         result = PartitionProduceResponse(self._partition.index)
         put_outcome(result, error)
+        self._broker.request_errors.note(API_KEY, {result.error_code})
         response = ProduceResponse([TopicProduceResponse(self._topic.name, self._topic.topic_id, [result])])
         return encode_produce_response_frame(self._api_version, correlation_id, response)
 

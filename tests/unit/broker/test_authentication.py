@@ -8,6 +8,7 @@ from tests.support.scram_client import ScramClient
 
 from hutong.broker.authentication import Authentication, AuthenticationLimits, AuthenticationWaits
 from hutong.broker.listeners import Listener, SecurityProtocol
+from hutong.broker.request_errors import RequestErrors
 from hutong.broker.session import Session
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.parking import ParkingLot
@@ -55,6 +56,7 @@ class Behind:
     def __init__(self) -> None:
         self.keys: list[int] = []
         self.requests_total = {17: 0, 36: 0}
+        self.errors = RequestErrors()
 
     def connection_opened(self, peer: Peer) -> None:
         peer.session = Session(LISTENER)

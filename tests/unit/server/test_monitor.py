@@ -23,6 +23,7 @@ from hutong.server.monitoring.metrics import AT_ONCE, METRICS
 from hutong.server.sections.network import MetricsSettings
 from hutong.testing.faults import FaultPlan
 from hutong.testing.faulty_disk import FaultyDisk
+from hutong.wire.kafka.error_codes import ErrorCode
 
 
 def batch() -> bytes:
@@ -33,6 +34,18 @@ async def test_every_metric_is_on_the_page_and_no_other(tmp_path: Path) -> None:
     async with monitored_node(tmp_path) as info:
         families = await scrape(info)
     assert list(families) == [metric.family.name for metric in METRICS]
+
+
+async def test_requests_that_fail_are_counted_by_their_errors(tmp_path: Path) -> None:
+    async with monitored_node(tmp_path) as info, client_of(info.kafka) as client:
+        await client.create("t")
+        assert (await client.produce(batch())).error_code == 0
+        assert (await client.produce(batch()[:-1] + b"x")).error_code == ErrorCode.CORRUPT_MESSAGE
+        families = await scrape(info)
+    errors = families["kafka_network_requestmetrics_errors_total"]
+    assert errors.value(request="Produce", error="CORRUPT_MESSAGE") == 1
+    assert errors.value(request="Produce", error="NONE") == 1
+    assert errors.value(request="CreateTopics", error="NONE") == 1
 
 
 async def test_a_produce_is_seen_on_each_of_its_stages(tmp_path: Path) -> None:

@@ -1,0 +1,112 @@
+"""Requests that failed, by API and error code, as Kafka counts them (RequestMetrics' ErrorsPerSec).
+
+Strategy: which fields of an answer are error codes follows from its table; a reader for them is made once for each API.
+An answer without an error costs its reader's look, and nothing is counted: requests without an error are the others.
+An answer with several errors counts once for each code that it has.
+
+Knows nothing of what the codes mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any, Final
+
+from hutong.wire.kafka.registry import APIS
+from hutong.wire.kafka.schema import Array, Struct, rows_of
+
+_OTHER_NAMES: Final = frozenset(("acknowledge_error_code", "partition_error_code"))
+
+Look = Callable[[Any], "set[int] | None"]
+"""The error codes in an answer, or in a part of it; None where it has none."""
+
+
+class RequestErrors:
+    """Of all APIs. Totals rise for as long as the node runs."""
+
+    def __init__(self) -> None:
+        self.totals: dict[tuple[int, int], int] = {}  # by API and code
+        self.failed_total: dict[int, int] = {}  # by API: answers with any error
+
+    def note(self, api_key: int, codes: set[int], answers: int = 1) -> None:
+        """So many answers had these errors."""
+        self.failed_total[api_key] = self.failed_total.get(api_key, 0) + answers
+        for code in codes:
+            self.totals[api_key, code] = self.totals.get((api_key, code), 0) + answers
+
+
+def errors_in(api_key: int) -> Look:
+    """The reader for an API's answers."""
+    return _look(APIS[api_key].response) or _no_error
+
+
+def _look(table: type[Any]) -> Look | None:
+    """None where such a table has no error code."""
+    looks: list[Look] = []
+    for name, row in rows_of(table):
+        if name == "error_code":
+            looks.append(_error_code)
+        elif name in _OTHER_NAMES:
+            looks.append(_named(name))
+        elif isinstance(row.wire_type, Array) and isinstance(row.wire_type.element, Struct):
+            look = _look(row.wire_type.element.table)
+            if look is not None:
+                looks.append(_codes_of(name) if look is _error_code else _each(name, look))
+    if len(looks) < 2:
+        return looks[0] if looks else None
+    return _together(looks)
+
+
+def _no_error(_answer: Any) -> set[int] | None:
+    return None
+
+
+def _error_code(answer: Any) -> set[int] | None:
+    return {answer.error_code} if answer.error_code else None
+
+
+def _named(name: str) -> Look:
+    def look(answer: Any) -> set[int] | None:
+        code = getattr(answer, name)
+        return {code} if code else None
+
+    return look
+
+
+def _codes_of(name: str) -> Look:
+    """Of parts that have one code each, such as partitions: there may be thousands."""
+    parts_of = attrgetter(name)
+
+    def look(answer: Any) -> set[int] | None:
+        codes = {part.error_code for part in parts_of(answer) or ()}
+        codes.discard(0)
+        return codes or None
+
+    return look
+
+
+def _each(name: str, look_at: Look) -> Look:
+    parts_of = attrgetter(name)
+
+    def look(answer: Any) -> set[int] | None:
+        found: set[int] | None = None
+        for part in parts_of(answer) or ():
+            codes = look_at(part)
+            if codes is not None:
+                found = codes if found is None else found | codes
+        return found
+
+    return look
+
+
+def _together(looks: list[Look]) -> Look:
+    def look(answer: Any) -> set[int] | None:
+        found: set[int] | None = None
+        for look_at in looks:
+            codes = look_at(answer)
+            if codes is not None:
+                found = codes if found is None else found | codes
+        return found
+
+    return look
