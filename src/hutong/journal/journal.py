@@ -26,6 +26,7 @@ from hutong.journal.jobs import Jobs
 from hutong.journal.log import PartitionLog, Stores
 from hutong.journal.progress import Progress
 from hutong.journal.qos import Qos
+from hutong.journal.read_failures import ReadFailures
 from hutong.journal.reader import Reader
 from hutong.journal.recovery import Recovered, recover
 from hutong.journal.remover import Remover
@@ -97,11 +98,17 @@ class Journal:
             self.figures,
         )
         self._replicator.start(self._cache, self._progress)
-        self.reader = Reader(disk, self._jobs, self._segments, settings)
+        self.reader = Reader(disk, self._jobs, self._segments, settings, ReadFailures(clock))
         self._stores = Stores(settings, self.writer, self._cache, self._segments, self._progress, self.reader)
         self._logs: dict[int, PartitionLog] = {}
         self._restore_logs(recovered)
         known = position - recovered.report.scanned_bytes  # what the checkpoint on disk covers
+        self._begin_upkeep(disk, clock, timers, settings, known)
+
+    def _begin_upkeep(
+        self, disk: Disk, clock: Clock, timers: TimerWheel, settings: JournalSettings, known: int
+    ) -> None:
+        """What looks after the files, from the position `known` to the last checkpoint."""
         self.checkpointer = Checkpointer(
             disk, self._jobs, clock, timers, settings, self._segments, self._progress, self.writer, self._logs, known
         )

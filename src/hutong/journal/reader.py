@@ -12,10 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
-from hutong.foundation.errors import CorruptData, HutongError, LimitExceeded
+from hutong.foundation.errors import CorruptData, HutongError, LimitExceeded, StorageError
 from hutong.journal.disk import Disk, DiskFile
 from hutong.journal.index import Extent, Extents, SegmentIndex
 from hutong.journal.jobs import Jobs
+from hutong.journal.read_failures import ReadFailures
 from hutong.journal.read_memory import ReadMemory
 from hutong.journal.rebuild import load_or_rebuild_index, rebuild_index
 from hutong.journal.segments import Segment, Segments
@@ -50,7 +51,10 @@ class _Outcome(Generic[T]):
 class Reader:
     """Carries out cold reads of one journal. Figures: cached_reads_total, worker_reads_total."""
 
-    def __init__(self, disk: Disk, jobs: Jobs, segments: Segments, settings: JournalSettings) -> None:
+    def __init__(
+        self, disk: Disk, jobs: Jobs, segments: Segments, settings: JournalSettings, failures: ReadFailures
+    ) -> None:
+        self.failures = failures
         self.cached_reads_total = 0
         self.worker_reads_total = 0
         self.reads_in_flight = 0
@@ -99,6 +103,9 @@ class Reader:
             self.reads_in_flight -= 1
             if isinstance(outcome, BaseException):
                 raise outcome
+            # The file of a segment that was removed meanwhile is no fault of the disk's.
+            if isinstance(outcome.result, StorageError) and not segment.is_doomed:
+                self._tell(outcome.result)
             self._segments.end_reading(segment, outcome.file, outcome.index)
             then(outcome.result)
 
@@ -112,6 +119,10 @@ class Reader:
             then(error)
         else:
             self.worker_reads_total += 1
+
+    def _tell(self, error: StorageError) -> None:
+        if not isinstance(error, CorruptData):
+            self.failures.add(error)
 
     def _read_ahead_bytes(self, size: int, share: float) -> int:
         """How much to read at first for `size` bytes of a partition that has this share of its segment.

@@ -68,6 +68,7 @@ from hutong.server.users import put_users
 from hutong.transactions.driver import TransactionCoordinator
 
 STATE_LOG_ID: Final = 0  # the one log of each state group; topics' logs are numbered from 1
+_TELL_INTERVAL_MS: Final = 1_000
 _NOTE_TIME_INTERVAL_MS: Final = 60_000
 _CREATIONS_MAX: Final = 10_000
 _HELD_MAX: Final = 1_000_000  # one for each connection: the reactor bounds those
@@ -294,6 +295,7 @@ class BrokerVerticle(Verticle):
             )
         )
         journal.on_shortage(_shortage_teller(group))
+        journal.reader.failures.on_failure = _read_failure_teller(group, self._clock)
         return journal
 
     async def _replay_catalogue(self) -> tuple[Topics, ProducerIds]:
@@ -411,6 +413,28 @@ def _shortage_teller(group: str) -> Callable[[StorageShortage | None], None]:
             return
         what = "space" if isinstance(error, DiskFull) else "open files and memory"
         _log.error("partition group %s: %s; it refuses records until there is %s, and reads go on.", group, error, what)
+
+    return tell
+
+
+def _read_failure_teller(group: str, clock: Clock) -> Callable[[StorageError], None]:
+    """Tells the log of reads that fail, in one line at most in each interval: clients ask again at once."""
+    told_at_ms, untold = -_TELL_INTERVAL_MS, 0
+
+    def tell(error: StorageError) -> None:
+        nonlocal told_at_ms, untold
+        now_ms = clock.monotonic_ms()
+        if now_ms - told_at_ms < _TELL_INTERVAL_MS:
+            untold += 1
+            return
+        _log.error(
+            "partition group %s: %s; its readers are answered KAFKA_STORAGE_ERROR there, and all else goes on "
+            "(%d more like it before).",
+            group,
+            error,
+            untold,
+        )
+        told_at_ms, untold = now_ms, 0
 
     return tell
 

@@ -144,6 +144,32 @@ async def test_a_node_with_a_full_disk_is_not_ready_until_there_is_space(tmp_pat
                 pass
 
 
+async def test_a_read_that_fails_is_told_everywhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    plan = FaultPlan()
+    async with monitored_node(tmp_path) as info, client_of(info.kafka) as client:
+        await client.create("t", retention_ms="-1")
+        assert (await client.produce(batch())).error_code == 0
+    async with (
+        monitored_node(tmp_path, FaultyDisk(RealDisk(), plan)) as info,  # started anew, so that it reads the disk
+        client_of(info.kafka) as client,
+    ):
+        plan.add("read", errno.EIO, pattern="*/groups/long/*.journal")
+        plan.add("read_cached", errno.EAGAIN, pattern="*/groups/long/*.journal")
+        for _ in range(3):
+            assert (await client.fetch(0)).error_code == 56
+        assert (await client.produce(batch())).error_code == 0, "writing goes on"
+        families = await scrape(info)
+        assert families["hutong_failed_reads_total"].value(group="long") == 3
+        assert families["hutong_failed_reads_total"].value(group="days") == 0
+        status, reasons = await get(info.metrics, "/readyz")
+        assert status == 503
+        assert reasons.startswith("partition group long could not be read: cannot read ")
+        told = [line for line in caplog.messages if "KAFKA_STORAGE_ERROR" in line]
+        assert len(told) == 1, "not one for each"
+        plan.heal()
+        assert (await client.fetch(0)).error_code == 0
+
+
 async def test_a_node_that_recovers_lives_and_is_not_ready(tmp_path: Path) -> None:
     node = Node(settings(tmp_path))
     await node._deploy("monitor", node._monitor)

@@ -2,7 +2,7 @@
 
 Strategy: `/healthz` answers as long as the loop turns: a supervisor that restarts on its silence helps, one that
 restarts because a disk is full does not. `/readyz` says no while the node recovers or stops, and while a partition
-group takes no records, with the reason of each, one a line.
+group takes no records or could not read some a moment ago, with the reason of each, one a line.
 
 Knows nothing of HTTP but the status.
 """
@@ -38,4 +38,6 @@ class Health:
                 reasons.append(f"partition group {group} has no space left")
             elif journal.shortage is not None:
                 reasons.append(f"partition group {group} cannot write for now: {journal.shortage}")
+            if (error := journal.reader.failures.recent) is not None:
+                reasons.append(f"partition group {group} could not be read: {error}")
         return reasons

@@ -42,6 +42,13 @@ METRICS: Final = (
         _from_cold_reads(lambda cold_reads: cold_reads.refused_total),
     ),
     metric(
+        "hutong_failed_reads_total",
+        COUNTER,
+        "Reads that the disk refused, or for which a file could not be opened; the log names the file.",
+        lambda sources: [((group,), journal.reader.failures.total) for group, journal in sources.journals.items()],
+        "group",
+    ),
+    metric(
         "hutong_damaged_reads_total",
         COUNTER,
         "Reads that met bytes which fail their check; the log says where.",
