@@ -19,7 +19,7 @@ from hutong.broker.kafka import HANDLERS, k00_produce, k01_fetch, k18_api_versio
 from hutong.broker.produce_lane import lane_for
 from hutong.broker.request_errors import Look, errors_in
 from hutong.broker.session import Session
-from hutong.foundation.errors import ProtocolError
+from hutong.foundation.errors import LimitExceeded, ProtocolError
 from hutong.reactor.channel import HELD, Held
 from hutong.reactor.connection import Pending
 from hutong.security.principals import ANONYMOUS, Principal
@@ -120,6 +120,11 @@ class Dispatch:
         except ProtocolError as error:
             self._tell(peer, error)
             raise
+        except LimitExceeded as full:
+            # A handler answers each bound that its request can meet (tests/unit/broker/test_every_bound.py). One that
+            # it does not know ends this connection and nothing else.
+            self._tell(peer, full)
+            raise ProtocolError(str(full)) from full
 
     def _received(self, frame: Buffer, peer: Peer) -> Response:
         meter, now_us = self._meter, self._now_us
@@ -243,7 +248,7 @@ class Dispatch:
         now_us = self._broker.clock.monotonic_us()
         self._times.tell(header, peer.session.principal, peer.address, stages_us, now_us)
 
-    def _tell(self, peer: Peer, error: ProtocolError) -> None:
+    def _tell(self, peer: Peer, error: ProtocolError | LimitExceeded) -> None:
         """One line in the log for a connection that is closed for this, and not more than one in each interval."""
         now_ms = self._broker.clock.monotonic_ms()
         if now_ms - self._told_at_ms < TELL_INTERVAL_MS:

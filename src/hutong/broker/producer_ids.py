@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from hutong.foundation.errors import LimitExceeded
+
 if TYPE_CHECKING:
     from hutong.broker.topics import StateLog
     from hutong.foundation.errors import HutongError
@@ -39,7 +41,10 @@ class ProducerIds:
         self._state = state
 
     def take(self, then: Callable[[int | HutongError], None]) -> None:
-        """Give out one id: at once where a reserved one is left, else once the next block is durable."""
+        """Give out one id: at once where a reserved one is left, else once the next block is durable.
+
+        `then` gets LimitExceeded where too many wait for that.
+        """
         if self._reserved_end - self._next <= PRODUCER_ID_BLOCK // 2:
             self._reserve()
         if self._next < self._durable_end:
@@ -52,7 +57,10 @@ class ProducerIds:
             else:
                 self.take(then)
 
-        self._waiting.park(None, reserved)
+        try:
+            self._waiting.park(None, reserved)
+        except LimitExceeded as full:
+            then(full)
 
     def _next_id(self) -> int:
         producer_id = self._next

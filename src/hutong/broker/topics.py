@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Final, Protocol, TypedDict
 
 from hutong.broker.lifetimes import partition_group_for
 from hutong.broker.partition import Partition, Topic
+from hutong.broker.partition_budget import PartitionBudget
 from hutong.broker.topic_config import check_overrides, effective
-from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.errors import HutongError, LimitExceeded, Refused
+from hutong.foundation.fair_shares import NOBODY
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 
 TOPIC_NAME_LENGTH_MAX: Final = 249
 PARTITIONS_PER_TOPIC_MAX: Final = 10_000
-PARTITIONS_MAX: Final = 100_000
 LOG_ID_BLOCK: Final = 1_000
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _TOPIC_KEY: Final = b"topic/"
@@ -100,6 +101,7 @@ class Topics:
         creations: ParkingLot[Topic],
     ) -> None:
         self.defaults = dict(defaults)
+        self.budget = PartitionBudget()
         self._journals = journals
         self._random_bytes = random_bytes
         self._creations = creations
@@ -109,7 +111,6 @@ class Topics:
         self._being_created: set[str] = set()
         self._next_log_id = 1
         self._log_ids_end = 1  # ids below this are reserved by a record; never less than _next_log_id
-        self._partition_count = 0
         self._state: StateLog | None = None
         self.version = 0  # rises with every change of any topic
         self.on_change: list[Callable[[Topic, bool], None]] = []  # called with (topic, exists) after each change
@@ -159,8 +160,13 @@ class Topics:
 
     # -- changing
 
-    def check_creation(self, name: str, partition_count: int, overrides: Mapping[str, str | None]) -> dict[str, str]:
-        """What a creation must satisfy; returns the overrides to store. Raises Refused with Kafka's code."""
+    def check_creation(
+        self, name: str, partition_count: int, overrides: Mapping[str, str | None], holder: str = NOBODY
+    ) -> dict[str, str]:
+        """What a creation must satisfy; returns the overrides to store. Raises Refused with Kafka's code.
+
+        `holder` is the client that asks, whose share of all partitions it counts against.
+        """
         check_topic_name(name)
         if name in self._by_name or name in self._being_created:
             raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
@@ -171,8 +177,8 @@ class Topics:
             raise Refused(
                 ErrorCode.INVALID_PARTITIONS, f"A topic has from 1 to {PARTITIONS_PER_TOPIC_MAX} partitions here."
             )
-        if self._partition_count + partition_count > PARTITIONS_MAX:
-            raise Refused(ErrorCode.POLICY_VIOLATION, f"This node holds at most {PARTITIONS_MAX} partitions.")
+        if not self.budget.has_room(holder, partition_count):
+            raise Refused(ErrorCode.POLICY_VIOLATION, self._no_room())
         return check_overrides(overrides)
 
     def create(
@@ -181,9 +187,11 @@ class Topics:
         partition_count: int,
         overrides: Mapping[str, str | None],
         then: Callable[[Topic | HutongError], None],
+        holder: str = NOBODY,
     ) -> None:
         """Create a topic; `then` gets it once it is durable. Raises Refused like `check_creation`."""
-        checked = self.check_creation(name, partition_count, overrides)
+        checked = self.check_creation(name, partition_count, overrides, holder)
+        self._await_creation(name, then)
         record: TopicRecord = {
             "id": self._random_bytes(16).hex(),
             "group": partition_group_for(effective(checked, self.defaults)),
@@ -191,18 +199,27 @@ class Topics:
             "config": checked,
         }
         self._being_created.add(name)
-        self._creations.park(name, then)
+        self.budget.note(name, partition_count, holder)
         self._record(name, record, lambda error: self._created(name, record, error))
 
-    def get_or_create(self, name: str, partition_count: int, then: Callable[[Topic | HutongError], None]) -> None:
-        """The topic, created first where it is missing; callers that come while it is being made share the result."""
+    def get_or_create(
+        self,
+        name: str,
+        partition_count: int,
+        then: Callable[[Topic | HutongError], None],
+        holder: str = NOBODY,
+    ) -> None:
+        """The topic, created first where it is missing; callers that come while it is being made share the result.
+
+        Raises Refused like `check_creation`.
+        """
         topic = self._by_name.get(name)
         if topic is not None:
             then(topic)
         elif name in self._being_created:
-            self._creations.park(name, then)
+            self._await_creation(name, then)
         else:
-            self.create(name, partition_count, {}, then)
+            self.create(name, partition_count, {}, then, holder)
 
     def delete(self, topic: Topic, then: Callable[[HutongError | None], None]) -> None:
         """Delete a topic and its logs; `then` is called once that is durable."""
@@ -231,7 +248,15 @@ class Topics:
     def add_partitions(self, topic: Topic, count: int, then: Callable[[HutongError | None], None]) -> None:
         """Grow a topic to `count` partitions. Raises Refused(INVALID_PARTITIONS)."""
         self.check_growth(topic, count)
-        self._change(topic, topic.overrides, [*topic.log_ids, *self._take_log_ids(count - len(topic.partitions))], then)
+        self.budget.note(topic.name, count)
+
+        def grown(error: HutongError | None) -> None:
+            if error is not None and self._by_name.get(topic.name) is topic:
+                self.budget.note(topic.name, len(topic.partitions))
+            then(error)
+
+        log_ids = [*topic.log_ids, *self._take_log_ids(count - len(topic.partitions))]
+        self._change(topic, topic.overrides, log_ids, grown)
 
     def check_growth(self, topic: Topic, count: int) -> None:
         """Whether a topic may grow to `count` partitions. Raises Refused(INVALID_PARTITIONS)."""
@@ -241,8 +266,10 @@ class Topics:
                 ErrorCode.INVALID_PARTITIONS,
                 f"The topic {topic.name} currently has {now} partition(s); {count} would not be an increase.",
             )
-        if count > PARTITIONS_PER_TOPIC_MAX or self._partition_count + count - now > PARTITIONS_MAX:
+        if count > PARTITIONS_PER_TOPIC_MAX:
             raise Refused(ErrorCode.INVALID_PARTITIONS, f"At most {PARTITIONS_PER_TOPIC_MAX} partitions a topic.")
+        if not self.budget.has_room(self.budget.holder(topic.name), count - now):
+            raise Refused(ErrorCode.INVALID_PARTITIONS, self._no_room())
 
     def orphaned_logs(self) -> Iterable[tuple[Journal, int]]:
         """Logs on disk that no topic owns: a deletion was recorded but its data outlived a crash."""
@@ -253,6 +280,19 @@ class Topics:
                     yield journal, log_id
 
     # -- inside
+
+    def _no_room(self) -> str:
+        return (
+            f"This node holds at most {self.budget.maximum} partitions, and of one client's topics at most three times "
+            "what is left: delete topics that nobody needs."
+        )
+
+    def _await_creation(self, name: str, then: Callable[[Topic | HutongError], None]) -> None:
+        """Raises Refused where too many creations are on their way to the disk already."""
+        try:
+            self._creations.park(name, then)
+        except LimitExceeded as full:
+            raise Refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED, f"Too many topics are being created: {full}.") from None
 
     def _change(
         self,
@@ -286,6 +326,7 @@ class Topics:
     def _created(self, name: str, record: TopicRecord, error: HutongError | None) -> None:
         self._being_created.discard(name)
         if error is not None:
+            self.budget.forget(name)
             self._creations.fail_all(name, error)
             return
         self._creations.resume_all(name, self._put(name, record))
@@ -317,8 +358,8 @@ class Topics:
         journal = self._journals[group]
         for index in range(len(topic.log_ids), len(log_ids)):
             topic.partitions.append(Partition(name, index, journal.log(log_ids[index]), config, is_internal=False))
-            self._partition_count += 1
         topic.log_ids = log_ids
+        self.budget.note(name, len(log_ids))
         self._configure(topic)
         self._announce(topic, exists=True)
         return topic
@@ -336,7 +377,7 @@ class Topics:
         del self._by_id[topic.topic_id]
         if self._by_flat_name.get(name.replace(".", "_")) == name:
             del self._by_flat_name[name.replace(".", "_")]
-        self._partition_count -= len(topic.partitions)
+        self.budget.forget(name)
         for log_id in topic.log_ids:
             self._journals[topic.group].delete_log(log_id)
         self._announce(topic, exists=False)

@@ -322,10 +322,7 @@ class TransactionCoordinator:
             else:
                 then(_UNAVAILABLE)
 
-        try:
-            self._producer_ids.take(taken)
-        except LimitExceeded:
-            then(_UNAVAILABLE)
+        self._producer_ids.take(taken)
 
     def _ask(
         self,

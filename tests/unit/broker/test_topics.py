@@ -2,7 +2,7 @@
 
 import asyncio
 import errno
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from random import Random
 
@@ -11,6 +11,7 @@ import pytest
 from hutong.broker.lifetimes import DATA_GROUPS, METADATA_GROUP
 from hutong.broker.log_storage import LogStorage
 from hutong.broker.partition import Topic
+from hutong.broker.partition_budget import PartitionBudget
 from hutong.broker.state_topic import StateTopic
 from hutong.broker.topics import METADATA_TOPIC, PARTITIONS_PER_TOPIC_MAX, Topics, check_topic_name
 from hutong.foundation.clock import ManualClock
@@ -252,3 +253,42 @@ async def test_log_ids_stay_unique_when_their_reservation_was_refused(node: Node
     await node.start()
     used += (await node.create("second", 800)).log_ids
     assert len(set(used)) == len(used)
+
+
+async def test_creations_on_their_way_count_and_one_client_leaves_room_for_others(node: Node) -> None:
+    node.topics.budget = PartitionBudget(100)
+    got: list[Topic | HutongError] = []
+    for number in range(3):
+        node.topics.create(f"flood-{number}", 25, {}, got.append, "flood")
+    with pytest.raises(Refused) as refused:
+        node.topics.create("flood-3", 1, {}, got.append, "flood")
+    assert refused.value.code == ErrorCode.POLICY_VIOLATION
+    node.topics.create("other", 12, {}, got.append, "other")
+    await until(lambda: len(got) == 4)
+    flood = node.topics.get("flood-0")
+    assert flood is not None
+    with pytest.raises(Refused):
+        node.topics.add_partitions(flood, 26, lambda _: None)
+    deleted: list[HutongError | None] = []
+    node.topics.delete(flood, deleted.append)
+    await until(lambda: deleted == [None])
+    node.topics.create("flood-4", 9, {}, got.append, "flood")
+    await until(lambda: len(got) == 5)
+    assert node.topics.budget.taken == 71
+
+
+async def test_what_a_failing_disk_did_not_take_is_not_counted(node: Node) -> None:
+    node.disk.failing_flushes = 1
+    got: list[Topic | HutongError] = []
+    node.topics.create("orders", 7, {}, got.append, "ann")
+    await until(lambda: len(got) == 1)
+    assert isinstance(got[0], HutongError)
+    assert node.topics.budget.taken == 0
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    for _ in range(100):
+        if is_so():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it did not come about")

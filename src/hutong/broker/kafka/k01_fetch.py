@@ -166,8 +166,10 @@ class _Fetch:
             if not isinstance(answer, Later):
                 return self._turn.finish(answer)
             self._answer(answer)
-        else:
-            self.wait()
+        elif not self.wait():
+            # So many fetches wait that this one cannot: it is answered, and its client comes back after a pause.
+            look.response.throttle_time_ms = self._context.broker.settings.fetch_throttle_ms
+            self._answer(look.answer(self._context))
         return self.later
 
     def look(self) -> _Look:
@@ -194,20 +196,24 @@ class _Fetch:
             turn.looked(look.response)
         return look
 
-    def wait(self) -> None:
-        """Park until data arrives in one of the partitions or the time is over."""
+    def wait(self) -> bool:
+        """Park until data arrives in one of the partitions or the time is over. False where too many wait already."""
         broker = self._context.broker
         wait_ms = min(self._request.max_wait_ms, broker.settings.fetch_wait_ms_max)
-        self._parked = broker.fetches.park(
-            self._context.peer.id,
-            self._woken,
-            deadline_ms=broker.clock.monotonic_ms() + wait_ms,
-            owner=self._context.peer.owner,
-        )
+        try:
+            self._parked = broker.fetches.park(
+                self._context.peer.id,
+                self._woken,
+                deadline_ms=broker.clock.monotonic_ms() + wait_ms,
+                owner=self._context.peer.owner,
+            )
+        except LimitExceeded:
+            return False
         if self._turn is None or not self._turn.wait(self._data_arrived):
             self._watched = list(self._logs)
             for log in self._watched:
                 log.watch(self._data_arrived)
+        return True
 
     def _read(
         self, topic: FetchTopic, asked: FetchPartition, data: PartitionData, bytes_left: int, look: _Look

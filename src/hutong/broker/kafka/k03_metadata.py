@@ -12,6 +12,7 @@ from __future__ import annotations
 from hutong.broker.authorization import cluster_operations, may, may_in_cluster, operations, permitted
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, error_code_of
+from hutong.broker.holders import holder_of
 from hutong.broker.partition import LEADER_EPOCH, Topic
 from hutong.broker.topics import why_missing
 from hutong.foundation.errors import HutongError, Refused
@@ -127,13 +128,16 @@ def _that_may_be(missing: list[MetadataResponseTopic], context: RequestContext) 
 def _create(
     missing: list[MetadataResponseTopic], context: RequestContext, response: MetadataResponse, *, tells_operations: bool
 ) -> MetadataResponse | Later[MetadataResponse]:
-    gather, broker = Gather(response), context.broker
+    gather, broker, holder = Gather(response), context.broker, holder_of(context)
 
     def settle(entry: MetadataResponseTopic, outcome: Topic | HutongError) -> None:
         if isinstance(outcome, Topic):
             _fill(entry, outcome, context, tells_operations)
         else:
-            entry.error_code = error_code_of(outcome)
+            code = error_code_of(outcome)
+            # Clients of Metadata know no throttling: this is what Kafka says of a topic that is about to be there.
+            is_busy = code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+            entry.error_code = ErrorCode.LEADER_NOT_AVAILABLE if is_busy else code
         gather.settled()
 
     for entry in missing:
@@ -143,6 +147,7 @@ def _create(
                 entry.name or "",
                 broker.settings.default_partitions,
                 lambda outcome, entry=entry: settle(entry, outcome),  # type: ignore[misc]
+                holder,
             )
         except Refused as refused:
             settle(entry, refused)

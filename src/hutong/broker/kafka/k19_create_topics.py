@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from hutong.broker.authorization import may, may_in_cluster
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, put_error
+from hutong.broker.holders import holder_of
 from hutong.broker.node_configs import SOURCE_TOPIC
 from hutong.broker.partition import Topic
 from hutong.broker.quotas.meter import mutations_of
@@ -40,7 +41,7 @@ API_KEY = 19
 
 
 def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse | Later[CreateTopicsResponse]:
-    broker = context.broker
+    broker, holder = context.broker, holder_of(context)
     gather = Gather(CreateTopicsResponse())
     mutations = mutations_of(context, STRICT_FROM_VERSION)
     named = Counter(topic.name for topic in request.topics)
@@ -63,7 +64,7 @@ def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopic
             overrides = {config.name: config.value for config in asked.configs}
             if None in overrides.values():
                 raise Refused(ErrorCode.INVALID_CONFIG, "A setting of a new topic has a value.")
-            checked = broker.topics.check_creation(asked.name, count, overrides)
+            checked = broker.topics.check_creation(asked.name, count, overrides, holder)
             mutations.take(count)
             if may(context, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, asked.name, quietly=True):
                 _describe_result(result, count, checked, broker)
@@ -78,6 +79,7 @@ def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopic
                     count,
                     overrides,
                     lambda outcome, result=result: settle(result, outcome),  # type: ignore[misc]
+                    holder,
                 )
         except Refused as refused:
             settle(result, refused)
