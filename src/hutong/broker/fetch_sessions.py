@@ -21,6 +21,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
+from hutong.foundation.fair_shares import NOBODY, FairShares
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ class Session:
         "due",
         "entries",
         "epoch",
+        "holder",
         "id",
         "is_dropped",
         "is_follower",
@@ -120,8 +122,11 @@ class Session:
         "wake",
     )
 
-    def __init__(self, session_id: int, *, uses_ids: bool, is_follower: bool, now_ms: int) -> None:
+    def __init__(
+        self, session_id: int, *, uses_ids: bool, is_follower: bool, now_ms: int, holder: str = NOBODY
+    ) -> None:
         self.id = session_id
+        self.holder = holder  # the client whose share of the bounds it takes
         self.epoch = FIRST_EPOCH + 1
         self.uses_ids = uses_ids
         self.is_follower = is_follower
@@ -206,14 +211,18 @@ class FetchSessions:
     def __init__(
         self, slots_max: int, random_bytes: Callable[[int], bytes], partitions_max: int = PARTITIONS_MAX
     ) -> None:
-        self._slots_max = slots_max
-        self._partitions_max = partitions_max
+        self._slots = FairShares("fetch.session_slots", slots_max)
+        self._partitions = FairShares("PARTITIONS_MAX", partitions_max)
         self._random_bytes = random_bytes
         self._sessions: OrderedDict[int, Session] = OrderedDict()  # the one that was silent longest comes first
         self._for_followers: list[_Worth] = []  # sorted: what a follower's session may take the place of
         self._for_all: list[_Worth] = []  # sorted, a part of those: what any session may
-        self.partitions = 0  # of all sessions
         self.evictions_total = 0
+
+    @property
+    def partitions(self) -> int:
+        """Of all sessions."""
+        return self._partitions.taken
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -222,14 +231,23 @@ class FetchSessions:
         return self._sessions.get(session_id)
 
     def open(
-        self, wanted: Sequence[tuple[str | bytes, FetchPartition]], *, uses_ids: bool, is_follower: bool, now_ms: int
+        self,
+        wanted: Sequence[tuple[str | bytes, FetchPartition]],
+        *,
+        uses_ids: bool,
+        is_follower: bool,
+        now_ms: int,
+        holder: str = NOBODY,
     ) -> Session | None:
-        """A new session for the wanted partitions, or None if there is no room."""
-        if self.partitions + len(wanted) > self._partitions_max:
+        """A new session for the wanted partitions, or None if there is no room, or none for this client."""
+        if not self._partitions.may_take(holder, len(wanted)):
             return None
-        if len(self._sessions) >= self._slots_max and not self._evict(len(wanted), is_follower, now_ms):
+        if len(self._sessions) >= self._slots.maximum and not self._evict(len(wanted), is_follower, now_ms):
             return None
-        session = Session(self._new_id(), uses_ids=uses_ids, is_follower=is_follower, now_ms=now_ms)
+        if not self._slots.may_take(holder):
+            return None
+        session = Session(self._new_id(), uses_ids=uses_ids, is_follower=is_follower, now_ms=now_ms, holder=holder)
+        self._slots.take(holder)
         for topic, asked in wanted:
             session.put(topic, asked)
         self._sessions[session.id] = session
@@ -270,17 +288,18 @@ class FetchSessions:
         if not session.entries:
             self._drop(session)
             return session
-        self._touch(session, now_ms)
-        if self.partitions > self._partitions_max:
+        more = len(session.entries) - session.cached_size
+        if more > 0 and not self._partitions.may_take(session.holder, more):
             self._drop(session)
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        self._touch(session, now_ms)
         session.epoch = next_epoch(epoch)
         return session
 
     def check_invariants(self) -> None:
-        assert len(self._sessions) <= self._slots_max
+        assert len(self._sessions) == self._slots.taken <= self._slots.maximum
         assert self.partitions == sum(session.cached_size for session in self._sessions.values())
-        assert self.partitions <= self._partitions_max
+        assert self.partitions <= self._partitions.maximum
         used = [session.used_at_ms for session in self._sessions.values()]
         assert used == sorted(used)
         assert self._for_followers == sorted(self._for_followers)
@@ -313,7 +332,7 @@ class FetchSessions:
         session.used_at_ms = now_ms
         self._sessions.move_to_end(session.id)
         self._forget_worth(session)
-        self.partitions += len(session.entries) - session.cached_size
+        self._partitions.take(session.holder, len(session.entries) - session.cached_size)
         session.cached_size = len(session.entries)
         is_settled = now_ms - session.created_at_ms > EVICTION_MS
         if is_settled or not session.is_follower:
@@ -324,7 +343,8 @@ class FetchSessions:
     def _drop(self, session: Session) -> None:
         del self._sessions[session.id]
         self._forget_worth(session)
-        self.partitions -= session.cached_size
+        self._slots.release(session.holder)
+        self._partitions.release(session.holder, session.cached_size)
         session.drop()
 
     def _forget_worth(self, session: Session) -> None:

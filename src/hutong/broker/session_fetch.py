@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from hutong.broker.fetch_sessions import FIRST_EPOCH, NO_SESSION_EPOCH, Entry, Session, next_epoch
+from hutong.broker.holders import holder_of
 from hutong.wire.kafka.apis.k01_fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -113,6 +114,7 @@ class FullTurn:
             uses_ids=uses_ids,
             is_follower=self._request.replica_id >= 0 or self._request.replica_state.replica_id >= 0,
             now_ms=context.broker.clock.monotonic_ms(),
+            holder=holder_of(context),
         )
         if session is None:
             return response

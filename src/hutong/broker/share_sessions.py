@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.errors import HutongError, LimitExceeded, Refused
+from hutong.foundation.fair_shares import NOBODY, FairShares
 from hutong.groups.share.records import PartitionKey
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -25,18 +26,20 @@ BEGIN_EPOCH: Final = 0
 END_EPOCH: Final = -1
 EPOCH_MAX: Final = 2**31 - 1
 SESSION_PARTITIONS_MAX: Final = 20_000
+SESSIONS_PARTITIONS_MAX: Final = 500_000  # of all sessions together
 
 
 class ShareSession:
     """One member's session. `partitions` come in the order in which they are looked at next."""
 
-    __slots__ = ("epoch", "group_id", "member_id", "partitions", "ticket")
+    __slots__ = ("epoch", "group_id", "holder", "member_id", "partitions", "ticket")
 
-    def __init__(self, group_id: str, member_id: str) -> None:
+    def __init__(self, group_id: str, member_id: str, holder: str = NOBODY) -> None:
+        self.holder = holder  # the client whose share of the bounds it takes
         self.group_id = group_id
         self.member_id = member_id
         self.epoch = 1
-        self.partitions: dict[PartitionKey, None] = {}
+        self.partitions: dict[PartitionKey, object] = {}
         self.ticket: Parked[None] | None = None
 
     def rotate(self) -> list[PartitionKey]:
@@ -53,22 +56,28 @@ class ShareSessions:
 
     def __init__(self, lot: ParkingLot[None], sessions_max: int, on_end: Callable[[ShareSession], None]) -> None:
         self._lot = lot
-        self._sessions_max = sessions_max
+        self._slots = FairShares("group.share.max.share.sessions", sessions_max)
+        self._partitions = FairShares("SESSIONS_PARTITIONS_MAX", SESSIONS_PARTITIONS_MAX)
         self._on_end = on_end
         self._sessions: dict[tuple[str, str], ShareSession] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def begin(self, group_id: str, member_id: str, wanted: Iterable[PartitionKey], peer: Peer) -> ShareSession:
+    def begin(
+        self, group_id: str, member_id: str, wanted: Iterable[PartitionKey], peer: Peer, holder: str = NOBODY
+    ) -> ShareSession:
         """A new session, in place of the member's old one if there is one. Raises Refused."""
-        old = self._sessions.pop((group_id, member_id), None)
-        if old is not None and old.ticket is not None:
-            old.ticket.abandon()
-        if len(self._sessions) >= self._sessions_max:
+        old = self._sessions.get((group_id, member_id))
+        if old is not None:
+            if old.ticket is not None:
+                old.ticket.abandon()
+            self._remove(old)
+        if not self._slots.may_take(holder):
             raise Refused(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
-        session = ShareSession(group_id, member_id)
-        _add(session, wanted)
+        session = ShareSession(group_id, member_id, holder)
+        self._add(session, wanted)
+        self._slots.take(holder)
         self._sessions[(group_id, member_id)] = session
 
         def over(_outcome: HutongError | None) -> None:
@@ -77,7 +86,7 @@ class ShareSessions:
         try:
             session.ticket = self._lot.park((group_id, member_id), over, owner=peer.owner)
         except LimitExceeded:
-            del self._sessions[(group_id, member_id)]
+            self._remove(session)
             raise Refused(ErrorCode.SHARE_SESSION_LIMIT_REACHED) from None
         return session
 
@@ -96,9 +105,10 @@ class ShareSessions:
         session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
         # Kafka's order (ShareSession.update). A client that gives a partition up names it twice: with the last
         # acknowledgements, and as forgotten.
-        _add(session, wanted)
+        self._add(session, wanted)
         for key in unwanted:
-            session.partitions.pop(key, None)
+            if session.partitions.pop(key, _ABSENT) is not _ABSENT:
+                self._partitions.release(session.holder)
         return session
 
     def find(self, group_id: str, member_id: str) -> ShareSession:
@@ -117,14 +127,24 @@ class ShareSessions:
             self._forget(session)
 
     def _forget(self, session: ShareSession) -> None:
-        key = (session.group_id, session.member_id)
-        if self._sessions.get(key) is session:
-            del self._sessions[key]
+        if self._sessions.get((session.group_id, session.member_id)) is session:
+            self._remove(session)
             self._on_end(session)
 
+    def _remove(self, session: ShareSession) -> None:
+        del self._sessions[session.group_id, session.member_id]
+        self._slots.release(session.holder)
+        self._partitions.release(session.holder, len(session.partitions))
 
-def _add(session: ShareSession, wanted: Iterable[PartitionKey]) -> None:
-    for key in wanted:
-        if key not in session.partitions and len(session.partitions) >= SESSION_PARTITIONS_MAX:
+    def _add(self, session: ShareSession, wanted: Iterable[PartitionKey]) -> None:
+        """All or none. Raises Refused."""
+        new = dict.fromkeys(key for key in wanted if key not in session.partitions)
+        if len(session.partitions) + len(new) > SESSION_PARTITIONS_MAX:
             raise Refused(ErrorCode.INVALID_REQUEST, f"A session has at most {SESSION_PARTITIONS_MAX} partitions.")
-        session.partitions[key] = None
+        if new and not self._partitions.may_take(session.holder, len(new)):
+            raise Refused(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
+        session.partitions |= new
+        self._partitions.take(session.holder, len(new))
+
+
+_ABSENT: Final = object()

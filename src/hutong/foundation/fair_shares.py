@@ -4,7 +4,7 @@ Strategy: dynamic thresholds (Choudhury and Hahne, "Dynamic Queue Length Thresho
 1998). A holder may take more while what it then has is at most `TIMES_THE_REST` times what was free. One holder alone
 gets three quarters of all, each further one as much of the rest, without a number to be set for each.
 
-What is noted for NOBODY counts as taken and is never refused: it was there before this process knew its holders.
+NOBODY holds what was there before this process knew its holders: it counts as taken, and the bound alone stops it.
 
 Knows nothing of what is counted (entries, bytes) or of who holders are.
 """
@@ -34,7 +34,7 @@ class FairShares:
     def may_take(self, holder: str, amount: int = 1) -> bool:
         """Whether the holder may have so much more."""
         free = self.maximum - self.taken
-        return amount <= free and self._held[holder] + amount <= TIMES_THE_REST * free
+        return amount <= free and (holder == NOBODY or self._held[holder] + amount <= TIMES_THE_REST * free)
 
     def take(self, holder: str, amount: int = 1) -> None:
         """Note that the holder has so much more, or less where it is negative. Refuses nothing: ask `may_take`."""

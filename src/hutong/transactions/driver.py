@@ -16,9 +16,10 @@ from typing import Final, Protocol, TypeAlias
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
+from hutong.foundation.fair_shares import NOBODY, FairShares
 from hutong.foundation.parking import Owner, ParkingLot
 from hutong.foundation.timers import Timer, TimerWheel
-from hutong.transactions.machine import Transaction
+from hutong.transactions.machine import ID_BYTES, PARTITION_BYTES, Transaction
 from hutong.transactions.messages import (
     CLASSIC,
     EPOCH_BUMPING,
@@ -53,6 +54,9 @@ Admitted: TypeAlias = Callable[[Mapping[TopicPartition, ErrorCode]], None]
 
 COORDINATOR_EPOCH: Final = 0  # one node is the coordinator from the first start on
 _UNAVAILABLE: Final = Reply(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+# Clients wait a moment and ask again: it passes when other transactions end.
+_NO_MEMORY: Final = Reply(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+REFUSAL_INTERVAL_MS: Final = 10_000  # between two lines in the log
 _UNKNOWN_ID: Final = Reply(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
 _TOMBSTONES_PER_APPEND: Final = 1_000
 _log = logging.getLogger("hutong.transactions")
@@ -93,6 +97,8 @@ class _Seat:
     """One transactional id, and what the coordinator keeps beside it."""
 
     transaction: Transaction
+    holder: str = NOBODY  # the client that brought the id up
+    noted_bytes: int = 0  # as counted last
     timer: Timer | None = None
     timer_at_ms: int = 0
     is_leaving: bool = False  # its tombstone is on its way
@@ -128,6 +134,9 @@ class TransactionCoordinator:
         self._producer_ids = producer_ids
         self._markers = markers
         self._seats: dict[str, _Seat] = {}
+        self._places = FairShares("transaction.max_ids", self.settings.ids_max)
+        self._memory = FairShares("ids_bytes_max", self.settings.ids_bytes_max)
+        self._refused_told_at_ms = -REFUSAL_INTERVAL_MS
         self._waits: ParkingLot[Reply] = ParkingLot("transaction waits", timers, self.settings.waits_max)
         self._changes: ParkingLot[None] = ParkingLot("transaction changes", timers, self.settings.waits_max)
         self._tickets = itertools.count(1)
@@ -139,10 +148,9 @@ class TransactionCoordinator:
     def replay(self, key: bytes, value: bytes | None) -> None:
         """Apply one record of the state topic, oldest first. Raises CorruptData."""
         transactional_id = decode_key(key)
-        if value is None:
-            self._seats.pop(transactional_id, None)
-        else:
-            self._seats[transactional_id] = _Seat(Transaction(decode_record(value), self.settings))
+        self._drop(transactional_id)
+        if value is not None:
+            self._put(transactional_id, _Seat(Transaction(decode_record(value), self.settings)))
 
     def apply_late(self, key: bytes, value: bytes | None) -> None:
         """A record whose append had failed is on disk after all: it is as if that had been known from the start."""
@@ -171,9 +179,15 @@ class TransactionCoordinator:
     # ---- requests
 
     def init(
-        self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None, owner: Owner, then: Then
+        self,
+        transactional_id: str,
+        timeout_ms: int,
+        expected: ProducerIdentity | None,
+        owner: Owner,
+        then: Then,
+        holder: str = NOBODY,
     ) -> None:
-        """Give the id a producer, shutting out the one before it."""
+        """Give the id a producer, shutting out the one before it. `holder` is the client that asks."""
         if self._is_refused_name(transactional_id):
             then(Reply(ErrorCode.INVALID_REQUEST))
             return
@@ -181,15 +195,14 @@ class TransactionCoordinator:
             then(Reply(ErrorCode.INVALID_TRANSACTION_TIMEOUT))
             return
         seat = self._seats.get(transactional_id)
-        if seat is None and len(self._seats) >= self.settings.ids_max:
-            _log.warning("transactional id %s is refused: there are %d ids", transactional_id, len(self._seats))
+        if seat is None and not self._has_room(transactional_id, holder):
             then(Reply(ErrorCode.POLICY_VIOLATION))
             return
 
         def event(producer_id: int) -> None:
             self._ask(
                 transactional_id,
-                self._seats.get(transactional_id) or self._new_seat(transactional_id, producer_id, timeout_ms),
+                self._seats.get(transactional_id) or self._new_seat(transactional_id, producer_id, timeout_ms, holder),
                 owner,
                 then,
                 lambda ticket, now_ms: Init(ticket, now_ms, timeout_ms, expected, producer_id),
@@ -214,6 +227,10 @@ class TransactionCoordinator:
         seat = self._seats.get(transactional_id)
         if seat is None:
             then(_UNKNOWN_ID)
+            return
+        more = len(partitions - seat.transaction.record.partitions)
+        if more and not self._memory.may_take(seat.holder, more * PARTITION_BYTES):
+            then(_NO_MEMORY)
             return
         self._ask(
             transactional_id,
@@ -305,10 +322,41 @@ class TransactionCoordinator:
     def _is_refused_name(self, transactional_id: str) -> bool:
         return not transactional_id or len(transactional_id.encode()) > self.settings.id_bytes_max
 
-    def _new_seat(self, transactional_id: str, producer_id: int, timeout_ms: int) -> _Seat:
+    def _has_room(self, transactional_id: str, holder: str) -> bool:
+        """Whether the client may bring up one more id."""
+        if self._places.may_take(holder) and self._memory.may_take(holder, ID_BYTES + len(transactional_id)):
+            return True
+        now_ms = self._clock.monotonic_ms()
+        if now_ms - self._refused_told_at_ms >= REFUSAL_INTERVAL_MS:
+            self._refused_told_at_ms = now_ms
+            _log.warning(
+                "transactional id %s is refused to %s: there are %d ids", transactional_id, holder, len(self._seats)
+            )
+        return False
+
+    def _new_seat(self, transactional_id: str, producer_id: int, timeout_ms: int, holder: str) -> _Seat:
         record = TransactionRecord(producer_id, NO_PRODUCER_EPOCH, timeout_ms)
-        seat = self._seats[transactional_id] = _Seat(Transaction(record, self.settings))
+        seat = _Seat(Transaction(record, self.settings), holder)
+        self._put(transactional_id, seat)
         return seat
+
+    def _put(self, transactional_id: str, seat: _Seat) -> None:
+        self._seats[transactional_id] = seat
+        self._places.take(seat.holder)
+        self._note(transactional_id, seat)
+
+    def _drop(self, transactional_id: str) -> None:
+        seat = self._seats.pop(transactional_id, None)
+        if seat is not None:
+            self._places.release(seat.holder)
+            self._memory.release(seat.holder, seat.noted_bytes)
+
+    def _note(self, transactional_id: str, seat: _Seat) -> None:
+        """Something happened to the id: count what it takes up now."""
+        now_bytes = seat.transaction.memory_bytes + len(transactional_id)
+        if now_bytes != seat.noted_bytes and self._seats.get(transactional_id) is seat:
+            self._memory.take(seat.holder, now_bytes - seat.noted_bytes)
+            seat.noted_bytes = now_bytes
 
     def _with_producer_id(self, is_needed: bool, event: Callable[[int], None], then: Then) -> None:
         """Go on with a producer id that nobody had; one that turns out not to be needed is no loss."""
@@ -385,7 +433,9 @@ class TransactionCoordinator:
     # ---- inside: transactions
 
     def _tell(self, transactional_id: str, seat: _Seat, event: Event) -> None:
-        self._carry_out(transactional_id, seat, seat.transaction.handle(event))
+        instructions = seat.transaction.handle(event)
+        self._note(transactional_id, seat)
+        self._carry_out(transactional_id, seat, instructions)
 
     def _carry_out(self, transactional_id: str, seat: _Seat, instructions: Sequence[Instruction]) -> None:
         for instruction in instructions:
@@ -481,6 +531,6 @@ class TransactionCoordinator:
             for name, seat in old:
                 seat.is_leaving = False
                 if error is None and self._seats.get(name) is seat:
-                    del self._seats[name]
+                    self._drop(name)
 
         self._state.append_all([(encode_key(name), None) for name, _ in old], forgotten)

@@ -55,6 +55,8 @@ _WRONG_STATE: Final = Reply(ErrorCode.INVALID_TXN_STATE)
 _UNAVAILABLE: Final = Reply(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 _TOO_MANY_PARTITIONS: Final = Reply(ErrorCode.POLICY_VIOLATION)
 _EPOCH_BEFORE_LAST: Final = EPOCH_MAX - 1
+ID_BYTES: Final = 2_000
+PARTITION_BYTES: Final = 500  # with a topic's name of 249 characters, and once more as it was stored
 
 
 @dataclass(slots=True)
@@ -89,6 +91,12 @@ class Transaction:
     def is_busy(self) -> bool:
         """Whether something is on its way that must be finished first."""
         return self._change is not None or self.record.state.is_decided
+
+    @property
+    def memory_bytes(self) -> int:
+        """About what is kept for the id, besides its name: itself, its partitions, and its record as it was stored."""
+        latest = self.record if self._change is None else self._change.record
+        return ID_BYTES + PARTITION_BYTES * max(len(self.record.partitions), len(latest.partitions))
 
     @property
     def pending_record(self) -> TransactionRecord | None:

@@ -18,6 +18,7 @@ class TransactionSettings:
     retry_interval_ms: int = 1_000
     # Kafka has no bounds on ids and partitions; memory does, and a transaction is stored as one record.
     ids_max: int = 100_000
+    ids_bytes_max: int = 256 * 1024 * 1024  # of all ids and the partitions of their transactions
     partitions_max: int = 10_000
     id_bytes_max: int = 4_096  # stored with a 16-bit length
     # A produce waits so long for the end of what keeps its partition from being added; Kafka tries for 100 ms.

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hutong.broker import session_fetch
 from hutong.broker.context import RequestContext
 from hutong.broker.fetch_sessions import FetchSessions
+from hutong.security.principals import ANONYMOUS
 from hutong.wire.kafka.apis.k01_fetch import (
     FetchableTopicResponse,
     FetchPartition,
@@ -88,7 +89,7 @@ class World:
         self.sessions = FetchSessions(4, random.Random(0).randbytes)
         clock = SimpleNamespace(monotonic_ms=lambda: 0)
         broker = SimpleNamespace(topics=self.topics, fetch_sessions=self.sessions, clock=clock)
-        peer: Any = None
+        peer: Any = SimpleNamespace(address="127.0.0.1", session=SimpleNamespace(principal=ANONYMOUS))
         self.context = RequestContext(12, None, peer, cast(Any, broker))
         self.looked_at = 0
         self.session_id = self.epoch = 0

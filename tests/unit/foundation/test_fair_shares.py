@@ -33,6 +33,7 @@ def test_what_nobody_holds_counts_as_taken() -> None:
     assert taken_greedily(shares, "a") == 1
     shares.release(NOBODY, 99)
     assert taken_greedily(shares, "a") == 75
+    assert taken_greedily(shares, NOBODY) == 25
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 60), st.booleans())))

@@ -13,6 +13,7 @@ from typing import Final
 
 from hutong.broker.authorization import may, may_in_cluster
 from hutong.broker.context import Later, RequestContext
+from hutong.broker.holders import holder_of
 from hutong.foundation.errors import HutongError
 from hutong.security.acls import Operation, ResourceType
 from hutong.transactions.messages import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerIdentity, Reply
@@ -46,7 +47,12 @@ def handle(
         later.complete(InitProducerIdResponse(0, error, reply.producer_id, reply.producer_epoch))
 
     context.broker.transactions.init(
-        request.transactional_id, request.transaction_timeout_ms, expected, context.peer.owner, answered
+        request.transactional_id,
+        request.transaction_timeout_ms,
+        expected,
+        context.peer.owner,
+        answered,
+        holder_of(context),
     )
     return later
 

@@ -18,6 +18,7 @@ from typing import Final
 from hutong.broker.authorization import may
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather
+from hutong.broker.holders import holder_of
 from hutong.broker.share_fetches import Found, Wish
 from hutong.broker.share_requests import RENEWS_FROM, acknowledge, check_caller, keys_of, problem_of
 from hutong.broker.share_sessions import BEGIN_EPOCH, END_EPOCH, ShareSession
@@ -80,7 +81,7 @@ def _session(request: ShareFetchRequest, group_id: str, member_id: str, context:
         return sessions.go_on(group_id, member_id, epoch, keys, unwanted)
     if any(batches for _, batches in wanted):
         raise Refused(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
-    return sessions.begin(group_id, member_id, keys, context.peer)
+    return sessions.begin(group_id, member_id, keys, context.peer, holder_of(context))
 
 
 class _Answer:

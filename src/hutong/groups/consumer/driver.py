@@ -23,6 +23,7 @@ from hutong.foundation.timers import Timer, TimerWheel
 from hutong.groups.consumer import classic_members
 from hutong.groups.consumer.catalogue import Catalogue, TopicFacts
 from hutong.groups.consumer.machine import ConsumerGroup
+from hutong.groups.consumer.member import bytes_said
 from hutong.groups.consumer.messages import (
     JOINING,
     Answer,
@@ -41,10 +42,11 @@ from hutong.groups.consumer.messages import (
     TopicsChanged,
 )
 from hutong.groups.consumer.records import encode_key, encode_value, replay
-from hutong.groups.consumer.requests import heartbeat_error, heartbeat_event
+from hutong.groups.consumer.requests import bytes_of_heartbeat, heartbeat_error, heartbeat_event
 from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes, MigrationPolicy
 from hutong.groups.consumer.states import ConsumerGroupState
 from hutong.groups.directory import GroupDirectory, GroupKind
+from hutong.groups.memory import GroupMemory
 from hutong.groups.messages import GroupRecord, JoinReply, SyncReply
 from hutong.groups.neighbours import Neighbour
 from hutong.groups.offset_log import Entry, OffsetLog, StatePort
@@ -61,6 +63,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 # A client retries this code after asking for the coordinator again: right for whatever is wrong here and may pass.
 UNAVAILABLE: Final = ErrorCode.COORDINATOR_NOT_AVAILABLE
+NO_ROOM: Final = "Members of this client's groups take up as much memory as they may: let some of them leave."
 _log = logging.getLogger("hutong.groups")
 
 
@@ -128,6 +131,7 @@ class ConsumerGroupCoordinator:
         self._random_bytes = random_bytes
         self._classic = classic
         self._refusals = GroupRefusals(clock)
+        self._memory = GroupMemory("groups_bytes_max", self.settings.groups_bytes_max)
         self._times_of = times_of or (lambda _group_id: self.settings.times)
         self._seats: dict[str, _Seat] = {}
         self._stored: dict[str, StoredGroup] = {}  # filled by replay, emptied by start
@@ -173,6 +177,12 @@ class ConsumerGroupCoordinator:
         if isinstance(seat, HeartbeatReply):
             then(seat)
             return
+        if request.member_epoch >= JOINING and not self._has_room(
+            seat, request.member_id, request.instance_id, bytes_of_heartbeat(request), caller
+        ):
+            self._tidy(seat)
+            then(HeartbeatReply(ErrorCode.GROUP_MAX_SIZE_REACHED, NO_ROOM))
+            return
         otherwise = HeartbeatReply(UNAVAILABLE)
         ticket = self._park(caller.owner, then, otherwise)
         if ticket is not None:
@@ -203,6 +213,11 @@ class ConsumerGroupCoordinator:
         error = join_error(request, self._classic.settings)
         if error is not ErrorCode.NONE:
             then(JoinReply(error, request.member_id))
+            return
+        wanted_bytes = bytes_said((), None, (), [(each.name, each.metadata) for each in request.protocols])
+        seat, instance_id = self._seats[request.group_id], request.group_instance_id
+        if not self._has_room(seat, request.member_id, instance_id, wanted_bytes, caller):
+            then(JoinReply(ErrorCode.GROUP_MAX_SIZE_REACHED, request.member_id))
             return
         ticket = self._park(caller.owner, then, JoinReply(UNAVAILABLE, request.member_id))
         if ticket is not None:
@@ -337,6 +352,18 @@ class ConsumerGroupCoordinator:
         seat = self._seats[group_id] = _Seat(group)
         return seat
 
+    def _has_room(
+        self, seat: _Seat, member_id: str, instance_id: str | None, wanted_bytes: int, caller: Caller
+    ) -> bool:
+        """Whether a member may say so much; no more than it, or the instance before it, has said always passes."""
+        group_id = seat.group.group_id
+        known_id = seat.group.static_ids.get(instance_id or "", member_id)
+        more_bytes = wanted_bytes - seat.group.footprint_bytes(known_id)
+        if more_bytes <= 0 or self._memory.has_room(self._classic.directory.holder(group_id), more_bytes):
+            return True
+        self._refusals.tell(group_id, caller.holder, "its client's groups take up too much")
+        return False
+
     def _upgrade(self, group_id: str, holder: str) -> _Seat | HeartbeatReply:
         """A classic group that has members goes on under the broker's assignment, if that is allowed and possible."""
         refusal = HeartbeatReply(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
@@ -376,6 +403,7 @@ class ConsumerGroupCoordinator:
         """Delete every record of a group that nobody is a member of."""
         group = seat.group
         keys = group.retire()
+        self._memory.forget(group.group_id)
         if seat.timer is not None:
             seat.timer.cancel()
             seat.timer = None
@@ -408,6 +436,8 @@ class ConsumerGroupCoordinator:
                     self.rebalances_total += is_rebalance
                     _log.info("group %s: %s", seat.group.group_id, text)
         if not seat.group.is_dead:
+            group_id = seat.group.group_id
+            self._memory.note(group_id, self._classic.directory.holder(group_id), seat.group.memory_bytes)
             self._set_timer(seat)
 
     def _store(self, seat: _Seat, keys: tuple[RecordKey, ...]) -> None:
@@ -446,6 +476,7 @@ class ConsumerGroupCoordinator:
         group = seat.group
         if not group.epoch and not group.members and self._seats.get(group.group_id) is seat:
             del self._seats[group.group_id]
+            self._memory.forget(group.group_id)
             self._classic.directory.release(group.group_id, GroupKind.CONSUMER)
 
     def _set_timer(self, seat: _Seat) -> None:

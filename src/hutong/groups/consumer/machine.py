@@ -19,7 +19,7 @@ from hutong.groups.consumer import classic_members
 from hutong.groups.consumer.assignors import ASSIGNORS, Subscriber
 from hutong.groups.consumer.catalogue import Catalogue
 from hutong.groups.consumer.checks import commit_error, find_member, offset_fetch_error
-from hutong.groups.consumer.member import Member, MemberState, step
+from hutong.groups.consumer.member import PARTITION_BYTES, Member, MemberState, step
 from hutong.groups.consumer.messages import (
     JOINING,
     LEAVING_FOR_A_WHILE,
@@ -60,8 +60,11 @@ class ConsumerGroup:
     __slots__ = (
         "_assign_after_ms",
         "_check_ms",
+        "_footprints",
         "_out",
+        "_said_bytes",
         "_settings",
+        "_target_count",
         "_touched",
         "assignment_epoch",
         "catalogue",
@@ -91,6 +94,9 @@ class ConsumerGroup:
         self._settings = settings
         self._touched: dict[RecordKey, None] = {}  # records that are not as the group is
         self._assign_after_ms = 0  # no target is computed before this
+        self._footprints: dict[str, int] = {}  # of members, in bytes
+        self._said_bytes = 0  # the sum of the footprints
+        self._target_count = 0  # of partitions in all targets
         self._check_ms: int | None = None  # nothing lapses before this; None while there is nothing to lapse
         self._out: list[Instruction] = []
 
@@ -119,6 +125,7 @@ class ConsumerGroup:
                 classic=said.classic,
             )
             group.add(member)
+            group.touch(RecordKind.MEMBER, member_id)
             group._subscribe_again(member, said)
             group.targets[member_id] = stored.targets.get(member_id, _NO_PARTITIONS)
             current = stored.currents.get(member_id)
@@ -129,6 +136,8 @@ class ConsumerGroup:
                 group.owners.update(dict.fromkeys(member.held(), member_id))
             group.renew(member, now_ms)
             group._watch_revocation(member, now_ms)
+        group._target_count = sum(map(len, group.targets.values()))
+        group._weigh()
         group._touched.clear()
         group.subscriptions.believe(stored.metadata_hash)
         return group
@@ -146,6 +155,15 @@ class ConsumerGroup:
         if all(member.is_at(self.assignment_epoch) for member in self.members.values()):
             return ConsumerGroupState.STABLE
         return ConsumerGroupState.RECONCILING
+
+    @property
+    def memory_bytes(self) -> int:
+        """About what its members take up: what they said, what they have and what they shall have."""
+        return self._said_bytes + PARTITION_BYTES * (len(self.owners) + self._target_count)
+
+    def footprint_bytes(self, member_id: str) -> int:
+        """Of what one member said; 0 for one that is not here."""
+        return self._footprints.get(member_id, 0)
 
     def next_tick_ms(self) -> int | None:
         """When a `Tick` is due at the latest, or None while nothing can lapse. May be early, never late."""
@@ -215,6 +233,7 @@ class ConsumerGroup:
                 self._touched.update(dict.fromkeys(keys))
                 return []
         if self._touched:
+            self._weigh()
             self._out.insert(0, Store(tuple(sorted(self._touched))))
             self._touched.clear()
         out, self._out = self._out, []
@@ -393,8 +412,19 @@ class ConsumerGroup:
         if member.instance_id is not None:
             self.static_ids[member.instance_id] = member.member_id
 
+    def _weigh(self) -> None:
+        """Count anew what the members take up that have said something."""
+        for kind, member_id in self._touched:
+            if kind is RecordKind.MEMBER:
+                member = self.members.get(member_id)
+                now_bytes = 0 if member is None else member.footprint_bytes
+                self._said_bytes += now_bytes - self._footprints.pop(member_id, 0)
+                if member is not None:
+                    self._footprints[member_id] = now_bytes
+
     def _drop(self, member: Member) -> None:
         member_id = member.member_id
+        self._target_count -= len(self.targets[member_id])
         self._let_go(member.held())
         self.subscribe(member, frozenset(), None)
         del self.members[member_id], self.targets[member_id]
@@ -430,6 +460,7 @@ class ConsumerGroup:
         targets = ASSIGNORS[self._assignor_name()](subscribers, topics)
         for member_id, target in targets.items():
             if target != self.targets[member_id]:
+                self._target_count += len(target) - len(self.targets[member_id])
                 self.targets[member_id] = target
                 self.touch(RecordKind.TARGET, member_id)
         self.assignment_epoch = self.epoch
@@ -489,6 +520,9 @@ class ConsumerGroup:
             partition: member.member_id for member in self.members.values() for partition in member.held()
         }
         assert holders == self.owners
+        assert self._target_count == sum(map(len, self.targets.values()))
+        assert self._footprints == {member_id: member.footprint_bytes for member_id, member in self.members.items()}
+        assert self._said_bytes == sum(self._footprints.values())
         assert sum(len(list(member.held())) for member in self.members.values()) == len(holders)
         assert sum(map(len, self.targets.values())) == len(frozenset().union(*self.targets.values()))
         statics = {m.instance_id: m.member_id for m in self.members.values() if m.instance_id is not None}

@@ -14,9 +14,10 @@ epochs as long as it had the partition then (KIP-1251).
 Knows nothing of time, of other members or of how targets come about.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Final
 
 from hutong.groups.consumer.messages import ClassicSpeech, Partition
 
@@ -27,6 +28,25 @@ class MemberState(IntEnum):
     STABLE = 0
     UNREVOKED = 1
     UNRELEASED = 2
+
+
+MEMBER_BYTES: Final = 2_000
+PARTITION_BYTES: Final = 200  # for each table that it is in: assigned, targets
+_NAME_BYTES: Final = 200  # a name is a string and its place in the member's set, the group's counter, and a record
+_PATTERN_BYTES: Final = 64 * 1024  # compiled
+
+
+def bytes_said(
+    topics: Collection[str],
+    regex: str | None,
+    words: Iterable[str | None],
+    protocols: Iterable[tuple[str, bytes]] = (),
+) -> int:
+    """About what is kept of topic names, a pattern, other words, and what a member of the classic protocol says."""
+    pattern_bytes = _PATTERN_BYTES + 2 * len(regex) if regex else 0
+    names_bytes = sum(map(len, topics)) * 2 + _NAME_BYTES * len(topics)
+    words_bytes = 2 * sum(len(word) for word in words if word)
+    return pattern_bytes + names_bytes + words_bytes + sum(2 * (len(name) + len(said)) for name, said in protocols)
 
 
 @dataclass(slots=True)
@@ -87,6 +107,16 @@ class Member:
             self.topic_names,
             self.topic_regex,
             self.classic,
+        )
+
+    @property
+    def footprint_bytes(self) -> int:
+        """About what is kept of what it said, in memory and as it was stored."""
+        return MEMBER_BYTES + bytes_said(
+            self.topic_names,
+            self.topic_regex,
+            (self.member_id, self.instance_id, self.rack_id, self.client_id, self.client_host),
+            () if self.classic is None else self.classic.protocols,
         )
 
     def check_invariants(self) -> None:

@@ -5,6 +5,7 @@ Pure. Knows the wire's messages and the settings' bounds, and nothing of groups.
 
 from typing import Final
 
+from hutong.groups.consumer.member import MEMBER_BYTES, bytes_said
 from hutong.groups.consumer.messages import (
     JOINING,
     LEAVING,
@@ -98,3 +99,11 @@ def heartbeat_event(
         client_id=caller.client_id,
         client_host=caller.client_host,
     )
+
+
+def bytes_of_heartbeat(request: ConsumerGroupHeartbeatRequest) -> int:
+    """About what is kept of what a member says with this heartbeat; 0 where it says nothing new of itself."""
+    if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+        return 0
+    words = (request.member_id, request.instance_id, request.rack_id)
+    return MEMBER_BYTES + bytes_said(request.subscribed_topic_names or (), request.subscribed_topic_regex, words)

@@ -40,3 +40,4 @@ class ConsumerGroupSettings:
     name_bytes_max: int = 4_096  # group, member, instance and rack ids, and patterns
     topics_per_member_max: int = 10_000
     waits_max: int = 50_000
+    groups_bytes_max: int = 256 * 1024 * 1024  # of what members of all groups say and are assigned

@@ -18,6 +18,7 @@ from hutong.foundation.errors import HutongError
 from hutong.foundation.fair_shares import NOBODY
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.groups.directory import GroupDirectory, GroupKind
+from hutong.groups.memory import GroupMemory
 from hutong.groups.refusals import GroupRefusals
 from hutong.groups.share.deliveries import Deliveries, LogPort, StatePort
 from hutong.groups.share.members.machine import LEFT_EPOCH, ShareGroup
@@ -31,6 +32,7 @@ from hutong.groups.share.members.messages import (
     Tick,
     TopicsChanged,
     TopicShape,
+    bytes_said,
 )
 from hutong.groups.share.records import (
     PartitionKey,
@@ -44,6 +46,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 UNAVAILABLE: Final = ErrorCode.COORDINATOR_NOT_AVAILABLE
 PROTOCOL_TYPE: Final = "share"
+NO_ROOM: Final = "Members of this client's groups take up as much memory as they may: let some of them leave."
 EMPTY: Final = "Empty"
 STABLE: Final = "Stable"
 _log = logging.getLogger("hutong.share")
@@ -90,6 +93,7 @@ class ShareCoordinator:
         self._directory = directory
         self._find_topic = find_topic
         self._refusals = GroupRefusals(clock)
+        self._memory = GroupMemory("groups_bytes_max", self.settings.groups_bytes_max)
         self._seats: dict[str, _Seat] = {}
         self._stored: dict[str, int] = {}  # group -> epoch; filled by replay, emptied by start
 
@@ -128,9 +132,9 @@ class ShareCoordinator:
 
     def heartbeat(self, event: Heartbeat, group_id: str, then: Callable[[Answer], None], holder: str = NOBODY) -> None:
         """Let a member be heard; epoch 0 joins, -1 leaves. `holder` is its client, as `Caller.holder`."""
-        joins = event.member_epoch == 0
         seat = self._seats.get(group_id)
-        if seat is None and joins:
+        is_new = seat is None and event.member_epoch == 0
+        if is_new:
             seat = self._new_seat(group_id, holder)
             if seat is None and self._directory.kind(group_id) is None:
                 then(Answer(UNAVAILABLE, "There are too many groups."))
@@ -142,6 +146,10 @@ class ShareCoordinator:
             then(Answer(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found."))
         elif event.member_epoch == LEFT_EPOCH:
             self._tell(seat, Leave(event.member_id), then)
+        elif not self._has_room(seat, event, holder):
+            if is_new:
+                self._drop(seat)
+            then(Answer(ErrorCode.GROUP_MAX_SIZE_REACHED, NO_ROOM))
         else:
             self._tell(seat, event, then)
 
@@ -180,8 +188,7 @@ class ShareCoordinator:
 
         def ended(error: HutongError | None) -> None:
             if error is None and not len(seat.group) and self._seats.get(group_id) is seat:
-                del self._seats[group_id]
-                self._directory.release(group_id, GroupKind.SHARE)
+                self._drop(seat)
             then(UNAVAILABLE if error is not None else ErrorCode.NONE)
 
         def forgotten(error: HutongError | None) -> None:
@@ -203,6 +210,18 @@ class ShareCoordinator:
             find_topic=self._find_topic,
         )
 
+    def _has_room(self, seat: _Seat, event: Heartbeat, holder: str) -> bool:
+        """Whether a member may say so much; no more than it has said before always passes."""
+        if event.topics is None:
+            return True
+        group_id = seat.group.group_id
+        wanted_bytes = bytes_said(event.topics, (event.member_id, event.client_id, event.client_host, event.rack_id))
+        more_bytes = wanted_bytes - seat.group.footprint_bytes(event.member_id)
+        if more_bytes <= 0 or self._memory.has_room(self._directory.holder(group_id), more_bytes):
+            return True
+        self._refusals.tell(group_id, holder, "its client's groups take up too much")
+        return False
+
     def _new_seat(self, group_id: str, holder: str) -> _Seat | None:
         """A group that nobody has named before; None if there are too many, or the name is another kind's."""
         if not self._directory.has_room(group_id, holder):
@@ -212,6 +231,12 @@ class ShareCoordinator:
             return None
         seat = self._seats[group_id] = _Seat(self._new_group(group_id, 0))
         return seat
+
+    def _drop(self, seat: _Seat) -> None:
+        group_id = seat.group.group_id
+        del self._seats[group_id]
+        self._memory.forget(group_id)
+        self._directory.release(group_id, GroupKind.SHARE)
 
     def _tell(self, seat: _Seat, event: Event, then: Callable[[Answer], None] | None = None) -> None:
         epoch: int | None = None
@@ -225,6 +250,8 @@ class ShareCoordinator:
                     pass
                 case Gone(member_id):
                     gone.append(member_id)
+        group_id = seat.group.group_id
+        self._memory.note(group_id, self._directory.holder(group_id), seat.group.memory_bytes)
         self._set_timer(seat)
         if epoch is None:
             if then is not None and answer is not None:

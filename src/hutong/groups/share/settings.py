@@ -26,6 +26,7 @@ class ShareSettings:
     max_size: int = 200  # members of a group
     max_share_sessions: int = 2_000
     partitions_max: int = 100_000  # that groups are at work in
+    groups_bytes_max: int = 256 * 1024 * 1024  # of what members of all groups say and are assigned
     name_bytes_max: int = 4_096
     subscribed_topics_max: int = 1_000  # of one member
     waits_max: int = 100_000

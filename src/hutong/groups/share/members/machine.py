@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 
 from hutong.groups.share import assignor
 from hutong.groups.share.members.messages import (
+    PARTITION_BYTES,
     Answer,
     Event,
     Gone,
@@ -52,6 +53,9 @@ class ShareGroup:
         self._find_topic = find_topic  # by its name
         self._members: dict[str, Member] = {}
         self._heard_at_ms: OrderedDict[str, int] = OrderedDict()  # never decreasing from first to last
+        self._footprints: dict[str, int] = {}  # of members, in bytes
+        self._said_bytes = 0  # the sum of the footprints
+        self._assigned_count = 0  # of partitions, as often as they are assigned
         self._topics: dict[str, TopicShape] = {}  # those that are assigned, in the order of their names
 
     def __len__(self) -> int:
@@ -59,6 +63,15 @@ class ShareGroup:
 
     def __iter__(self) -> Iterator[Member]:
         return iter(self._members.values())
+
+    @property
+    def memory_bytes(self) -> int:
+        """About what its members take up: what they said, and what they are assigned."""
+        return self._said_bytes + PARTITION_BYTES * self._assigned_count
+
+    def footprint_bytes(self, member_id: str) -> int:
+        """Of what one member said; 0 for one that is not here."""
+        return self._footprints.get(member_id, 0)
 
     def subscribes_to(self, topic: str) -> bool:
         return any(topic in member.topics for member in self)
@@ -85,6 +98,9 @@ class ShareGroup:
         assert heard == sorted(heard)
         assert self._heard_at_ms.keys() == self._members.keys()
         assert len(self._members) <= self._members_max
+        assert self._footprints == {member.member_id: member.footprint_bytes for member in self}
+        assert self._said_bytes == sum(self._footprints.values())
+        assert self._assigned_count == sum(len(member.assignment) for member in self)
         covered = {partition for member in self for partition in member.assignment}
         wanted = {topic for member in self for topic in member.topics}
         assert self._topics.keys() <= wanted
@@ -122,13 +138,23 @@ class ShareGroup:
         if member is None:
             member = Member(event.member_id, event.client_id, event.client_host, topics or (), event.rack_id)
             self._members[event.member_id] = member
+            self._weigh(member.member_id)
             return self._assign()
         member.client_id, member.client_host = event.client_id, event.client_host
         member.rack_id = event.rack_id or member.rack_id
-        if topics is None or topics == member.topics:
-            return []
-        member.topics = topics
-        return self._assign()
+        reads_otherwise = topics is not None and topics != member.topics
+        if reads_otherwise:
+            member.topics = topics or ()
+        self._weigh(member.member_id)
+        return self._assign() if reads_otherwise else []
+
+    def _weigh(self, member_id: str) -> None:
+        """Count anew what a member takes up that has said something, or is gone."""
+        member = self._members.get(member_id)
+        self._said_bytes -= self._footprints.pop(member_id, 0)
+        if member is not None:
+            self._footprints[member_id] = member.footprint_bytes
+            self._said_bytes += self._footprints[member_id]
 
     def _leave(self, member_id: str) -> list[Instruction]:
         if member_id not in self._members:
@@ -148,6 +174,7 @@ class ShareGroup:
         for member_id in member_ids:
             del self._members[member_id]
             del self._heard_at_ms[member_id]
+            self._weigh(member_id)
         return self._assign()
 
     def _wanted_topics(self) -> dict[str, TopicShape]:
@@ -164,6 +191,7 @@ class ShareGroup:
         )
         for member in self:
             member.assignment = shares[member.member_id]
+        self._assigned_count = sum(map(len, shares.values()))
         return [Persist(self.epoch)]
 
 

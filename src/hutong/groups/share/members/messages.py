@@ -3,11 +3,21 @@
 Knows nothing of how either is decided or carried out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from hutong.groups.share.assignor import TopicPartition
 from hutong.wire.kafka.error_codes import ErrorCode
+
+MEMBER_BYTES: Final = 1_000
+PARTITION_BYTES: Final = 250  # assigned, and told
+_NAME_BYTES: Final = 100
+
+
+def bytes_said(topics: Iterable[str], words: Iterable[str | None]) -> int:
+    """About what is kept of a member's topic names and other words."""
+    return MEMBER_BYTES + sum(_NAME_BYTES + len(name) for name in topics) + sum(len(word) for word in words if word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +41,11 @@ class Member:
     previous_epoch: int = -1  # with which it may repeat a heartbeat whose answer was lost
     assignment: set[TopicPartition] = field(default_factory=set)
     told: set[TopicPartition] | None = None
+
+    @property
+    def footprint_bytes(self) -> int:
+        """About what is kept of what it said."""
+        return bytes_said(self.topics, (self.member_id, self.client_id, self.client_host, self.rack_id))
 
 
 @dataclass(frozen=True, slots=True)
