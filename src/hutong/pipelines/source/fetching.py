@@ -72,7 +72,9 @@ class PartitionReader:
                 records = _contiguous(answer)
                 batches = self._index_batches(records)
                 if not batches.count:
-                    raise ProtocolError(f"the broker sent less than one whole batch of {self._partition}")
+                    raise ProtocolError(
+                        f"the broker sent less than one whole batch of {self._partition} for offset {self._position}"
+                    )
                 if batches.next_offset <= self._position:
                     raise ProtocolError(f"the broker sent batches of {self._partition} older than asked for")
                 self._position = batches.next_offset

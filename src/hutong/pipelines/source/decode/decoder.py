@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from hutong.foundation.errors import ProtocolError
+from hutong.foundation.errors import LimitExceeded, ProtocolError
 from hutong.pipelines.native import Bytes, Int64s, bytes_of
 from hutong.pipelines.source.decode.columns import Arena, Arenas, Assembler
 from hutong.pipelines.source.decode.index import (
@@ -46,6 +46,10 @@ UNPACKED_BYTES_MAX = 512 * 2**20
 """The most that one compressed batch may unpack to; Arrow's binary columns end at 2 GiB."""
 
 
+RECORDS_MAX = 2**24
+"""The most records in one compressed batch: their columns take 30 bytes each, before keys and values."""
+
+
 class Section(NamedTuple):
     """Batches whose records lie uncompressed in `data`."""
 
@@ -73,8 +77,8 @@ class Decoder:
         """The records with `first <= offset < end`, without control records and those of aborted transactions.
 
         Every batch that is decoded has passed its CRC check. Raises ProtocolError naming the offset of a batch that is
-        corrupt or malformed, LimitExceeded for one that unpacks to more than `UNPACKED_BYTES_MAX`. A record set is not
-        looked at any more when the next is asked for.
+        corrupt or malformed, or that unpacks to too much. What an earlier record set held is left out of a later one.
+        A record set is not looked at any more when the next is asked for.
         """
         window = Window(first, end, "key" in self._names, "value" in self._names, "headers" in self._names)
         arena: Arena | None = None
@@ -93,6 +97,8 @@ class Decoder:
                 if _is_full(arena):
                     yield from self._closed(arena)
                     arena = None
+            if batches.count:
+                window = window._replace(first=max(window.first, batches.next_offset))
         if arena is not None:
             yield from self._closed(arena)
 
@@ -131,7 +137,14 @@ class Decoder:
         codec = int(row[ATTRIBUTES] & CODEC_MASK)
         if codec > max(Compression):
             raise self._malformed(row, f"its compression {codec} is not defined")
-        unpacked = decompress(Compression(codec), records[row[RECORDS_AT] : row[END]], UNPACKED_BYTES_MAX)
+        if row[RECORD_COUNT] > RECORDS_MAX:
+            raise self._malformed(row, f"it claims more than {RECORDS_MAX} records")
+        try:
+            unpacked = decompress(Compression(codec), records[row[RECORDS_AT] : row[END]], UNPACKED_BYTES_MAX)
+        except LimitExceeded as error:
+            raise self._malformed(row, f"it unpacks to more than {UNPACKED_BYTES_MAX} bytes") from error
+        except ProtocolError as error:
+            raise self._malformed(row, str(error)) from error
         if row[RECORD_COUNT] > len(unpacked) // RECORD_BYTES_MIN:
             raise self._malformed(row, "it claims more records than it can hold")
         inside = row.copy()

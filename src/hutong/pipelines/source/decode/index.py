@@ -47,7 +47,7 @@ BAD_COUNT = 4
 PROBLEMS = {
     TOO_SHORT: "its length is smaller than its header",
     OLD_FORMAT: "its format is not RecordBatch v2 (brokers older than Kafka 0.11 wrote others)",
-    BAD_OFFSETS: "its offsets run backwards",
+    BAD_OFFSETS: "its offsets run backwards, or are those of the batch before it",
     BAD_COUNT: "it claims more records than it can hold",
 }
 
@@ -93,7 +93,7 @@ def check_crcs(records: memoryview, rows: Int64s) -> None:
 def scan_headers(data: Bytes, rows: Int64s) -> tuple[int, int]:
     """Fills `rows` from the front; returns how many batches are whole, and a problem code."""
     content, size = pointer_to(data), data.shape[0]
-    position = 0
+    position, next_offset = 0, 0
     for found in range(rows.shape[0]):
         if size - position < HEADER_BYTES:
             return found, WELL_FORMED
@@ -105,9 +105,11 @@ def scan_headers(data: Bytes, rows: Int64s) -> tuple[int, int]:
         if end > size:
             return found, WELL_FORMED
         problem = read_header(content, position, end, rows[found])
+        if problem == WELL_FORMED and rows[found, BASE_OFFSET] < next_offset:
+            problem = BAD_OFFSETS
         if problem != WELL_FORMED:
             return found, problem
-        position = end
+        position, next_offset = end, rows[found, LAST_OFFSET] + 1
     return rows.shape[0], WELL_FORMED
 
 

@@ -45,7 +45,7 @@ BUFFER_FULL = 6
 PROBLEMS = {
     BAD_RECORD: "a record's length is malformed or reaches over the end of the batch",
     BAD_FIELD: "a field is malformed or reaches over the end of its record",
-    BAD_OFFSET: "a record's offset lies outside the batch",
+    BAD_OFFSET: "the offsets of its records do not rise, or leave the batch",
     BAD_HEADERS: "a record's headers are malformed",
     TRAILING_BYTES: "there are bytes after the last record",
     BUFFER_FULL: "it holds more than its header and size allow",
@@ -154,12 +154,12 @@ def decode_batch(data: BytePointer, batch: Int64s, window: Window, columns: Reco
     base_offset, last_delta, batch_end = batch[BASE_OFFSET], batch[LAST_OFFSET] - batch[BASE_OFFSET], batch[END]
     # Held in locals because, for all the compiler knows, writing a value's bytes could change the cursor.
     row, key_bytes, value_bytes = cursor[ROW], cursor[KEY_BYTES], cursor[VALUE_BYTES]
-    position = batch[RECORDS_AT]
+    position, next_delta = batch[RECORDS_AT], 0
     for _ in range(batch[RECORD_COUNT]):
-        record = read_record(data, position, batch_end, last_delta)
+        record = read_record(data, position, batch_end, next_delta, last_delta)
         if record.problem != WELL_FORMED:
             return record.problem
-        position = record.end
+        position, next_delta = record.end, record.offset_delta + 1
         offset = base_offset + record.offset_delta
         if offset < first or offset >= window_end:
             continue
@@ -185,8 +185,11 @@ def decode_batch(data: BytePointer, batch: Int64s, window: Window, columns: Reco
 
 
 @inlined
-def read_record(data: BytePointer, position: int, batch_end: int, last_delta: int) -> RecordFields:
-    """The fields of the record at `position`; all that it tells of lies inside the record, and that in the batch."""
+def read_record(data: BytePointer, position: int, batch_end: int, next_delta: int, last_delta: int) -> RecordFields:
+    """The fields of the record at `position`; all that it tells of lies inside the record, and that in the batch.
+
+    Offsets rise from record to record: one that came twice would be read twice. Compaction may leave out some.
+    """
     size, body = read_varint(data, position, batch_end)
     if body < 0 or size < 0 or size > batch_end - body:
         return RecordFields(BAD_RECORD, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -196,7 +199,7 @@ def read_record(data: BytePointer, position: int, batch_end: int, last_delta: in
     key_size, key_at = read_varint(data, at, end)
     if key_at < 0 or key_size > end - key_at:
         return RecordFields(BAD_FIELD, 0, 0, 0, 0, 0, 0, 0, 0)
-    if offset_delta < 0 or offset_delta > last_delta:
+    if offset_delta < next_delta or offset_delta > last_delta:
         return RecordFields(BAD_OFFSET, 0, 0, 0, 0, 0, 0, 0, 0)
     value_size, value_at = read_varint(data, key_at + max(key_size, 0), end)
     if value_at < 0 or value_size > end - value_at:

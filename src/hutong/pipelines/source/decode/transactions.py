@@ -1,7 +1,7 @@
 """Which batches of a record set belong to aborted transactions (KIP-98, read committed).
 
 The broker says which producers aborted a transaction that touches the set, and from which offset; each such transaction
-ends at the producer's next abort marker, a control batch in the log.
+ends at the producer's next abort marker, a control batch in the log, of one record that is not compressed.
 """
 
 from collections import deque
@@ -12,12 +12,15 @@ import numpy as np
 from hutong.pipelines.native import Int64s
 from hutong.pipelines.source.decode.index import (
     ATTRIBUTES,
+    CODEC_MASK,
     CONTROL,
     END,
     LAST_OFFSET,
     POSITION,
     PRODUCER_ID,
+    RECORD_COUNT,
     TRANSACTIONAL,
+    check_crcs,
 )
 from hutong.wire.kafka.apis.k01_fetch import AbortedTransaction
 from hutong.wire.kafka.records import iterate_records
@@ -27,7 +30,10 @@ ABORT_MARKER = b"\0\0\0\0"
 
 
 def drop_aborted(records: memoryview, rows: Int64s, aborted: Sequence[AbortedTransaction]) -> Int64s:
-    """The rows of `rows` (of a batch index over `records`) that do not belong to an aborted transaction."""
+    """The rows of `rows` (of a batch index over `records`) that do not belong to an aborted transaction.
+
+    Raises ProtocolError for a marker that is corrupt: it decides what is seen.
+    """
     if not aborted:
         return rows
     begins = deque(sorted(aborted, key=lambda transaction: transaction.first_offset))
@@ -38,12 +44,15 @@ def drop_aborted(records: memoryview, rows: Int64s, aborted: Sequence[AbortedTra
             aborting.add(begins.popleft().producer_id)
         producer_id = int(row[PRODUCER_ID])
         if row[ATTRIBUTES] & CONTROL:
-            if _is_abort_marker(records[row[POSITION] : row[END]]):
+            check_crcs(records, rows[number : number + 1])
+            if _is_abort_marker(records, row):
                 aborting.discard(producer_id)
         elif row[ATTRIBUTES] & TRANSACTIONAL and producer_id in aborting:
             kept[number] = False
     return rows[kept]
 
 
-def _is_abort_marker(batch: memoryview) -> bool:
-    return any(record.key == ABORT_MARKER for record in iterate_records(batch))
+def _is_abort_marker(records: memoryview, row: Int64s) -> bool:
+    if row[RECORD_COUNT] != 1 or row[ATTRIBUTES] & CODEC_MASK:
+        return False
+    return any(record.key == ABORT_MARKER for record in iterate_records(records[row[POSITION] : row[END]]))

@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 from tests.unit.pipelines.batches import batches, record_set, with_attributes, with_crc
 from tests.unit.pipelines.unhurried import unhurried
 
-from hutong.foundation.errors import LimitExceeded, ProtocolError
+from hutong.foundation.errors import ProtocolError
 from hutong.pipelines.source.decode import decoder as decoder_module
 from hutong.pipelines.source.decode.columns import SCHEMA
 from hutong.pipelines.source.decode.decoder import Decoder
 from hutong.pipelines.source.decode.index import index_batches
 from hutong.pipelines.source.options import COLUMNS
+from hutong.pipelines.source.record_sets import RecordSet
 from hutong.wire.kafka.apis.k01_fetch import AbortedTransaction
-from hutong.wire.kafka.compression import Compression
+from hutong.wire.kafka.compression import Compression, compress
 from hutong.wire.kafka.records import Record, build_batch, iterate_batches, iterate_records
 
 ALL_OFFSETS = (0, 2**62)
@@ -117,7 +118,7 @@ def test_broken_bytes_are_refused_or_decoded_but_never_worse(
     batch = bytearray(record_set(groups, 0, codec))
     for position in data.draw(st.lists(st.integers(12, len(batch) - 1), min_size=1, max_size=8)):
         batch[position] = data.draw(st.integers(0, 255))
-    with suppress(ProtocolError, LimitExceeded):
+    with suppress(ProtocolError):
         tables(with_crc(bytes(batch)))
 
 
@@ -187,8 +188,84 @@ def test_aborted_transactions_are_left_out_until_their_marker() -> None:
 
 def test_what_one_batch_may_unpack_to_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoder_module, "UNPACKED_BYTES_MAX", 1000)
-    with pytest.raises(LimitExceeded):
-        decode(record_set([[Record(value=b"x" * 2000)]], 0, Compression.ZSTD))
+    for codec in list(Compression)[1:]:
+        with pytest.raises(ProtocolError, match="offset 5 of t-3 is malformed: it unpacks to more than 1000 bytes"):
+            decode(record_set([[Record(value=b"x" * 2000)]], 5, codec))
+
+
+def test_how_many_records_one_compressed_batch_may_claim_is_bounded() -> None:
+    batch = record_set([[Record(value=b"x")]], 5, Compression.ZSTD)
+    claim = (2**31 - 1).to_bytes(4, "big")
+    for count in (claim, (decoder_module.RECORDS_MAX + 1).to_bytes(4, "big")):
+        lying = with_crc(batch[:23] + (2**31 - 2).to_bytes(4, "big") + batch[27:57] + count + batch[61:])
+        with pytest.raises(ProtocolError, match="offset 5 of t-3 is malformed: it claims more than 16777216 records"):
+            decode(lying)
+    lying = with_crc(batch[:23] + claim + batch[27:57] + (1000).to_bytes(4, "big") + batch[61:])
+    with pytest.raises(ProtocolError, match="offset 5 of t-3 is malformed: it claims more records than it can hold"):
+        decode(lying)
+
+
+@pytest.mark.parametrize("codec", list(Compression)[1:])
+def test_what_does_not_unpack_is_told_with_its_place(codec: Compression) -> None:
+    batch = record_set([[Record(value=b"x" * 100)]], 5, codec)
+    with pytest.raises(ProtocolError, match="batch at offset 5 of t-3 is malformed: "):
+        decode(with_crc(batch[:61] + bytes(len(batch) - 61)))
+
+
+@pytest.mark.parametrize("codec", list(Compression))
+def test_offsets_that_do_not_rise_are_refused(codec: Compression) -> None:
+    """Forged deltas would give records twice and hide others."""
+    records = [Record(value=b"a"), Record(value=b"b"), Record(value=b"c")]
+    plain = build_batch(records)
+    size = (len(plain) - 61) // 3
+    for delta in (0, 1, -1):
+        forged = bytearray(plain)
+        forged[61 + 2 * size + 3] = zigzag(delta)  # after length, attributes and timestamp delta
+        unpacked = bytes(forged[61:])
+        content = bytes(forged[:61]) + bytes(compress(codec, unpacked))
+        content = content[:8] + (len(content) - 12).to_bytes(4, "big") + content[12:]
+        with pytest.raises(ProtocolError, match="offset 0 of t-3 is malformed: the offsets of its records do not rise"):
+            decode(with_attributes(content, codec.value))
+
+
+def zigzag(delta: int) -> int:
+    return (delta << 1) ^ (delta >> 31)
+
+
+def test_offsets_that_compaction_left_out_are_none_too_many() -> None:
+    plain = bytearray(build_batch([Record(value=b"a"), Record(value=b"b")]))
+    plain[23:27] = (9).to_bytes(4, "big")
+    plain[-5] = zigzag(7)
+    assert [row["offset"] for row in decode(with_crc(bytes(plain)))] == [0, 7]
+
+
+def test_a_batch_that_covers_the_one_before_it_is_refused() -> None:
+    first, second = record_set([[Record(value=b"x")] * 5], 10), record_set([[Record(value=b"y")] * 5], 12)
+    with pytest.raises(ProtocolError, match="batch 1 of a fetched record set is malformed: its offsets run backwards"):
+        decode(first + second)
+
+
+def test_what_came_in_an_earlier_fetch_does_not_come_again() -> None:
+    sets = [record_set([[Record(value=b"x")] * 5], 10), record_set([[Record(value=b"x")] * 10], 10)]
+    views = [RecordSet(memoryview(content), index_batches(memoryview(content)), ()) for content in sets]
+    rows = [row for table in Decoder("t", 3, ["offset"]).decode_all(views, 0, 100) for row in table.to_pylist()]
+    assert [row["offset"] for row in rows] == list(range(10, 20))
+
+
+def test_a_marker_that_is_corrupt_or_packed_ends_nothing() -> None:
+    def batch(value: bytes, offset: int, attributes: int, key: bytes | None = None) -> bytes:
+        return with_attributes(
+            build_batch([Record(key=key, value=value)], base_offset=offset, producer_id=7), attributes
+        )
+
+    aborted, marker = batch(b"aborted", 0, 0x10), batch(b"", 1, 0x30, b"\0\0\0\0")
+    later = batch(b"later", 2, 0x10)
+    with pytest.raises(ProtocolError, match="offset 1 is corrupt"):
+        decode(aborted + marker[:-1] + b"x" + later, aborted=[AbortedTransaction(7, 0)])
+    bomb = build_batch([Record(key=b"\0\0\0\0")] * 1000, base_offset=1, producer_id=7, compression=Compression.GZIP)
+    packed = with_attributes(bomb, 0x31)
+    later = batch(b"later", 1001, 0x10)
+    assert decode(aborted + packed + later, aborted=[AbortedTransaction(7, 0)]) == []
 
 
 def test_compressed_batches_share_arrow_batches_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,11 +69,11 @@ def test_a_count_that_the_bytes_cannot_hold_is_refused() -> None:
 
 @pytest.mark.parametrize("position", [21, 30, 43, 61, len(BATCH) - 1])
 def test_a_changed_byte_breaks_the_crc(position: int) -> None:
-    broken = bytearray(BATCH + BATCH)
-    broken[len(BATCH) + position] ^= 0x40
+    broken = bytearray(build_batch([Record(value=b"before")], base_offset=39) + BATCH)
+    broken[position - len(BATCH)] ^= 0x40
     view = memoryview(broken)
     with pytest.raises(ProtocolError, match="the batch at offset 40 is corrupt"):
-        check_crcs(view, index_batches(memoryview(BATCH + BATCH)).rows)
+        check_crcs(view, index_batches(view).rows)
 
 
 def test_the_crc_of_a_sound_batch_holds() -> None:
