@@ -137,7 +137,7 @@ def must_have_seen_all(result: dict[str, Any], transport: str) -> None:
 @pytest.mark.parametrize("client", ["vertx3-eventbus-client", "@vertx/eventbus-bridge-client.js"])
 @pytest.mark.parametrize("transport", ["websocket", "xhr-streaming", "eventsource", "xhr-polling"])
 def test_clients_in_node(modules: pathlib.Path, client: str, transport: str) -> None:
-    must_have_seen_all(run(modules, Site(), "sockjs_node.js", client, transport=transport), transport)
+    must_have_seen_all(run(modules, Site(origins=("*",)), "sockjs_node.js", client, transport=transport), transport)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_clients_in_node(modules: pathlib.Path, client: str, transport: str) -> 
     ],
 )
 def test_a_browser(modules: pathlib.Path, page: str, transport: str) -> None:
-    site = Site(client_url=f"{page}/node_modules/sockjs-client/dist/sockjs.min.js")
+    site = Site(origins=(page,), client_url=f"{page}/node_modules/sockjs-client/dist/sockjs.min.js")
     result = run(modules, site, "sockjs_browser.js", chromium(), page, transport=transport)
     must_have_seen_all(result, transport)
     assert result["told"] == []

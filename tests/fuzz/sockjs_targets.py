@@ -54,7 +54,7 @@ class Server:
         self.wheel = TimerWheel(self.clock.monotonic_ms())
         self._soon: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self.sessions = Sessions(Echoes(), LIMITS, self.clock, self.wheel, self._call_soon)
-        self.handler = SockJSHandler(self.sessions, Site(), lambda: 7)
+        self.handler = SockJSHandler(self.sessions, Site(origins=("*",)), lambda: 7)
 
     def _call_soon(self, work: Callable[..., object], *arguments: Any) -> None:
         self._soon.append((work, arguments))

@@ -106,7 +106,7 @@ class SockJSBus:
         self.thread = LoopThread("sockjs-bus")
         self.faults: list[dict[str, Any]] = []
         self._application = application
-        self._arguments = (limits, site, permissions, bridge_limits)
+        self._arguments = (limits, site or Site(origins=("*",)), permissions, bridge_limits)
         self.thread.run(self._start(tls, port))
 
     async def _start(self, tls: ssl.SSLContext | None, port: int) -> None:
@@ -207,7 +207,7 @@ class Http:
         self.socket.sendall(data)
 
     def request(self, method: str, path: str, body: bytes | None = None, /, **headers: str) -> None:
-        lines = [f"{method} {path} HTTP/1.1", "Host: localhost"]
+        lines = [f"{method} {path} HTTP/1.1", f"Host: {headers.pop('Host', 'localhost')}"]
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
         if body is not None:
             lines.append(f"Content-Length: {len(body)}")

@@ -18,7 +18,6 @@ from hutong.server.translate import reactor_limits
 from hutong.wire.vertx.codes import Dialect
 
 EXIT_CONFIG = 78
-EVERYBODY = ("*",)
 FRAMES_OF_A_MESSAGE = 4
 """A client that could not send for a while sends what came together in one array."""
 
@@ -59,7 +58,21 @@ def site_of(settings: Settings) -> Site:
     section = settings.sockjs
     if not section.prefix.startswith("/"):
         raise UsageError(f"sockjs.prefix is {section.prefix!r}; write a path that begins with /.", EXIT_CONFIG)
-    return Site(section.prefix, section.origins or EVERYBODY, section.session_cookie, section.client_url)
+    return Site(
+        section.prefix,
+        section.origins,
+        (*section.hosts, *_own_names(settings)),
+        settings.bridge.tls_certificate is not None,
+        section.session_cookie,
+        section.client_url,
+    )
+
+
+def _own_names(settings: Settings) -> list[str]:
+    """The names by which the settings themselves call this node."""
+    told = [settings.sockjs.listen, settings.kafka.advertised]
+    names = [address.host for address in told if address is not None]
+    return [*names, *(text.partition("://")[2].rpartition(":")[0] for text in settings.kafka.advertised_listeners)]
 
 
 def sockjs_limits_of(settings: Settings) -> SockJSLimits:

@@ -44,7 +44,7 @@ async def test_clients_of_both_bridges_join_its_bus() -> None:
         assert node.sockjs is not None
         for address, words, answer in (
             (node.tcp_bridge, TCP_REQUEST, b'"body":7'),
-            (node.sockjs, b"GET /bus/info HTTP/1.1\r\nHost: x\r\n\r\n", b'"websocket":true'),
+            (node.sockjs, b"GET /bus/info HTTP/1.1\r\nHost: localhost\r\n\r\n", b'"websocket":true'),
         ):
             host, _, port = address.rpartition(":")
             reader, writer = await asyncio.open_connection(host, int(port))

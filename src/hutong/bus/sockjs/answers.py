@@ -4,7 +4,6 @@ Knows nothing of sessions or connections.
 """
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -77,49 +76,19 @@ def info(entropy: int, *, cookie_needed: bool, cross_origin: Fields) -> Answer:
     return Answer(200, [_JSON, NO_STORE, *cross_origin], msgspec.json.encode(told))
 
 
-def iframe(url: str, if_none_match: str | None) -> Answer:
+def iframe(url: str, if_none_match: str | None, frame_ancestors: str | None) -> Answer:
     """The page of the iframe transports, to be kept by whoever has it."""
     body = _IFRAME.replace("{url}", url).encode()
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    fields = [("ETag", tag), *CACHED]
+    if frame_ancestors is not None:
+        fields.append(("Content-Security-Policy", f"frame-ancestors {frame_ancestors}"))
     if if_none_match == tag:
-        return Answer(304, [("ETag", tag), *CACHED])
-    return Answer(200, [_HTML, ("ETag", tag), *CACHED], body)
+        return Answer(304, fields)
+    return Answer(200, [_HTML, *fields], body)
 
 
 def preflight(methods: tuple[str, ...], cross_origin: Fields) -> Answer:
     """What a browser asks before a request of another origin."""
     allowed = ("Access-Control-Allow-Methods", ", ".join(sorted(methods)))
     return Answer(204, [*CACHED, allowed, ("Access-Control-Max-Age", str(YEAR_S)), *cross_origin])
-
-
-class Origins:
-    """Whose pages may use this server. `*` alone allows all; else `https://host[:port]` as browsers write them."""
-
-    def __init__(self, allowed: tuple[str, ...]) -> None:
-        self._allows_all = "*" in allowed
-        self._allowed = frozenset(allowed)
-
-    def allows(self, headers: Mapping[str, str]) -> bool:
-        """Requests without an origin do not come from another page's script."""
-        origin = headers.get("origin")
-        if self._allows_all or origin is None or origin in self._allowed:
-            return True
-        return origin.partition("://")[2] == headers.get("host")  # the server's own pages: the iframe
-
-    def cross_origin(self, headers: Mapping[str, str]) -> list[tuple[str, str]]:
-        """The headers that let the script of the asking page read the answer (CORS); cookies go with it.
-
-        A page opened from a file has the origin `null`. SockJS 0.3.4 answers that with `*`, which browsers do not
-        accept for requests with cookies, as sockjs-client's are: so it is repeated like any other.
-        """
-        if not self.allows(headers):
-            return [("Vary", "Origin")]
-        origin = headers.get("origin")
-        if origin is None:
-            fields = [("Access-Control-Allow-Origin", "*")]
-        else:
-            fields = [("Access-Control-Allow-Origin", origin), ("Access-Control-Allow-Credentials", "true")]
-        asked = headers.get("access-control-request-headers")
-        if asked is not None:
-            fields.append(("Access-Control-Allow-Headers", asked))
-        return [*fields, ("Vary", "Origin")]

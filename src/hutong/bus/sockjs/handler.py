@@ -14,28 +14,34 @@ from typing import Final, cast
 
 from hutong.bus.bridge.hooks import BridgePeer
 from hutong.bus.sockjs import answers
-from hutong.bus.sockjs.answers import CLIENT_URL, NO_STORE, TEXT, Answer, Origins
+from hutong.bus.sockjs.answers import CLIENT_URL, NO_STORE, TEXT, Answer
 from hutong.bus.sockjs.driver import SessionDriver, Sessions
 from hutong.bus.sockjs.frames import decode_messages
 from hutong.bus.sockjs.http import Behind, Fault, Fields, HttpConnection, HttpEvent, Ready, Request, websocket_key
 from hutong.bus.sockjs.routes import Endpoint, Route, find_route
 from hutong.bus.sockjs.transports import TRANSPORTS, Transport, form_payload
+from hutong.bus.sockjs.visitors import Visitors
 from hutong.foundation.errors import LimitExceeded
 from hutong.reactor.channel import HELD, Response
 from hutong.reactor.handler import Peer
 from hutong.wire.buffer import Buffer
 
 ENTROPY_MAX: Final = 2**32
+_PAGES: Final = (Endpoint.ROOT, Endpoint.GREETING, Endpoint.INFO, Endpoint.IFRAME)
+_UNKNOWN_HOST: Final = "This server does not know itself by this host name; add the name to sockjs.hosts.\n"
+_FOREIGN_PAGE: Final = "Pages of this origin may not connect; add the origin to sockjs.origins.\n"
 _SESSION_COOKIE: Final = re.compile(r"(?:^|;)\s*JSESSIONID=([A-Za-z0-9_.-]{1,100})\s*(?:;|,|$)")
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
     """How a server looks from outside. `prefix` begins with a slash; `cookie_needed`: a balancer keeps clients at one
-    node by JSESSIONID."""
+    node by JSESSIONID. See Visitors for `origins`, `hosts` and `is_secure`."""
 
     prefix: str = "/eventbus"
-    origins: tuple[str, ...] = ("*",)
+    origins: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    is_secure: bool = False
     cookie_needed: bool = False
     client_url: str = CLIENT_URL
 
@@ -115,7 +121,7 @@ class SockJSHandler:
         self.sessions = sessions
         self._site = site
         self._prefix = site.prefix.rstrip("/")
-        self._origins = Origins(site.origins)
+        self._visitors = Visitors(site.origins, site.hosts, is_secure=site.is_secure)
         self._entropy = entropy
         self._lines: dict[Peer, _Line] = {}
 
@@ -196,12 +202,14 @@ class SockJSHandler:
 
     def _asked(self, line: _Line, request: Request) -> None:
         route = find_route(request.target, self._prefix)
-        if route is None:
+        if not self._visitors.knows_host(request.headers):
+            self._respond(line, answers.text(403, _UNKNOWN_HOST))
+        elif route is None:
             self._respond(line, answers.not_found(self._prefix))
         elif request.method not in route.methods:
             self._respond(line, answers.not_allowed(route.methods))
-        elif not self._origins.allows(request.headers):
-            self._respond(line, answers.text(403, "Pages of this origin are not served.\n"))
+        elif not self._may(request, route.endpoint):
+            self._respond(line, answers.text(403, _FOREIGN_PAGE, [("Vary", "Origin")]))
         elif request.method == "OPTIONS":
             self._respond(line, answers.preflight(route.methods, self._shared(request)))
         elif route.endpoint in (Endpoint.WEBSOCKET, Endpoint.RAW_WEBSOCKET):
@@ -213,13 +221,17 @@ class SockJSHandler:
         else:
             self._respond(line, self._page(request, route.endpoint))
 
+    def _may(self, request: Request, endpoint: Endpoint) -> bool:
+        visitors, headers = self._visitors, request.headers
+        return visitors.allows(headers) and (endpoint in _PAGES or visitors.allows_hidden(headers))
+
     def _page(self, request: Request, endpoint: Endpoint) -> Answer:
         site = self._site
         if endpoint is Endpoint.INFO:
-            shared = self._origins.cross_origin(request.headers)
+            shared = self._visitors.cross_origin(request.headers)
             return answers.info(self._entropy(), cookie_needed=site.cookie_needed, cross_origin=shared)
         if endpoint is Endpoint.IFRAME:
-            return answers.iframe(site.client_url, request.headers.get("if-none-match"))
+            return answers.iframe(site.client_url, request.headers.get("if-none-match"), self._visitors.frame_ancestors)
         return answers.greeting() if endpoint is Endpoint.GREETING else answers.root(self._prefix or "/")
 
     # Transports.
@@ -315,7 +327,7 @@ class SockJSHandler:
 
     def _shared(self, request: Request) -> Fields:
         """The headers of every answer of a session: who may read it, and the cookie of a balancer."""
-        fields = self._origins.cross_origin(request.headers)
+        fields = self._visitors.cross_origin(request.headers)
         if self._site.cookie_needed:
             found = _SESSION_COOKIE.search(request.headers.get("cookie", ""))
             fields.append(("Set-Cookie", f"JSESSIONID={found.group(1) if found else 'dummy'}; Path=/"))

@@ -38,7 +38,11 @@ class SockjsSettings:
     listen: Address | None = setting(None, "HOST:PORT where they connect; there is no such bridge where it is not set.")
     prefix: str = setting("/eventbus", "The path under which SockJS is served, as clients are told.")
     origins: tuple[str, ...] = setting(
-        (), "Whose pages may connect, as browsers write it (https://HOST[:PORT]); none given: everybody's."
+        (),
+        "Origins of the pages that may connect (https://HOST[:PORT]; *: all); none given: this server's own.",
+    )
+    hosts: tuple[str, ...] = setting(
+        (), "Names by which browsers reach it, besides addresses, localhost, and the advertised name; *: all."
     )
     session_cookie: bool = setting(
         False, "Have browsers send JSESSIONID, by which a balancer before several nodes keeps each at one of them."
