@@ -215,6 +215,19 @@ def test_a_node_of_its_own_traces_what_passes_its_bridges(
     assert {span.trace_id.hex() for span in spans} == {PARENT[3:35]}
 
 
+def test_a_node_of_its_own_traces_produce_and_fetch_requests(
+    receiver: OtlpReceiver, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)
+    with Node(tmp_path, "kafka.tracing=true") as node:
+        client = producer(node.address)
+        client.produce("orders", b"1")
+        assert client.flush(DEADLINE_S) == 0
+        node.stop()
+    sent = [span for span in receiver.wait_for(1) if span.name == "produce orders"]
+    assert [attributes_of(span)["messaging.kafka.offset"] for span in sent] == [0]
+
+
 @pytest.fixture
 def w3c() -> Iterator[None]:
     """The instrumentation asks OpenTelemetry's global propagator, which is that of the recommendation by default."""

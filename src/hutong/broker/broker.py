@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hutong.broker.admissions import Admissions
 from hutong.broker.request_errors import RequestErrors
 from hutong.broker.request_times import RequestTimes
+from hutong.broker.request_tracing import RequestTracer
 from hutong.reactor.memory_budget import MemoryBudget
 
 if TYPE_CHECKING:
@@ -100,3 +101,4 @@ class Broker:
     memory: MemoryBudget[Any] = field(default_factory=lambda: MemoryBudget(_UNBOUNDED))  # of all clients' connections
     request_times: RequestTimes = field(default_factory=RequestTimes)
     request_errors: RequestErrors = field(default_factory=RequestErrors)
+    tracer: RequestTracer | None = None

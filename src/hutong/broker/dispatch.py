@@ -18,6 +18,7 @@ from hutong.broker.context import Later, RequestContext
 from hutong.broker.kafka import HANDLERS, k00_produce, k01_fetch, k18_api_versions
 from hutong.broker.produce_lane import lane_for
 from hutong.broker.request_errors import Look, errors_in
+from hutong.broker.request_tracing import TRACED, traced
 from hutong.broker.session import Session
 from hutong.foundation.errors import LimitExceeded, ProtocolError
 from hutong.reactor.channel import HELD, Held
@@ -90,6 +91,7 @@ class Dispatch:
         self._meter = broker.meter
         self._times = broker.request_times
         self.errors = broker.request_errors
+        self._tracer = broker.tracer
         self._now_us = broker.clock.monotonic_us
         self._handlers = handlers
         self._identify = identify
@@ -147,7 +149,7 @@ class Dispatch:
             return answer
         self.requests_total[api_key] += 1
         peer.session.times = times = route.times
-        if api_key == _PRODUCE and not meter.is_on:
+        if api_key == _PRODUCE and not meter.is_on and self._tracer is None:
             peer.express = lane_for(frame, request, context, self.requests_total)
         if isinstance(answer, Later):
             return self._pending(answer, route, header, peer, len(frame), began_us)
@@ -271,6 +273,8 @@ class Dispatch:
             if api_key == _PRODUCE
             else partial(encode_response_frame, api_key, api_version)
         )
+        if self._tracer is not None and api_key in TRACED:
+            handle = traced(api_key, handle, self._tracer)
         frame_bytes_max = _UNBOUNDED if api_key == _PRODUCE else OTHER_FRAME_BYTES_MAX
         route = Route(codecs.request_decoder(api_key, api_version), handle, encode, frame_bytes_max, times, errors)
         self._routes[api_key << 16 | api_version] = route

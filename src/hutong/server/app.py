@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # a node without bridges starts without these
     from hutong.bus.bridge.bridge import Bridge
     from hutong.bus.bus import EventBus
     from hutong.server.bridge_settings import BridgeHooks
+    from hutong.tracing import Tracing
     from hutong.tracing.environment import EnvironmentTracing
 
 FIRST_LOOP: Final = 0  # where all of a node's own verticles are: they read each other's figures
@@ -85,12 +86,13 @@ class Node:
         make_bus: "Callable[[Address], EventBus] | None" = None,
         bridge_hooks: "BridgeHooks | None" = None,
         users: Mapping[str, str] | None = None,
+        tracing: "Tracing | None" = None,
     ) -> None:
         """A node that is embedded shares its process, and so leaves what a process has one of (the collector) alone.
 
         A runtime that it is given is not its own to close. `make_bus` makes its event bus, once Kafka clients can
         connect to the address it is called with. `bridge_hooks` are asked about what passes the bridges. `users` are
-        given these passwords, by name.
+        given these passwords, by name. `tracing` is the program's; without, OpenTelemetry's variables say what to do.
         """
         clock: Clock = SystemClock()
         self.runtime = runtime or translate.runtime_of(settings, clock)
@@ -98,6 +100,7 @@ class Node:
         self._make_bus = make_bus or self._bus_with_log
         self._wants_bus = make_bus is not None or bool(settings.tcp_bridge.listen or settings.sockjs.listen)
         self._bus: EventBus | None = None
+        self._given_tracing = tracing
         self._tracing: EnvironmentTracing | None = None
         self._bridge_hooks = bridge_hooks
         self._clock = clock
@@ -124,6 +127,8 @@ class Node:
         """Recover, replay, accept clients; returns where they connect. Raises UsageError, StorageError."""
         check_broker(self._settings)
         await self._deploy("monitor", self._monitor)
+        if self._settings.kafka.tracing:
+            self._broker.tracer = self._own_tracing().requests
         await self._deploy("broker", self._broker)
         if not self._is_embedded:
             self.collector.start()
@@ -132,8 +137,8 @@ class Node:
         if self._wants_bus:
             protocol = self._bus_properties().get("security.protocol", SecurityProtocol.PLAINTEXT)
             self._bus = self._make_bus(address_for(self._broker.listeners, protocol))
-            if self._settings.bus.tracing:
-                self._trace(self._bus)
+            if self._settings.bus.tracing and self._given_tracing is None:  # else the program has seen to it
+                self._own_tracing().trace(self._bus)
             await self._deploy("bus", BusVerticle(self._bus))
         tcp_bridge = await self._open_tcp_bridge()
         sockjs = await self._open_sockjs_bridge()
@@ -173,11 +178,14 @@ class Node:
         file = self._settings.bus.client_config
         return {} if file is None else read(file)
 
-    def _trace(self, bus: "EventBus") -> None:
-        from hutong.tracing.environment import EnvironmentTracing
+    def _own_tracing(self) -> "Tracing":
+        if self._given_tracing is not None:
+            return self._given_tracing
+        if self._tracing is None:
+            from hutong.tracing.environment import EnvironmentTracing
 
-        self._tracing = EnvironmentTracing()
-        self._tracing.tracing.trace(bus)
+            self._tracing = EnvironmentTracing()
+        return self._tracing.tracing
 
     async def _open_tcp_bridge(self) -> Address | None:
         if self._settings.tcp_bridge.listen is None:

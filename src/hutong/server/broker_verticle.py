@@ -36,6 +36,7 @@ from hutong.broker.network_configs import NODE_KEYS, OF_LISTENERS
 from hutong.broker.partition import Partition, Topic
 from hutong.broker.producer_ids import ProducerIds
 from hutong.broker.quotas.meter import Meter
+from hutong.broker.request_tracing import RequestTracer
 from hutong.broker.retention import Compaction, Retention
 from hutong.broker.state_topic import StateTopic
 from hutong.broker.topic_config import effective
@@ -109,6 +110,7 @@ class BrokerVerticle(Verticle):
         self._offloads: list[ThreadOffload] = []
         self._data_dir: DataDir | None = None
         self._admin = AdminState(settings.node.id, translate.topic_defaults(settings), os.urandom)
+        self.tracer: RequestTracer | None = None  # set before the start, where requests are traced
         self._authenticators: Authenticators | None = None
         self._listeners: KafkaListeners | None = None
         self._groups: GroupRooms | None = None
@@ -161,6 +163,7 @@ class BrokerVerticle(Verticle):
             request_times=translate.request_times(settings),
             meter=Meter(self._admin.quotas, self._clock, muted, translate.quota_window_ms(settings)),
             authorizer=translate.authorizer(settings, self._admin.acls.decisions, self._clock),
+            tracer=self.tracer,
         )
         self._sources.broker = broker
         self.listens_at = await self._listen(broker)

@@ -181,6 +181,7 @@ class Node:
             make_bus=self._make_bus,
             bridge_hooks=self._bridge_hooks,
             users=self._users,
+            tracing=self._tracing,
         )
         parts.push_async_callback(node.stop)
         parts.push_async_callback(self.runtime.close)  # before `stop`: the program's own verticles end first

@@ -16,6 +16,7 @@ from hutong.foundation.clock import Clock, SystemClock
 from hutong.foundation.errors import UsageError
 from hutong.rpc.caller import Caller
 from hutong.tracing import kafka
+from hutong.tracing.broker import BrokerTracing
 from hutong.tracing.bus import BusTracing
 from hutong.tracing.headers import AnyHeaders, RecordHeaders
 from hutong.tracing.instruments import Instruments
@@ -41,10 +42,13 @@ class Tracing:
         clock: Clock | None = None,
     ) -> None:
         instruments = Instruments(get_meter(SCOPE, meter_provider=meter_provider))
-        operations = Operations(get_tracer(SCOPE, tracer_provider=tracer_provider), clock or SystemClock())
+        tracer = get_tracer(SCOPE, tracer_provider=tracer_provider)
+        operations = Operations(tracer, clock or SystemClock())
         self._messaging = Messaging(operations, instruments)
         self._bus = BusTracing(self._messaging)
         self._calls = CallTracing(operations, instruments)
+        self.requests = BrokerTracing(tracer)
+        """For the broker of a node whose `kafka.tracing` is set."""
 
     def trace(self, *parts: EventBus | Caller) -> None:
         """Trace a bus, an Rpc or a client from now on. Raises UsageError for anything else, or where it is too late."""

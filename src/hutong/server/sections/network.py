@@ -38,6 +38,11 @@ class KafkaSettings:
     listener_protocols: tuple[str, ...] = setting(
         (), "Protocols of listeners that are named otherwise, as `INTERNAL:SSL`.", "listener.security.protocol.map"
     )
+    tracing: bool = setting(
+        False,
+        "Whether Produce and Fetch requests are spans, sent where OpenTelemetry's variables say (docs/tracing.md; "
+        "extra tracing).",
+    )
 
 
 @dataclass(frozen=True, slots=True)
