@@ -4,6 +4,7 @@ from typing import Final
 
 from tests.fuzz import (
     bus_targets,
+    content_targets,
     kafka_targets,
     node_targets,
     security_targets,
@@ -17,6 +18,7 @@ TARGETS: Final[dict[str, Target]] = {
     target.name: target
     for module in (
         kafka_targets,
+        content_targets,
         storage_targets,
         bus_targets,
         sockjs_targets,

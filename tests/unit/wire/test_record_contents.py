@@ -1,15 +1,13 @@
 """The content of batches: one suite for the walk in Python and the compiled one, and each against the other."""
 
-import contextlib
-import importlib
 from types import ModuleType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.record_walks import check_agreement, walks
 
 from hutong.foundation.errors import LimitExceeded, ProtocolError
-from hutong.wire.kafka import record_walk
 from hutong.wire.kafka.compression import Compression
 from hutong.wire.kafka.record_contents import examine_batch, with_max_timestamp
 from hutong.wire.kafka.record_walk import INT64_MAX, INT64_MIN, NO_TIMESTAMP, RECORDS_NAMED_MAX
@@ -29,14 +27,7 @@ RECORDS = st.lists(
 )
 
 
-def _walks() -> list[ModuleType]:
-    found = [record_walk]
-    with contextlib.suppress(ImportError):
-        found.append(importlib.import_module("hutong.wire.kafka._record_walk"))
-    return found
-
-
-WALKS = pytest.mark.parametrize("walk", _walks(), ids=lambda walk: walk.__name__.rpartition(".")[2])
+WALKS = pytest.mark.parametrize("walk", walks(), ids=lambda walk: walk.__name__.rpartition(".")[2])
 
 
 def record(
@@ -209,24 +200,6 @@ def test_a_wrong_greatest_timestamp_is_corrected() -> None:
     assert is_intact(changed, parse_batch_header(changed))
 
 
-def _outcome(walk: ModuleType, name: str, arguments: tuple[object, ...]) -> object:
-    try:
-        found = getattr(walk, name)(*arguments)
-    except ProtocolError as error:
-        return str(error)
-    return None if found is None else tuple(found)
-
-
-def _agree(data: bytes, start: int, count: int, base_ms: int, numbers: tuple[int, int, int]) -> None:
-    for name, arguments in (
-        ("examine_records", (data, start, count, base_ms, *numbers[:2])),
-        ("first_from", (data, start, count, base_ms, *numbers)),
-        ("greatest_in", (data, start, count, base_ms, *numbers[1:])),
-    ):
-        reference, *others = (_outcome(walk, name, arguments) for walk in _walks())
-        assert all(other == reference for other in others), name
-
-
 INT64 = st.integers(INT64_MIN, INT64_MAX)
 NUMBERS = st.tuples(INT64, st.integers(-3, 30), st.integers(-3, 30))
 CHANGES = st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), max_size=4)
@@ -251,15 +224,15 @@ def test_both_walks_agree_on_mutated_records(
     data = bytearray(build_batch(records)[HEADER_BYTES:])
     for position, value in changes:
         data[position % len(data)] = value
-    _agree(lead + bytes(data), len(lead), len(records) + more, base_ms, numbers)
+    check_agreement(lead + bytes(data), len(lead), len(records) + more, base_ms, numbers)
 
 
 @given(st.binary(max_size=60), st.integers(-1, 4), st.integers(-1, 61), st.integers(-(2**31), 2**31), INT64, NUMBERS)
 def test_both_walks_agree_on_any_bytes(
     data: bytes, start: int, few: int, many: int, base_ms: int, numbers: tuple[int, int, int]
 ) -> None:
-    _agree(data, start, few, base_ms, numbers)
-    _agree(data, start, many, base_ms, numbers)
+    check_agreement(data, start, few, base_ms, numbers)
+    check_agreement(data, start, many, base_ms, numbers)
 
 
 FIELD_BYTES = st.sampled_from(
@@ -272,17 +245,17 @@ def test_both_walks_agree_on_odd_varints(
     fields: list[bytes], count: int, base_ms: int, numbers: tuple[int, int, int]
 ) -> None:
     content = b"".join(fields)
-    _agree(varlong(len(content)) + content, 0, count, base_ms, numbers)
-    _agree(record(timestamp_delta=content), 0, 1, base_ms, numbers)
-    _agree(record(offset_delta=content), 0, 1, base_ms, numbers)
-    _agree(record(key=content), 0, 1, base_ms, numbers)
-    _agree(record(headers=content), 0, 1, base_ms, numbers)
+    check_agreement(varlong(len(content)) + content, 0, count, base_ms, numbers)
+    check_agreement(record(timestamp_delta=content), 0, 1, base_ms, numbers)
+    check_agreement(record(offset_delta=content), 0, 1, base_ms, numbers)
+    check_agreement(record(key=content), 0, 1, base_ms, numbers)
+    check_agreement(record(headers=content), 0, 1, base_ms, numbers)
 
 
 def test_the_compiled_walk_runs_others_meanwhile() -> None:
     """A walk long enough to give the interpreter's lock away says the same as a short one."""
     count = 20_000
     data = b"".join(record(offset_delta=varlong(index), timestamp_delta=varlong(index)) for index in range(count))
-    _agree(data, 0, count, 0, (5, count - 1, count))
-    _agree(data[:-1], 0, count, 0, (5, count - 1, count))
-    _agree(data, 0, count - 1, 0, (5, count - 1, count))
+    check_agreement(data, 0, count, 0, (5, count - 1, count))
+    check_agreement(data[:-1], 0, count, 0, (5, count - 1, count))
+    check_agreement(data, 0, count - 1, 0, (5, count - 1, count))
