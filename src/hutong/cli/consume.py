@@ -8,7 +8,7 @@ Knows nothing of how records were produced.
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any
 
 import typer
@@ -20,6 +20,9 @@ from hutong.foundation.errors import UsageError
 
 POLL_SECONDS = 0.2
 POLL_RECORDS = 1000
+IDLE_POLLS_MAX = 150  # 30 s without a word, though there is more: librdkafka asks for ever for a batch it cannot read
+WATERMARK_TIMEOUT_SECONDS = 5.0
+EXIT_DATA = 65
 TAIL_RECORDS_DEFAULT = 10
 
 Write = Callable[[Any], None]
@@ -99,10 +102,15 @@ def read_records(
 def _until_done(
     consumer: Any, topic: str, unfinished: dict[int, Span] | None, maximum: int | None
 ) -> Iterator[list[Any]]:
-    remaining = maximum
+    remaining, idle_polls = maximum, 0
     while unfinished is None or unfinished:
         kept = []
-        for message in consumer.consume(POLL_RECORDS, POLL_SECONDS):
+        messages = consumer.consume(POLL_RECORDS, POLL_SECONDS)
+        idle_polls = 0 if messages else idle_polls + 1
+        if unfinished and idle_polls >= IDLE_POLLS_MAX:
+            idle_polls = 0
+            _check_progress(consumer, topic, unfinished)
+        for message in messages:
             number = message.partition()
             ended = _is_end(message, topic)
             if not ended and (unfinished is None or number in unfinished):
@@ -138,9 +146,15 @@ def _group_records(bootstrap: str, topic: str, group: str, *, follow: bool, maxi
 
 
 def _until_ended(consumer: Any, topic: str, *, follow: bool, maximum: int | None) -> Iterator[list[Any]]:
-    remaining, is_ended = maximum, {}
+    remaining, idle_polls = maximum, 0
+    is_ended: dict[int, bool] = {}
     while True:
         messages = consumer.consume(min(POLL_RECORDS, remaining or POLL_RECORDS), POLL_SECONDS)
+        idle_polls = 0 if messages else idle_polls + 1
+        if not follow and idle_polls >= IDLE_POLLS_MAX:
+            idle_polls = 0
+            assigned = [assignment.partition for assignment in consumer.assignment()]
+            _check_progress(consumer, topic, [number for number in assigned if not is_ended.get(number)])
         for message in messages:  # in their order: the last word on a partition counts
             is_ended[message.partition()] = _is_end(message, topic)
         kept = [message for message in messages if message.error() is None]
@@ -152,6 +166,29 @@ def _until_ended(consumer: Any, topic: str, *, follow: bool, maximum: int | None
         assigned = [assignment.partition for assignment in consumer.assignment()]
         if remaining == 0 or (not follow and assigned and all(is_ended.get(number) for number in assigned)):
             return
+
+
+def _check_progress(consumer: Any, topic: str, numbers: Iterable[int]) -> None:
+    """Raises UsageError for a partition that gives nothing though its broker says that there is more.
+
+    Batches that lie about their content may have been stored by an earlier version, or by another broker.
+    """
+    from confluent_kafka import KafkaException, TopicPartition
+
+    for number in numbers:
+        at = TopicPartition(topic, number)
+        try:
+            _, high = consumer.get_watermark_offsets(at, timeout=WATERMARK_TIMEOUT_SECONDS)
+        except KafkaException:  # the broker is away: that may pass
+            return
+        (reached,) = consumer.position([at])
+        if reached.offset < high:
+            where = f"offset {reached.offset}" if reached.offset >= 0 else "its first offset"
+            raise UsageError(
+                f"Partition {number} of {topic} cannot be read at {where}, though it ends at {high}: its next batch is "
+                f"malformed. Go on after that batch with --partition {number} --from OFFSET.",
+                EXIT_DATA,
+            )
 
 
 def _is_end(message: Any, topic: str) -> bool:

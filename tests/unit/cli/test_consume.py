@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from hutong.cli.consume import _until_done, _until_ended
+from hutong.cli.consume import IDLE_POLLS_MAX, _until_done, _until_ended
 from hutong.cli.positions import Span
 from hutong.foundation.errors import UsageError
 
@@ -34,8 +34,23 @@ class Consumer:
         self._batches = list(batches)
         self._assigned = assigned
         self.stored: list[int | None] = []
+        self.idle_polls = 0
+        self.reached = 0
+        self.high: int | None = 9  # None: the broker cannot be asked
+
+    def get_watermark_offsets(self, at: TopicPartition, timeout: float) -> tuple[int, int]:
+        if self.high is None:
+            self.high = 9
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        return 0, self.high
+
+    def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        return [TopicPartition(at.topic, at.partition, self.reached) for at in partitions]
 
     def consume(self, count: int, timeout: float) -> list[Event]:
+        if self.idle_polls:
+            self.idle_polls -= 1
+            return []
         batch, self._batches[0] = self._batches[0][:count], self._batches[0][count:]
         if not self._batches[0]:
             self._batches.pop(0)
@@ -96,3 +111,29 @@ def test_any_other_error_event_ends_it_with_a_sentence() -> None:
     consumer = Consumer([Event(0, code=KafkaError.TOPIC_AUTHORIZATION_FAILED)])
     with pytest.raises(UsageError, match="The broker refused the topic t"):
         list(_until_done(consumer, "t", None, None))
+
+
+@pytest.mark.parametrize("reached", [5, -1001])
+def test_a_partition_that_has_more_and_gives_nothing_ends_it_with_a_sentence(reached: int) -> None:
+    """librdkafka asks again and again for a batch that it cannot read, and says nothing."""
+    for has_group in (False, True):
+        consumer = Consumer()
+        consumer.idle_polls, consumer.reached = IDLE_POLLS_MAX, reached
+        in_group = _until_ended(consumer, "t", follow=False, maximum=None)
+        by_hand = _until_done(consumer, "t", {0: Span(5, 9)}, None)
+        with pytest.raises(UsageError, match=r"Partition 0 of t cannot be read at .* ends at 9") as told:
+            list(in_group if has_group else by_hand)
+        assert told.value.exit_code == 65
+
+
+def test_a_broker_that_is_away_or_has_no_more_is_waited_for() -> None:
+    for high, reached in ((None, 5), (5, 5)):
+        consumer = Consumer([Event(0, 5)], [Event(0)])
+        consumer.idle_polls, consumer.high, consumer.reached = IDLE_POLLS_MAX, high, reached
+        assert offsets(_until_done(consumer, "t", {0: Span(5, 9)}, None)) == [5]
+
+
+def test_a_short_silence_is_no_matter() -> None:
+    consumer = Consumer([Event(0, 5)], [Event(0)])
+    consumer.idle_polls, consumer.reached = IDLE_POLLS_MAX - 1, 5
+    assert offsets(_until_done(consumer, "t", {0: Span(5, 9)}, None)) == [5]
