@@ -8,6 +8,8 @@ have their turns. The bytes that are on their way together are bounded, as is th
 Each read is small while somebody waits for a flush: the flush waits for the read before it, and its answer for the
 loop that sends what was read. Otherwise a read is as large as clients ask for.
 
+Each journal has a queue of its own: one whose disk stalls keeps what was begun for it, and others go on.
+
 Hot reads do not come by here. Knows nothing of requests.
 """
 
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.errors import CorruptData, HutongError
@@ -38,17 +41,22 @@ Then = Callable[["list[memoryview] | HutongError"], None]
 class ColdReads:
     """The queue for the disk. Figures: damaged_total, refused_total, and those of the journals' readers."""
 
-    def __init__(self, executor: FairExecutor, clock: Clock, is_contended: Callable[[], bool]) -> None:
+    def __init__(
+        self, make_executor: Callable[[], FairExecutor], clock: Clock, is_contended: Callable[[], bool]
+    ) -> None:
+        """`make_executor` makes the queue of one journal."""
         self.damaged_total = 0
         self._is_contended = is_contended
-        self._executor = executor
+        self._make_executor = make_executor
+        self._executors: dict[Path, FairExecutor] = {}  # by the folder of the journal
+        self._closed: HutongError | None = None
         self._clock = clock
         self._told_at_ms = -TELL_INTERVAL_MS
         self._untold = 0
 
     @property
     def refused_total(self) -> int:
-        return self._executor.refused_total
+        return sum(executor.refused_total for executor in self._executors.values())
 
     @property
     def bytes_max(self) -> int:
@@ -65,7 +73,7 @@ class ColdReads:
                 self._tell(partition, offset, outcome)
             then(outcome)
 
-        self._executor.send(
+        self._executor_of(cold.segment.path.parent).send(
             peer.id,
             _Reading(partition.log, cold).step,
             ended,
@@ -76,7 +84,17 @@ class ColdReads:
 
     def close(self, error: HutongError) -> None:
         """Fail all reads, and from now on each new one at once."""
-        self._executor.close(error)
+        self._closed = error
+        for executor in self._executors.values():
+            executor.close(error)
+
+    def _executor_of(self, journal: Path) -> FairExecutor:
+        executor = self._executors.get(journal)
+        if executor is None:
+            executor = self._executors[journal] = self._make_executor()
+            if self._closed is not None:
+                executor.close(self._closed)
+        return executor
 
     def _tell(self, partition: Partition, offset: int, error: CorruptData) -> None:
         """One line in the log, and not more than one in each interval: a reader may ask again at once."""

@@ -6,6 +6,9 @@ flight, and then one piece at a time; so a flush waits for one such piece at mos
 without a gap, one piece begins in any case when it has waited for `patience_ms` and none has begun meanwhile. Where
 nothing went first for a while, pieces run side by side.
 
+What gives way comes by lanes, each with an offload of its own. A piece that takes longer than `STALLED_MS` keeps nobody
+but its own lane from beginning, so files of which one has stalled do not hold up the others.
+
 Knows nothing of what the work does. One loop.
 """
 
@@ -22,30 +25,31 @@ from hutong.runtime.pools import PENDING_WORK_MAX
 T = TypeVar("T")
 PATIENCE_MS: Final = 10
 QUIET_MS: Final = 200  # without work that goes first, after which pieces may run side by side
+STALLED_MS: Final = 1_000  # a read of a mebibyte takes a hundredth of this on a slow disk
 
 
 class Precedence:
-    """An offload that gives way to those made by `first`. Figures: in_flight, waiting, impatient_total."""
+    """Lets offloads made by `behind` give way to those made by `first`. Figures: waiting, impatient_total."""
 
-    def __init__(
-        self, offload: Offload, clock: Clock, timers: TimerWheel, side_by_side_max: int, patience_ms: int = PATIENCE_MS
-    ) -> None:
-        self.in_flight = 0
+    def __init__(self, clock: Clock, timers: TimerWheel, side_by_side_max: int, patience_ms: int = PATIENCE_MS) -> None:
         self.impatient_total = 0  # begun beside what goes first
-        self._offload = offload
         self._clock = clock
         self._timers = timers
         self._side_by_side_max = side_by_side_max
         self._patience_ms = patience_ms
-        self._waiting: deque[tuple[Callable[[], Any], Callable[[Any], None], int]] = deque()  # with since when, in ms
+        self._lanes: list[_Behind] = []
         self._first_in_flight = 0
         self._first_at_ms = -QUIET_MS  # when some was last in flight
         self._begun_at_ms = 0
         self._timer: Timer | None = None  # while something waits
 
     @property
+    def in_flight(self) -> int:
+        return sum(len(lane.begun_at_ms) for lane in self._lanes)
+
+    @property
     def waiting(self) -> int:
-        return len(self._waiting)
+        return sum(len(lane.waiting) for lane in self._lanes)
 
     @property
     def is_contended(self) -> bool:
@@ -56,51 +60,42 @@ class Precedence:
         """The same offload for work that goes first."""
         return _First(self, offload)
 
-    def submit(self, work: Callable[[], T], then: Callable[[T | BaseException], None]) -> None:
-        """As `Offload.submit`."""
-        if len(self._waiting) >= PENDING_WORK_MAX:
-            raise LimitExceeded("pending_work_max", PENDING_WORK_MAX)
-        now_ms = self._clock.monotonic_ms()
-        if not self._waiting and self._may_begin(now_ms, now_ms):
-            self._begin(work, then)
-        else:
-            self._waiting.append((work, then, now_ms))
-            self._remind()
+    def behind(self, offload: Offload) -> Offload:
+        """The same offload for work that gives way: a lane of its own."""
+        lane = _Behind(self, offload)
+        self._lanes.append(lane)
+        return lane
 
-    def _may_begin(self, since_ms: int, now_ms: int) -> bool:
+    def _may_begin(self, lane: "_Behind", since_ms: int, now_ms: int) -> bool:
+        if len(lane.begun_at_ms) >= self._side_by_side_max:
+            return False
+        in_flight = sum(lane.working(now_ms) for lane in self._lanes)
         if self._first_in_flight:
             waited_ms = now_ms - max(since_ms, self._begun_at_ms)
-            is_impatient = not self.in_flight and waited_ms >= self._patience_ms
+            is_impatient = not in_flight and waited_ms >= self._patience_ms
             self.impatient_total += is_impatient
             return is_impatient
         is_quiet = now_ms - self._first_at_ms >= QUIET_MS
-        return self.in_flight < (self._side_by_side_max if is_quiet else 1)
-
-    def _begin(self, work: Callable[[], T], then: Callable[[T | BaseException], None]) -> None:
-        def ended(outcome: T | BaseException) -> None:
-            self.in_flight -= 1
-            try:
-                then(outcome)
-            finally:
-                self._begin_waiting()
-
-        self._offload.submit(work, ended)
-        self.in_flight += 1
-        self._begun_at_ms = self._clock.monotonic_ms()
+        return in_flight < (self._side_by_side_max if is_quiet else 1)
 
     def _begin_waiting(self) -> None:
+        """Begin what has waited longest and may; what stalls in one lane is passed over."""
         now_ms = self._clock.monotonic_ms()
-        while self._waiting and self._may_begin(self._waiting[0][2], now_ms):
-            work, then, _ = self._waiting.popleft()
+        while (lane := self._next(now_ms)) is not None:
+            work, then, _ = lane.waiting.popleft()
             try:
-                self._begin(work, then)
+                lane.begin(work, then)
             except LimitExceeded as error:
                 then(error)
         self._remind()
 
+    def _next(self, now_ms: int) -> "_Behind | None":
+        waiting = sorted((lane for lane in self._lanes if lane.waiting), key=lambda lane: lane.waiting[0][2])
+        return next((lane for lane in waiting if self._may_begin(lane, lane.waiting[0][2], now_ms)), None)
+
     def _remind(self) -> None:
         """Look again when patience is over; what ends before then looks by itself."""
-        if self._waiting and self._timer is None:
+        if self._timer is None and any(lane.waiting for lane in self._lanes):
             self._timer = self._timers.add(self._clock.monotonic_ms() + self._patience_ms, self._reminded)
 
     def _reminded(self) -> None:
@@ -136,3 +131,47 @@ class _First:
         except BaseException:
             precedence._first_ended()
             raise
+
+
+class _Behind:
+    """An offload whose work gives way."""
+
+    def __init__(self, precedence: Precedence, offload: Offload) -> None:
+        self.waiting: deque[tuple[Callable[[], Any], Callable[[Any], None], int]] = deque()  # with since when, in ms
+        self.begun_at_ms: dict[object, int] = {}  # of what is in flight, oldest first
+        self._precedence = precedence
+        self._offload = offload
+
+    def submit(self, work: Callable[[], T], then: Callable[[T | BaseException], None]) -> None:
+        """As `Offload.submit`."""
+        if len(self.waiting) >= PENDING_WORK_MAX:
+            raise LimitExceeded("pending_work_max", PENDING_WORK_MAX)
+        precedence = self._precedence
+        now_ms = precedence._clock.monotonic_ms()
+        if not precedence.waiting and precedence._may_begin(self, now_ms, now_ms):
+            self.begin(work, then)
+        else:
+            self.waiting.append((work, then, now_ms))
+            precedence._begin_waiting()
+
+    def working(self, now_ms: int) -> int:
+        """How many pieces are in flight that have not stalled."""
+        return sum(now_ms - begun_at_ms < STALLED_MS for begun_at_ms in self.begun_at_ms.values())
+
+    def begin(self, work: Callable[[], T], then: Callable[[T | BaseException], None]) -> None:
+        precedence, piece = self._precedence, object()
+
+        def ended(outcome: T | BaseException) -> None:
+            del self.begun_at_ms[piece]
+            try:
+                then(outcome)
+            finally:
+                precedence._begin_waiting()
+
+        begun_at_ms = self.begun_at_ms[piece] = precedence._clock.monotonic_ms()
+        try:
+            self._offload.submit(work, ended)
+        except BaseException:
+            del self.begun_at_ms[piece]
+            raise
+        precedence._begun_at_ms = begun_at_ms

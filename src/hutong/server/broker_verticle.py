@@ -177,21 +177,24 @@ class BrokerVerticle(Verticle):
         self._wheel = self.context.home.wheel
         workers = settings.node.worker_threads
         self._offload = ThreadOffload(loop, workers, "hutong-disk")
-        # Cold reads have threads of their own: a flush, for which producers wait, must not queue behind them.
-        read_offload = ThreadOffload(loop, workers, "hutong-reader")
-        # And each partition group one for its flushes: a disk that stalls under one holds up no other.
-        self._device = Precedence(read_offload, self._clock, self._wheel, workers)
-        self._flush_offloads = {
-            group: ThreadOffload(loop, 1, f"hutong-flush-{group}") for group in (*STATE_GROUPS, *DATA_GROUPS)
-        }
+        # Cold reads have threads of their own: a flush, for which producers wait, must not queue behind them. And each
+        # partition group has its own for both, begun when they are needed: a disk that stalls under one holds up no
+        # other.
+        groups = (*STATE_GROUPS, *DATA_GROUPS)
+        self._device = Precedence(self._clock, self._wheel, workers)
+        self._read_offloads = {group: ThreadOffload(loop, workers, f"hutong-reader-{group}") for group in groups}
+        self._flush_offloads = {group: ThreadOffload(loop, 1, f"hutong-flush-{group}") for group in groups}
         # What batches unpack to is bounded by these threads: no disk's work may use them, nor they the disk's.
         examiners = ThreadOffload(loop, EXAMINERS, "hutong-examiner")
-        self._offloads = [self._offload, *self._flush_offloads.values(), read_offload, examiners]
+        self._offloads = [self._offload, *self._flush_offloads.values(), *self._read_offloads.values(), examiners]
         self._fetches: ParkingLot[None] = ParkingLot("fetches", self._wheel, _FETCHES_MAX)
         cold_reads: ParkingLot[list[memoryview]] = ParkingLot("cold_reads", self._wheel, _COLD_READS_MAX)
-        turns = Scheduler(**translate.scheduler_limits(settings))
-        executor = FairExecutor(turns, cold_reads, self._clock, loop.call_soon)
-        self._cold_reads = ColdReads(executor, self._clock, lambda: self._device.is_contended)
+        limits = translate.scheduler_limits(settings)
+
+        def queue_of_journal() -> FairExecutor:
+            return FairExecutor(Scheduler(**limits), cold_reads, self._clock, loop.call_soon)
+
+        self._cold_reads = ColdReads(queue_of_journal, self._clock, lambda: self._device.is_contended)
         examined: ParkingLot[list[Outcome | None]] = ParkingLot("examined_produces", self._wheel, _HELD_MAX)
         executor = FairExecutor(Scheduler(), examined, self._clock, loop.call_soon)
         self._examinations = Examinations(executor, examiners, self._clock, settings.log.unpacked_batch_bytes_max)
@@ -280,7 +283,7 @@ class BrokerVerticle(Verticle):
             data_dir.group_path(group),
             disk=self._disk,
             offload=self._offload,
-            read_offload=self._device,
+            read_offload=self._device.behind(self._read_offloads[group]),
             flush_offload=self._device.first(self._flush_offloads[group]),
             clock=self._clock,
             timers=self._wheel,

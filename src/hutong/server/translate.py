@@ -138,8 +138,8 @@ def quota_window_ms(settings: Settings) -> int:
 
 
 def scheduler_limits(settings: Settings) -> dict[str, int]:
-    """Bounds of the turns in which cold reads are carried out."""
-    return {"mailbox_max": _COLD_MAILBOX_MAX, "cost_max": settings.fetch.cold_bytes_in_flight}
+    """Bounds of the turns in which cold reads of one partition group are carried out: half of all for each."""
+    return {"mailbox_max": _COLD_MAILBOX_MAX, "cost_max": settings.fetch.cold_bytes_in_flight // 2}
 
 
 _REQUESTS_PER_TURN_MAX: Final = 64  # of one connection; producers send about as many at once

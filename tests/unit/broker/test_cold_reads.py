@@ -20,10 +20,11 @@ from hutong.broker.partition import Partition
 from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, OwnerGone
 from hutong.foundation.parking import ParkingLot
 from hutong.journal.log import COLD_BYTES_MAX, ColdRead
+from hutong.journal.segments import Segment
 from hutong.reactor.framing import length_prefixed
 from hutong.reactor.handler import Peer
 from hutong.scheduler.driver import FairExecutor
-from hutong.scheduler.machine import Scheduler
+from hutong.scheduler.machine import COST_MAX, Scheduler
 from hutong.server.sections.facts import KIBIBYTE, MEBIBYTE
 from hutong.server.sections.log import LogSettings
 from hutong.server.settings import Settings
@@ -41,7 +42,7 @@ FORGETFUL = Settings(log=LogSettings(cache_region_bytes=64 * KIBIBYTE, cache_byt
 class Scene:
     """A journal whose records have left memory, and the queue for it, where nothing happens by itself."""
 
-    def __init__(self, is_cached: bool = True, mailbox_max: int = 10) -> None:
+    def __init__(self, is_cached: bool = True, mailbox_max: int = 10, cost_max: int = COST_MAX) -> None:
         self.stage = Stage()
         for number in range(100):
             self.stage.append(1, b"v%d" % number)
@@ -49,9 +50,12 @@ class Scene:
         self.stage.disk.is_cached = is_cached
         self.turns: deque[Callable[[], None]] = deque()
         lot: ParkingLot[Any] = ParkingLot("cold reads", self.stage.wheel, 100)
-        machine = Scheduler(mailbox_max=mailbox_max)
         self.is_contended = False
-        executor = FairExecutor(machine, lot, self.stage.clock, self.turns.append)
+
+        def executor() -> FairExecutor:
+            machine = Scheduler(mailbox_max=mailbox_max, cost_max=cost_max)
+            return FairExecutor(machine, lot, self.stage.clock, self.turns.append)
+
         self.reads = ColdReads(executor, self.stage.clock, lambda: self.is_contended)
         self.partition = Partition("t", 0, self.stage.journal.log(1), None, False)  # type: ignore[arg-type]
         self.outcomes: list[list[memoryview] | HutongError] = []
@@ -200,3 +204,17 @@ async def test_a_fetch_of_many_cold_partitions_brings_a_bounded_part_of_them(tmp
         assert all(data.error_code == 0 for data in answered)
         assert 0 < sum(len(data.records) for data in found) <= BrokerSettings().fetch_cold_bytes_max + 3 * MEBIBYTE
         assert len(found) < partitions
+
+
+def test_reads_of_a_journal_that_has_stalled_hold_up_no_other_journal() -> None:
+    scene = Scene(is_cached=False, cost_max=1)
+    scene.read(peer(1))
+    scene.turns.popleft()()  # on its way, and as much as there may be
+    other = scene.partition.log.read(5, 1000)
+    assert isinstance(other, ColdRead)
+    elsewhere = dataclasses.replace(other, segment=Segment(0, Path("/data/other/x.journal")))
+    scene.reads.read(elsewhere, scene.partition, 5, peer(2), scene.outcomes.append)
+    scene.reads.read(other, scene.partition, 5, peer(3), scene.outcomes.append)
+    while scene.turns:
+        scene.turns.popleft()()
+    assert len(scene.stage.steps.waiting) == 2, "the other journal's goes on, this one's second waits"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import LimitExceeded
 from hutong.foundation.timers import TimerWheel
-from hutong.runtime.precedence import QUIET_MS, Precedence
+from hutong.runtime.precedence import QUIET_MS, STALLED_MS, Precedence
 
 
 class Steps:
@@ -36,12 +36,15 @@ class Scene:
         self.clock = ManualClock(monotonic_ms=1_000)
         self.wheel = TimerWheel(self.clock.monotonic_ms(), tick_ms=1)
         self.reads, self.flushes = Steps(pending_max), Steps(pending_max)
-        self.precedence = Precedence(self.reads, self.clock, self.wheel, side_by_side_max=3, patience_ms=10)
+        self.precedence = Precedence(self.clock, self.wheel, side_by_side_max=3, patience_ms=10)
         self.first = self.precedence.first(self.flushes)
+        self.behind = self.precedence.behind(self.reads)
+        self.other_reads = Steps(pending_max)
+        self.other = self.precedence.behind(self.other_reads)
         self.told: list[Any] = []
 
     def read(self, name: str) -> None:
-        self.precedence.submit(lambda: name, self.told.append)
+        self.behind.submit(lambda: name, self.told.append)
 
     def flush(self, then: Callable[[Any], None] | None = None) -> None:
         self.first.submit(lambda: "flushed", then or self.told.append)
@@ -121,6 +124,42 @@ def test_errors_and_refusals_are_handed_on() -> None:
     scene.reads.end()
     assert scene.told == ["flushed", "a"]
     assert scene.precedence.in_flight == 0
+
+
+@pytest.mark.parametrize("is_flushing", [False, True])
+def test_a_lane_that_has_stalled_holds_up_no_other(is_flushing: bool) -> None:
+    scene = Scene()
+    for name in "abcde":
+        scene.read(name)
+    assert len(scene.reads.begun) == 3, "as many as there are threads for the lane"
+    scene.other.submit(lambda: "other", scene.told.append)
+    assert not scene.other_reads.begun, "three are at work"
+    if is_flushing:
+        scene.flush()
+    scene.advance(STALLED_MS)
+    assert len(scene.other_reads.begun) == 1
+    assert len(scene.reads.begun) == 3, "the lane itself waits"
+    scene.other_reads.end()
+    assert scene.told == ["other"]
+    scene.other.submit(lambda: "again", scene.told.append)
+    scene.advance(10)
+    assert len(scene.other_reads.begun) == 1, "at once from now on"
+    scene.reads.end()
+    assert len(scene.reads.begun) == (2 if is_flushing else 3)
+
+
+def test_lanes_take_turns_by_how_long_they_wait() -> None:
+    scene = Scene()
+    for name in "abcd":
+        scene.read(name)
+    scene.advance(1)
+    scene.other.submit(lambda: "other", scene.told.append)
+    scene.advance(1)
+    scene.read("e")
+    scene.reads.end()
+    scene.reads.end()
+    assert len(scene.other_reads.begun) == 1
+    assert [work() for work, _ in scene.reads.begun] == ["c", "d"]
 
 
 @given(st.lists(st.tuples(st.sampled_from(["read", "flush", "end read", "end flush", "advance"]), st.integers(1, 30))))

@@ -119,7 +119,7 @@ class FetchSettings:
     max_bytes: int = setting(55 * MEBIBYTE, "Largest answer to one fetch.", "fetch.max.bytes", minimum=KIBIBYTE)
     cold_bytes_in_flight: int = setting(
         16 * MEBIBYTE,
-        "Bytes that may be on their way from the disk at a time, for all readers of what has left memory.",
+        "Bytes on their way from the disk, for readers of what has left memory; each partition group may have half.",
         minimum=MEBIBYTE,
     )
     session_slots: int = setting(
