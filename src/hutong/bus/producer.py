@@ -48,6 +48,24 @@ class Credit:
 class MessageProducer:
     """A writer to one address, made by `EventBus.sender` or `EventBus.publisher`. Any thread may write."""
 
+    __slots__ = (
+        "__weakref__",
+        "_bus",
+        "_credits_given",
+        "_desk",
+        "_drain_handler",
+        "_has_been_full",
+        "_held",
+        "_is_taking_in",
+        "_lock",
+        "_returned",
+        "_written",
+        "address",
+        "is_send",
+        "options",
+        "write_queue_max",
+    )
+
     def __init__(
         self, bus: "EventBus", address: str, options: DeliveryOptions, write_queue_max: int, *, is_send: bool
     ) -> None:

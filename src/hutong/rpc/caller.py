@@ -18,6 +18,7 @@ from hutong.rpc.options import DEFAULT, RETRIES_DEFAULT, CallOptions, Delivery, 
 from hutong.rpc.proxy import Bound, Proxy, Target, ended
 from hutong.rpc.tracing import CallTracer
 from hutong.rpc.transport import CallSite, OutgoingCall, Transport
+from hutong.runtime.contexts import Context, current_context
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -88,9 +89,11 @@ class Caller:
         """Begin a call now and get its future: `go(orders.place, "apple")`, or by name `go("orders", "place", {...})`.
 
         For the event loop; a thread without one takes `go_from_thread`. Cancelling the future abandons the call. A
-        failure that nobody asks for is dropped.
+        failure that nobody asks the future for is told to the exception handler of the caller's context, else to that
+        of the event loop, which logs it.
         """
-        future: asyncio.Future[Any] = get_running_loop().create_future()
+        future = _Going(loop=get_running_loop())
+        future.context = current_context()
         call, timeout_ms, bound = self._prepared(method, arguments, named)
         transport = self.transport_for(DEFAULT, call.address) if bound is None else bound.transport
 
@@ -101,7 +104,6 @@ class Caller:
                 future.set_result(_result(outcome, bound))
             except HutongError as error:
                 future.set_exception(error)
-                future.exception()  # a failure that nobody asks for is no news for asyncio's log
 
         abandon = transport.begin(call, timeout_ms, done)
         future.add_done_callback(lambda ended: abandon() if ended.cancelled() else None)
@@ -148,6 +150,21 @@ class Caller:
         if not isinstance(bound, Bound):
             raise UsageError(f"go() takes a method of a proxy, or an address and an action, not {method!r}.")
         return OutgoingCall(bound.site, bound.make(*arguments, **named)), bound.timeout_ms, bound
+
+
+class _Going(asyncio.Future[Any]):
+    """The future of a call. Where it failed and goes without having been asked, its error is told."""
+
+    context: Context | None = None
+
+    def __del__(self) -> None:
+        # asyncio's own flag: set with an exception, cleared when somebody awaits it or asks for it
+        if self._log_traceback and self.context is not None:
+            error = self.exception()
+            assert error is not None
+            error.add_note("go() made this call, and nobody has asked for its outcome")
+            self.context.fail(error)
+        super().__del__()
 
 
 async def _ended(transport: Transport, call: OutgoingCall, timeout_ms: int) -> Any:

@@ -1,8 +1,10 @@
 """Calls of methods over the bus: arguments, results, failures."""
 
 import asyncio
+import gc
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -19,6 +21,7 @@ from hutong.rpc import (
     ServiceFault,
     with_options,
 )
+from hutong.runtime.runtime import Runtime
 
 
 async def test_a_proxy_calls(rpc: Rpc) -> None:
@@ -163,3 +166,55 @@ async def test_several_calls_wait_side_by_side(rpc: Rpc) -> None:
         assert [await call for call in calls] == [f"number {n}" for n in range(4)]
         store.begun.clear()
         store.gates.clear()
+
+
+@pytest.mark.parametrize("is_by_name", [False, True])
+async def test_a_go_that_fails_and_that_nobody_asks_is_told_to_the_context(
+    rpc: Rpc, runtime: Runtime, failures: list[BaseException], is_by_name: bool
+) -> None:
+    await rpc.bind(Shop, Store())
+    told: list[BaseException] = []
+    context = runtime.context()
+    context.exception_handler = told.append
+
+    async def fire_and_forget() -> None:
+        if is_by_name:
+            going = rpc.go("shop", "refuse", {"code": 42, "message": "not today"})
+        else:
+            going = rpc.go(rpc.proxy(Shop).refuse, 42, "not today")
+        await asyncio.wait([going])  # which does not ask for its outcome
+
+    await context.call(fire_and_forget)
+    gc.collect()
+    assert [str(error) for error in told] == ["not today"]
+    assert failures == []
+
+
+async def test_a_go_that_fails_outside_of_contexts_is_told_to_the_loop(rpc: Rpc) -> None:
+    told: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context))
+    await asyncio.wait([rpc.go("nowhere", "refuse")])
+    gc.collect()
+    assert [type(context["exception"]) for context in told] == [NoService]
+    assert "never retrieved" in told[0]["message"]
+
+
+async def test_a_go_that_fails_and_is_asked_or_cancelled_is_told_to_nobody(
+    rpc: Rpc, runtime: Runtime, failures: list[BaseException]
+) -> None:
+    await rpc.bind(Shop, Store())
+    told: list[object] = []
+    context = runtime.context()
+    context.exception_handler = told.append
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context))
+
+    async def ask() -> None:
+        with pytest.raises(ServiceError):
+            await rpc.go(rpc.proxy(Shop).refuse, 42, "not today")
+        rpc.go(rpc.proxy(Shop).refuse, 42, "not today").cancel()
+        await asyncio.wait([rpc.go(rpc.proxy(Shop).add, 1, 2)])
+
+    await context.call(ask)
+    await ask()
+    gc.collect()
+    assert told == failures == []

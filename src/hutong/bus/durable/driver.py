@@ -70,6 +70,38 @@ class DurableConsumer:
     did. Figures: handled_total, failed_total (attempts), buried_total.
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_clock",
+        "_commit_timer",
+        "_commits",
+        "_desk",
+        "_fetcher",
+        "_grace",
+        "_handler",
+        "_is_paused",
+        "_is_ready",
+        "_iteration",
+        "_log",
+        "_loop",
+        "_machine",
+        "_over",
+        "_ready",
+        "_tick",
+        "_tick_ms",
+        "_told",
+        "address",
+        "buried_total",
+        "context",
+        "end_handler",
+        "failed_total",
+        "failure",
+        "handled_total",
+        "is_over",
+        "is_registered",
+        "options",
+    )
+
     def __init__(self, log: "KafkaLog", desk: "Desk", context: Context, address: str, options: ConsumerOptions) -> None:
         self.address = address
         self.context = context
