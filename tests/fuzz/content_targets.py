@@ -86,7 +86,7 @@ def search_by_time(data: bytes) -> object:
             told = search._search(header, batch, from_ms)
             if told is not None:
                 assert header.base_offset <= told[1] <= header.last_offset
-                assert _START_OFFSET <= told[1] < _LIMIT or told[1] == header.base_offset
+                assert _START_OFFSET <= told[1] < _LIMIT
             found.append(told)
         _compare_with_list(search, header, batch)
     return found

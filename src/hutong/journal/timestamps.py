@@ -117,8 +117,9 @@ class TimestampSearch:
     def _search(self, header: BatchHeader, batch: memoryview, from_ms: int | None) -> Found | None:
         """The first visible record from `from_ms` on, or the one with the greatest timestamp for None."""
         base_offset, count, base_ms = header.base_offset, header.record_count, header.base_timestamp_ms
-        least = self._start_offset - base_offset
-        end = min(self._limit - base_offset, header.last_offset_delta + 1)  # a forged delta is none of the batch's
+        # Of the offsets that readers see; a forged delta may be another batch's.
+        least = max(0, self._start_offset - base_offset)
+        end = min(self._limit - base_offset, header.last_offset_delta + 1)
         if least >= end or not count:  # compaction leaves batches without records
             return None
         try:
@@ -132,7 +133,7 @@ class TimestampSearch:
             else:
                 found = greatest_in(data, start, count, base_ms, least, end)
         except (ProtocolError, LimitExceeded, UsageError):
-            return (header.max_timestamp_ms, base_offset) if least <= 0 else None
+            return (header.max_timestamp_ms, base_offset) if not least else None
         if found is None:
             return None
         return header.max_timestamp_ms if header.is_log_append_time else found[0], base_offset + found[1]

@@ -12,7 +12,7 @@ from tests.unit.journal.stage import SMALL, Stage
 from hutong.foundation.errors import HutongError
 from hutong.journal.log import PartitionLog
 from hutong.journal.qos import Qos
-from hutong.journal.timestamps import NOT_FOUND, Found
+from hutong.journal.timestamps import NOT_FOUND, Found, TimestampSearch
 from hutong.wire.kafka.compression import Compression
 from hutong.wire.kafka.record_slices import rebuild_batch
 from hutong.wire.kafka.records import LOG_APPEND_TIME, Record, build_batch, parse_batch_header
@@ -176,3 +176,18 @@ def test_what_one_search_unpacks_is_bounded(monkeypatch: pytest.MonkeyPatch) -> 
     assert first_from(stage, log, 8) == NOT_FOUND
     monkeypatch.setattr("hutong.journal.timestamps.UNPACKED_BYTES_MAX", 2 * 7000 + 6999)
     assert first_from(stage, log, 8) == (9, 2)
+
+
+def test_a_batch_that_readers_do_not_see_yet_answers_nothing() -> None:
+    """Nor with its header, where its content cannot be decoded."""
+    stage = Stage()
+    log = stage.journal.log(1)
+    append_raw(stage, ONE_NULL_RECORD, 2)
+    append_raw(stage, ONE_NULL_RECORD, 2, max_timestamp_ms=50)
+    assert first_from(stage, log, 40) == greatest(stage, log) == (50, 1)
+    outcomes: list[Found | HutongError] = []
+    search = TimestampSearch(log, stage.journal.reader, outcomes.append)
+    search._limit = 1
+    search.first_from(40)
+    stage.settle()
+    assert outcomes == [NOT_FOUND]
