@@ -3,7 +3,8 @@
 A dead letter is the record again in the group's dead-letter topic (`errors.deadletterqueue.topic.name`, KIP-1191), with
 headers that say why and where from, the same as those of durable addresses (`hutong-dead-*`). It is written before the
 record is archived, so a crash may write it twice, never not at all. The topic is made where topics are made for those
-who ask for them. A record that no dead letter can be made of is told in the log and let go.
+who ask for them. A record that no dead letter can be made of is told in the log and let go. Batches are unpacked on a
+worker, once each: the records that were asked for last go on where the last dead letters ended.
 
 Knows nothing of members or sessions.
 """
@@ -12,9 +13,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from hutong.foundation.errors import HutongError, ProtocolError, Refused, UsageError
+from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError, Refused, UsageError
 from hutong.journal.log import ColdRead
 from hutong.journal.qos import Qos
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from hutong.groups.share.records import PartitionKey
     from hutong.groups.share.settings import GroupRules
     from hutong.journal.writer import Appended
+    from hutong.runtime.offload import Offload
 
 READ_BYTES: Final = 1024 * 1024
 LETTERS_MAX: Final = 500  # in one batch
@@ -39,8 +42,11 @@ _log = logging.getLogger("hutong.share")
 class ShareLogs:
     """Implements `LogPort` of the share groups."""
 
-    def __init__(self, topics: Topics, clock: Clock, *, creates_topics: bool, default_partitions: int) -> None:
+    def __init__(
+        self, topics: Topics, clock: Clock, offload: Offload, *, creates_topics: bool, default_partitions: int
+    ) -> None:
         self.dead_letters_total = 0
+        self.offload = offload
         self._topics = topics
         self._clock = clock
         self._creates_topics = creates_topics
@@ -106,7 +112,7 @@ class ShareLogs:
 class _Burial:
     """One stretch of records on its way, batch after batch."""
 
-    __slots__ = ("_key", "_letter", "_logs", "_offset", "_source", "_target", "_then")
+    __slots__ = ("_key", "_letter", "_logs", "_offset", "_rest", "_source", "_target", "_then")
 
     def __init__(
         self,
@@ -124,12 +130,16 @@ class _Burial:
         self._letter = letter
         self._then = then
         self._offset = letter.first
+        self._rest: Iterator[Record] | None = None  # of what was read, while records of it are left
 
     def go_on(self) -> None:
         log = self._source.log
         self._offset = max(self._offset, log.start_offset)
         if self._offset > self._letter.last:
             self._then(True)
+            return
+        if self._rest is not None:
+            self._take(self._rest)
             return
         try:
             found = log.read(self._offset, READ_BYTES)
@@ -145,33 +155,43 @@ class _Burial:
         if isinstance(outcome, HutongError):
             _log.error("group %s: no dead letter could be written: %s", self._key.group_id, outcome)
             self._then(False)
-            return
+        else:
+            self._rest = _records(outcome, self._offset, self._letter.last)
+            self._take(self._rest)
+
+    def _take(self, rest: Iterator[Record]) -> None:
+        """Make dead letters of the next records, on a worker."""
         try:
-            records = list(self._take(outcome))
-        except (ProtocolError, UsageError) as error:
-            _log.error("group %s: a record cannot become a dead letter: %s", self._key.group_id, error)
+            self._logs.offload.submit(partial(self._letters, rest), self._taken)
+        except LimitExceeded as error:
+            _log.error("group %s: no dead letter could be written: %s", self._key.group_id, error)
+            self._then(False)
+
+    def _letters(self, rest: Iterator[Record]) -> tuple[list[Record], int, bool]:
+        """The next dead letters, the offset after the last of their records, and True if there may be more."""
+        letters, offset, size = [], self._offset, 0
+        for record in rest:
+            letters.append(self._letter_of(record))
+            offset = record.offset + 1
+            size += len(record.value or b"") + len(record.key or b"")
+            if len(letters) >= LETTERS_MAX or size >= READ_BYTES // 2:
+                return letters, offset, True
+        return letters, offset, False
+
+    def _taken(self, outcome: tuple[list[Record], int, bool] | BaseException) -> None:
+        if isinstance(outcome, (ProtocolError, LimitExceeded, UsageError)):
+            _log.error("group %s: a record cannot become a dead letter: %s", self._key.group_id, outcome)
             self._then(True)
             return
-        if records:
-            self._append(records)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        letters, self._offset, has_more = outcome
+        if not has_more:
+            self._rest = None
+        if letters:
+            self._append(letters)
         else:
             self._then(True)
-
-    def _take(self, buffers: Sequence[memoryview]) -> Iterator[Record]:
-        """The next records that are to be buried, and how far that goes."""
-        size = count = 0
-        for view in buffers:
-            for header, batch in iterate_batches(view):
-                if header.is_control or header.last_offset < self._offset:
-                    continue
-                for record in iterate_records(batch):
-                    if record.offset > self._letter.last or count >= LETTERS_MAX or size >= READ_BYTES // 2:
-                        return
-                    if record.offset >= self._offset:
-                        self._offset = record.offset + 1
-                        count += 1
-                        size += len(record.value or b"") + len(record.key or b"")
-                        yield self._letter_of(record)
 
     def _letter_of(self, record: Record) -> Record:
         # Few nodes bury anything, and every start would pay for the bus.
@@ -211,3 +231,16 @@ class _Burial:
                 self._then(False)
 
         partition.log.append(memoryview(batch), parse_batch_header(batch), Qos.ALL, appended)
+
+
+def _records(buffers: Sequence[memoryview], first: int, last: int) -> Iterator[Record]:
+    """The records from `first` to `last`. Raises ProtocolError, LimitExceeded, UsageError."""
+    for view in buffers:
+        for header, batch in iterate_batches(view):
+            if header.is_control or header.last_offset < first:
+                continue
+            for record in iterate_records(batch):
+                if record.offset > last:
+                    return
+                if record.offset >= first:
+                    yield record

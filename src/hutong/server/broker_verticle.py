@@ -348,6 +348,7 @@ class BrokerVerticle(Verticle):
             clock=self._clock,
             wheel=self._wheel,
             cold_reads=self._cold_reads,
+            offload=self._offload,
             call_soon=self.context.loop.call_soon,
             sources=self._sources,
             settings=self._settings,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hutong.foundation.timers import TimerWheel
     from hutong.groups.configs import GroupConfigs
     from hutong.groups.directory import GroupDirectory
+    from hutong.runtime.offload import Offload
     from hutong.server.monitoring.sources import Sources
     from hutong.server.settings import Settings
 
@@ -58,6 +59,7 @@ async def open_share_rooms(
     clock: Clock,
     wheel: TimerWheel,
     cold_reads: ColdReads,
+    offload: Offload,
     call_soon: Callable[[Callable[[], None]], object],
     sources: Sources,
     settings: Settings,
@@ -68,6 +70,7 @@ async def open_share_rooms(
     logs = ShareLogs(
         topics,
         clock,
+        offload,
         creates_topics=broker_settings.auto_create_topics,
         default_partitions=broker_settings.default_partitions,
     )

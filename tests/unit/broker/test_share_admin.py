@@ -1,6 +1,8 @@
 """What administrators do to share groups, over the wire: settings, dead letters, offsets, lists and deletions."""
 
 import asyncio
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,8 @@ import pytest
 from tests.unit.broker.share_member import ACCEPT, REJECT, RELEASE, SETTINGS, Member, acquired, produce, values
 from tests.unit.broker.wire_node import WireClient, batch_of, client_of, running_node
 
+from hutong.broker import share_logs
+from hutong.foundation.errors import LimitExceeded, ProtocolError
 from hutong.wire.kafka.apis.k16_list_groups import ListGroupsRequest
 from hutong.wire.kafka.apis.k20_delete_topics import DeleteTopicsRequest
 from hutong.wire.kafka.apis.k21_delete_records import (
@@ -36,7 +40,7 @@ from hutong.wire.kafka.apis.k92_delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequestTopic,
 )
 from hutong.wire.kafka.error_codes import ErrorCode
-from hutong.wire.kafka.records import iterate_batches, iterate_records
+from hutong.wire.kafka.records import Record, iterate_batches, iterate_records
 
 RESOURCE_GROUP = 32
 
@@ -127,6 +131,52 @@ async def test_what_is_given_up_becomes_a_dead_letter(tmp_path: Path) -> None:
         assert [each["hutong-dead-attempts"] for each in told] == [b"1", b"2"]
         assert {(each["hutong-dead-group"], each["hutong-dead-topic"]) for each in told} == {(b"g", b"t")}
         assert await until_start_offset(client, 3) == [("t", 0, 3, 0)]
+
+
+async def test_dead_letters_of_one_batch_unpack_it_once_and_on_a_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch may hold millions of records: neither the loop nor a round of letters begins it anew."""
+    unpacked_by: list[str] = []
+
+    def unpack(batch: memoryview) -> Iterator[Record]:
+        unpacked_by.append(threading.current_thread().name)
+        return iterate_records(batch)
+
+    monkeypatch.setattr(share_logs, "LETTERS_MAX", 2)
+    monkeypatch.setattr(share_logs, "iterate_records", unpack)
+    async with running_node(tmp_path, SETTINGS) as address, client_of(address) as client:
+        await client.create("t")
+        await configure(client, errors_deadletterqueue_topic_name="dead")
+        ann = Member(client, "ann")
+        await ann.begin("t")
+        await produce(client, [b"%d" % number for number in range(7)])
+        await ann.fetch()
+        await ann.acknowledge((0, 6, REJECT))
+        letters = await dead_letters(client, 7)
+        assert [letter.value for letter in letters] == [b"%d" % number for number in range(7)]
+        assert await until_start_offset(client, 7) == [("t", 0, 7, 0)]
+    assert len(unpacked_by) == 1
+    assert unpacked_by[0].startswith("hutong-disk")
+
+
+@pytest.mark.parametrize("error", [ProtocolError("not zstd"), LimitExceeded("DECOMPRESSED_BYTES_MAX", 1)])
+async def test_records_that_cannot_be_unpacked_are_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def unpack(batch: memoryview) -> Iterator[Record]:
+        raise error
+
+    monkeypatch.setattr(share_logs, "iterate_records", unpack)
+    async with running_node(tmp_path, SETTINGS) as address, client_of(address) as client:
+        await client.create("t")
+        await configure(client, errors_deadletterqueue_topic_name="dead")
+        ann = Member(client, "ann")
+        await ann.begin("t")
+        await produce(client, [b"a"])
+        await ann.fetch()
+        await ann.acknowledge((0, 0, REJECT))
+        assert await until_start_offset(client, 1) == [("t", 0, 1, 0)]
 
 
 async def dead_letters(client: WireClient, count: int) -> list[Any]:
