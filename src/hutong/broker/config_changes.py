@@ -53,7 +53,7 @@ def alter_single(
     elif kind == BROKER:
         configs = broker.admin.node_configs
         configs.check_name(name)
-        now = {key.node_name: value for key in KEYS.values() if (value := broker.topics.defaults.get(key.name))}
+        now = {KEYS[key].node_name: value for key, value in broker.topics.defaults.items()}
         _put_node(name, _changed(configs.of(name), changes, configs.key, now), validate_only, broker, then)
     elif kind == LOGGER:
         _change_loggers(name, changes, validate_only, broker)
@@ -127,7 +127,7 @@ def _changed(
         elif key is None or key.type is not ConfigType.LIST:
             raise Refused(ErrorCode.INVALID_CONFIG, f"{name[:100]} is not a list.")
         else:
-            now = [item for item in (wanted.get(name) or defaults.get(name) or key.default).split(",") if item]
+            now = [item for item in wanted.get(name, defaults.get(name, key.default)).split(",") if item]
             named = (value or "").split(",")
             if operation == APPEND:
                 wanted[name] = ",".join([*now, *(item for item in named if item not in now)])

@@ -28,7 +28,7 @@ def partition_group_for(config: TopicConfig) -> str:
     """The name of the group for a new topic. A later change of retention does not move the topic."""
     if config.compacted:
         return COMPACTED_GROUP
-    if config.retention_ms >= 0:
+    if config.deletes and config.retention_ms >= 0:
         for name, longest_ms in _BY_RETENTION:
             if config.retention_ms <= longest_ms:
                 return name

@@ -1,9 +1,9 @@
 """Old records go: every so often each partition group is told how long and how much its logs keep, and what to clean.
 
-Strategy: two timers for the node. At each look the journals are given their topics' wishes; they decide which bytes are
-dead and which keys were overwritten. A topic that is only compacted wishes nothing of age or size. So that what is old
-can go, the segment that a topic writes to is closed when the topic's settings say so, and no later than its records
-would have gone.
+Strategy: two timers for the node, besides that of `segment_roller`. At each look the journals are given their topics'
+wishes; they decide which bytes are dead and which keys were overwritten. A topic that is only compacted, or neither,
+wishes nothing of age or size. So that what is old can go, the segment that a topic writes to is closed when the topic's
+settings say so, and no later than its records would have gone.
 
 Knows nothing of segments.
 """
@@ -31,7 +31,7 @@ def retention_policy(config: TopicConfig) -> RetentionPolicy:
     roll_ms = config.segment_ms
     if config.compacted:
         roll_ms = min(roll_ms, config.max_compaction_lag_ms)
-    if config.compacted_only:
+    if not config.deletes:
         return RetentionPolicy(roll_ms=roll_ms, roll_bytes=config.segment_bytes)
     if config.retention_ms >= 0:
         roll_ms = min(roll_ms, config.retention_ms)
@@ -85,7 +85,8 @@ class Retention:
 class Compaction:
     """Has compacted topics cleaned where that is due, looking each `interval_ms`, from `start` to `stop`.
 
-    `report` gets a sentence about whatever keeps cleaning from its work, each once.
+    The interval is asked for after each look; `interval_changed` lets a new one count at once. `report` gets a sentence
+    about whatever keeps cleaning from its work, each once.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Compaction:
         journals: Mapping[str, Journal],
         wheel: TimerWheel,
         clock: Clock,
-        interval_ms: int,
+        interval_ms: Callable[[], int],
         report: Callable[[str], None],
     ) -> None:
         self._topics = topics
@@ -107,11 +108,18 @@ class Compaction:
         self._timer: Timer | None = None
 
     def start(self) -> None:
-        self._timer = self._wheel.add(self._clock.monotonic_ms() + self._interval_ms, self._run)
+        self._timer = self._wheel.add(self._clock.monotonic_ms() + self._interval_ms(), self._run)
 
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
+
+    def interval_changed(self) -> None:
+        """Count the new interval from now on, if looks are taken."""
+        if self._timer is not None:
+            self.stop()
+            self.start()
 
     def apply(self) -> None:
         """Close the segments of compacted topics that are old or large enough, then clean what is worth it."""

@@ -261,6 +261,14 @@ class Journal:
     # -- state
 
     @property
+    def active_age_ms(self) -> int | None:
+        """How long ago the segment that is being written was begun; None while it is empty."""
+        active = self._segments.active
+        if active is None or self.writer.position == active.base_position:
+            return None
+        return self._deletion_ms() - (active.begun_ms or 0)
+
+    @property
     def failure(self) -> StorageError | None:
         """Why this journal has failed for good, None while it works."""
         return self.flusher.failure

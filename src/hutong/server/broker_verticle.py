@@ -17,6 +17,7 @@ from typing import Final
 
 from hutong.broker.admin_state import AdminState
 from hutong.broker.broker import Broker, NodeIdentity, NodeStorage
+from hutong.broker.cleaner_configs import CLEANER_KEYS, cleaner_backoff_ms
 from hutong.broker.cold_reads import ColdReads
 from hutong.broker.congestion import Congestion
 from hutong.broker.examinations import WORKERS as EXAMINERS
@@ -38,6 +39,7 @@ from hutong.broker.producer_ids import ProducerIds
 from hutong.broker.quotas.meter import Meter
 from hutong.broker.request_tracing import RequestTracer
 from hutong.broker.retention import Compaction, Retention
+from hutong.broker.segment_roller import SegmentRoller
 from hutong.broker.state_topic import StateTopic
 from hutong.broker.topic_config import effective
 from hutong.broker.topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC, Topics
@@ -118,6 +120,8 @@ class BrokerVerticle(Verticle):
         self._transactions: TransactionCoordinator | None = None
         self._retention: Retention | None = None
         self._compaction: Compaction | None = None
+        self._backoff_ms = 0  # between looks for something to clean
+        self._roller: SegmentRoller | None = None
         self._time_noted: Timer | None = None
 
     async def start(self) -> None:
@@ -238,7 +242,7 @@ class BrokerVerticle(Verticle):
             self._data_dir.close()
 
     def _end_upkeep(self) -> None:
-        for upkeep in (self._retention, self._compaction):
+        for upkeep in (self._retention, self._compaction, self._roller):
             if upkeep is not None:
                 upkeep.stop()
         if self._time_noted is not None and self._data_dir is not None:
@@ -259,9 +263,21 @@ class BrokerVerticle(Verticle):
         self._retention = Retention(topics, self._journals, self._wheel, self._clock, log.retention_check_interval_ms)
         self._retention.start()
         if log.cleaner_enable:
-            interval_ms = log.cleaner_backoff_ms
-            self._compaction = Compaction(topics, self._journals, self._wheel, self._clock, interval_ms, _warn)
+            configs = self._admin.node_configs
+            self._backoff_ms = cleaner_backoff_ms(configs)
+            self._compaction = Compaction(
+                topics, self._journals, self._wheel, self._clock, lambda: cleaner_backoff_ms(configs), _warn
+            )
             self._compaction.start()
+        self._roller = SegmentRoller(topics, self._journals, self._wheel, self._clock)
+        self._roller.start()
+
+    def _configs_changed(self) -> None:
+        """A setting of the node was altered: a new pause between cleanings counts from now on."""
+        backoff_ms = cleaner_backoff_ms(self._admin.node_configs)
+        if self._compaction is not None and backoff_ms != self._backoff_ms:
+            self._backoff_ms = backoff_ms
+            self._compaction.interval_changed()
 
     async def _open_journals(self, data_dir: DataDir) -> None:
         """Recover every partition group, side by side."""
@@ -320,6 +336,8 @@ class BrokerVerticle(Verticle):
             self._admin.replay(key, value)
 
         configs = self._admin.node_configs
+        configs.add(CLEANER_KEYS, translate.cleaner_configs(self._settings))
+        configs.on_change.append(self._configs_changed)
         configs.add(NODE_KEYS, translate.network_configs(self._settings), of_listeners=OF_LISTENERS)
         configs.on_change.append(lambda: topics.set_defaults(configs.topic_defaults()))
         await state.replay(apply)

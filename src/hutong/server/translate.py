@@ -7,6 +7,7 @@ from typing import Final
 
 from hutong.broker.authorization import Authorizer
 from hutong.broker.broker import BrokerSettings
+from hutong.broker.cleaner_configs import CLEANER_KEYS
 from hutong.broker.lifetimes import STATE_GROUPS
 from hutong.broker.network_configs import NODE_KEYS
 from hutong.broker.node_configs import listener_prefix
@@ -195,6 +196,12 @@ def network_configs(settings: Settings) -> dict[str, str]:
         if not next(key for base, key in known.items() if name.endswith(base)).accepts(value):
             raise UsageError(f"{name} is {value!r}, which it cannot be.", _EXIT_CONFIG)
     return given
+
+
+def cleaner_configs(settings: Settings) -> dict[str, str]:
+    """What this node was given of the settings of cleaning that can be changed while it runs, under Kafka's names."""
+    given = {"log.cleaner.backoff.ms": str(settings.log.cleaner_backoff_ms)}
+    return {key.name: given[key.name] for key in CLEANER_KEYS if given[key.name] != key.default}
 
 
 def group_settings(settings: Settings) -> GroupSettings:

@@ -125,6 +125,39 @@ async def test_single_changes(client: WireClient) -> None:
             assert answer == code, (kind, name, item)
 
 
+async def test_a_cleanup_policy_can_be_emptied(client: WireClient) -> None:
+    async def policy() -> object:
+        return (await describe(client, TOPIC, "t"))["cleanup.policy"][:2]
+
+    assert await change(client, TOPIC, "t", ("cleanup.policy", SUBTRACT, "delete")) == 0
+    assert await policy() == ("", 1)
+    assert await change(client, TOPIC, "t", ("cleanup.policy", SUBTRACT, "compact")) == 0
+    assert await policy() == ("", 1)
+    assert await change(client, TOPIC, "t", ("cleanup.policy", APPEND, "compact")) == 0
+    assert await policy() == ("compact", 1)
+    assert await change(client, TOPIC, "t", ("cleanup.policy", SET, "")) == 0
+    assert await policy() == ("", 1)
+    assert await replace(client, TOPIC, "t", cleanup_policy="") == 0
+    assert await policy() == ("", 1)
+    assert await change(client, TOPIC, "t", ("cleanup.policy", DELETE, None)) == 0
+    assert await change(client, NODE, MINE, ("log.cleanup.policy", SUBTRACT, "delete")) == 0
+    assert await policy() == ("", 2)
+    assert await change(client, TOPIC, "t", ("cleanup.policy", APPEND, "delete")) == 0
+    assert await policy() == ("delete", 1)
+    await client.create("kept", cleanup_policy="")
+    assert (await describe(client, TOPIC, "kept"))["cleanup.policy"][:2] == ("", 1)
+
+
+async def test_the_pause_between_cleanings_can_be_altered_while_the_node_runs(client: WireClient) -> None:
+    name = "log.cleaner.backoff.ms"
+    assert (await describe(client, NODE, MINE))[name][:3] == ("15000", 5, False)
+    assert await change(client, NODE, MINE, (name, SET, "5")) == ErrorCode.INVALID_REQUEST
+    assert await change(client, NODE, "", (name, SET, "10")) == 0
+    assert (await describe(client, NODE, MINE))[name][:3] == ("10", 3, False)
+    assert await change(client, NODE, "", (name, DELETE, None)) == 0
+    assert (await describe(client, NODE, MINE))[name][:3] == ("15000", 5, False)
+
+
 async def test_nothing_is_named_twice(client: WireClient) -> None:
     twice = [("retention.ms", SET, "5"), ("retention.ms", DELETE, None)]
     assert await change(client, TOPIC, "t", *twice) == ErrorCode.INVALID_REQUEST

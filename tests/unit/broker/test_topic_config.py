@@ -22,7 +22,8 @@ def test_every_default_is_accepted_by_its_own_check() -> None:
         ("retention.ms", "9" * 30),
         ("retention.ms", "²"),
         ("cleanup.policy", "shred"),
-        ("cleanup.policy", ""),
+        ("cleanup.policy", ","),
+        ("cleanup.policy", "delete,"),
         ("min.insync.replicas", "0"),
         ("message.timestamp.type", "createtime"),
         ("min.cleanable.dirty.ratio", "nan"),
@@ -55,7 +56,7 @@ def test_the_topic_wins_over_the_node_and_the_node_over_the_built_in() -> None:
 def test_effective_values_have_their_types() -> None:
     config = effective({"cleanup.policy": "compact,delete", "hutong.qos": "receive"}, {})
     assert config.compacted
-    assert not config.compacted_only
+    assert config.deletes
     assert config.receive_qos
     assert not config.log_append_time
     assert config.retention_ms == 7 * DAY_MS
@@ -69,6 +70,7 @@ def test_effective_values_have_their_types() -> None:
         ({}, "days"),
         ({"retention.ms": str(11 * DAY_MS)}, LONG_GROUP),
         ({"retention.ms": "-1"}, LONG_GROUP),
+        ({"cleanup.policy": "", "retention.ms": "1"}, LONG_GROUP),
         ({"cleanup.policy": "compact"}, COMPACTED_GROUP),
         ({"cleanup.policy": "compact,delete", "retention.ms": "1"}, COMPACTED_GROUP),
     ],

@@ -56,7 +56,7 @@ def _delete(
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if partition.is_internal:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    if partition.config.compacted_only:
+    if partition.config.compacted and not partition.config.deletes:
         raise Refused(ErrorCode.POLICY_VIOLATION)
     log = partition.log
     offset = log.high_watermark if asked.offset == _HIGH_WATERMARK else asked.offset
