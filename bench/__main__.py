@@ -15,6 +15,7 @@ from contextlib import ExitStack
 
 from bench import (
     backlog,
+    bombs,
     bridges,
     bus,
     e2e,
@@ -48,6 +49,7 @@ from bench.targets import (
 SUITES = ("throughput", "latency", "e2e", "startup")
 SUITES_BY_NAME = ("backlog", "java")  # run only when asked for: they need gigabytes, or Java
 PROGRAMS = {
+    "bombs": bombs.main,
     "bridges": bridges.main,
     "bus": bus.main,
     "meet": meet.main,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hutong.broker.congestion import Congestion
     from hutong.broker.examinations import Examinations
     from hutong.broker.fetch_sessions import FetchSessions
+    from hutong.broker.long_requests import LongRequests
     from hutong.broker.producer_ids import ProducerIds
     from hutong.broker.quotas.meter import Meter
     from hutong.broker.share_fetches import ShareFetches
@@ -91,6 +92,7 @@ class Broker:
     fetch_sessions: FetchSessions
     congestion: Congestion
     examinations: Examinations
+    long_requests: LongRequests
     cold_reads: ColdReads
     storage: NodeStorage
     admin: AdminState

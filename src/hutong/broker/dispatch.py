@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.kafka import HANDLERS, k00_produce, k01_fetch, k18_api_versions
+from hutong.broker.long_requests import LONG_FROM_BYTES, LongRequest
 from hutong.broker.produce_lane import lane_for
 from hutong.broker.request_errors import Look, errors_in
 from hutong.broker.request_tracing import TRACED, traced
@@ -114,6 +115,7 @@ class Dispatch:
         """What the connection was waiting for has ended with its owner."""
         self._broker.admissions.forget(peer)
         self._broker.examinations.forget(peer)
+        self._broker.long_requests.forget(peer)
 
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
         """Handle one request; returns the response's buffers, a Pending one, or None where none is due."""
@@ -140,27 +142,81 @@ class Dispatch:
         route = self._routes.get(api_key << 16 | api_version) or self._add_route(api_key, api_version)
         if len(frame) > route.frame_bytes_max:
             raise ProtocolError(f"a request of {len(frame)} bytes with API key {api_key}")
-        request = route.decode(frame, offset)
+        context = RequestContext(api_version, header.client_id, peer, self._broker)
+        if len(frame) > LONG_FROM_BYTES and api_key != _PRODUCE:
+            return self._long(frame, offset, route, header, context, began_us)
+        return self._handled(route.decode(frame, offset), frame, route, header, context, began_us)
+
+    def _handled(
+        self, request: Any, frame: Buffer, route: Route, header: RequestHeader, context: RequestContext, began_us: int
+    ) -> Response:
+        """Hand a decoded request to its handler, and encode the answer if it is there."""
+        meter, peer, api_key = self._meter, context.peer, header.api_key
         if meter.is_on and api_key == _FETCH:
             meter.limit_fetch(request, peer.session.principal.name, header.client_id)
-        context = RequestContext(api_version, header.client_id, peer, self._broker)
         answer = route.handle(request, context)
         if isinstance(answer, Held):
             return answer
         self.requests_total[api_key] += 1
-        peer.session.times = times = route.times
+        peer.session.times = route.times
         if api_key == _PRODUCE and not meter.is_on and self._tracer is None:
             peer.express = lane_for(frame, request, context, self.requests_total)
         if isinstance(answer, Later):
             return self._pending(answer, route, header, peer, len(frame), began_us)
         encoded = None if answer is None else self._encoded(answer, route, header)
-        local_us = now_us() - began_us
+        return self._told(encoded, answer, route, header, peer, len(frame), self._now_us() - began_us)
+
+    def _long(
+        self, frame: Buffer, offset: int, route: Route, header: RequestHeader, context: RequestContext, began_us: int
+    ) -> Response:
+        """A long request is done out of the ordinary way, as far as it can be; it is held meanwhile."""
+        decode, encode = partial(route.decode, frame, offset), partial(route.encode, header.correlation_id)
+        long = LongRequest(frame, header.api_key, decode, route.handle, encode, route.errors_in, context)
+        done = self._broker.long_requests.look(long)
+        if isinstance(done, Held):
+            return HELD
+        if done.encoded is None:
+            return self._handled(done.request, frame, route, header, context, began_us)
+        if done.errors is not None:
+            self.errors.note(header.api_key, done.errors)
+        return self._answered(done.encoded, done.answer, route, header, context.peer, len(frame), began_us)
+
+    def _answered(
+        self,
+        encoded: list[Buffer],
+        answer: Any,
+        route: Route,
+        header: RequestHeader,
+        peer: Peer,
+        received_bytes: int,
+        began_us: int,
+    ) -> list[Buffer] | None:
+        """A long request whose answer is there."""
+        self.requests_total[header.api_key] += 1
+        peer.session.times = route.times
+        spent_us = self._now_us() - began_us
+        return self._told(encoded, answer, route, header, peer, received_bytes, spent_us)
+
+    def _told(
+        self,
+        encoded: list[Buffer] | None,
+        answer: Any,
+        route: Route,
+        header: RequestHeader,
+        peer: Peer,
+        received_bytes: int,
+        local_us: int,
+    ) -> list[Buffer] | None:
+        """Note how long a request took that is answered now; returns its answer, with the wait that a quota asks."""
+        times = route.times
         times.local.record(local_us)
         if peer.queued_ms or local_us >= self._times.slow_us:
             self._count_late(local_us, header, peer, times)
         else:
             times.total.record(local_us)
-        return self._metered(encoded, answer, route, header, peer, len(frame), local_us) if meter.is_on else encoded
+        if not self._meter.is_on:
+            return encoded
+        return self._metered(encoded, answer, route, header, peer, received_bytes, local_us)
 
     def _encoded(self, answer: Any, route: Route, header: RequestHeader) -> list[Buffer]:
         codes = route.errors_in(answer)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hutong.foundation.clock import Clock
     from hutong.reactor.handler import Peer
     from hutong.runtime.offload import Offload
+    from hutong.wire.kafka.apis.k00_produce import TopicProduceData
 
 T = TypeVar("T")
 
@@ -226,14 +227,16 @@ class _Slice:
         return outcomes
 
 
-def is_little(views: Iterable[memoryview | None]) -> bool:
-    """Whether the records fields of one request are plain, and together small enough to be walked on the loop."""
+def is_little(topics: Iterable[TopicProduceData]) -> bool:
+    """Whether the batches of one request are plain, and together small enough to be walked on the loop."""
     size = 0
-    for view in views:
-        if view is not None and len(view) >= HEADER_BYTES:
-            if view[_ATTRIBUTES_LOW_AT] & COMPRESSION_MASK:
-                return False
-            size += len(view)
+    for topic in topics:
+        for data in topic.partition_data:
+            view = data.records
+            if view is not None and len(view) >= HEADER_BYTES:
+                if view[_ATTRIBUTES_LOW_AT] & COMPRESSION_MASK:
+                    return False
+                size += len(view)
     return size <= PLAIN_BYTES_MAX
 
 

@@ -159,16 +159,11 @@ class ProduceLane:
             times.tell(header, self._session.principal, self._address, stages_us, now_us)
 
     def _greatest_timestamp_ms(self, header: BatchHeader, records: memoryview) -> int:
-        """The greatest timestamp of sound records; what is none where the ordinary way must look at the batch.
+        """The greatest timestamp of sound packed records; what is none where the ordinary way must look at the batch.
 
         Raises ProtocolError where they are not sound.
         """
-        attributes = header.attributes
-        if not attributes:
-            return examine_records(
-                records, HEADER_BYTES, header.record_count, header.base_timestamp_ms, INT64_MIN, INT64_MAX
-            ).greatest_timestamp_ms
-        if attributes & ~COMPRESSION_MASK:
+        if header.attributes & ~COMPRESSION_MASK:
             return _NOTHING_SOUND
         try:
             contents = self._broker.examinations.try_packed(partial(examine_batch, header, records, LOOP_BYTES_MAX))
@@ -228,7 +223,15 @@ class ProduceLane:
             try:
                 header = validate_batch_set(records, bytes_max)
                 records_left -= header.record_count
-                if records_left < 0 or self._greatest_timestamp_ms(header, records) != header.max_timestamp_ms:
+                if records_left < 0:
+                    break
+                if header.attributes:
+                    greatest_ms = self._greatest_timestamp_ms(header, records)
+                else:
+                    count, base_timestamp_ms = header.record_count, header.base_timestamp_ms
+                    contents = examine_records(records, HEADER_BYTES, count, base_timestamp_ms, INT64_MIN, INT64_MAX)
+                    greatest_ms = contents[0]
+                if greatest_ms != header.max_timestamp_ms:
                     break
             except (Refused, ProtocolError):
                 break

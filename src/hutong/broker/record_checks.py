@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hutong.foundation.errors import LimitExceeded, ProtocolError, Refused, UsageError
 from hutong.wire.kafka.error_codes import ErrorCode
-from hutong.wire.kafka.record_contents import examine_batch, with_max_timestamp
+from hutong.wire.kafka.record_contents import examine_batch, examine_records, with_max_timestamp
 from hutong.wire.kafka.record_slices import DELETE_HORIZON
 from hutong.wire.kafka.record_walk import INT64_MAX, INT64_MIN, RECORDS_NAMED_MAX
-from hutong.wire.kafka.records import LOG_APPEND_TIME, parse_batch_header, validate_batch_set
+from hutong.wire.kafka.records import HEADER_BYTES, LOG_APPEND_TIME, parse_batch_header, validate_batch_set
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,6 +69,7 @@ def rules_for(config: TopicConfig, now_ms: int, *, zstd_allowed: bool = True) ->
     earliest_ms, latest_ms = INT64_MIN, INT64_MAX
     if not config.log_append_time:
         earliest_ms, latest_ms = timestamp_bounds(config, now_ms)
+        latest_ms = min(latest_ms, INT64_MAX)  # a bound of 64 bits away from now
     return BatchRules(
         config.max_message_bytes, zstd_allowed, config.compacted, config.log_append_time, earliest_ms, latest_ms
     )
@@ -105,6 +106,20 @@ def check_records(
     header: BatchHeader, records: memoryview, rules: BatchRules, unpacked_bytes_max: int = UNBOUNDED_BYTES
 ) -> CheckedBatch:
     """Check the records of a batch whose header is sound. Raises Refused, and LimitExceeded for too large ones."""
+    if not header.attributes and len(records) <= unpacked_bytes_max:  # nearly every one: half a microsecond less
+        try:
+            greatest_ms, keyless, untimely = examine_records(
+                records,
+                HEADER_BYTES,
+                header.record_count,
+                header.base_timestamp_ms,
+                rules.earliest_ms,
+                rules.latest_ms,
+            )
+        except ProtocolError as error:
+            raise Refused(ErrorCode.INVALID_RECORD, f"The records cannot be read: {error}.") from error
+        if not untimely and greatest_ms == header.max_timestamp_ms and not (keyless and rules.is_compacted):
+            return CheckedBatch(header, records)
     has_own_times = not header.attributes & LOG_APPEND_TIME
     earliest_ms, latest_ms = (rules.earliest_ms, rules.latest_ms) if has_own_times else (INT64_MIN, INT64_MAX)
     try:

@@ -33,6 +33,7 @@ from hutong.broker.lifetimes import (
     TRANSACTIONS_GROUP,
 )
 from hutong.broker.log_storage import LogStorage
+from hutong.broker.long_requests import LONG_BYTES_MAX, Finished, LongRequests
 from hutong.broker.network_configs import NODE_KEYS, OF_LISTENERS
 from hutong.broker.partition import Partition, Topic
 from hutong.broker.producer_ids import ProducerIds
@@ -161,6 +162,7 @@ class BrokerVerticle(Verticle):
             fetch_sessions=self._fetch_sessions,
             congestion=Congestion(self._journals, held_producers),
             examinations=self._examinations,
+            long_requests=self._long_requests,
             cold_reads=self._cold_reads,
             storage=_storage(self._data_dir),
             admin=self._admin,
@@ -202,6 +204,12 @@ class BrokerVerticle(Verticle):
         examined: ParkingLot[list[Outcome | None]] = ParkingLot("examined_produces", self._wheel, _HELD_MAX)
         executor = FairExecutor(Scheduler(), examined, self._clock, loop.call_soon)
         self._examinations = Examinations(executor, examiners, self._clock, settings.log.unpacked_batch_bytes_max)
+        codec = ThreadOffload(loop, 1, "hutong-codec")
+        self._offloads.append(codec)
+        long_requests: ParkingLot[Finished] = ParkingLot("long_requests", self._wheel, _HELD_MAX)
+        executor = FairExecutor(Scheduler(cost_max=LONG_BYTES_MAX), long_requests, self._clock, loop.call_soon)
+        self._long_requests = LongRequests(executor, codec, self._clock)
+        self._sources.waits["long_requests"] = long_requests
         self._sources.waits |= {"fetches": self._fetches, "cold_reads": cold_reads, "examined_produces": examined}
         self._sources.cold_reads = self._cold_reads
         self._fetch_sessions = FetchSessions(settings.fetch.session_slots, os.urandom)
@@ -226,6 +234,7 @@ class BrokerVerticle(Verticle):
         self._fetches.close(OwnerGone("the node is stopping"))  # those who wait for data are answered without
         self._cold_reads.close(OwnerGone("the node is stopping"))
         self._examinations.close(OwnerGone("the node is stopping"))
+        self._long_requests.close(OwnerGone("the node is stopping"))
         self._close_coordinators()
         if self._listeners is not None:
             await self._listeners.drain()

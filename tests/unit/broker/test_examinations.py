@@ -26,6 +26,7 @@ from hutong.runtime.offload import InlineOffload
 from hutong.scheduler.driver import FairExecutor
 from hutong.scheduler.machine import Scheduler
 from hutong.security.principals import ANONYMOUS
+from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, TopicProduceData
 from hutong.wire.kafka.apis.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
 from hutong.wire.kafka.compression import Compression, compress
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -104,12 +105,16 @@ def again(submitted: Submitted) -> Submitted:
     return Submitted(submitted.records[:], submitted.rules)
 
 
+def asked(*views: memoryview | None) -> list[TopicProduceData]:
+    return [TopicProduceData("t", partition_data=[PartitionProduceData(0, view)]) for view in views]
+
+
 def test_little_is_what_is_plain_and_small() -> None:
     view, packed, large = memoryview(GOOD), memoryview(SMALL), memoryview(bytes(4 * MEBIBYTE))
-    assert is_little([None, view, memoryview(b""), view])
-    assert not is_little([view, packed])
-    assert not is_little([large])
-    assert not is_little([large[: MEBIBYTE - 1]] * 2)
+    assert is_little(asked(None, view, memoryview(b""), view))
+    assert not is_little(asked(view, packed))
+    assert not is_little(asked(large))
+    assert not is_little(asked(*[large[: MEBIBYTE - 1]] * 2))
 
 
 def test_what_unpacks_to_little_is_examined_at_once() -> None:

@@ -4,13 +4,19 @@ import re
 
 import pytest
 
+from hutong.broker.request_parts import is_divisible
 from hutong.foundation.errors import ProtocolError
 from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from hutong.wire.kafka.apis.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from hutong.wire.kafka.apis.k15_describe_groups import DescribeGroupsRequest
 from hutong.wire.kafka.registry import APIS
-from hutong.wire.kafka.request_bounds import ELEMENTS_MAX, PARTITION_ELEMENTS_MAX, elements_max
+from hutong.wire.kafka.request_bounds import (
+    ELEMENTS_MAX,
+    PARTITION_ELEMENTS_MAX,
+    PRODUCE_ELEMENTS_MAX,
+    elements_max,
+)
 
 
 def decoded(message: object, api_key: int, api_version: int) -> object:
@@ -35,13 +41,14 @@ def test_a_request_about_every_topic_that_a_node_can_have() -> None:
 
 def test_elements_of_nested_arrays_count_together() -> None:
     partitions = [FetchPartition(number) for number in range(1000)]
-    topics = [FetchTopic(topic="t", partitions=partitions)] * (PARTITION_ELEMENTS_MAX // 1000)
+    topics = [FetchTopic(topic="t", partitions=partitions)] * (ELEMENTS_MAX // 1000 + 1)
     with pytest.raises(ProtocolError, match="too many elements"):
         decoded(FetchRequest(topics=topics), 1, 11)
-    assert decoded(FetchRequest(topics=topics[1:]), 1, 11)
+    assert decoded(FetchRequest(topics=topics[2:]), 1, 11)
 
 
 def test_every_request_has_a_bound_and_no_answer_has() -> None:
     for api in APIS.values():
-        assert elements_max(api.request.__name__) in (ELEMENTS_MAX, PARTITION_ELEMENTS_MAX)
+        bound = PARTITION_ELEMENTS_MAX if is_divisible(api.key) else ELEMENTS_MAX
+        assert elements_max(api.request.__name__) == (PRODUCE_ELEMENTS_MAX if api.key == 0 else bound)
     assert elements_max(MetadataResponse.__name__) is None

@@ -91,7 +91,7 @@ def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse 
         return _refused_whole(request, ErrorCode.INVALID_REQUIRED_ACKS, context)
     if context.broker.congestion.groups and _must_wait(request, context):
         return HELD
-    if is_little(data.records for topic_data in request.topic_data for data in topic_data.partition_data):
+    if is_little(request.topic_data):
         return _admitted(request, context, denied, None)
     examinations = context.broker.examinations
     outcomes = examinations.look(_submitted(request, context, denied), context.peer)
