@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from hutong.reactor.handler import Train
     from hutong.wire.buffer import Buffer
     from hutong.wire.kafka.apis.k00_produce import ProduceRequest, TopicProduceData
+    from hutong.wire.kafka.record_walk import RecordContents
     from hutong.wire.kafka.records import BatchHeader
 
 FLEXIBLE_FROM: Final = 9
@@ -51,8 +52,20 @@ _TAGS: Final = b"\0\0\0"  # of the partition, the topic and the request
 _ONE_BYTE_MAX: Final = 0x7F  # of a compact length
 _TWO_BYTES_MAX: Final = 0x3FFF
 _UNLIMITED_MS: Final = 2**63 - 1
-_TRAIN_RECORDS_MAX: Final = 1 << 20 if IS_COMPILED else 256  # walked together; more go the ordinary way, one by one
 _NOTHING_SOUND: Final = -(2**63) - 1  # no timestamp
+
+
+def _examine_few(data: Buffer, start: int, count: int, *bounds: int) -> RecordContents:
+    """Walk over few records in Python; more are left to the ordinary way, which has workers."""
+    if count > _SLOW_RECORDS_MAX:
+        raise ProtocolError(f"{count} records are too many to be walked here")
+    return examine_records(data, start, count, *bounds)
+
+
+# Without the compiled walk a train is short, so that it takes no longer than a turn may.
+_examine: Final = examine_records if IS_COMPILED else _examine_few
+_TRAIN_REQUESTS_MAX: Final = 1 << 16 if IS_COMPILED else 16
+_SLOW_RECORDS_MAX: Final = 32
 
 
 class ProduceLane:
@@ -124,7 +137,7 @@ class ProduceLane:
             return None
         began_us = broker.clock.monotonic_us()
         chunk = bytes(data)  # what is appended must not change, and `data` is only lent
-        correlation_ids, batches, ends = self._repetitions(chunk, requests_max)
+        correlation_ids, batches, ends = self._repetitions(chunk, min(requests_max, _TRAIN_REQUESTS_MAX))
         if not batches:
             return None
         answers: list[Buffer] | None = None
@@ -210,7 +223,6 @@ class ProduceLane:
         bytes_max = self._partition.config.max_message_bytes
         start, middle, length_at = self._start, self._middle, self._length_at
         at, end = 0, len(chunk) - length_at - 1
-        records_left = _TRAIN_RECORDS_MAX
         while at < end and len(batches) < requests_max:
             size, frame_start, correlation_id = _PREFIX.unpack_from(chunk, at)
             body = at + length_at
@@ -222,16 +234,15 @@ class ProduceLane:
                 break
             try:
                 header = validate_batch_set(records, bytes_max)
-                records_left -= header.record_count
-                if records_left < 0:
-                    break
                 if header.attributes:
-                    greatest_ms = self._greatest_timestamp_ms(header, records)
-                else:
-                    count, base_timestamp_ms = header.record_count, header.base_timestamp_ms
-                    contents = examine_records(records, HEADER_BYTES, count, base_timestamp_ms, INT64_MIN, INT64_MAX)
-                    greatest_ms = contents[0]
-                if greatest_ms != header.max_timestamp_ms:
+                    if self._greatest_timestamp_ms(header, records) != header.max_timestamp_ms:
+                        break
+                elif (
+                    _examine(
+                        records, HEADER_BYTES, header.record_count, header.base_timestamp_ms, INT64_MIN, INT64_MAX
+                    )[0]
+                    != header.max_timestamp_ms
+                ):
                     break
             except (Refused, ProtocolError):
                 break
