@@ -118,7 +118,18 @@ class LongRequests:
 class _Work:
     """One request on its way, in steps of the scheduler."""
 
-    __slots__ = ("_answers", "_clock", "_encoded", "_error", "_errors", "_long", "_next", "_parts", "_request", "_workers")
+    __slots__ = (
+        "_answers",
+        "_clock",
+        "_encoded",
+        "_error",
+        "_errors",
+        "_long",
+        "_next",
+        "_parts",
+        "_request",
+        "_workers",
+    )
 
     def __init__(self, long: LongRequest, workers: Offload, clock: Clock) -> None:
         self._long = long

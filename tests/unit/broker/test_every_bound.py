@@ -20,6 +20,7 @@ from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest, JoinGroupReq
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from hutong.wire.kafka.apis.k22_init_producer_id import InitProducerIdRequest
 from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from hutong.wire.kafka.compression import Compression
 from hutong.wire.kafka.error_codes import ErrorCode
 
 NOW_MS = 1_700_000_000_000
@@ -78,6 +79,11 @@ async def share_fetch_and_wait(client: WireClient) -> list[Any]:
     return [(await member.fetch(max_wait_ms=60_000)).error_code]
 
 
+async def produce_what_unpacks_to_much(client: WireClient) -> list[Any]:
+    packed = batch_of(bytes(1 << 18), timestamp_ms=NOW_MS, compression=Compression.GZIP)
+    return [(await client.produce(packed)).error_code]
+
+
 UNAVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE
 BUSY = ErrorCode.THROTTLING_QUOTA_EXCEEDED
 MEETINGS: list[tuple[str, Meet, list[int]]] = [
@@ -86,6 +92,7 @@ MEETINGS: list[tuple[str, Meet, list[int]]] = [
     ("producer_ids", ask_for_producer_id, [UNAVAILABLE]),
     ("producer_ids", begin_transactions, [UNAVAILABLE]),
     ("transaction waits", begin_transactions, [UNAVAILABLE]),
+    ("examined_produces", produce_what_unpacks_to_much, [ErrorCode.KAFKA_STORAGE_ERROR]),
     ("fetches", fetch_and_wait, [0, THROTTLE_MS]),
     ("cold_reads", fetch_old_records, [0, THROTTLE_MS]),
     ("group waits", join_group, [UNAVAILABLE]),
@@ -94,6 +101,7 @@ MEETINGS: list[tuple[str, Meet, list[int]]] = [
     ("share_fetches", share_fetch_and_wait, [0]),
 ]
 NOT_MET_HERE = {
+    "long_requests": "one wait for each connection, and connections are fewer",
     "held_producers": "one wait for each connection, and connections are fewer",
     "throttled": "one wait for each connection, and connections are fewer",
     "authentications": "one wait for each connection, and connections are fewer",
