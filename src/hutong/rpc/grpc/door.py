@@ -32,6 +32,7 @@ from hutong.rpc.grpc.statuses import Ending, ending_of, shortened
 
 A = TypeVar("A")
 EXIT_UNAVAILABLE: Final = 69
+_NOT_SENT: Final = "the request was not sent in time"
 _NOT_TAKEN: Final = "an item of the stream was not taken in time"
 
 
@@ -107,6 +108,8 @@ class GrpcDoor(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no typ
                 ("grpc.max_receive_message_length", limits.message_bytes_max),
                 ("grpc.max_send_message_length", limits.message_bytes_max),
                 ("grpc.max_concurrent_streams", limits.streams_per_connection_max),
+                ("grpc.max_allowed_incoming_connections", limits.connections_max),
+                ("grpc.server_handshake_timeout_ms", limits.handshake_ms),
                 ("grpc.max_connection_idle_ms", limits.connection_idle_ms),
                 ("grpc.keepalive_time_ms", limits.keepalive_ms),
                 ("grpc.so_reuseport", 0),  # else two programs listen at one port, and neither is told
@@ -151,27 +154,44 @@ class GrpcDoor(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no typ
         return offer.handler
 
     def _handler_of(self, offer: Offer) -> Any:
-        """Requests and responses pass as bytes: what is wrong with them is told in our words."""
+        """Requests and responses pass as bytes: what is wrong with them is told in our words.
 
-        async def unary(request: bytes, context: Any) -> bytes | None:
-            return await _answered(context, self._unary(offer, request, context))
+        The request is read here, as the only one of a stream: gRPC itself would wait for it without an end, and a call
+        counts from its headers on.
+        """
 
-        async def stream(request: bytes, context: Any) -> None:
-            await _answered(context, self._stream(offer, request, context))
+        async def unary(_: object, context: Any) -> bytes | None:
+            return await _answered(context, self._unary(offer, context))
+
+        async def stream(_: object, context: Any) -> None:
+            await _answered(context, self._stream(offer, context))
 
         if offer.conversion.mapping.method.kind is Kind.STREAM:
-            return grpc.unary_stream_rpc_method_handler(stream)
-        return grpc.unary_unary_rpc_method_handler(unary)
+            return grpc.stream_stream_rpc_method_handler(stream)
+        return grpc.stream_unary_rpc_method_handler(unary)
 
-    async def _unary(self, offer: Offer, request: bytes, context: Any) -> bytes:
+    async def _request(self, context: Any) -> bytes:
+        """Raises Refusal where it does not come in time, or not at all."""
+        try:
+            async with asyncio.timeout(self.limits.request_ms / 1_000):
+                request = await context.read()
+        except TimeoutError:
+            raise Refusal(Ending(grpc.StatusCode.DEADLINE_EXCEEDED, _NOT_SENT)) from None
+        if request is grpc.aio.EOF:
+            raise Refusal(Ending(grpc.StatusCode.INVALID_ARGUMENT, "the call ended before its request"))
+        return request  # type: ignore[no-any-return]  # gRPC has no types
+
+    async def _unary(self, offer: Offer, context: Any) -> bytes:
+        request = await self._request(context)
         outcome = await self._outcome(offer, request, context, self._answering(offer))
         response = self._response(offer, outcome)
         if outcome.headers:
             context.set_trailing_metadata(metadata_of(outcome.headers))
         return response
 
-    async def _stream(self, offer: Offer, request: bytes, context: Any) -> None:
+    async def _stream(self, offer: Offer, context: Any) -> None:
         """Write the items as the caller takes them: the next one is asked for when the last has left."""
+        request = await self._request(context)
         answering = self._answering(offer)
         opened = await self._outcome(offer, request, context, answering)
         pulling = Pulling(opened.value, answering, offer.conversion.mapping.method.name)

@@ -14,6 +14,9 @@ class GrpcLimits:
     """What is refused with RESOURCE_EXHAUSTED beyond, and how long is waited. Raises ValueError for wrong ones."""
 
     message_bytes_max: int = 16 * MEBIBYTE  # of a request and of a response; stock clients take 4 MiB unless told
+    connections_max: int = 1_000  # of all clients; one more is closed at once
+    handshake_ms: int = 10_000  # for TLS and HTTP/2's first frames; a slower connection is closed
+    request_ms: int = 30_000  # from the headers of a call to the last byte of its request
     calls_max: int = 10_000  # under way at a time, streams included
     streams_per_connection_max: int = 1_000  # calls of one connection; more wait there
     connection_idle_ms: int = 10 * 60_000  # a connection without calls for so long is closed

@@ -25,7 +25,7 @@ from hutong.rpc import NotAuthorized, Rpc, ServiceError, authentication, authori
 from hutong.rpc.call import Done, IncomingCall, Outcome
 from hutong.rpc.description import describe
 from hutong.rpc.errors import CallFailed, NotExecuted, OutcomeUnknown, RequestExpired, ResultNotKept, failure_of
-from hutong.rpc.grpc import open_door
+from hutong.rpc.grpc import GrpcLimits, open_door
 from hutong.rpc.grpc.door import GrpcDoor
 from hutong.rpc.grpc.opening import GrpcTls, made_door
 from hutong.rpc.grpc.statuses import ending_of
@@ -435,3 +435,53 @@ async def test_bytes_that_are_none_of_grpc_s(client: Client, door: GrpcDoor, wor
         await reader.read()  # until the door has hung up
     writer.close()
     assert (await client.call("Add", a=2)).result == 3
+
+
+@pytest.mark.parametrize("path", ["/shop.desk.Desk/Add", "/shop.desk.Desk/Missing"])
+async def test_a_call_whose_request_does_not_come_is_ended(rpc: Rpc, desk: Implementation, path: str) -> None:
+    """Its headers count as a call under way: such calls kept everybody else's out."""
+    await rpc.bind(Desk, desk)
+    limits = GrpcLimits(calls_max=1, request_ms=100, close_grace_ms=0)
+    door = await open_door(rpc, "127.0.0.1:0", limits=limits)
+    async with grpc.aio.insecure_channel(door.address) as channel:
+        with pytest.raises(grpc.aio.AioRpcError) as failed:
+            await channel.stream_unary(path)()
+        is_known = path.endswith("Add")
+        assert failed.value.code() is getattr(grpc.StatusCode, "DEADLINE_EXCEEDED" if is_known else "UNIMPLEMENTED")
+        assert (await Client(channel, describe(Desk)).call("Add", a=2)).result == 3
+    await door.close()
+
+
+async def test_a_call_that_ends_without_a_request_is_told_so(rpc: Rpc, desk: Implementation) -> None:
+    await rpc.bind(Desk, desk)
+    door = await open_door(rpc, "127.0.0.1:0", limits=LIMITS)
+    async with grpc.aio.insecure_channel(door.address) as channel:
+        with pytest.raises(grpc.aio.AioRpcError, match="the call ended before its request") as failed:
+            await channel.stream_unary("/shop.desk.Desk/Add")(iter(()))
+    assert failed.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    await door.close()
+
+
+async def test_a_connection_that_says_nothing_is_closed(rpc: Rpc) -> None:
+    door = await open_door(rpc, "127.0.0.1:0", limits=GrpcLimits(handshake_ms=100, close_grace_ms=0))
+    reader, writer = await asyncio.open_connection(*door.address.split(":"))
+    while await reader.read(100):  # gRPC's own settings come first
+        pass
+    writer.close()
+    await door.close()
+
+
+async def test_a_connection_beyond_the_bound_is_closed_and_one_makes_room(rpc: Rpc, desk: Implementation) -> None:
+    await rpc.bind(Desk, desk)
+    door = await open_door(rpc, "127.0.0.1:0", limits=GrpcLimits(connections_max=1, close_grace_ms=0))
+    host, port = door.address.split(":")
+    async with grpc.aio.insecure_channel(door.address) as channel:
+        assert (await Client(channel, describe(Desk)).call("Add", a=2)).result == 3
+        reader, writer = await asyncio.open_connection(host, port)
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+        writer.close()
+    async with grpc.aio.insecure_channel(door.address) as channel:
+        client = Client(channel, describe(Desk))
+        assert (await client.call("Add", a=3)).result == 4
+    await door.close()
