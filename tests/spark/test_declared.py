@@ -22,6 +22,7 @@ from hutong.pipelines.client.coordinators import Coordinators
 from hutong.pipelines.client.group_offsets import fetch_offsets
 from hutong.pipelines.declared import Pipeline, Sink, Source, Transform, Watermark
 from hutong.pipelines.declared.analysing import analyse
+from hutong.pipelines.declared.building import output_of
 from hutong.pipelines.declared.explaining import explain
 from hutong.pipelines.declared.figures import figures
 from hutong.pipelines.declared.groups import GroupOffsets
@@ -246,3 +247,13 @@ def test_the_command_outlives_a_killed_driver_and_stops_after_a_batch(
     assert running.returncode == 0
     assert "the driver was killed by signal 9; starting again in 1 s" in told
     assert values_of(bootstrap, f"{topic}-copy") == sorted(b"%d!" % number for number in range(15))
+
+
+def test_a_column_timestamp_is_the_time_of_records_but_for_json(spark: "SparkSession") -> None:
+    frame = spark.sql("SELECT 'k' AS key, 'v' AS value, timestamp'2020-01-02 03:04:05' AS timestamp, 1 AS more")
+    columns = output_of("out", Sink(topic="t"), {"result": frame})
+    assert set(columns.columns) == {"key", "value", "timestamp"}
+    document = output_of("out", Sink(topic="t", value_format="json"), {"result": frame})
+    assert set(document.columns) == {"key", "value"}
+    ((text,),) = document.select("value").collect()
+    assert json.loads(text).keys() == {"value", "timestamp", "more"}

@@ -116,3 +116,34 @@ def test_how_a_run_ended_is_told(state: str, told: str, folder: Path, capsys: Ca
 def test_nothing_that_ran_is_told(capsys: Captured) -> None:
     assert run(["pipeline", "status"]) == 66
     assert "no pipeline has run here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["../../elsewhere", "/", "", "a\\u0000b"])
+def test_a_pipeline_whose_name_leads_elsewhere_touches_nothing(name: str, folder: Path, capsys: Captured) -> None:
+    (folder / "elsewhere" / "runs").mkdir(parents=True)
+    text = f'[pipeline]\nname = "{name}"\n[sources.a]\ntopic = "t"\n[sinks.o]\nkind = "console"\n'
+    (folder / "a.toml").write_text(text)
+    before = sorted(folder.rglob("*"))
+    assert run(["pipeline", "list", "--json"]) == 0
+    assert rows(capsys)[-1]["state"] == "not a valid name"
+    for words in (
+        ["run", "--offline"],
+        ["status", "a"],
+        ["stop", "a"],
+        ["report", "a"],
+        ["validate", "--offline", "--quick"],
+    ):
+        assert run(["pipeline", *words]) == 78
+        told = capsys.readouterr()
+        assert "take small letters, digits and dashes" in told.out + told.err
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_a_pipeline_that_is_just_starting_is_not_stopped_by_a_signal_to_everybody(
+    folder: Path, capsys: Captured
+) -> None:
+    pipeline = a_run(folder, RUNNING)
+    with pipeline.locked():
+        (pipeline.path / "lock").write_bytes(b"")
+        assert run(["pipeline", "stop", "web"]) == 75
+    assert "pipeline web is just starting or ending: try again" in capsys.readouterr().err

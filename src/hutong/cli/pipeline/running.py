@@ -106,12 +106,15 @@ def stop(
 ) -> int:
     """Stop a running pipeline after the batch it is at."""
     from hutong.cli.pipeline.showing import folder_named
+    from hutong.pipelines.declared.run_folder import UNKNOWN_PID
 
     folder = folder_named(name, state)
     pid = folder.supervisor_pid
     if pid is None:
         remark(f"pipeline {folder.path.name} is not running")
         return 0
+    if pid == UNKNOWN_PID:  # a signal to number 0 would go to ourselves and all that our shell has started with us
+        raise UsageError(f"pipeline {folder.path.name} is just starting or ending: try again", EXIT_TEMPORARY)
     is_orphan = not _ask_to_end(pid)
     if now:
         time.sleep(POLL_S)  # two signals at once would count as one

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 NEVER = "never run"
 DIED = "died"
 """The state of a run whose process is gone without having said so."""
+MISNAMED = "not a valid name"
 LIST_COLUMNS = ("name", "kind", "state", "summary")
 STATUS_COLUMNS = ("name", "state", "since", "query", "batch", "rows_per_second", "batch_ms", "lag", "attempt", "error")
 
 
 def list_all(state: StateOption = None, as_json: AsJson = False) -> None:
     """List the library's jobs and the pipelines of this folder."""
+    from hutong.pipelines.declared.definition import NAME
     from hutong.pipelines.declared.finding import folder_of, pipelines_beside
     from hutong.pipelines.jobs import JOBS
 
@@ -29,7 +31,7 @@ def list_all(state: StateOption = None, as_json: AsJson = False) -> None:
         {"name": job.name, "kind": f"job: {job.kind}", "state": None, "summary": job.summary} for job in JOBS.values()
     ]
     for found in pipelines_beside(Path()):
-        now = state_of(folder_of(found.file, found.name, state))
+        now = state_of(folder_of(found.file, found.name, state)) if NAME.fullmatch(found.name) else MISNAMED
         rows.append({"name": found.name, "kind": "pipeline", "state": now, "summary": found.file.name})
     print_rows(rows, LIST_COLUMNS, as_json=as_json)
 
@@ -62,13 +64,14 @@ def state_of(folder: "PipelineFolder") -> str:
 
 def folder_named(name: str | None, state: Path | None) -> "PipelineFolder":
     """The folder of a pipeline that the user names, by file or by name; its file may be gone."""
+    from hutong.pipelines.declared.definition import NAME
     from hutong.pipelines.declared.finding import find, folder_of
     from hutong.pipelines.declared.reading import read_pipeline
     from hutong.pipelines.declared.run_folder import PipelineFolder, state_folder
 
-    if name is not None:
+    if name is not None and NAME.fullmatch(name):
         known = PipelineFolder(state_folder(state, Path()) / name)
-        if (known.path / "runs").is_dir() and "/" not in name:
+        if (known.path / "runs").is_dir():
             return known
     file = find(name, Path())
     return folder_of(file, read_pipeline(file)[0].name, state)

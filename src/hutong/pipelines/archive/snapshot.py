@@ -161,12 +161,20 @@ def decode(text: str, where: str) -> Snapshot:
         if not isinstance(first, dict) or first.get("hutong") != FORMAT:
             raise UnknownFormat(f"{where} was not written by hutong: give the archive a folder of its own")
         return Snapshot(
-            tuple(DataFile(one["file"], one["size"], one["rows"], one["modificationTime"]) for one in rest),
-            tuple(Removed(path, at_ms) for path, at_ms in first["removed"]),
+            tuple(DataFile(_inside(one["file"]), one["size"], one["rows"], one["modificationTime"]) for one in rest),
+            tuple(Removed(_inside(path), at_ms) for path, at_ms in first["removed"]),
             first["writers"],
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorruptData(f"{where} is damaged ({error}): delete it to go back to the version before") from error
+
+
+def _inside(path: str) -> str:
+    """The path of a data file. Raises ValueError for one outside the archive: files that a log names are deleted."""
+    parts = PurePosixPath(path)
+    if not isinstance(path, str) or parts.is_absolute() or ".." in parts.parts or "\0" in path or not parts.name:
+        raise ValueError(f"it names {path!r}, which is not inside the archive")
+    return path
 
 
 def _fields_of(file: DataFile) -> dict[str, Any]:

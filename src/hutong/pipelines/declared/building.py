@@ -25,6 +25,8 @@ RESULT = "result"
 """The name of a DataFrame whose transform gives only one."""
 TOPIC_COLUMNS = ("key", "topic", "partition", "headers")
 """Columns that are no part of a JSON value, since the sink gives them a meaning."""
+RECORD_TIME = "timestamp"
+"""Kept where `value` is a column. A JSON value has all columns in it, and its record the time of writing."""
 
 
 class Misbuilt(UsageError):
@@ -154,7 +156,7 @@ def _shaped(name: str, sink: Sink, frame: "DataFrame") -> "DataFrame":
         content = [one for column, one in columns.items() if column not in TOPIC_COLUMNS or column == sink.key]
         kept["value"] = f.to_json(f.struct(*content), {"ignoreNullFields": "false"})
     elif "value" in columns:
-        kept["value"] = columns["value"]
+        kept |= {column: columns[column] for column in ("value", RECORD_TIME) if column in columns}
     else:
         advice = 'write value_format = "json" to make one of all columns, or name one value'
         raise Misbuilt(where, f"a topic needs a column value, and there are {', '.join(frame.columns)}: {advice}")

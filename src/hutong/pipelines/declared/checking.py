@@ -18,6 +18,7 @@ from hutong.pipelines.declared.definition import (
     CONSOLE,
     DELTA,
     EXACTLY_ONCE,
+    NAME,
     OUTPUT_MODES,
     SINK_FORMATS,
     SINK_KINDS,
@@ -38,7 +39,7 @@ from hutong.pipelines.jobs.job import Job
 from hutong.pipelines.sink.options import sink_options
 from hutong.pipelines.source.options import schema_of, source_options
 
-NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
+SINK_NAME_LENGTH_MAX = 100
 VIEW_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 INTERVAL = re.compile(r"\s*[0-9]+\s+(millisecond|second|minute|hour|day|week)s?\s*")
 STRATEGIES = ("subscribe", "subscribePattern", "assign")
@@ -79,7 +80,8 @@ def runs_by_itself(transform: Transform) -> bool:
 
 
 def _check_head(pipeline: Pipeline, problems: Problems) -> None:
-    if pipeline.name and not NAME.fullmatch(pipeline.name):
+    is_told = any(problem.where == "pipeline.name" for problem in problems.found)  # that there is none
+    if not is_told and not NAME.fullmatch(pipeline.name):
         problems.add("pipeline.name", f"is '{pipeline.name}': take small letters, digits and dashes, at most 100")
     if pipeline.is_endless and not INTERVAL.fullmatch(pipeline.trigger):
         problems.add(
@@ -207,8 +209,9 @@ def _check_source(pipeline: Pipeline, name: str, source: Source, problems: Probl
 
 def _check_sink(pipeline: Pipeline, name: str, sink: Sink, problems: Problems) -> None:
     where = f"sinks.{name}"
-    if not VIEW_NAME.fullmatch(name.replace("-", "_")):
-        problems.add(where, "cannot name a sink: take letters, digits, dashes and underscores")
+    if not VIEW_NAME.fullmatch(name.replace("-", "_")) or len(name) > SINK_NAME_LENGTH_MAX:  # its checkpoint's folder
+        advice = f"take letters, digits, dashes and underscores, at most {SINK_NAME_LENGTH_MAX}"
+        problems.add(where, f"cannot name a sink: {advice}")
     if not _is_one_of(f"{where}.kind", sink.kind, SINK_KINDS, problems):
         return
     _is_one_of(f"{where}.output_mode", sink.output_mode, OUTPUT_MODES, problems)

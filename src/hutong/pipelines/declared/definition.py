@@ -5,6 +5,7 @@ wrong can be told at once (`checking`), and start nothing. TOML's tables have th
 differ are told beside the field. Knows nothing of Spark.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
+"""Of pipelines: it names a folder, so nothing in it may lead elsewhere."""
 BOOTSTRAP_DEFAULT = "127.0.0.1:9092"
 TRIGGER_DEFAULT = "10 seconds"
 AVAILABLE_NOW, BATCH = "available now", "batch"

@@ -1,16 +1,16 @@
 """Which file a user means: a path, a pipeline's name, or nothing where the folder holds just one pipeline."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from hutong.foundation.errors import UsageError
-from hutong.pipelines.declared.problems import suggestion
+from hutong.pipelines.declared.definition import NAME
+from hutong.pipelines.declared.problems import EXIT_CONFIG, suggestion
 from hutong.pipelines.declared.reading import EXIT_NO_INPUT, SUFFIXES
 from hutong.pipelines.declared.run_folder import PipelineFolder, state_folder
+from hutong.pipelines.declared.toml_text import FILE_BYTES_MAX, read_toml
 
-FILE_BYTES_MAX = 2**20
 PYTHON_MARK = "Pipeline("
 """What a Python file must hold to be looked at as a pipeline; it is not run to find out."""
 
@@ -59,21 +59,29 @@ def find(wanted: str | None, folder: Path) -> Path:
 
 
 def folder_of(file: Path, name: str, state: Path | None) -> PipelineFolder:
-    """Where a pipeline keeps what it must not forget."""
+    """Where a pipeline keeps what it must not forget. Raises UsageError for a name that might lead elsewhere."""
+    if not NAME.fullmatch(name):
+        raise UsageError(
+            f"{file.name}: pipeline.name is {name!r}: take small letters, digits and dashes, at most 100", EXIT_CONFIG
+        )
     return PipelineFolder(state_folder(state, file.absolute().parent) / name)
 
 
 def _name_in(file: Path) -> str | None:
+    if file.suffix == ".py":
+        return _name_in_python(file)
+    try:
+        head = read_toml(file).get("pipeline")
+    except (OSError, ValueError):
+        return None
+    name = head.get("name") if isinstance(head, Mapping) else None
+    return name if isinstance(name, str) else None
+
+
+def _name_in_python(file: Path) -> str | None:
     try:
         with file.open(encoding="utf-8") as opened:
             text = opened.read(FILE_BYTES_MAX)
     except (OSError, UnicodeDecodeError):
         return None
-    if file.suffix == ".py":
-        return file.stem if PYTHON_MARK in text and "hutong.pipelines" in text else None
-    try:
-        head = tomllib.loads(text).get("pipeline")
-    except tomllib.TOMLDecodeError:
-        return None
-    name = head.get("name") if isinstance(head, Mapping) else None
-    return name if isinstance(name, str) else None
+    return file.stem if PYTHON_MARK in text and "hutong.pipelines" in text else None

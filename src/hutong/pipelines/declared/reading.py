@@ -9,7 +9,6 @@ import importlib.util
 import os
 import re
 import sys
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.declared.definition import Pipeline, Sink, Source, Transform, Watermark
 from hutong.pipelines.declared.problems import EXIT_CONFIG, Problems, suggestion
+from hutong.pipelines.declared.toml_text import read_toml
 
 EXIT_NO_INPUT = 66
 SUFFIXES = (".toml", ".py")
@@ -76,8 +76,8 @@ def read_pipeline(file: Path, environment: Mapping[str, str] = os.environ) -> tu
     if file.suffix == ".py":
         return _from_python(file), Problems()
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        document = read_toml(file)
+    except (OSError, ValueError) as error:
         raise UsageError(f"{file} is not TOML: {error}", EXIT_CONFIG) from error
     problems = Problems()
     return replace(_pipeline(document, problems, environment), file=file.absolute()), problems

@@ -40,6 +40,9 @@ RUNS_MAX = 50
 LOCK_ATTEMPTS = 5  # whoever asks whether a pipeline runs holds the lock for a moment
 LOCK_PAUSE_S = 0.05
 PID_DIGITS_MAX = 20
+UNKNOWN_PID = 0
+PRIVATE, PRIVATE_FILE = 0o700, 0o600
+"""A pipeline's folder is its owner's: checkpoints and event logs tell what is in the data."""
 EXIT_CANNOT_CREATE, EXIT_TEMPORARY = 73, 75
 
 
@@ -90,9 +93,11 @@ class RunFolder:
         known = {field.name for field in fields(RunRecord)}
         try:
             told = json.loads((self.path / "run.json").read_text(encoding="utf-8"))
-            return RunRecord(**{name: value for name, value in told.items() if name in known})
-        except (OSError, ValueError, TypeError, AttributeError):
+            record = RunRecord(**{name: value for name, value in told.items() if name in known})
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError):
             return None
+        # A signal to 0 or below would reach whole groups of processes.
+        return record if type(record.pid) is int and record.pid > 0 else None
 
     def append_progress(self, line: str) -> None:
         """Adds one progress: a JSON document without line breaks."""
@@ -130,14 +135,21 @@ class PipelineFolder:
             shutil.rmtree(old.path, ignore_errors=True)
         run = RunFolder(self.path / "runs" / run_id)
         try:
-            self.checkpoint.mkdir(parents=True, exist_ok=True)
-            run.events.mkdir(parents=True)
+            self._make()
+            for folder in (self.checkpoint, run.path.parent):
+                folder.mkdir(exist_ok=True)
+            run.path.mkdir()
+            run.events.mkdir()
         except OSError as error:
             raise UsageError(
                 f"the folder {run.path} cannot be made: {error.strerror}; choose another with --state",
                 EXIT_CANNOT_CREATE,
             ) from error
         return run
+
+    def _make(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.mkdir(mode=PRIVATE, exist_ok=True)
 
     def runs(self) -> list[RunFolder]:
         """Oldest first: the ids of runs sort by time."""
@@ -156,24 +168,26 @@ class PipelineFolder:
 
     @property
     def supervisor_pid(self) -> int | None:
-        """The process that runs the pipeline, None when none does; the system frees the lock of one that was killed.
+        """The process that runs the pipeline; None when none does, `UNKNOWN_PID` while one takes the lock.
 
-        A driver that outlives its supervisor, to finish its batch, holds the lock until it ends.
+        The system frees the lock of one that was killed. A driver that outlives its supervisor, to finish its batch,
+        holds the lock until it ends.
         """
         try:
             with (self.path / "lock").open("rb") as file:
                 if _try_lock(file.fileno(), fcntl.LOCK_SH):
                     return None
-                return int(file.read(PID_DIGITS_MAX) or 0)
-        except (OSError, ValueError):
+                told = file.read(PID_DIGITS_MAX)
+        except OSError:
             return None
+        return int(told) if told.isdigit() else UNKNOWN_PID
 
     @contextmanager
     def locked(self) -> Iterator[int]:
         """Holds the pipeline for this process and yields the lock's descriptor. Raises UsageError when another does."""
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            file = (self.path / "lock").open("a+b")
+            self._make()
+            file = os.fdopen(_open_lock(self.path / "lock"), "a+b")
         except OSError as error:
             raise UsageError(
                 f"the folder {self.path} cannot be used: {error.strerror}; choose another with --state",
@@ -189,6 +203,11 @@ class PipelineFolder:
             file.write(b"%d" % os.getpid())
             file.flush()
             yield file.fileno()
+
+
+def _open_lock(path: Path) -> int:
+    """Fails for a symbolic link: the file is emptied, and a link may name any other."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, PRIVATE_FILE)
 
 
 def run_id_at(now_ms: int) -> str:
@@ -224,6 +243,6 @@ def _try_lock(descriptor: int, kind: int, attempts: int = 1) -> bool:
 def _document(line: bytes) -> Mapping[str, Any] | None:
     try:
         document = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None

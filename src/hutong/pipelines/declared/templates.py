@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from hutong.foundation.errors import UsageError
-from hutong.pipelines.declared.checking import NAME
+from hutong.pipelines.declared.definition import NAME
 from hutong.pipelines.declared.problems import suggestion
 from hutong.pipelines.jobs import JOBS
 from hutong.pipelines.jobs.job import BOOTSTRAP_MARK, NAME_MARK
@@ -75,7 +75,7 @@ def write_template(
     text = text.replace(NAME_MARK, name).replace(BOOTSTRAP_MARK, bootstrap)
     text = text.replace(TOPIC_MARK, topic or TOPIC_DEFAULT)
     if job is not None and topic is not None:  # the templates of jobs name their topics as examples
-        text = re.sub(r'^topic = "[^"]*"', f'topic = "{topic}"', text, count=1, flags=re.MULTILINE)
+        text = re.sub(r'^topic = "[^"]*"', lambda _: f'topic = "{topic}"', text, count=1, flags=re.MULTILINE)
     try:
         with file.open("x", encoding="utf-8") as opened:
             opened.write(text)

@@ -65,6 +65,13 @@ def test_every_entry_is_what_sparks_own_reader_expects(snapshot: Snapshot) -> No
         ('v1\n{"hutong":1,"writers":{},"removed":[]}\n{"path":', CorruptData),
         ('v1\n{"hutong":1,"writers":{},"removed":[]}\n{"path":"x"}', CorruptData),
         ('v1\n{"hutong":1,"writers":{},"removed":3}', CorruptData),
+        ('v1\n{"hutong":1,"writers":{},"removed":[["../x.parquet",1]]}', CorruptData),
+        ('v1\n{"hutong":1,"writers":{},"removed":[["/etc/passwd",1]]}', CorruptData),
+        ('v1\n{"hutong":1,"writers":{},"removed":[["a/../../x.parquet",1]]}', CorruptData),
+        ('v1\n{"hutong":1,"writers":{},"removed":[["a\\u0000b",1]]}', CorruptData),
+        ('v1\n{"hutong":1,"writers":{},"removed":[["",1]]}', CorruptData),
+        ('v1\n{"hutong":1,"writers":{},"removed":[[7,1]]}', CorruptData),
+        ("v1\n" + "[" * 100_000, CorruptData),
     ],
 )
 def test_a_log_that_is_damaged_or_of_others_is_told(text: str, error: type[Exception]) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hutong.foundation.errors import UsageError
-from hutong.pipelines.declared.finding import find, pipelines_beside
+from hutong.pipelines.declared.finding import find, folder_of, pipelines_beside
 
 
 @pytest.fixture
@@ -54,3 +54,12 @@ def test_two_files_of_one_name_are_told(tmp_path: Path) -> None:
         (tmp_path / f"{name}.toml").write_text('[pipeline]\nname = "web"\n')
     with pytest.raises(UsageError, match=r"several files hold a pipeline web: a\.toml, b\.toml"):
         find("web", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../../x", "/etc", "a/b", "a\0b", "a\n", "a" * 101, "ä", "A", "-a", "~", "${HOME}"]
+)
+def test_a_name_leads_nowhere_but_to_its_own_folder(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="take small letters, digits and dashes, at most 100"):
+        folder_of(tmp_path / "a.toml", name, None)
+    assert folder_of(tmp_path / "a.toml", "a-1", None).path == tmp_path / ".hutong" / "pipelines" / "a-1"

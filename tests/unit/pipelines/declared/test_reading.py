@@ -123,6 +123,12 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     ("name", "text", "told"),
     [
         ("p.toml", "[pipeline]\nname = a", "is not TOML: .*line 2"),
+        ("p.toml", "a = " + "[" * 100_000, "is not TOML: its values are nested too deep"),
+        ("p.toml", "a = " + "{a = " * 20_000, "is not TOML: its values are nested too deep"),
+        ("p.toml", ".".join(["a"] * 500_000) + " = 1", "is not TOML: a key has more than 100 parts"),
+        ("p.toml", "[" + " . ".join(["'a'"] * 150_000) + "]", "is not TOML: a key has more than 100 parts"),
+        ("p.toml", "# " + "x" * 2**20, "is not TOML: it is larger than 1048576 bytes"),
+        ("p.toml", b"\xff".decode("latin-1") + "\0", "is not TOML"),
         ("p.py", "x = 1", "has no pipeline: write pipeline = Pipeline"),
         ("p.py", "x = 1\nraise ValueError('no')", "line 2, cannot be run: ValueError: no"),
         ("p.py", "x = = 1", "line 1, cannot be run: SyntaxError"),

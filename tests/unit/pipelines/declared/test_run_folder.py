@@ -12,6 +12,7 @@ from hutong.pipelines.declared.run_folder import (
     FAILED,
     RUNNING,
     TAIL_BYTES_MAX,
+    UNKNOWN_PID,
     PipelineFolder,
     RunRecord,
     pipelines_in,
@@ -31,7 +32,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert run.events.is_dir()
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "3", '{"run_id": "1"}'])
+@pytest.mark.parametrize("content", ["", "{", "[]", "3", '{"run_id": "1"}', "[" * 100_000])
 def test_a_record_that_is_not_one_counts_as_absent(content: str, tmp_path: Path) -> None:
     pipeline = PipelineFolder(tmp_path / "web")
     pipeline.new_run("0001").write(RECORD)
@@ -95,3 +96,39 @@ def test_the_pipelines_of_a_state_folder_are_found(tmp_path: Path) -> None:
         PipelineFolder(state / name).new_run("0001").write(RECORD)
     (state / "stray").mkdir()
     assert [pipeline.path.name for pipeline in pipelines_in(state)] == ["audit", "web"]
+
+
+@pytest.mark.parametrize("pid", [0, -1, True, "11", None])
+def test_a_record_whose_process_is_none_counts_as_absent(pid: object, tmp_path: Path) -> None:
+    """A signal to it would reach a whole group of processes."""
+    run = PipelineFolder(tmp_path / "web").new_run("0001")
+    run.write(replace(RECORD, pid=pid))  # type: ignore[arg-type]
+    assert run.read() is None
+
+
+@pytest.mark.parametrize("content", [b"", b"-1", b"0", b"x", b"1.5"])
+def test_a_lock_that_names_no_process_is_held_by_an_unknown_one(content: bytes, tmp_path: Path) -> None:
+    pipeline = PipelineFolder(tmp_path / "web")
+    with pipeline.locked():
+        (pipeline.path / "lock").write_bytes(content)
+        assert pipeline.supervisor_pid == UNKNOWN_PID
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("content")
+    (tmp_path / "web").mkdir()
+    (tmp_path / "web" / "lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(UsageError, match="choose another with --state"), PipelineFolder(tmp_path / "web").locked():
+        pass
+    assert (tmp_path / "precious").read_text() == "content"
+
+
+def test_a_run_begins_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    pipeline = PipelineFolder(tmp_path / "web")
+    pipeline.new_run("0001")
+    (tmp_path / "elsewhere").mkdir()
+    (pipeline.path / "runs" / "0002").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match="choose another with --state"):
+        pipeline.new_run("0002")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert pipeline.path.stat().st_mode & 0o777 == 0o700, "its owner's alone"
