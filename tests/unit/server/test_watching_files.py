@@ -11,6 +11,7 @@ from hutong.server.monitoring.exposition import Kind
 from hutong.server.monitoring.metrics import METRICS
 
 ROOT = Path(__file__).parents[3]
+RATE = re.compile(r"(?:topk\(15, )?sum(?: by \([^)]*\))? ?\(rate\([^/]*")
 GRAFANA = ROOT / "docs" / "grafana"
 OF_THE_SCRAPER = {"instance", "job"}
 OF_PARTITIONS = (
@@ -118,6 +119,15 @@ def test_the_dashboard_has_panels_of_their_own_number_and_place() -> None:
     ]
     assert len(set(places)) == len(places), "panels overlap"
     assert max(column for column, _ in places) < 24
+
+
+def test_what_is_a_rate_has_a_unit_in_each_second() -> None:
+    for panel in json.loads((GRAFANA / "hutong.json").read_text())["panels"]:
+        queries = [target["expr"] for target in panel.get("targets", ())]
+        if queries and all(RATE.fullmatch(query) for query in queries):
+            assert panel["fieldConfig"]["defaults"]["unit"] in {"recps", "reqps", "cps", "Bps", "percentunit"}, panel[
+                "title"
+            ]
 
 
 def test_every_alert_is_tested_and_explained() -> None:
