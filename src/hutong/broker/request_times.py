@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 STAGES: Final = ("queue", "local", "remote", "throttle", "response_queue", "send", "total")
 TOLD_INTERVAL_US: Final = 1_000_000
+SHOWN_CHARACTERS_MAX: Final = 100  # of names, which clients choose: they may have line breaks in them
 NEVER_SLOW_US: Final = 1 << 62
 _WAITING_IS_MEANT: Final = frozenset((1, 11, 14, 78))
 """Fetch, JoinGroup, SyncGroup, ShareFetch: their clients ask to be kept waiting, so that does not make them slow."""
@@ -94,11 +95,11 @@ class RequestTimes:
             self._untold += 1
             return
         _log.warning(
-            "slow request: %s version %d of client %r, %s at %s, took %d ms (%s; %d more like it before)",
+            "slow request: %s version %d of client %r, %r at %s, took %d ms (%s; %d more like it before)",
             APIS[header.api_key].name,
             header.api_version,
-            None if header.client_id is None else header.client_id[:100],
-            principal,
+            None if header.client_id is None else header.client_id[:SHOWN_CHARACTERS_MAX],
+            str(principal)[:SHOWN_CHARACTERS_MAX],
             address,
             sum(stages_us.values()) // 1000,
             ", ".join(f"{stage} {us // 1000}" for stage, us in stages_us.items()),

@@ -22,6 +22,8 @@ from hutong.reactor.tls_session import HandshakeFailed, HandshakeFailure, TlsSes
 from hutong.wire.buffer import Buffer
 
 LINGER_MS: Final = 1_000
+FREE_READS: Final = 8  # of a handshake; usual ones take two to four
+READ_PAUSE_MS: Final = 200  # after each further one: a read of one byte costs the loop as much as one of many
 HANDSHAKE: Final = 0x16
 
 TlsSource = Callable[[], ssl.SSLContext]
@@ -40,6 +42,8 @@ class TlsProtocol(asyncio.BufferedProtocol):
         "_is_closing",
         "_is_optional",
         "_is_paused",
+        "_pace",
+        "_reads",
         "_session",
         "_timer",
         "_tls",
@@ -64,6 +68,8 @@ class TlsProtocol(asyncio.BufferedProtocol):
         self._has_failed = False  # its handshake: what still arrives is thrown away
         self._is_paused = False
         self._is_closing = False
+        self._reads = 0  # of the handshake
+        self._pace: Timer | None = None  # while it is not read, because it comes in too many pieces
         self._timer: Timer | None = None  # of the handshake, or of what is left of a failed one
         self.address = ""
         self.has_entered = False  # whether it is counted among the connections: the acceptor's to say
@@ -181,6 +187,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
             return False
         self._flush()
         if not is_done:
+            self._slow_down()
             return False
         self._stop_shaking()
         self._handshakes.succeeded()
@@ -188,6 +195,18 @@ class TlsProtocol(asyncio.BufferedProtocol):
         self._app = self._connection()
         self._app.connection_made(cast(asyncio.Transport, self))
         return True
+
+    def _slow_down(self) -> None:
+        """Read a handshake that comes in many pieces now and then, when several of them are there."""
+        self._reads += 1
+        if self._reads > FREE_READS and self._pace is None:
+            self._transport.pause_reading()
+            self._pace = self._around.wheel.add(self._around.clock.monotonic_ms() + READ_PAUSE_MS, self._read_again)
+
+    def _read_again(self) -> None:
+        self._pace = None
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def _connection(self) -> ConnectionProtocol:
         connection = ConnectionProtocol(self._around)
@@ -265,6 +284,9 @@ class TlsProtocol(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._pace is not None:
+            self._pace.cancel()
+            self._pace = None
 
 
 def _acknowledge(connection: socket.socket | None) -> None:

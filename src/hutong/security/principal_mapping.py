@@ -62,9 +62,20 @@ def _rule(pattern: str, replacement: str, case: str) -> Rule:
         if found is None:
             return None
         name = _GROUP.sub(lambda group: found.group(int(group[1])) or "", replacement)
-        return name.lower() if case == "L" else name.upper() if case == "U" else name
+        return _folded(name, case) if case else name
 
     return apply
+
+
+def _folded(name: str, case: str) -> str | None:
+    """In one case. None where a letter beyond ASCII would become an ASCII one, and so the name of somebody else.
+
+    The Kelvin sign becomes k, the long s becomes S: a certificate for one such name would be good for the other.
+    """
+    fold = str.lower if case == "L" else str.upper
+    if any(not letter.isascii() and any(part.isascii() for part in fold(letter)) for letter in name):
+        return None
+    return fold(name)
 
 
 def _compiled(pattern: str) -> Any:

@@ -1,6 +1,7 @@
 """TLS listeners: with a server's certificate, with clients' certificates, and what goes wrong."""
 
 import asyncio
+import contextlib
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +13,7 @@ import trustme
 import uvloop
 from tests.support.revocation import DAY, revocation_list
 
-from hutong.foundation.clock import SystemClock
+from hutong.foundation.clock import ManualClock, SystemClock
 from hutong.foundation.errors import UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.acceptor import Acceptor
@@ -21,7 +22,7 @@ from hutong.reactor.framing import LengthPrefixedFraming
 from hutong.reactor.handler import Peer
 from hutong.reactor.limits import ReactorLimits
 from hutong.reactor.tls import ClientAuth, CrlCheck, TlsVersion, server_context
-from hutong.reactor.tls_protocol import TlsSource
+from hutong.reactor.tls_protocol import FREE_READS, READ_PAUSE_MS, TlsSource
 from hutong.reactor.tls_session import HandshakeFailure
 from hutong.runtime.timers import LoopTimers
 from hutong.wire.buffer import Buffer
@@ -286,6 +287,89 @@ def test_a_client_that_may_show_a_certificate_comes_in_without(loop: str, author
             assert shown.certificate_der is not None
             with pytest.raises(ssl.SSLError, match="UNKNOWN_CA"):
                 await ask(port, authority.showing(authority.stranger), b"hello")
+
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        runner.run(scenario())
+
+
+class Transport(asyncio.Transport):
+    """Notes whether it is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = True
+        self.closed = False
+
+    def pause_reading(self) -> None:
+        assert self.reads, "paused twice"
+        self.reads = False
+
+    def resume_reading(self) -> None:
+        self.reads = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def abort(self) -> None:
+        self.closed = True
+
+
+def client_hello(authority: Authority) -> bytes:
+    sent = ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        authority.client_context().wrap_bio(ssl.MemoryBIO(), sent, server_hostname="localhost").do_handshake()
+    return sent.read()
+
+
+async def test_a_handshake_in_many_pieces_is_read_now_and_then(authority: Authority) -> None:
+    """Each piece costs the loop as much as a whole handshake: hundreds of such clients would slow down all others."""
+    clock, wheel = ManualClock(), TimerWheel(0)
+    acceptor = Acceptor(asyncio.get_running_loop(), Echo(), LengthPrefixedFraming, clock=clock, wheel=wheel)
+    protocol, transport = acceptor._encrypted(server_context(authority.server), False)(), Transport()
+    protocol.connection_made(transport)
+    waits = 0
+    for byte in client_hello(authority)[: 3 * FREE_READS]:
+        protocol.get_buffer(-1)[0] = byte
+        protocol.buffer_updated(1)
+        if not transport.reads:
+            waits += 1
+            clock.advance(READ_PAUSE_MS)
+            wheel.advance(clock.monotonic_ms())
+            assert transport.reads
+    assert waits == 2 * FREE_READS
+    protocol.buffer_updated(1)
+    clock.advance(ReactorLimits().handshake_ms_max)
+    wheel.advance(clock.monotonic_ms())
+    assert transport.closed
+    assert len(wheel) == 0
+    await acceptor.drain(0)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_client_whose_handshake_comes_byte_by_byte_gets_in(loop: str, authority: Authority) -> None:
+    async def scenario() -> None:
+        async with serving(server_context(authority.server)) as (_, port):
+            reader, writer = await asyncio.open_connection("localhost", port)
+            sent, got = ssl.MemoryBIO(), ssl.MemoryBIO()
+            tls = authority.client_context().wrap_bio(got, sent, server_hostname="localhost")
+            is_done = False
+            while not is_done:
+                try:
+                    tls.do_handshake()
+                    is_done = True
+                except ssl.SSLWantReadError:
+                    pass
+                for byte in sent.read():
+                    writer.write(bytes((byte,)))
+                    await writer.drain()
+                    await asyncio.sleep(0)
+                if not is_done:
+                    got.write(await reader.read(65_536))
+            tls.write(b"\0\0\0\4ping")
+            writer.write(sent.read())
+            got.write(await reader.read(65_536))
+            assert tls.read(8) == b"\0\0\0\4ping"
+            writer.close()
 
     with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
         runner.run(scenario())

@@ -27,6 +27,27 @@ def test_the_first_rule_that_matches_names_the_user(subject: str, name: str) -> 
     assert PrincipalMapping(RULES).name_of(subject) == name
 
 
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [
+        ("L", "\u212aim"),
+        ("L", "\u0130da"),
+        ("U", "\u017fue"),
+        ("U", "i\u0131da"),
+        ("U", "wei\u00df"),
+        ("U", "\ufb01ona"),
+    ],
+)
+def test_a_letter_that_would_become_an_ascii_one_names_nobody(case: str, name: str) -> None:
+    """A certificate for the Kelvin sign and "im" must not be one for Kim."""
+    assert PrincipalMapping(rf"RULE:^CN=(.*)$/$1/{case}").name_of(f"CN={name}") is None
+
+
+def test_other_letters_change_their_case() -> None:
+    assert PrincipalMapping("RULE:^CN=(.*)$/$1/L").name_of("CN=ÄNNE-Ω") == "änne-ω"
+    assert PrincipalMapping("RULE:^CN=(.*)$/$1/U").name_of("CN=änne-ω") == "ÄNNE-Ω"
+
+
 def test_by_default_the_subject_is_the_name() -> None:
     for rules in ("DEFAULT", "", "  "):
         assert PrincipalMapping(rules).name_of("CN=ann,O=x") == "CN=ann,O=x"
