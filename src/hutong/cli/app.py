@@ -9,7 +9,6 @@ Knows nothing of exit codes beyond what a command returns.
 from typing import Annotated
 
 import typer
-from typer.exceptions import TyperException
 
 from hutong.cli import (
     bench,
@@ -29,6 +28,11 @@ from hutong.cli import (
 )
 from hutong.cli.demo import command
 from hutong.foundation.errors import UsageError
+
+try:
+    from typer.exceptions import TyperException
+except ImportError:  # before 0.26 typer's errors were those of click
+    from click import ClickException as TyperException
 
 app = typer.Typer(
     name="hutong",

@@ -29,6 +29,8 @@ EXIT_IO = 74
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 
+COMMAND_PACKAGES = ("confluent_kafka", "psutil", "rich", "typer")  # of the extra `cli`; `hutong serve` needs none
+
 EXIT_CODES: tuple[tuple[type[HutongError], int], ...] = (  # the first that fits, so the narrow ones stand first
     (CorruptData, EXIT_DATA),
     (UnknownFormat, EXIT_DATA),
@@ -61,6 +63,15 @@ def run(arguments: list[str]) -> int:
     except HutongError as error:
         print(f"hutong: {error}", file=sys.stderr)
         return _exit_code(error)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in COMMAND_PACKAGES:
+            raise
+        print(
+            f"hutong: This command needs the package {package}, which is not installed: pip install 'hutong[cli]'.",
+            file=sys.stderr,
+        )
+        return EXIT_UNAVAILABLE
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:  # the reader of our output went away, as `| head` does

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hutong.bus.promise import Promise
     from hutong.runtime.contexts import Context
 
+_EXIT_UNAVAILABLE: Final = 69
 _PLACE: Final = r"(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
 _URL: Final = re.compile(rf"kafka://({_PLACE}(?:,{_PLACE})*)/?", re.ASCII)
 
@@ -65,7 +66,15 @@ class NodeLog:
 
     def _kafka_log(self) -> "KafkaLog":
         if self._log is None:
-            from hutong.bus.durable.kafka import KafkaLog
+            try:
+                from hutong.bus.durable.kafka import KafkaLog
+            except ModuleNotFoundError as error:
+                if error.name != "confluent_kafka":
+                    raise
+                raise UsageError(
+                    "Durable addresses need confluent-kafka, which is not installed: pip install 'hutong[durable]'.",
+                    _EXIT_UNAVAILABLE,
+                ) from None
 
             self._log = KafkaLog(self._bootstrap, settings=self._properties)
         return self._log

@@ -1,6 +1,8 @@
 """Command lines that need no broker: errors are one sentence and a code of sysexits.h."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -127,3 +129,19 @@ def test_config_as_a_table_names_kafkas_setting(capsys: pytest.CaptureFixture[st
     assert main.run(["config"]) == 0
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("log.segment_bytes"))
     assert line.split() == ["log.segment_bytes", "134217728", "default", "log.segment.bytes"]
+
+
+@pytest.mark.parametrize(
+    ("package", "command"),
+    [("typer", "topic list"), ("rich", "config"), ("confluent_kafka", "topic list"), ("psutil", "demo")],
+)
+def test_a_missing_package_is_told_with_the_extra_that_brings_it(package: str, command: str) -> None:
+    assert package in main.COMMAND_PACKAGES
+    program = f"import sys; sys.modules[{package!r}] = None; from hutong.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *command.split()], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == (
+        f"hutong: This command needs the package {package}, which is not installed: pip install 'hutong[cli]'.\n"
+    )
+    assert done.returncode == 69
