@@ -1,7 +1,10 @@
 # Everything a contributor types. Needs make and Python 3.11 or later; uv is found or fetched into .tools/.
 #
 #   make demo                 real events through the broker, two Spark jobs, tables at the end
-#   make test ARGS="-k wire"  the tests (ARGS goes to pytest)
+#   make test ARGS="-k wire"  the tests that take minutes in all, and what ARGS names (ARGS goes to pytest)
+#   make test-all             every test: kills and broken disks, Spark, clients in other languages as well
+#   make test-long            those of them that make test leaves out
+#   make test-lowest          what uses them, with the lowest versions that pyproject.toml takes
 #   make lint                 formatting, lint, types, import contracts
 #   make compat               all tests that drive a node with other people's clients; tells build/compat.jsonl
 #   make compat-table         the page docs/compatibility.md, from what make compat has told
@@ -21,7 +24,9 @@ SYNC := $(UV) sync --quiet --frozen --inexact --all-extras
 RUN := $(UV) run --quiet --frozen --no-sync
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint compat compat-table bench fuzz docs sync
+PYTEST := $(RUN) pytest -n $(WORKERS) --dist loadfile -o faulthandler_timeout=$(HANG_SECONDS) \
+	-o faulthandler_exit_on_timeout=true
+.PHONY: help demo test test-all test-long test-lowest lint compat compat-table bench fuzz docs sync
 
 help:
 	@sed -n 's/^#   /  /p' Makefile
@@ -36,8 +41,16 @@ demo: sync
 	@$(RUN) hutong demo $(ARGS)
 
 test: sync
-	@$(RUN) pytest -n $(WORKERS) --dist loadfile -o faulthandler_timeout=$(HANG_SECONDS) \
-		-o faulthandler_exit_on_timeout=true $(ARGS)
+	@$(PYTEST) --part quick $(ARGS)
+
+test-all: sync
+	@$(PYTEST) --part all $(ARGS)
+
+test-long: sync
+	@$(PYTEST) --part long $(ARGS)
+
+test-lowest: $(UV)
+	@sh .ci/test-lowest $(UV) $(ARGS)
 
 compat: sync
 	@TEST_COMPAT=full TEST_COMPAT_REPORT=build/compat.jsonl $(RUN) pytest tests/compat -m compat $(ARGS)
