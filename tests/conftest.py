@@ -1,9 +1,9 @@
 """What holds for all tests: the plugin that we give to others, and which tests are left to longer runs.
 
-`make test` is for whoever has just changed something and takes minutes: all tests of one room at a time, and three Kafka
-clients of Python against a node. What is `long` beside them, by its folder or by a marker of its own: it kills nodes and
-breaks disks (tests/fault), starts Spark (tests/spark), or drives a node by clients in other languages and by everything
-else that others wrote (tests/compat). `make test-all` and `.ci/run` run it as well; so does naming its file.
+`make test` is for whoever has just changed something and takes minutes: the tests of each room, and three Kafka clients
+of Python against a node. What is `long` beside them, by its folder or by a marker of its own, kills nodes and breaks
+disks (tests/fault), starts Spark (tests/spark), or drives a node by clients in other languages and by all else that
+others wrote (tests/compat). `make test-all` and `.ci/run` run it as well; so does naming its file.
 """
 
 from pathlib import Path

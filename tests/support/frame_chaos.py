@@ -143,7 +143,7 @@ class FrameChaos:
                 async with self._ghosts:
                     reader, writer = await asyncio.open_connection("127.0.0.1", self.server_port)
                     writer.write(frame)
-                    await asyncio.wait_for(reader.read(1), 5)
+                    await asyncio.wait_for(reader.read(1), 10)
                     writer.close()
                     return
             except (OSError, TimeoutError):

@@ -32,7 +32,7 @@ from hutong.foundation.errors import UsageError
 try:
     from typer.exceptions import TyperException
 except ImportError:  # before 0.26 typer's errors were those of click
-    from click import ClickException as TyperException
+    from click import ClickException as TyperException  # type: ignore[assignment]
 
 app = typer.Typer(
     name="hutong",
