@@ -182,12 +182,19 @@ class Reply:
 class Http:
     """One connection. `ask` is a whole exchange; `begin` leaves the body to `line` and `rest`."""
 
-    def __init__(self, port: int, tls: ssl.SSLContext | None = None, receive_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        port: int,
+        tls: ssl.SSLContext | None = None,
+        receive_bytes: int | None = None,
+        source: str = "127.0.0.1",
+    ) -> None:
         plain = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         plain.settimeout(DEADLINE_S)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if receive_bytes is not None:
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        plain.bind((source, 0))
         plain.connect(("127.0.0.1", port))
         self.socket = plain if tls is None else tls.wrap_socket(plain, server_hostname="localhost")
         self.file = self.socket.makefile("rb")

@@ -82,6 +82,7 @@ def sockjs_limits_of(settings: Settings) -> SockJSLimits:
         connections_max=reactor.connections_max,
         connections_per_ip_max=reactor.connections_per_ip_max,
         sessions_max=section.max_sessions,
+        sessions_per_address_max=section.max_sessions_per_ip,
         message_bytes_max=FRAMES_OF_A_MESSAGE * bridge.max_frame_bytes,
         frame_characters_max=bridge.max_frame_bytes,
         ping_timeout_ms=section.ping_timeout_ms,

@@ -7,7 +7,7 @@ kept here, and whoever brought them is not answered, or not read.
 Knows no HTTP: a receiver is something that takes frames.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from itertools import count
 from typing import Final, Protocol
@@ -67,6 +67,7 @@ class Sessions:
         self.wheel = wheel
         self.soon = soon
         self._named: dict[str, SessionDriver] = {}
+        self._by_address: Counter[str] = Counter()  # how many of the named were opened from there
         self._all: set[SessionDriver] = set()
 
     def __len__(self) -> int:
@@ -76,13 +77,16 @@ class Sessions:
         return self._named.get(name)
 
     def find_or_make(self, name: str, peer: BridgePeer) -> "SessionDriver":
-        """Raises LimitExceeded at `sessions_max`."""
+        """Raises LimitExceeded at `sessions_max` and `sessions_per_address_max`."""
         found = self._named.get(name)
         if found is None:
             if len(self._named) >= self.limits.sessions_max:
                 raise LimitExceeded("sessions_max", self.limits.sessions_max)
+            if self._by_address[peer.host] >= self.limits.sessions_per_address_max:
+                raise LimitExceeded("sessions_per_address_max", self.limits.sessions_per_address_max)
             found = SessionDriver(self, Session(self.limits), peer, name)
             self._named[name] = found
+            self._by_address[peer.host] += 1
             self._all.add(found)
         return found
 
@@ -96,6 +100,9 @@ class Sessions:
         self._all.discard(session)
         if self._named.get(session.name) is session:
             del self._named[session.name]
+            self._by_address[session.host] -= 1
+            if not self._by_address[session.host]:
+                del self._by_address[session.host]
 
     def close(self) -> None:
         """End every session: nobody can reach them any more."""
@@ -109,6 +116,7 @@ class SessionDriver:
 
     def __init__(self, sessions: Sessions, session: Session, peer: BridgePeer, name: str) -> None:
         self.name = name
+        self.host = peer.host
         self._sessions = sessions
         self._session = session
         self._peer = peer

@@ -14,6 +14,7 @@ class SockJSLimits:
     connections_max: int = 10_000
     connections_per_ip_max: int = 10_000
     sessions_max: int = 10_000  # of the fall-backs, lost and closed ones that are still remembered among them
+    sessions_per_address_max: int = 5_000  # of these, so that no one address keeps all others out
     head_bytes_max: int = 16 * KIBIBYTE  # of a request's line and headers
     message_bytes_max: int = (
         MEBIBYTE  # of a request's body, and of a WebSocket message: arrays of messages, all of them

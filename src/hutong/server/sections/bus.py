@@ -55,6 +55,9 @@ class SockjsSettings:
         10 * SECOND_MS, "A client that sends nothing for so long is closed; Vert.x's ping every 5 s.", minimum=SECOND_MS
     )
     max_sessions: int = setting(10_000, "Sessions of clients without WebSocket.", minimum=1, maximum=1_000_000)
+    max_sessions_per_ip: int = setting(
+        5_000, "Those of one address; behind a proxy all clients have its address.", minimum=1, maximum=1_000_000
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -479,6 +479,18 @@ def test_origins_and_cookies_are_settings() -> None:
         assert refused.status == 403
 
 
+def test_one_address_does_not_take_all_sessions() -> None:
+    limits = SockJSLimits(sessions_per_address_max=2, disconnect_ms=300)
+    with sockjs_bus(Echo(), limits=limits) as bus, Http(bus.port) as http, Http(bus.port, source="127.0.0.2") as other:
+        for name in ("a", "b"):
+            assert http.ask("POST", f"{BASE}/0/{name}/xhr").text == "o\n"
+        refused = http.ask("POST", f"{BASE}/0/c/xhr")
+        assert (refused.status, "sessions_per_address_max" in refused.text) == (503, True)
+        assert other.ask("POST", f"{BASE}/0/d/xhr").text == "o\n"
+        bus.until(lambda: len(bus.server.sessions) == 0, "no sessions")
+        assert http.ask("POST", f"{BASE}/0/c/xhr").text == "o\n"
+
+
 def test_too_many_sessions_are_refused_by_name() -> None:
     limits = SockJSLimits(sessions_max=2, disconnect_ms=300)
     with sockjs_bus(Echo(), limits=limits) as bus, Http(bus.port) as http:
