@@ -62,6 +62,9 @@ class ShareLogs:
             then(Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             return
         log = partition.log
+        if log.offline is not None:
+            then(log.offline)
+            return
         end_offset = log.last_stable_offset if rules.is_read_committed else log.high_watermark
         if rules.auto_offset_reset == "earliest":
             then(log.start_offset)
@@ -79,7 +82,8 @@ class ShareLogs:
 
     def start_offset(self, key: PartitionKey) -> int | None:
         partition = self.find(key)
-        return partition.log.start_offset if partition is not None else None
+        is_known = partition is not None and partition.log.offline is None
+        return partition.log.start_offset if partition is not None and is_known else None
 
     def bury(self, key: PartitionKey, letter: Bury, topic: str, then: Callable[[bool], None]) -> None:
         source, target = self.find(key), self._topics.get(topic)

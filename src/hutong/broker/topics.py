@@ -191,10 +191,13 @@ class Topics:
     ) -> None:
         """Create a topic; `then` gets it once it is durable. Raises Refused like `check_creation`."""
         checked = self.check_creation(name, partition_count, overrides, holder)
+        group = partition_group_for(effective(checked, self.defaults))
+        if (reason := self._journals[group].offline) is not None:
+            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"The partition group {group} is offline: {reason}")
         self._await_creation(name, then)
         record: TopicRecord = {
             "id": self._random_bytes(16).hex(),
-            "group": partition_group_for(effective(checked, self.defaults)),
+            "group": group,
             "partitions": self._take_log_ids(partition_count),
             "config": checked,
         }

@@ -274,6 +274,11 @@ class Journal:
         return self.flusher.failure
 
     @property
+    def offline(self) -> StorageError | None:
+        """Why it could not be opened, None for every journal that was: see `offline`."""
+        return None
+
+    @property
     def shortage(self) -> StorageShortage | None:
         """Of space, open files or memory, for which writes are refused at present."""
         return self.flusher.shortage

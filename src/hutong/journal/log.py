@@ -100,6 +100,11 @@ class PartitionLog:
         "transactions",
     )
 
+    @property
+    def offline(self) -> StorageError | None:
+        """Why nothing of the log can be said, None for every log but those of a journal that was not opened."""
+        return None
+
     def __init__(
         self, partition_id: int, stores: Stores, start_offset: int, end_offset: int, spans: LogSpans | None = None
     ) -> None:

@@ -52,6 +52,7 @@ from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import Timer
 from hutong.journal.disk import Disk
 from hutong.journal.journal import Journal
+from hutong.journal.offline import OfflineJournal
 from hutong.journal.settings import JournalSettings
 from hutong.reactor.door import Door
 from hutong.runtime.offload import ThreadOffload
@@ -297,11 +298,27 @@ class BrokerVerticle(Verticle):
         for group, journal in zip(groups, opened, strict=True):
             if isinstance(journal, Journal):
                 self._journals[group] = journal
-        for journal in opened:
+        for group, journal in zip(groups, opened, strict=True):
             if isinstance(journal, CorruptData):
-                raise CorruptData(f"{journal}; `hutong doctor {data_dir.path}` says what can be done") from journal
-            if isinstance(journal, BaseException):
+                error = CorruptData(f"{journal}; `hutong doctor {data_dir.path}` says what can be done")
+                # Without topics, offsets or transactions a node would give wrong answers; without records, none.
+                if group in STATE_GROUPS:
+                    raise error from journal
+                self._journals[group] = self._without(group, error, data_dir)
+            elif isinstance(journal, BaseException):
                 raise journal
+
+    def _without(self, group: str, error: CorruptData, data_dir: DataDir) -> OfflineJournal:
+        """What stands in the place of a partition group that was refused; all others are served."""
+        _log.critical(
+            "partition group %s is offline, all its partitions answer KAFKA_STORAGE_ERROR, and all others are served: "
+            "%s.",
+            group,
+            error,
+        )
+        settings = translate.journal_settings(self._settings, group, self._segments_open_max)
+        path, soon = data_dir.group_path(group), self.context.loop.call_soon
+        return OfflineJournal(error, path, self._clock, self._wheel, settings, soon)
 
     async def _open_journal(self, data_dir: DataDir, group: str) -> Journal:
         journal = await Journal.open(

@@ -267,6 +267,8 @@ class _Fetch:
         partition = known.partition(asked.partition) if known is not None else None
         if partition is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if partition.offline is not None:
+            partition.check_online()
         check_leader_epoch(asked.current_leader_epoch)
         return partition
 

@@ -103,6 +103,7 @@ def _look_up(
     partition = context.broker.topics.partition(name, asked.partition_index)
     if partition is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    partition.check_online()
     check_leader_epoch(asked.current_leader_epoch)
     log = partition.log
     end_offset = log.last_stable_offset if is_committed else log.high_watermark

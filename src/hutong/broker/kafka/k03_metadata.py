@@ -13,7 +13,7 @@ from hutong.broker.authorization import cluster_operations, may, may_in_cluster,
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.gather import Gather, error_code_of
 from hutong.broker.holders import holder_of
-from hutong.broker.partition import LEADER_EPOCH, Topic
+from hutong.broker.partition import LEADER_EPOCH, NO_LEADER, Topic
 from hutong.broker.topics import why_missing
 from hutong.foundation.errors import HutongError, Refused
 from hutong.security.acls import Operation, ResourceType
@@ -162,7 +162,7 @@ def describe(topic: Topic, context: RequestContext, *, tells_operations: bool) -
 
 
 def _fill(entry: MetadataResponseTopic, topic: Topic, context: RequestContext, tells_operations: bool) -> None:
-    node_id = context.broker.identity.node_id
+    node_id, is_offline = context.broker.identity.node_id, topic.is_offline
     entry.error_code = ErrorCode.NONE
     entry.name = topic.name
     entry.topic_id = topic.topic_id
@@ -171,11 +171,14 @@ def _fill(entry: MetadataResponseTopic, topic: Topic, context: RequestContext, t
         entry.topic_authorized_operations = operations(context, ResourceType.TOPIC, topic.name)
     entry.partitions = [
         MetadataResponsePartition(
+            # As Kafka tells a partition whose only replica is in a log directory that is offline.
+            error_code=ErrorCode.LEADER_NOT_AVAILABLE if is_offline else ErrorCode.NONE,
             partition_index=partition.index,
-            leader_id=node_id,
+            leader_id=NO_LEADER if is_offline else node_id,
             leader_epoch=LEADER_EPOCH,
             replica_nodes=[node_id],
             isr_nodes=[node_id],
+            offline_replicas=[node_id] if is_offline else [],
         )
         for partition in topic.partitions
     ]

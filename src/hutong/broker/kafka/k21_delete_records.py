@@ -58,6 +58,7 @@ def _delete(
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
     if partition.config.compacted and not partition.config.deletes:
         raise Refused(ErrorCode.POLICY_VIOLATION)
+    partition.check_online()
     log = partition.log
     offset = log.high_watermark if asked.offset == _HIGH_WATERMARK else asked.offset
     if not 0 <= offset <= log.high_watermark:

@@ -48,6 +48,7 @@ def _answer(name: str, asked: OffsetForLeaderPartition, context: RequestContext)
         partition = context.broker.topics.partition(name, asked.partition)
         if partition is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        partition.check_online()
         check_leader_epoch(asked.current_leader_epoch)
         if asked.leader_epoch == LEADER_EPOCH:
             entry.leader_epoch, entry.end_offset = LEADER_EPOCH, partition.log.high_watermark

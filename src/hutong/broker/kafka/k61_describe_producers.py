@@ -47,6 +47,8 @@ def handle(request: DescribeProducersRequest, context: RequestContext) -> Descri
                 entry = PartitionResponse(index, denied.code, denied.message)
             elif partition is None:
                 entry = PartitionResponse(index, why_missing(asked.name), "This node has no such partition.")
+            elif partition.offline is not None:
+                entry = PartitionResponse(index, ErrorCode.KAFKA_STORAGE_ERROR, str(partition.offline))
             else:
                 entry = PartitionResponse(index, active_producers=_producers_of(partition.log))
             answer.partitions.append(entry)

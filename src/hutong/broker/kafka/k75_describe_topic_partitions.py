@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from hutong.broker.authorization import may, operations
 from hutong.broker.context import RequestContext
-from hutong.broker.partition import LEADER_EPOCH
+from hutong.broker.partition import LEADER_EPOCH, NO_LEADER
 from hutong.broker.topics import why_missing
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k75_describe_topic_partitions import (
@@ -74,18 +74,20 @@ def _refused(request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitions
 
 
 def _page(topic: Topic, start: int, end: int, context: RequestContext) -> DescribeTopicPartitionsResponseTopic:
-    node_id = context.broker.identity.node_id
+    node_id, is_offline = context.broker.identity.node_id, topic.is_offline
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
         partitions=[
             DescribeTopicPartitionsResponsePartition(
+                error_code=ErrorCode.LEADER_NOT_AVAILABLE if is_offline else ErrorCode.NONE,
                 partition_index=partition.index,
-                leader_id=node_id,
+                leader_id=NO_LEADER if is_offline else node_id,
                 leader_epoch=LEADER_EPOCH,
                 replica_nodes=[node_id],
                 isr_nodes=[node_id],
+                offline_replicas=[node_id] if is_offline else [],
                 eligible_leader_replicas=[],  # not null: Java's admin client takes these for lists wherever the API is
                 last_known_elr=[],
             )

@@ -32,7 +32,9 @@ class Health:
     def _reasons(self) -> list[str]:
         reasons = [] if self.is_serving else ["the node is not accepting clients"]
         for group, journal in self._journals.items():
-            if journal.failure is not None:
+            if journal.offline is not None:
+                reasons.append(f"partition group {group} is offline: {journal.offline}")
+            elif journal.failure is not None:
                 reasons.append(f"partition group {group} has failed: {journal.failure}")
             elif journal.is_disk_full:
                 reasons.append(f"partition group {group} has no space left")

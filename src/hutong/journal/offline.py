@@ -1,0 +1,126 @@
+"""A journal that could not be opened, as far as others need one: it takes no records, gives none, and touches no file.
+
+Strategy: a journal without a file on a disk that refuses everything, failed from the beginning. Its logs are empty and
+say so to nobody: whoever reads or searches one is refused with KAFKA_STORAGE_ERROR, as Apache Kafka refuses readers of
+a log directory that is offline. An answer made of an empty log would be worse than none: a consumer that is told that
+its offset is out of range begins anew.
+
+What lies in the folder stays as it is, for `hutong doctor` and the next start.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import HutongError, Refused, StorageError
+from hutong.foundation.timers import TimerWheel
+from hutong.journal.disk import DiskFile
+from hutong.journal.flusher import KAFKA_STORAGE_ERROR
+from hutong.journal.journal import Journal
+from hutong.journal.log import ColdRead, PartitionLog, Views
+from hutong.journal.recovery import Recovered, RecoveryReport
+from hutong.journal.settings import JournalSettings
+from hutong.journal.timestamps import Found
+from hutong.runtime.offload import InlineOffload
+
+
+class NoDisk:
+    """A disk on which nothing is done, for one reason."""
+
+    def __init__(self, reason: StorageError) -> None:
+        self._reason = reason
+
+    def open(self, path: Path) -> DiskFile:
+        self._refuse()
+
+    def create(self, path: Path) -> DiskFile:
+        self._refuse()
+
+    def rename(self, source: Path, target: Path) -> None:
+        self._refuse()
+
+    def unlink(self, path: Path) -> None:
+        self._refuse()
+
+    def list(self, directory: Path) -> list[str]:
+        self._refuse()
+
+    def make_directory(self, path: Path) -> None:
+        self._refuse()
+
+    def sync_directory(self, path: Path) -> None:
+        self._refuse()
+
+    def free_bytes(self, path: Path) -> int:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise self._reason
+
+
+class OfflineLog(PartitionLog):
+    """A log of such a journal."""
+
+    __slots__ = ("_reason",)
+
+    def __init__(self, journal: "OfflineJournal", partition_id: int) -> None:
+        super().__init__(partition_id, journal._stores, 0, 0)
+        self._reason = journal.offline
+
+    @property
+    def offline(self) -> StorageError:
+        return self._reason
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        at_least_one: bool = True,
+        up_to: int | None = None,
+        cold_bytes_max: int = 0,
+    ) -> "Views | ColdRead[list[memoryview]]":
+        raise self.refusal
+
+    def offset_for_timestamp(self, timestamp_ms: int, then: Callable[[Found | HutongError], None]) -> None:
+        then(self.refusal)
+
+    def offset_of_max_timestamp(self, then: Callable[[Found | HutongError], None]) -> None:
+        then(self.refusal)
+
+    def delete_before(self, offset: int) -> None:
+        raise self.refusal
+
+    @property
+    def refusal(self) -> Refused:
+        return Refused(KAFKA_STORAGE_ERROR, f"The partition group is offline: {self.offline}")
+
+
+class OfflineJournal(Journal):
+    """In the place of one whose folder was refused, for the reason `offline`."""
+
+    def __init__(
+        self,
+        reason: StorageError,
+        directory: Path,
+        clock: Clock,
+        timers: TimerWheel,
+        settings: JournalSettings,
+        call_soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self._reason = reason
+        nothing = Recovered(0, 0, [], {}, RecoveryReport(directory, was_clean=True))
+        disk, offload = NoDisk(reason), InlineOffload()
+        super().__init__(nothing, directory, disk, offload, clock, timers, settings, call_soon)
+        self.flusher.fail(reason)
+
+    @property
+    def offline(self) -> StorageError:
+        return self._reason
+
+    def log(self, partition_id: int) -> PartitionLog:
+        log = self._logs.get(partition_id)
+        if log is None:
+            log = self._logs[partition_id] = OfflineLog(self, partition_id)
+        return log
