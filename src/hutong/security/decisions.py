@@ -13,6 +13,7 @@ Knows nothing of requests, topics or disks.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -41,9 +42,10 @@ _Asked = tuple[str, str, Operation, ResourceType, str | None]
 class _Kind:
     """The ACLs about one kind of resource."""
 
-    __slots__ = ("literal", "prefix_lengths", "prefixed")
+    __slots__ = ("by_principal", "literal", "prefix_lengths", "prefixed")
 
     def __init__(self) -> None:
+        self.by_principal: _Rules = {}  # of every pattern
         self.literal: dict[str, _Rules] = {}
         self.prefixed: dict[str, _Rules] = {}
         self.prefix_lengths: Counter[int] = Counter()  # of the names in `prefixed`
@@ -62,8 +64,12 @@ class _Kind:
         if by_name is self.prefixed and acl.name not in by_name:
             self.prefix_lengths[len(acl.name)] += 1
         by_name.setdefault(acl.name, {}).setdefault(acl.principal, {})[acl] = None
+        self.by_principal.setdefault(acl.principal, {})[acl] = None
 
     def remove(self, acl: Acl) -> None:
+        del self.by_principal[acl.principal][acl]
+        if not self.by_principal[acl.principal]:
+            del self.by_principal[acl.principal]
         by_name = self.literal if acl.pattern is PatternType.LITERAL else self.prefixed
         rules = by_name[acl.name]
         del rules[acl.principal][acl]
@@ -164,6 +170,9 @@ class Decisions:
         ]
         assert len(indexed) == len(self._acls)
         assert set(indexed) == self._acls.keys()
+        by_principal = [acl for kind in self._kinds.values() for acls in kind.by_principal.values() for acl in acls]
+        assert len(by_principal) == len(self._acls)
+        assert set(by_principal) == self._acls.keys()
         for kind in self._kinds.values():
             assert kind.prefix_lengths == Counter(map(len, kind.prefixed))
         assert len(self._kept) <= DECISIONS_MAX
@@ -210,23 +219,45 @@ class Decisions:
         there = self._kinds.get(kind)
         if there is None:
             return self._allows_without_acl
-        literals = _patterns(there.literal, principal, host, operation)
-        prefixes = _patterns(there.prefixed, principal, host, operation)
-        denied_names = {name for name, permission in literals if permission is Permission.DENY}
-        denied_prefixes = {name for name, permission in prefixes if permission is Permission.DENY}
         if self._allows_without_acl and not _is_covered(_A_NAME, there):
             return True
+        about = [
+            acl
+            for acl in _about(there.by_principal, principal, host)
+            if acl.operation is operation or acl.operation is Operation.ALL
+        ]
+        denied = [acl for acl in about if acl.permission is Permission.DENY]
+        denied_names = {acl.name for acl in denied if acl.pattern is PatternType.LITERAL}
         if WILDCARD in denied_names:
             return False
-        allowed = [(name, True) for name, permission in literals if permission is Permission.ALLOW]
-        allowed += [(name, False) for name, permission in prefixes if permission is Permission.ALLOW]
-        if (WILDCARD, True) in allowed:
-            return True
-        return any(
-            not (is_literal and name in denied_names)
-            and not any(name[:end] in denied_prefixes for end in range(1, len(name) + 1))
-            for name, is_literal in allowed
-        )
+        denied_prefixes = Prefixes(acl.name for acl in denied if acl.pattern is PatternType.PREFIXED)
+        for acl in about:
+            if acl.permission is not Permission.ALLOW:
+                continue
+            is_literal = acl.pattern is PatternType.LITERAL
+            if is_literal and acl.name == WILDCARD:
+                return True
+            if not (is_literal and acl.name in denied_names) and not denied_prefixes.cover(acl.name):
+                return True
+        return False
+
+
+class Prefixes:
+    """Prefixes of which one covers a name, or none does.
+
+    Those that a shorter one covers are left out, so of those that remain only the greatest that is not greater than a
+    name can be a prefix of it: two of them would cover one another.
+    """
+
+    def __init__(self, prefixes: Iterable[str]) -> None:
+        self._sorted: list[str] = []
+        for prefix in sorted(prefixes):
+            if not (self._sorted and prefix.startswith(self._sorted[-1])):
+                self._sorted.append(prefix)
+
+    def cover(self, name: str) -> bool:
+        place = bisect_right(self._sorted, name)
+        return place > 0 and name.startswith(self._sorted[place - 1])
 
 
 _A_NAME: Final = "hardcode"  # stands for a resource that nobody has thought of, by the name that Kafka gives it
@@ -242,14 +273,3 @@ def _about(rules: _Rules, principal: str, host: str) -> Iterator[Acl]:
         for acl in rules.get(who, ()):
             if acl.host == WILDCARD or canonical_host(acl.host) == host:
                 yield acl
-
-
-def _patterns(
-    by_name: dict[str, _Rules], principal: str, host: str, operation: Operation
-) -> list[tuple[str, Permission]]:
-    return [
-        (name, acl.permission)
-        for name, rules in by_name.items()
-        for acl in _about(rules, principal, host)
-        if acl.operation in (operation, Operation.ALL)
-    ]

@@ -1,9 +1,13 @@
 """Decisions from ACLs: by the rules, whatever order ACLs came and went in, and held against a slow model."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hutong.security import decisions as decisions_module
 from hutong.security.acls import (
     IMPLIED_BY,
     Acl,
@@ -14,7 +18,7 @@ from hutong.security.acls import (
     ResourceType,
     canonical_host,
 )
-from hutong.security.decisions import DECISIONS_MAX, NAME_CHARACTERS_MAX, Decisions
+from hutong.security.decisions import DECISIONS_MAX, NAME_CHARACTERS_MAX, Decisions, Prefixes
 
 READ, WRITE, DESCRIBE, ALL = Operation.READ, Operation.WRITE, Operation.DESCRIBE, Operation.ALL
 TOPIC = ResourceType.TOPIC
@@ -242,3 +246,81 @@ def test_decisions_are_those_of_the_model(changes: list[tuple[bool, Acl]], defau
             for name in ("a", "abc", "c"):
                 assert may(there, operation, name) is model(acls, "User:a", operation, name, default)
     there.check_invariants()
+
+
+def model_of_some(acls: set[Acl], who: str, operation: Operation) -> bool:
+    """Every allowed pattern against every denied one."""
+    mine = [a for a in acls if a.principal in (who, "User:*") and a.host in ("*", HERE)]
+    mine = [a for a in mine if a.operation in (operation, ALL)]
+    denied = [a for a in mine if a.permission is Permission.DENY]
+    if any(a.pattern is LITERAL and a.name == "*" for a in denied):
+        return False
+
+    def is_denied(allowed: Acl) -> bool:
+        if allowed.pattern is LITERAL and allowed.name == "*":
+            return False
+        prefixes = [a.name for a in denied if a.pattern is PREFIXED]
+        names = [a.name for a in denied if a.pattern is LITERAL]
+        return allowed.name.startswith(tuple(prefixes)) or (allowed.pattern is LITERAL and allowed.name in names)
+
+    return any(a.permission is Permission.ALLOW and not is_denied(a) for a in mine)
+
+
+@given(st.lists(st.tuples(st.booleans(), ACLS), max_size=12))
+def test_some_resource_is_that_of_the_model(changes: list[tuple[bool, Acl]]) -> None:
+    there, acls = Decisions(), set[Acl]()
+    for adds, each in changes:
+        (acls.add if adds else acls.discard)(each)
+        (there.add if adds else there.remove)(each)
+        for operation in (READ, WRITE):
+            assert there.allows_some("User:a", HERE, operation, TOPIC) is model_of_some(acls, "User:a", operation)
+    there.check_invariants()
+
+
+@given(st.lists(st.text("ab*", min_size=1, max_size=4), max_size=8), st.text("ab*", max_size=6))
+def test_prefixes_cover_what_begins_with_one(prefixes: list[str], name: str) -> None:
+    assert Prefixes(prefixes).cover(name) is name.startswith(tuple(prefixes))
+
+
+def test_the_acls_of_others_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client chooses the address it comes from: each new one is decided anew, whatever there is about others."""
+    there = decisions(*(acl(f"t{number}", WRITE, principal=f"User:{number}") for number in range(100)))
+    looks, look = [], decisions_module._about
+
+    def counting(*arguments: Any) -> Iterator[Acl]:
+        looks.append(arguments)
+        return look(*arguments)
+
+    monkeypatch.setattr(decisions_module, "_about", counting)
+    assert not there.allows_some("User:me", HERE, WRITE, TOPIC)
+    assert len(looks) == 1
+
+
+def test_allowed_names_are_not_compared_with_each_denied_prefix() -> None:
+    names = [Compared(f"{number:04}") for number in range(1_000)]
+    there = Decisions()
+    for name in names:
+        there.add(acl(name, WRITE, deny=True, prefixed=True))
+        there.add(acl(Compared(f"{name}-x"), WRITE))
+    Compared.looks = 0
+    assert not there.allows_some("User:a", HERE, WRITE, TOPIC)
+    assert Compared.looks < 100_000, "a million pairs"
+
+
+class Compared(str):
+    """Counts comparisons for order and for beginnings."""
+
+    __slots__ = ()
+    looks = 0
+
+    def __lt__(self, other: str) -> bool:
+        Compared.looks += 1
+        return str.__lt__(self, other)
+
+    def startswith(self, *arguments: Any) -> bool:
+        Compared.looks += 1
+        return str.startswith(self, *arguments)
+
+    def __getitem__(self, place: Any) -> str:
+        Compared.looks += 100  # a copy, which is then hashed
+        return str.__getitem__(self, place)
