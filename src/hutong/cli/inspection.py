@@ -18,7 +18,7 @@ import typer
 
 from hutong.cli.options import AsJson, Yes
 from hutong.cli.output import print_rows, progress, remark, text_or_base64, utc
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError, UsageError
 
 if TYPE_CHECKING:
     from hutong.journal.inspect import Inspector, Problem
@@ -61,7 +61,7 @@ def dump(
         rows: Iterator[dict[str, Any]]
         if records or runs or topic is not None:
             found = _runs(wanted, _names(groups), topic, damage)
-            rows = (row for run in found for row in _record_rows(run)) if records else map(_run_row, found)
+            rows = (row for run in found for row in _record_rows(run, damage)) if records else map(_run_row, found)
         else:
             rows = _file_rows(wanted)
         bounded = _Bounded(rows, limit)
@@ -151,10 +151,16 @@ class _Damage:
         self.places: set[str] = set()
 
     def tell(self, problem: "Problem") -> None:
-        place = f"{problem.path} at position {problem.position}"
+        self._tell(f"{problem.path} at position {problem.position}", problem.sentence)
+
+    def tell_batch(self, log: str, base_offset: int, error: HutongError) -> None:
+        """A batch whose CRC holds and whose records cannot be read, stored before they were checked."""
+        self._tell(f"the batch of {log} at offset {base_offset}", str(error))
+
+    def _tell(self, place: str, sentence: str) -> None:
         if place not in self.places:
             self.places.add(place)
-            remark(f"{place}: {problem.sentence}; what lies behind follows where it can be read.")
+            remark(f"{place}: {sentence}; what lies behind follows where it can be read.")
 
 
 class _Bounded:
@@ -236,7 +242,7 @@ def _names(groups: "dict[str, Inspector]") -> Names:
     topics: dict[bytes, bytes | None] = {}
     catalogue = {name: inspector for name, inspector in groups.items() if name == CATALOGUE_GROUP}
     for run in _runs(catalogue, {}, None, None):
-        topics.update({record.key or b"": record.value for record in _records(run)})
+        topics.update({record.key or b"": record.value for record in _records(run, None)})
     names = {
         (CATALOGUE_GROUP, 0): "__hutong_metadata/0",
         ("offsets", 0): "__consumer_offsets/0",
@@ -250,13 +256,19 @@ def _names(groups: "dict[str, Inspector]") -> Names:
     return names
 
 
-def _records(found: _FoundRun) -> "Iterator[Record]":
+def _records(found: _FoundRun, damage: _Damage | None) -> "Iterator[Record]":
+    """Raises ProtocolError, LimitExceeded for records that cannot be read, unless `damage` is there to tell it."""
     from hutong.wire.kafka.records import iterate_batches, iterate_records
 
     if not found.run.batches:  # a statement, or a run that was given up
         return
-    for _, batch in iterate_batches(memoryview(found.data)):
-        yield from iterate_records(batch)
+    for header, batch in iterate_batches(memoryview(found.data)):
+        try:
+            yield from iterate_records(batch)
+        except (ProtocolError, LimitExceeded) as error:
+            if damage is None:
+                raise
+            damage.tell_batch(found.log, header.base_offset, error)
 
 
 def _run_row(found: _FoundRun) -> dict[str, Any]:
@@ -274,8 +286,8 @@ def _run_row(found: _FoundRun) -> dict[str, Any]:
     }
 
 
-def _record_rows(found: _FoundRun) -> Iterator[dict[str, Any]]:
-    for record in _records(found):
+def _record_rows(found: _FoundRun, damage: _Damage) -> Iterator[dict[str, Any]]:
+    for record in _records(found, damage):
         yield {
             "log": found.log,
             "offset": record.offset,

@@ -6,13 +6,17 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.support.confluent import read_partition
+from tests.support.lying_batches import batch
 from tests.support.node import IS_HUTONG, Node
 
-from hutong.cli import main
+from hutong.cli import inspection, main
 from hutong.server.data_dir import DataDir
+from hutong.wire.kafka.records import Record, build_batch
 
 pytestmark = pytest.mark.skipif(not IS_HUTONG, reason="the folder of another broker has another form")
 
@@ -169,3 +173,13 @@ def test_an_unknown_group(folder: Path, hutong: Hutong) -> None:
     code, _, err = hutong("dump", folder, "--group", "weeks")
     assert code == 66
     assert "There is no group weeks; there are compacted, days, " in err
+
+
+def test_a_batch_whose_records_cannot_be_read_is_told_and_the_next_follows(capsys: pytest.CaptureFixture[str]) -> None:
+    good = build_batch([Record(timestamp_ms=1, value=b"good")], base_offset=3)
+    lying = batch(b"\xff" * 50, 1, now_ms=1)
+    found: Any = SimpleNamespace(log="t/0", run=SimpleNamespace(batches=[0]), data=good + lying + good)
+    damage = inspection._Damage()
+    assert [row["value"] for row in inspection._record_rows(found, damage)] == ["good", "good"]
+    assert damage.places == {"the batch of t/0 at offset 0"}
+    assert "longer than 10 bytes; what lies behind follows" in capsys.readouterr().err
