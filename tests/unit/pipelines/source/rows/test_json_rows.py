@@ -46,3 +46,39 @@ def test_a_document_becomes_a_row(schema: str, document: bytes, value: Any) -> N
 def test_what_does_not_fit_is_told_with_its_field(schema: str, document: bytes, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         json_reader(parse_ddl(schema))(document)
+
+
+@pytest.mark.parametrize(
+    ("schema", "document", "sentence"),
+    [
+        ("a DECIMAL(9,2)", b'{"a": 1E-999999999}', "field a: a decimal has the exponent -999999999"),
+        ("a DECIMAL(9,2)", b'{"a": "1E-99\\u003999999"}', "field a: a decimal has the exponent -9999999"),
+        (
+            "a STRUCT<b: ARRAY<DECIMAL(9,2)>>",
+            b'{"a": {"b": [null, 1, 1E-9999]}}',
+            r"field a\.b: a decimal has the exponent",
+        ),
+        (
+            "a MAP<STRING, DECIMAL(9,2)>",
+            b'{"a": {"k": null, "l": 1E+9999}}',
+            "field a: a decimal has the exponent 9999",
+        ),
+        ("decimal(9,2)", b"1E-99999", "a decimal has the exponent"),
+    ],
+)
+def test_a_decimal_that_arrow_cannot_bear_is_refused(schema: str, document: bytes, sentence: str) -> None:
+    """pyarrow ends the process with a segmentation fault at some."""
+    with pytest.raises(ValueError, match=f"^{sentence}"):
+        json_reader(parse_ddl(schema))(document)
+
+
+def test_decimals_that_are_absent_null_or_not_finite_are_left_to_arrow() -> None:
+    read = json_reader(parse_ddl("a DECIMAL(9,2), b ARRAY<DECIMAL(9,2)>"))
+    for document in (
+        b"null",
+        b"{}",
+        b'{"a": null, "b": null}',
+        b'{"a": "NaN", "b": [null, "Infinity"]}',
+        b'{"a": 1E-1000}',
+    ):
+        read(document)
