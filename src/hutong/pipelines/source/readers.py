@@ -14,16 +14,9 @@ from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    ReadMinRows,
-    SupportsTriggerAvailableNow,
-)
 
 from hutong.foundation.clock import SystemClock
-from hutong.foundation.errors import PeerError, ProtocolError
+from hutong.foundation.errors import PeerError, ProtocolError, UsageError
 from hutong.pipelines.client.cluster import LATEST, Cluster, TopicPartition
 from hutong.pipelines.client.clusters import shared_cluster, shared_transactions
 from hutong.pipelines.client.group_offsets import commit_through
@@ -51,6 +44,27 @@ from hutong.pipelines.source.splitting import OffsetRange, split
 
 if TYPE_CHECKING:
     import pyarrow
+
+try:
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadLimit,
+        ReadMaxRows,
+        ReadMinRows,
+        SupportsTriggerAvailableNow,
+    )
+
+    HAS_LIMITS = True
+except ModuleNotFoundError:  # PySpark 4.1
+    from hutong.pipelines.source.older_spark import (  # type: ignore[assignment]
+        ReadAllAvailable,
+        ReadLimit,
+        ReadMaxRows,
+        ReadMinRows,
+        SupportsTriggerAvailableNow,
+    )
+
+    HAS_LIMITS = False
 
 PROGRESS_MS_MAX = 2_000
 """How long a stream tries to show its progress before it goes on."""
@@ -110,6 +124,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A topic as it grows. One instance plans on the driver for as long as the query runs."""
 
     def __init__(self, options: SourceOptions) -> None:
+        """Raises UsageError for bounds of a batch, where this PySpark knows none."""
+        if not HAS_LIMITS and (options.limits.records_max is not None or options.limits.records_min is not None):
+            raise UsageError(
+                "Options maxOffsetsPerTrigger and minOffsetsPerTrigger need PySpark 4.2: "
+                "leave them out, or run `pip install 'pyspark>=4.2'`."
+            )
         self._options = options
         self._admission = Admission(options.limits, SystemClock())
         self._target: Offsets | None = None
