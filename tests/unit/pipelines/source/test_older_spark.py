@@ -20,7 +20,7 @@ def _pyspark_4_1(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("option", ["maxOffsetsPerTrigger", "minOffsetsPerTrigger"])
 def test_bounds_of_a_batch_are_refused(option: str) -> None:
-    with pytest.raises(UsageError, match="need PySpark 4.2"):
+    with pytest.raises(UsageError, match=r"need PySpark 4\.2"):
         StreamReader(source_options({**OPTIONS, option: "10"}, streaming=True))
 
 
