@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final
 
+import trustme
 from tests.fuzz.corpus import kept as kept_inputs
 from tests.fuzz.target import MEBIBYTE, Target
+from tests.support.revocation import revocation_list
 from tests.unit.broker.test_authentication import World
 
 from hutong.foundation.errors import ProtocolError, UsageError
@@ -15,6 +17,7 @@ from hutong.security.certificate_principals import CertificatePrincipals
 from hutong.security.certificate_times import expires_at_ms
 from hutong.security.distinguished_names import subject_of
 from hutong.security.principal_mapping import PrincipalMapping
+from hutong.security.revocation_lists import next_update_ms, revocation_lists_in
 from hutong.security.sasl import scram_credentials as kept
 from hutong.security.sasl.machine import Login, Phase, Rules
 from hutong.security.sasl.plain import PlainExchange
@@ -130,6 +133,13 @@ def read_certificate(data: bytes) -> object:
     return subject_of(data)
 
 
+def read_revocation_lists(data: bytes) -> object:
+    """A file of them, and the same bytes as one that was unpacked."""
+    with suppress(ProtocolError):
+        next_update_ms(data)
+    return [next_update_ms(each) for each in revocation_lists_in(data)]
+
+
 def map_names(data: bytes) -> object:
     """Rules, a line end, and a name that they are for."""
     rules, _, subject = data.decode(errors="replace").partition("\n")
@@ -169,10 +179,18 @@ RULES_SEEDS: Final = [
     b"RULE:^.*[Cc][Nn]=([a-zA-Z0-9.]*).*$/$1/L\nCN=Ann",
 ]
 
+
+def revocation_lists() -> Iterator[bytes]:
+    pem = revocation_list(trustme.CA())
+    yield pem
+    yield from revocation_lists_in(pem)
+
+
 TARGETS = [
     Target("sasl", log_in, exchanges, ()),
     Target("sasl-listener", knock, knocks, ()),
     Target("certificate", read_certificate, lambda: kept_inputs("certificate"), (ProtocolError,)),
+    Target("revocation-lists", read_revocation_lists, revocation_lists, (ProtocolError,)),
     Target("principal-mapping", map_names, lambda: RULES_SEEDS, (UsageError,), memory_base=8 * MEBIBYTE),
     Target("tls-handshake", shake_hands, client_hellos, (HandshakeFailed, ssl.SSLError)),
 ]

@@ -172,6 +172,15 @@ def test_the_end_of_the_lists_is_the_first_authority_s_latest(place: Place) -> N
     certificates.close()
 
 
+def test_bridges_have_lists_of_their_own(place: Place) -> None:
+    lists = Lists(place)
+    (lists.folder / "ca.crl").write_bytes(revocation_list(place.authority, [lists.client]))
+    section = BridgeSettings(tls_certificate=place.file, tls_client_ca=place.ca, tls_crl=lists.folder)
+    certificates = certificates_of(Settings(bridge=section), place.clock, place.wheel)
+    assert certificates is not None
+    assert lists.shake(certificates.source()()) == "certificate revoked"
+
+
 @pytest.mark.parametrize("fault", ["gone", "half", "empty folder"])
 def test_lists_that_cannot_be_used_leave_those_before_in_use(
     place: Place, fault: str, caplog: pytest.LogCaptureFixture

@@ -5,6 +5,7 @@ import base64
 import ssl
 from pathlib import Path
 
+import pytest
 import trustme
 from tests.support.monitored import monitored_node, scrape
 from tests.support.revocation import revocation_list
@@ -66,6 +67,25 @@ async def test_metrics_over_tls_are_for_who_has_the_password(tmp_path: Path) -> 
         assert await status_of("/metrics") == "401"
         token = base64.b64encode(b"prometheus:secret").decode()
         assert await status_of("/metrics", f"Authorization: Basic {token}\r\n") == "200"
+
+
+async def test_metrics_refuse_a_scraper_whose_certificate_is_revoked(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    file, ca, lists, mine = (tmp_path / name for name in ("node.pem", "ca.pem", "crl.pem", "scraper.pem"))
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(file)
+    authority.issue_cert("scraper@example.org").private_key_and_cert_chain_pem.write_to_path(mine)
+    authority.cert_pem.write_to_path(ca)
+    lists.write_bytes(revocation_list(authority, [mine]))
+    secured = MetricsSettings(tls_certificate=file, tls_client_ca=ca, tls_crl=lists)
+    context = ssl.create_default_context(cafile=str(ca))
+    context.load_cert_chain(mine)
+    async with monitored_node(tmp_path / "node", bounds=secured) as info:
+        assert info.metrics is not None
+        reader, writer = await asyncio.open_connection(info.metrics.host, info.metrics.port, ssl=context)
+        writer.write(b"GET /metrics HTTP/1.0\r\n\r\n")
+        with pytest.raises(ssl.SSLError, match="ALERT_CERTIFICATE_REVOKED"):
+            await reader.read()
+        writer.close()
 
 
 async def test_what_the_acls_refuse_is_counted(tmp_path: Path) -> None:
