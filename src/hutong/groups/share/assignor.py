@@ -8,7 +8,7 @@ looked-at partitions are filled up, and what nobody looks at replaces what most 
 Pure.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
@@ -24,14 +24,17 @@ def assign(
     before: Mapping[str, Iterable[TopicPartition]],
 ) -> Assignment:
     """The partitions of each member. `partition_counts` has the topics that exist, in the order of their names."""
+    readers: dict[bytes, list[str]] = {}
+    for member in sorted(subscriptions):
+        for topic in subscriptions[member]:
+            readers.setdefault(topic, []).append(member)
     pools: dict[tuple[str, ...], list[TopicPartition]] = {}
     for topic, count in partition_counts.items():
-        members = tuple(sorted(member for member, topics in subscriptions.items() if topic in topics))
-        pools.setdefault(members, []).extend((topic, index) for index in range(count))
+        if topic in readers:
+            pools.setdefault(tuple(readers[topic]), []).extend((topic, index) for index in range(count))
     result: Assignment = {member: set() for member in subscriptions}
     for members, partitions in pools.items():
-        if members:
-            _share_out(members, partitions, before, result)
+        _share_out(members, partitions, before, result)
     return result
 
 
@@ -41,34 +44,61 @@ def _share_out(
     before: Mapping[str, Iterable[TopicPartition]],
     result: Assignment,
 ) -> None:
+    """Share out one pool. It costs what members and partitions are together, not their product."""
     quota = -(-len(partitions) // len(members))
     sharers_max = -(-quota * len(members) // len(partitions)) if partitions else 0
-    pool = set(partitions)
     shares: dict[str, set[TopicPartition]] = {member: set() for member in members}
     sharers: Counter[TopicPartition] = Counter(dict.fromkeys(partitions, 0))
     for member in members:
-        for partition in sorted(pool.intersection(before.get(member, ()))):
+        for partition in sorted(partition for partition in before.get(member, ()) if partition in sharers):
             if len(shares[member]) < quota and sharers[partition] < sharers_max:
                 shares[member].add(partition)
                 sharers[partition] += 1
-    for member in members:
-        for partition in sorted(pool - shares[member], key=lambda each: (sharers[each], each)):
-            if len(shares[member]) >= quota:
-                break
-            shares[member].add(partition)
-            sharers[partition] += 1
+    _fill(shares, sharers, quota)
     _cover(shares, sharers)
     for member in members:
         result[member] |= shares[member]
 
 
+def _fill(shares: Mapping[str, set[TopicPartition]], sharers: Counter[TopicPartition], quota: int) -> None:
+    """Fill every share up to the quota, with the least looked-at partitions first."""
+    by_sharers: list[deque[TopicPartition]] = [deque() for _ in range(max(sharers.values(), default=0) + 1)]
+    for partition, count in sorted(sharers.items()):
+        by_sharers[count].append(partition)
+    for share in shares.values():
+        own: list[tuple[int, TopicPartition]] = []  # what it has already, to be put back
+        count = 0
+        while len(share) < quota and count < len(by_sharers):
+            if not by_sharers[count]:
+                count += 1
+                continue
+            partition = by_sharers[count].popleft()
+            if partition in share:
+                own.append((count, partition))
+                continue
+            share.add(partition)
+            sharers[partition] += 1
+            if count + 1 == len(by_sharers):
+                by_sharers.append(deque())
+            by_sharers[count + 1].append(partition)
+        for kept_count, partition in own:
+            by_sharers[kept_count].append(partition)
+
+
 def _cover(shares: Mapping[str, set[TopicPartition]], sharers: Counter[TopicPartition]) -> None:
-    """What nobody looks at replaces what most do."""
-    for partition in [partition for partition, count in sharers.items() if not count]:
-        _, crowded, member = max(
-            (sharers[each], each, member) for member, share in sorted(shares.items()) for each in share
-        )
-        shares[member].remove(crowded)
-        shares[member].add(partition)
-        sharers[crowded] -= 1
-        sharers[partition] += 1
+    """Partitions that nobody looks at replace those that most do."""
+    uncovered = [partition for partition, count in sharers.items() if not count]
+    if not uncovered:
+        return
+    crowded = sorted(
+        (-sharers[partition], partition, member) for member, share in shares.items() for partition in share
+    )
+    donors = iter(crowded)
+    for partition in uncovered:
+        for _, donated, member in donors:
+            if sharers[donated] > 1:
+                shares[member].remove(donated)
+                shares[member].add(partition)
+                sharers[donated] -= 1
+                sharers[partition] += 1
+                break

@@ -154,3 +154,30 @@ def test_all_is_covered_evenly_and_little_moves(
         alike = [other for other, wanted in after.items() if wanted == topics]
         if len(alike) == len(after):
             assert len({len(shares[other]) for other in alike}) == 1
+
+
+class CountedId(bytes):
+    """A topic's id that counts how often it was compared."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        CountedId.compared += 1
+        return bytes.__eq__(self, other)  # type: ignore[arg-type]
+
+    def __lt__(self, other: bytes) -> bool:
+        CountedId.compared += 1
+        return bytes.__lt__(self, other)
+
+    __hash__ = bytes.__hash__
+
+
+def test_assigning_costs_what_members_and_partitions_are_together() -> None:
+    counts = {CountedId(number.to_bytes(4, "big")): 1 for number in range(2_000)}
+    members = {f"m{number}": set(counts) for number in range(50)}
+    CountedId.compared = 0
+    first = assign(members, counts, {})
+    del members["m0"]
+    assign(members, counts, first)
+    assert sum(map(len, first.values())) == 2_000
+    assert CountedId.compared < 500_000  # a few sorts of all partitions, not one for each member
