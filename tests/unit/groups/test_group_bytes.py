@@ -29,8 +29,8 @@ MANY = [f"topic-{number}" for number in range(100)]
 class Consumers:
     """Members of consumer groups."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(stages, "CONSUMER_SETTINGS", replace(stages.CONSUMER_SETTINGS, groups_bytes_max=BYTES_MAX))
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, bytes_max: int = BYTES_MAX) -> None:
+        monkeypatch.setattr(stages, "CONSUMER_SETTINGS", replace(stages.CONSUMER_SETTINGS, groups_bytes_max=bytes_max))
         self.stage = Stage(SETTINGS)
 
     def beat(
@@ -73,7 +73,7 @@ def test_consumer_groups_of_one_client_leave_memory_to_others(monkeypatch: pytes
 
 
 def test_patterns_and_assignments_of_consumer_groups_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    consumers = Consumers(monkeypatch)
+    consumers = Consumers(monkeypatch, 500_000)
     assert consumers.beat("g0", topics=None, regex="or.*").error is ErrorCode.NONE
     assert consumers.beat("g1", topics=None, regex="ot.*").error is FULL
     assert consumers.beat("g0", -1, None).error is ErrorCode.NONE

@@ -2,16 +2,20 @@
 
 Strategy: a pattern (RE2, matched against the whole name, KIP-848) is compiled when the first member that subscribes to
 it comes and looked through all names once; from then on each topic that comes or goes is matched against the patterns
-that are held, so that no change of topics costs more than that. RE2 takes time linear in the name whatever the pattern.
+that are held, so that no change of topics costs more than that. RE2 takes time linear in the name and in the pattern's
+program; with many names and a large program that is minutes. So matching goes in stretches of `STRETCH_UNITS`: one at
+once, which is enough for thousands of names and usual patterns, others when the driver says so (`work`). Until a new
+pattern was matched against all names it is not ready. Kafka too resolves patterns aside, and members wait for it.
 
 Internal topics are matched by no pattern: nobody means them by `.*`. They can be subscribed to by name.
 
 Knows nothing of groups.
 """
 
+from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from hutong.foundation.errors import Refused
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -25,13 +29,24 @@ class TopicFacts:
     is_internal: bool = False
 
 
+STRETCH_UNITS: Final = 2_000_000  # about 10 ms at worst: a unit is a step of a program over a character
+_CALL_UNITS: Final = 1_000  # of each match, besides its characters
+_PATTERN_MEMORY_BYTES: Final = 256 * 1024  # of RE2 for one pattern; a larger one is refused
+
+
 @dataclass(slots=True)
 class _Pattern:
     """One pattern that members subscribe to; `matched` follows the topics."""
 
     compiled: Any
-    matched: set[str]
+    matched: set[str] = field(default_factory=set)
+    waiting: deque[str] = field(default_factory=deque)  # names that it was not matched against yet
+    is_ready: bool = False
     holder_count: int = 0
+
+    def units(self, name: str) -> int:
+        """About what a match costs."""
+        return _CALL_UNITS + int(self.compiled.programsize) * len(name)
 
     def takes(self, topic: TopicFacts) -> bool:
         return not topic.is_internal and self.compiled.fullmatch(topic.name) is not None
@@ -44,6 +59,7 @@ class Catalogue:
         self._by_name: dict[str, TopicFacts] = {}
         self._by_id: dict[bytes, TopicFacts] = {}
         self._patterns: dict[str, _Pattern] = {}
+        self._unfinished: dict[str, None] = {}  # patterns with names that wait, in turn
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -59,8 +75,13 @@ class Catalogue:
             self._by_id.pop(before.topic_id, None)
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
-        for pattern in self._patterns.values():
-            if pattern.takes(topic):
+        units_left = STRETCH_UNITS
+        for regex, pattern in self._patterns.items():
+            units_left -= pattern.units(topic.name)
+            if units_left < 0 or pattern.waiting:
+                pattern.waiting.append(topic.name)
+                self._unfinished[regex] = None
+            elif pattern.takes(topic):
                 pattern.matched.add(topic.name)
         return True
 
@@ -83,9 +104,42 @@ class Catalogue:
     # ---- patterns
 
     def matching(self, regex: str) -> Collection[str]:
-        """The names that a held pattern matches; none if nobody holds it."""
+        """The names that a held pattern matches; none if nobody holds it, or if it is not ready."""
         pattern = self._patterns.get(regex)
-        return pattern.matched if pattern is not None else ()
+        return pattern.matched if pattern is not None and pattern.is_ready else ()
+
+    def is_ready(self, regex: str) -> bool:
+        """Whether a held pattern was matched against all names that were there when it came."""
+        pattern = self._patterns.get(regex)
+        return pattern is None or pattern.is_ready
+
+    @property
+    def has_work(self) -> bool:
+        """Whether names wait to be matched."""
+        return bool(self._unfinished)
+
+    def work(self) -> str | None:
+        """Match one stretch of names. Returns the pattern if that was the last of it: those who hold it look anew."""
+        regex = next(iter(self._unfinished), None)
+        if regex is None:
+            return None
+        del self._unfinished[regex]
+        if self._stretch(self._patterns[regex]):
+            return regex
+        self._unfinished[regex] = None  # behind the others
+        return None
+
+    def _stretch(self, pattern: _Pattern) -> bool:
+        """Match names until the stretch is over, at least one. True if none waits any more."""
+        units_left = STRETCH_UNITS
+        while pattern.waiting and units_left > 0:
+            topic = self._by_name.get(pattern.waiting.popleft())
+            if topic is not None:
+                units_left -= pattern.units(topic.name)
+                if pattern.takes(topic):
+                    pattern.matched.add(topic.name)
+        pattern.is_ready |= not pattern.waiting
+        return not pattern.waiting
 
     def check(self, regex: str) -> None:
         """Raises Refused(INVALID_REGULAR_EXPRESSION)."""
@@ -96,9 +150,9 @@ class Catalogue:
         """One more wants to know what this pattern matches. Raises Refused(INVALID_REGULAR_EXPRESSION)."""
         pattern = self._patterns.get(regex)
         if pattern is None:
-            pattern = _Pattern(_compile(regex), set())
-            pattern.matched.update(topic.name for topic in self._by_name.values() if pattern.takes(topic))
-            self._patterns[regex] = pattern
+            pattern = self._patterns[regex] = _Pattern(_compile(regex), waiting=deque(self._by_name))
+            if not self._stretch(pattern):
+                self._unfinished[regex] = None
         pattern.holder_count += 1
 
     def release(self, regex: str) -> None:
@@ -108,6 +162,7 @@ class Catalogue:
         pattern.holder_count -= 1
         if not pattern.holder_count:
             del self._patterns[regex]
+            self._unfinished.pop(regex, None)
 
 
 def _compile(regex: str) -> Any:
@@ -115,6 +170,7 @@ def _compile(regex: str) -> Any:
 
     options = re2.Options()
     options.log_errors = False
+    options.max_mem = _PATTERN_MEMORY_BYTES
     try:
         return re2.compile(regex, options)
     except re2.error as error:

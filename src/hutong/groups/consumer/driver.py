@@ -23,7 +23,7 @@ from hutong.foundation.timers import Timer, TimerWheel
 from hutong.groups.consumer import classic_members
 from hutong.groups.consumer.catalogue import Catalogue, TopicFacts
 from hutong.groups.consumer.machine import ConsumerGroup
-from hutong.groups.consumer.member import bytes_said
+from hutong.groups.consumer.member import PATTERN_BYTES, bytes_said
 from hutong.groups.consumer.messages import (
     JOINING,
     Answer,
@@ -63,6 +63,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 # A client retries this code after asking for the coordinator again: right for whatever is wrong here and may pass.
 UNAVAILABLE: Final = ErrorCode.COORDINATOR_NOT_AVAILABLE
+MATCH_PAUSE_MS: Final = 30  # between two stretches of matching names: a quarter of the loop's time at worst
 NO_ROOM: Final = "Members of this client's groups take up as much memory as they may: let some of them leave."
 _log = logging.getLogger("hutong.groups")
 
@@ -137,6 +138,7 @@ class ConsumerGroupCoordinator:
         self._stored: dict[str, StoredGroup] = {}  # filled by replay, emptied by start
         self._waits: ParkingLot[Reply] = ParkingLot("consumer group waits", timers, self.settings.waits_max)
         self._tickets = itertools.count(1)
+        self._match_timer: Timer | None = None
         classic.neighbours.append(self)
 
     # ---- start and stop
@@ -159,6 +161,8 @@ class ConsumerGroupCoordinator:
 
     def close(self) -> None:
         """Answer everything that waits; clients will look for another coordinator."""
+        if self._match_timer is not None:
+            self._match_timer.cancel()
         for seat in self._seats.values():
             if seat.timer is not None:
                 seat.timer.cancel()
@@ -177,8 +181,11 @@ class ConsumerGroupCoordinator:
         if isinstance(seat, HeartbeatReply):
             then(seat)
             return
+        regex = request.subscribed_topic_regex
+        wanted_bytes = bytes_of_heartbeat(request)
+        wanted_bytes += PATTERN_BYTES if regex and not seat.group.subscriptions.holds(regex) else 0
         if request.member_epoch >= JOINING and not self._has_room(
-            seat, request.member_id, request.instance_id, bytes_of_heartbeat(request), caller
+            seat, request.member_id, request.instance_id, wanted_bytes, caller
         ):
             self._tidy(seat)
             then(HeartbeatReply(ErrorCode.GROUP_MAX_SIZE_REACHED, NO_ROOM))
@@ -276,6 +283,7 @@ class ConsumerGroupCoordinator:
         now_ms = self._clock.monotonic_ms()
         for seat in {id(seat): seat for seat in [*concerned, *self._readers(topic.name)]}.values():
             self._tell(seat, TopicsChanged(now_ms))
+        self._match_soon()
 
     def settings_changed(self, group_id: str) -> None:
         """The group's own settings were altered."""
@@ -382,6 +390,20 @@ class ConsumerGroupCoordinator:
         seat.extra.append((encode_group_key(GroupKey(group_id)), None))  # the classic group's record
         return seat
 
+    def _match_soon(self) -> None:
+        """Names wait to be matched against patterns: go on with that, with pauses for everybody else."""
+        if self.catalogue.has_work and self._match_timer is None:
+            self._match_timer = self._timers.add(self._clock.monotonic_ms() + MATCH_PAUSE_MS, self._match)
+
+    def _match(self) -> None:
+        self._match_timer = None
+        regex = self.catalogue.work()
+        if regex is not None:
+            now_ms = self._clock.monotonic_ms()
+            for seat in [seat for seat in self._seats.values() if seat.group.subscriptions.holds(regex)]:
+                self._tell(seat, TopicsChanged(now_ms))
+        self._match_soon()
+
     def _readers(self, topic: str) -> list[_Seat]:
         return [seat for seat in self._seats.values() if seat.group.subscriptions.reads(topic)]
 
@@ -439,6 +461,7 @@ class ConsumerGroupCoordinator:
             group_id = seat.group.group_id
             self._memory.note(group_id, self._classic.directory.holder(group_id), seat.group.memory_bytes)
             self._set_timer(seat)
+        self._match_soon()
 
     def _store(self, seat: _Seat, keys: tuple[RecordKey, ...]) -> None:
         group = seat.group

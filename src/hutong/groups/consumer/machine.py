@@ -19,7 +19,7 @@ from hutong.groups.consumer import classic_members
 from hutong.groups.consumer.assignors import ASSIGNORS, Subscriber
 from hutong.groups.consumer.catalogue import Catalogue
 from hutong.groups.consumer.checks import commit_error, find_member, offset_fetch_error
-from hutong.groups.consumer.member import PARTITION_BYTES, Member, MemberState, step
+from hutong.groups.consumer.member import PARTITION_BYTES, PATTERN_BYTES, Member, MemberState, step
 from hutong.groups.consumer.messages import (
     JOINING,
     LEAVING_FOR_A_WHILE,
@@ -159,7 +159,8 @@ class ConsumerGroup:
     @property
     def memory_bytes(self) -> int:
         """About what its members take up: what they said, what they have and what they shall have."""
-        return self._said_bytes + PARTITION_BYTES * (len(self.owners) + self._target_count)
+        partitions_bytes = PARTITION_BYTES * (len(self.owners) + self._target_count)
+        return self._said_bytes + partitions_bytes + PATTERN_BYTES * self.subscriptions.pattern_count
 
     def footprint_bytes(self, member_id: str) -> int:
         """Of what one member said; 0 for one that is not here."""
@@ -167,7 +168,8 @@ class ConsumerGroup:
 
     def next_tick_ms(self) -> int | None:
         """When a `Tick` is due at the latest, or None while nothing can lapse. May be early, never late."""
-        assign_ms = self._assign_after_ms if self.members and self.epoch > self.assignment_epoch else None
+        is_behind = self.members and self.epoch > self.assignment_epoch and self._may_assign
+        assign_ms = self._assign_after_ms if is_behind else None
         return min((due for due in (self._check_ms, assign_ms) if due is not None), default=None)
 
     def check_commit(self, member_id: str, epoch: int, partitions: Iterable[Partition], api_version: int) -> ErrorCode:
@@ -225,6 +227,8 @@ class ConsumerGroup:
             case TopicsChanged(now_ms):
                 if self.subscriptions.refresh():
                     self.begin_epoch("topics changed", now_ms)
+                else:
+                    self.assign(now_ms)
             case Join():
                 self._out.append(Answer(event.ticket, classic_members.join(self, event)))
             case Sync():
@@ -448,6 +452,8 @@ class ConsumerGroup:
         """Compute the target of this epoch, unless the last one was computed only just now."""
         if self.epoch == self.assignment_epoch or not self.members or now_ms < self._assign_after_ms:
             return
+        if not self._may_assign:
+            return
         topics = self.subscriptions.topics
         subscribers = {
             member_id: Subscriber(
@@ -466,6 +472,11 @@ class ConsumerGroup:
         self.assignment_epoch = self.epoch
         self._assign_after_ms = now_ms + self.times.assignment_interval_ms
         self.touch(RecordKind.TARGET_EPOCH)
+
+    @property
+    def _may_assign(self) -> bool:
+        """False while a pattern is being matched, since its members would lose what they have; not so at first."""
+        return not self.assignment_epoch or self.subscriptions.is_ready
 
     def _assignor_name(self) -> str:
         """What most members ask for; the first of the settings if nobody asks."""

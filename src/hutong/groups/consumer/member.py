@@ -33,7 +33,7 @@ class MemberState(IntEnum):
 MEMBER_BYTES: Final = 2_000
 PARTITION_BYTES: Final = 200  # for each table that it is in: assigned, targets
 _NAME_BYTES: Final = 200  # a name is a string and its place in the member's set, the group's counter, and a record
-_PATTERN_BYTES: Final = 64 * 1024  # compiled
+PATTERN_BYTES: Final = 256 * 1024  # compiled, once for each group that reads by it
 
 
 def bytes_said(
@@ -43,7 +43,7 @@ def bytes_said(
     protocols: Iterable[tuple[str, bytes]] = (),
 ) -> int:
     """About what is kept of topic names, a pattern, other words, and what a member of the classic protocol says."""
-    pattern_bytes = _PATTERN_BYTES + 2 * len(regex) if regex else 0
+    pattern_bytes = 2 * len(regex or "")
     names_bytes = sum(map(len, topics)) * 2 + _NAME_BYTES * len(topics)
     words_bytes = 2 * sum(len(word) for word in words if word)
     return pattern_bytes + names_bytes + words_bytes + sum(2 * (len(name) + len(said)) for name, said in protocols)

@@ -47,8 +47,23 @@ class Subscriptions:
         """Take it that `topics` had this hash when the group was stored."""
         self._believed = metadata_hash
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether all patterns were matched: before that nobody knows what their members read."""
+        return all(map(self._catalogue.is_ready, self._patterns))
+
+    @property
+    def pattern_count(self) -> int:
+        return len(self._patterns)
+
+    def holds(self, pattern: str) -> bool:
+        """Whether somebody subscribes by this pattern."""
+        return pattern in self._patterns
+
     def refresh(self) -> bool:
         """Look up what the names and patterns stand for now; True if that has changed."""
+        if not self.is_ready:
+            return False
         names = set(self._names)
         for pattern in self._patterns:
             names.update(self._catalogue.matching(pattern))

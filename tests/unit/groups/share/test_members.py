@@ -163,7 +163,7 @@ class CountedId(bytes):
 
     def __eq__(self, other: object) -> bool:
         CountedId.compared += 1
-        return bytes.__eq__(self, other)  # type: ignore[arg-type]
+        return bytes.__eq__(self, other)
 
     def __lt__(self, other: bytes) -> bool:
         CountedId.compared += 1
@@ -173,7 +173,7 @@ class CountedId(bytes):
 
 
 def test_assigning_costs_what_members_and_partitions_are_together() -> None:
-    counts = {CountedId(number.to_bytes(4, "big")): 1 for number in range(2_000)}
+    counts: dict[bytes, int] = {CountedId(number.to_bytes(4, "big")): 1 for number in range(2_000)}
     members = {f"m{number}": set(counts) for number in range(50)}
     CountedId.compared = 0
     first = assign(members, counts, {})
