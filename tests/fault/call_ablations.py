@@ -22,6 +22,7 @@ from hutong.rpc.delivery.messages import (
     Asked,
     CallRecord,
     Execute,
+    Fingerprint,
     Known,
     Reason,
     Refusal,
@@ -119,8 +120,8 @@ def deletes_before_the_acknowledgement_is_stored(patch: pytest.MonkeyPatch) -> N
 def believes_sessions_of_any_age(patch: pytest.MonkeyPatch) -> None:
     stranger = Memory._stranger
 
-    def credulous(self: Memory, name: str, now_ms: int) -> Refusal | None:
-        refusal = stranger(self, name, now_ms)
+    def credulous(self: Memory, name: str, event: Asked) -> Refusal | None:
+        refusal = stranger(self, name, event)
         return None if refusal is not None and refusal.reason is Reason.EXPIRED else refusal
 
     patch.setattr(Memory, "_stranger", credulous)
@@ -174,11 +175,19 @@ def takes_what_was_not_stored_for_stored(patch: pytest.MonkeyPatch) -> None:
 
 
 def keeps_no_bound(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Memory, "_bound", lambda _self, _session: None)
+    patch.setattr(Memory, "_bound", lambda _self, _session, _caller: None)
 
 
 def _at_a_bound() -> None:
     transcripts.test_at_a_bound_a_new_call_is_refused_and_the_bound_is_named("calls_max", 2)
+
+
+def mixes_up_contents(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Fingerprint, "matches", lambda _self, _other: True)
+
+
+def _another_content() -> None:
+    transcripts.test_an_id_with_another_content_is_refused_in_every_state(transcripts.PAY)
 
 
 SAFEGUARDS: Final = (
@@ -231,6 +240,7 @@ SAFEGUARDS: Final = (
         transcripts.test_a_start_that_was_not_stored_is_not_executed_and_may_be_asked_again,
     ),
     Safeguard("bounds refuse", keeps_no_bound, _at_a_bound),
+    Safeguard("an id belongs to one content", mixes_up_contents, _another_content),
 )
 
 

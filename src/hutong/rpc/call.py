@@ -45,6 +45,11 @@ class IncomingCall(Struct, eq=False):
         """The caller's headers; to be read."""
         return Headers.of(self.header_pairs)
 
+    @property
+    def origin(self) -> str:
+        """The address of the host that the call came from; empty within this process."""
+        return ""
+
     def arguments(self, kind: type[A]) -> A:
         """The arguments as the struct of a method. Raises BadArguments, which names the parameter."""
         raise NotImplementedError

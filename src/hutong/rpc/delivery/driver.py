@@ -77,6 +77,7 @@ class _Asker(NamedTuple):
     done: Done
     deadline_ms: int | None
     fingerprint: Fingerprint
+    caller: str
 
     def tell(self, outcome: Outcome | HutongError) -> None:
         if not isinstance(outcome, Outcome):
@@ -149,7 +150,7 @@ class CallMemory:
         except (ProtocolError, BadArguments) as error:
             done(Outcome(failure=Failure(DISPATCH_CODE, str(error))))
             return
-        asker = _Asker(call_id, current_context(), execute, done, call.deadline_ms, fingerprint)
+        asker = _Asker(call_id, current_context(), execute, done, call.deadline_ms, fingerprint, _caller_of(call))
         assert self._loop is not None, "open comes first"
         if _get_running_loop() is self._loop:
             self._ask(asker, acked_below)
@@ -180,7 +181,8 @@ class CallMemory:
         else:
             number = next(self._numbers)
             self._asking[number] = asker
-            self._tell(Asked(number, asker.call, acked_below, self._clock.wall_ms(), asker.fingerprint))
+            now_ms = self._clock.wall_ms()
+            self._tell(Asked(number, asker.call, acked_below, now_ms, asker.fingerprint, asker.caller))
             self._asking.pop(number, None)
 
     def _refuse(self, asker: _Asker, refusal: Refusal) -> None:
@@ -262,6 +264,11 @@ class CallMemory:
         self._arm()
         if not self.machine.is_empty and self._table.failure is None:
             self._tell(Tick(self._clock.wall_ms()))
+
+
+def _caller_of(call: IncomingCall) -> str:
+    """Whose share of the memory a call takes: a user's wherever it calls from, else an address's."""
+    return f"user {call.user}" if isinstance(call.user, str) and call.user else call.origin
 
 
 class _Writes:

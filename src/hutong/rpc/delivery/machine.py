@@ -18,15 +18,14 @@ Executed, and a Tick now and then.
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from enum import Enum
+from dataclasses import dataclass
 from typing import Any, Final
 
+from hutong.rpc.delivery.holdings import CallerShare, CallState, KeptCall, KeptSession
 from hutong.rpc.delivery.ids import CallId, session_ms
 from hutong.rpc.delivery.messages import (
     CLOSED,
     HORIZON,
-    NO_FINGERPRINT,
     Answer,
     Asked,
     CallRecord,
@@ -34,7 +33,6 @@ from hutong.rpc.delivery.messages import (
     Event,
     Execute,
     Executed,
-    Fingerprint,
     HorizonRecord,
     Instruction,
     Known,
@@ -53,39 +51,8 @@ from hutong.rpc.delivery.messages import (
     Wait,
 )
 
-
-class _State(Enum):
-    STARTING = "starting"  # its CallRecord is being stored
-    RUNNING = "running"
-    FINISHING = "finishing"  # its outcome is being stored
-    DONE = "done"
-
-
 AGING_SLACK: Final = 1_024
-_OPEN: Final = (_State.STARTING, _State.RUNNING, _State.FINISHING)
-
-
-@dataclass(slots=True)
-class _Call:
-    state: _State
-    at_ms: int
-    outcome: bytes | Refusal = b""  # when DONE; while FINISHING what will be answered
-    kept: bytes = b""  # what of it is in the store and answers later askers; b"" when too large
-    fingerprint: Fingerprint = NO_FINGERPRINT
-
-
-@dataclass(slots=True)
-class _Session:
-    name: str
-    began_ms: int
-    heard_ms: int
-    acked_below: int = 0  # >= stored_below: what is refused
-    stored_below: int = 0  # what the store refuses after a restart; calls below it may be deleted
-    has_record: bool = False  # a SessionRecord may be in the store
-    is_saving: bool = False
-    stores: int = 0  # under way, or to be tried again
-    calls: dict[int, _Call] = field(default_factory=dict)
-    open: set[int] = field(default_factory=set)  # the sequence numbers of calls that are not DONE
+_OPEN: Final = (CallState.STARTING, CallState.RUNNING, CallState.FINISHING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +70,9 @@ class Memory:
     def __init__(self, settings: MemorySettings | None = None) -> None:
         self.settings = settings or MemorySettings()
         self.kept_bytes = 0
-        self._sessions: OrderedDict[str, _Session] = OrderedDict()  # least recently heard first
+        self._sessions: OrderedDict[str, KeptSession] = OrderedDict()  # least recently heard first
+        self._own_share = CallerShare("")  # of this process, and of sessions that an earlier one left
+        self._shares: dict[str, CallerShare] = {}  # of callers from outside; those that hold a session
         self._calls = 0  # of all sessions
         self._in_progress = 0
         self._horizon_ms = -1
@@ -149,6 +118,12 @@ class Memory:
         assert len(calls) == self._calls
         assert sum(call.state in _OPEN for call in calls) == self._in_progress
         assert sum(len(call.kept) for call in calls) == self.kept_bytes
+        for share in (self._own_share, *self._shares.values()):
+            held = [session for session in self._sessions.values() if session.share is share]
+            calls = [call for session in held for call in session.calls.values()]
+            assert share.sessions == len(held) > (-1 if share is self._own_share else 0)
+            assert (share.calls, share.kept_bytes) == (len(calls), sum(len(call.kept) for call in calls))
+            assert share.in_progress == sum(call.state in _OPEN for call in calls)
         for session in self._sessions.values():
             assert session.stored_below <= session.acked_below
             assert session.open == {number for number, call in session.calls.items() if call.state in _OPEN}
@@ -183,28 +158,44 @@ class Memory:
         if not is_late:  # else a writer that was replaced wrote it too late: what is finished stays so
             outcome = {Known.STARTED: _UNKNOWN, Known.NOT_KEPT: _NOT_KEPT}.get(record.known, record.outcome)
             kept = record.outcome if record.known is Known.FINISHED else b""
-            session.calls[key.sequence] = _Call(_State.DONE, record.at_ms, outcome, kept, record.fingerprint)
+            session.calls[key.sequence] = KeptCall(CallState.DONE, record.at_ms, outcome, kept, record.fingerprint)
 
     def _loaded(self, event: Loaded) -> None:
         by_time = sorted(self._sessions.values(), key=lambda session: session.heard_ms)
         self._sessions = OrderedDict((session.name, session) for session in by_time)
         for session in by_time:
             if not session.calls and not session.has_record:
-                del self._sessions[session.name]
+                self._drop(session)
                 continue
-            self._calls += len(session.calls)
-            self.kept_bytes += sum(len(call.kept) for call in session.calls.values())
+            self._count(session, calls=len(session.calls), kept_bytes=session.kept_bytes)
             self._delete(session, [number for number in session.calls if number < session.stored_below])
             self._aging.extend((call.at_ms, CallId(session.name, n)) for n, call in session.calls.items())
         self._aging = deque(sorted(self._aging))
         self._tick(Tick(event.now_ms))
 
-    def _session(self, name: str, heard_ms: int) -> _Session:
+    def _session(self, name: str, heard_ms: int, caller: str = "") -> KeptSession:
         session = self._sessions.get(name)
         if session is None:
-            session = self._sessions[name] = _Session(name, session_ms(name), heard_ms)
+            share = self._shares.setdefault(caller, CallerShare(caller)) if caller else self._own_share
+            share.sessions += 1
+            session = self._sessions[name] = KeptSession(name, session_ms(name), heard_ms, share)
         session.heard_ms = max(session.heard_ms, heard_ms)
         return session
+
+    def _drop(self, session: KeptSession) -> None:
+        del self._sessions[session.name]
+        session.share.sessions -= 1
+        if not session.share.sessions:
+            self._shares.pop(session.share.caller, None)
+
+    def _count(self, session: KeptSession, *, calls: int = 0, in_progress: int = 0, kept_bytes: int = 0) -> None:
+        self._calls += calls
+        self._in_progress += in_progress
+        self.kept_bytes += kept_bytes
+        share = session.share
+        share.calls += calls
+        share.in_progress += in_progress
+        share.kept_bytes += kept_bytes
 
     # A call
 
@@ -212,27 +203,27 @@ class Memory:
         call_id = event.call
         session = self._sessions.get(call_id.session)
         if session is None:
-            refusal = self._stranger(call_id.session, event.now_ms)
+            refusal = self._stranger(call_id.session, event)
         else:
             self._hear(session, event)
             refusal = None if call_id.sequence >= session.acked_below else _EXPIRED
         call = session.calls.get(call_id.sequence) if session and not refusal else None
         if call is None:
-            refusal = refusal or self._bound(session)
+            refusal = refusal or self._bound(session, event.caller)
         if refusal:
             self._out.append(Answer(event.asker, refusal))
         elif call is None:
             self._start(event)
         elif not call.fingerprint.matches(event.fingerprint):
             self._out.append(Answer(event.asker, Refusal(Reason.REUSED, action=call.fingerprint.action)))
-        elif call.state is _State.DONE:
+        elif call.state is CallState.DONE:
             self._out.append(Answer(event.asker, call.outcome))
         else:
             self._out.append(Wait(event.asker, call_id))
 
-    def _stranger(self, name: str, now_ms: int) -> Refusal | None:
+    def _stranger(self, name: str, event: Asked) -> Refusal | None:
         """Why a session that is not known is refused."""
-        began_ms = session_ms(name)
+        began_ms, now_ms = session_ms(name), event.now_ms
         settings = self.settings
         if began_ms <= self._horizon_ms or began_ms <= now_ms - settings.keep_for_ms + settings.clock_skew_ms:
             return _EXPIRED
@@ -240,9 +231,10 @@ class Memory:
             return _FROM_THE_FUTURE
         if len(self._sessions) >= settings.sessions_max:
             return Refusal(Reason.FULL, "sessions_max", settings.sessions_max)
-        return None
+        share = self._shares.get(event.caller)
+        return None if share is None else self._share_is_used(("sessions_max", share.sessions))
 
-    def _bound(self, session: _Session | None) -> Refusal | None:
+    def _bound(self, session: KeptSession | None, caller: str) -> Refusal | None:
         settings = self.settings
         held = (
             ("calls_max", self._calls),
@@ -253,9 +245,21 @@ class Memory:
         for limit, count in held:
             if count >= getattr(settings, limit):
                 return Refusal(Reason.FULL, limit, getattr(settings, limit))
+        share = self._shares.get(caller) if session is None else session.share
+        if share is None or share is self._own_share:
+            return None
+        return self._share_is_used(
+            ("calls_max", share.calls), ("in_progress_max", share.in_progress), ("kept_bytes_max", share.kept_bytes)
+        )
+
+    def _share_is_used(self, *held: tuple[str, int]) -> Refusal | None:
+        for limit, count in held:
+            maximum = max(1, getattr(self.settings, limit) // self.settings.caller_shares)
+            if count >= maximum:
+                return Refusal(Reason.FULL, f"{limit} of one caller", maximum)
         return None
 
-    def _hear(self, session: _Session, event: Asked) -> None:
+    def _hear(self, session: KeptSession, event: Asked) -> None:
         session.heard_ms = max(session.heard_ms, event.now_ms)
         self._sessions.move_to_end(session.name)
         if event.acked_below > session.acked_below:
@@ -264,15 +268,14 @@ class Memory:
 
     def _start(self, event: Asked) -> None:
         name, sequence = event.call
-        session = self._session(name, event.now_ms)
+        session = self._session(name, event.now_ms, event.caller)
         session.acked_below = max(session.acked_below, event.acked_below)
         if sequence < session.acked_below:  # it acknowledges itself
             self._out.append(Answer(event.asker, _EXPIRED))
             return
-        session.calls[sequence] = _Call(_State.STARTING, event.now_ms, fingerprint=event.fingerprint)
+        session.calls[sequence] = KeptCall(CallState.STARTING, event.now_ms, fingerprint=event.fingerprint)
         session.open.add(sequence)
-        self._calls += 1
-        self._in_progress += 1
+        self._count(session, calls=1, in_progress=1)
         self._out.append(Wait(event.asker, event.call))
         record = CallRecord(Known.STARTED, event.now_ms, fingerprint=event.fingerprint)
         self._store(
@@ -282,28 +285,27 @@ class Memory:
             session,
         )
 
-    def _execute(self, session: _Session, sequence: int) -> None:
-        session.calls[sequence].state = _State.RUNNING
+    def _execute(self, session: KeptSession, sequence: int) -> None:
+        session.calls[sequence].state = CallState.RUNNING
         self._out.append(Execute(CallId(session.name, sequence)))
 
-    def _give_up_start(self, session: _Session, sequence: int) -> None:
+    def _give_up_start(self, session: KeptSession, sequence: int) -> None:
         """It was not executed, so it may be asked again, as if for the first time."""
         del session.calls[sequence]
         session.open.discard(sequence)
-        self._calls -= 1
-        self._in_progress -= 1
+        self._count(session, calls=-1, in_progress=-1)
         self._out.append(Settle(CallId(session.name, sequence), _NOT_STORED))
 
     def _executed(self, event: Executed) -> None:
         name, sequence = event.call
         session = self._sessions[name]
         call = session.calls[sequence]
-        call.state, call.at_ms, call.outcome = _State.FINISHING, event.now_ms, event.outcome
+        call.state, call.at_ms, call.outcome = CallState.FINISHING, event.now_ms, event.outcome
         size = len(event.outcome)
         settings = self.settings
         if event.is_kept and size <= settings.outcome_bytes_max and self.kept_bytes + size <= settings.kept_bytes_max:
             call.kept = event.outcome
-            self.kept_bytes += size
+            self._count(session, kept_bytes=size)
             record = CallRecord(Known.FINISHED, event.now_ms, event.outcome, call.fingerprint)
         else:
             record = CallRecord(Known.NOT_KEPT, event.now_ms, fingerprint=call.fingerprint)
@@ -314,10 +316,10 @@ class Memory:
             session,
         )
 
-    def _finish(self, session: _Session, sequence: int, call: _Call, *, is_kept: bool) -> None:
-        call.state = _State.DONE
+    def _finish(self, session: KeptSession, sequence: int, call: KeptCall, *, is_kept: bool) -> None:
+        call.state = CallState.DONE
         session.open.discard(sequence)
-        self._in_progress -= 1
+        self._count(session, in_progress=-1)
         self._out.append(Settle(CallId(session.name, sequence), call.outcome))
         if not is_kept:
             call.outcome = _NOT_KEPT
@@ -343,7 +345,7 @@ class Memory:
         changes: tuple[Change, ...],
         then: Callable[[], None],
         otherwise: Callable[[], None] | None = None,
-        session: _Session | None = None,
+        session: KeptSession | None = None,
     ) -> None:
         """With `otherwise` None it is tried again at the next Tick, as often as it takes."""
         if session is None:
@@ -377,29 +379,28 @@ class Memory:
 
     # Acknowledged calls
 
-    def _save_if_due(self, session: _Session) -> None:
+    def _save_if_due(self, session: KeptSession) -> None:
         if not session.is_saving and session.acked_below - session.stored_below >= self.settings.tidy_after:
             self._save(session)
 
-    def _save(self, session: _Session) -> None:
+    def _save(self, session: KeptSession) -> None:
         session.is_saving = session.has_record = True
         below = session.acked_below
         record = SessionRecord(below, session.heard_ms)
         self._store(((session.name, record),), lambda: self._saved(session, below), None, session)
 
-    def _saved(self, session: _Session, below: int) -> None:
+    def _saved(self, session: KeptSession, below: int) -> None:
         session.is_saving = False
         before, session.stored_below = session.stored_below, below
         near = range(before, below) if below - before <= len(session.calls) else list(session.calls)
         self._delete(session, [n for n in near if n < below and n in session.calls and n not in session.open])
         self._save_if_due(session)
 
-    def _delete(self, session: _Session, sequences: Iterable[int]) -> None:
+    def _delete(self, session: KeptSession, sequences: Iterable[int]) -> None:
         """Calls that the stored `acked_below` refuses."""
         changes: list[Change] = []
         for sequence in sequences:
-            self.kept_bytes -= len(session.calls.pop(sequence).kept)
-            self._calls -= 1
+            self._count(session, calls=-1, kept_bytes=-len(session.calls.pop(sequence).kept))
             changes.append((CallId(session.name, sequence), None))
         if changes:
             self._store(tuple(changes), _nothing, None, session)
@@ -432,7 +433,7 @@ class Memory:
                     self._save(session)
 
     def _forget_idle(self, before_ms: int) -> None:
-        forgotten: list[_Session] = []
+        forgotten: list[KeptSession] = []
         for session in list(self._oldest()):
             if session.heard_ms > before_ms and session.acked_below != CLOSED:
                 break
@@ -443,11 +444,11 @@ class Memory:
         if forgotten:
             self._forget(forgotten)
 
-    def _oldest(self) -> Iterable[_Session]:
+    def _oldest(self) -> Iterable[KeptSession]:
         for _, session in zip(range(self.settings.forgotten_per_tick_max), self._sessions.values(), strict=False):
             yield session
 
-    def _forget(self, sessions: list[_Session]) -> None:
+    def _forget(self, sessions: list[KeptSession]) -> None:
         """First what refuses them, then their calls, then themselves: each step begins when the one before is durable.
 
         One that has left a single record needs no other to be refused while that goes: it is there or not.
@@ -463,9 +464,8 @@ class Memory:
             if session.has_record:
                 names.append((session.name, None))
             self._horizon_ms = max(self._horizon_ms, session.began_ms)
-            self._calls -= len(session.calls)
-            self.kept_bytes -= sum(len(call.kept) for call in session.calls.values())
-            del self._sessions[session.name]
+            self._count(session, calls=-len(session.calls), kept_bytes=-session.kept_bytes)
+            self._drop(session)
         steps = [((HORIZON, HorizonRecord(self._horizon_ms)), *guards), tuple(calls), tuple(names)]
         self._store_in_turn([step for step in steps if step])
 

@@ -78,7 +78,8 @@ class MemorySettings:
     """Bounds. At each a call that is new is refused and not executed.
 
     `keep_for_ms`: how long an outcome is kept that nobody acknowledges. `clock_skew_ms`: how far callers' clocks may
-    be off. `tidy_after`: acknowledged calls after which a session's are deleted together.
+    be off. `tidy_after`: acknowledged calls after which a session's are deleted together. `caller_shares`: one
+    caller from outside holds at most one in so many of sessions, calls, calls in progress and bytes.
     """
 
     keep_for_ms: int = 3_600_000
@@ -90,6 +91,7 @@ class MemorySettings:
     kept_bytes_max: int = 64 << 20
     outcome_bytes_max: int = 512 << 10
     tidy_after: int = 64
+    caller_shares: int = 4
     forgotten_per_tick_max: int = 1_000
 
 
@@ -133,13 +135,17 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """`asker` is the driver's number for who asks; `acked_below` is 0 where the caller says nothing."""
+    """`asker` is the driver's number for who asks; `acked_below` is 0 where the caller says nothing.
+
+    `caller` is the user or the address that the call came from; empty for this process, which has no share of its own.
+    """
 
     asker: int
     call: CallId
     acked_below: int
     now_ms: int
     fingerprint: Fingerprint = NO_FINGERPRINT
+    caller: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,11 @@ class GrpcCall(IncomingCall):
     conversion: MethodConversion | None = None
     has_bad_arguments: bool = False
 
+    @property
+    def origin(self) -> str:
+        """gRPC says `ipv4:10.0.0.7:50123`."""
+        return str(self.peer.peer()).rpartition(":")[0]
+
     def arguments(self, kind: type[A]) -> A:
         assert self.conversion is not None
         try:

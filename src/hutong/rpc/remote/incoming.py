@@ -186,6 +186,10 @@ class RemoteCall(IncomingCall):
     lane: Any = None
     calls: Any = None
 
+    @property
+    def origin(self) -> str:
+        return str(self.peer.peer.address)
+
     def arguments(self, kind: type[A]) -> A:
         decode: Callable[[Any], A] = self.calls.decoder(kind)
         try:

@@ -7,6 +7,7 @@ import pytest
 from tests.unit.rpc.delivery.stage import MemoryTable
 from tests.unit.rpc.scenes import until
 
+import hutong
 from hutong.bus import EventBus
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import CorruptData, StorageError, UsageError
@@ -21,8 +22,10 @@ from hutong.rpc import (
     ResultNotKept,
     Rpc,
     ServiceError,
+    connect,
     new_request_id,
     service,
+    with_options,
 )
 from hutong.rpc.delivery.driver import CallMemory
 from hutong.rpc.delivery.messages import MemorySettings
@@ -121,6 +124,21 @@ async def test_an_id_that_has_been_used_for_another_call_executes_nothing(scene:
         memory = await scene.again()
     assert scene.shop.placed == ["apple"]
     assert memory.waiting == 0
+
+
+async def test_a_caller_over_a_connection_has_a_share_of_the_memory(scene: Scene) -> None:
+    async with hutong.Node(rpc="127.0.0.1:0") as node:
+        table = MemoryTable()
+        memory = CallMemory(table, node.runtime.clock, node.runtime.wheel, MemorySettings(calls_max=8))
+        await node.rpc.bind(Orders, scene.shop, memory=memory)
+        assert node.rpc_address is not None
+        async with connect(node.rpc_address) as client:
+            orders = client.proxy(Orders)
+            for number in range(2):
+                assert await with_options(orders, request_id=new_request_id()).place("apple") == number + 1
+            with pytest.raises(NotExecuted, match="calls_max of one caller is 2"):
+                await with_options(orders, request_id=new_request_id()).place("apple")
+        assert await with_options(node.rpc.proxy(Orders), request_id=new_request_id()).place("apple") == 3
 
 
 async def test_an_answer_outlives_the_service(scene: Scene) -> None:

@@ -89,9 +89,10 @@ class Scene:
         acked_below: int = 0,
         now_ms: int = NOW,
         fingerprint: Fingerprint = NO_FINGERPRINT,
+        caller: str = "",
     ) -> list[Instruction]:
         self.askers += 1
-        return self.tell(Asked(self.askers, CallId(name, sequence), acked_below, now_ms, fingerprint))
+        return self.tell(Asked(self.askers, CallId(name, sequence), acked_below, now_ms, fingerprint, caller))
 
     def finish(self, name: str, sequence: int, outcome: bytes = b"done", now_ms: int = NOW) -> list[Instruction]:
         return self.tell(Executed(CallId(name, sequence), outcome, now_ms))
@@ -157,6 +158,53 @@ def test_an_outcome_that_was_not_kept_keeps_its_fingerprint() -> None:
 def test_a_record_without_a_fingerprint_answers_every_content() -> None:
     old = [(CallId(ANN, 0), CallRecord(Known.FINISHED, NOW, b"done"))]
     assert Scene(log=old).ask(ANN, 0, fingerprint=PAY) == [Answer(1, b"done")]
+
+
+SHARED = MemorySettings(
+    keep_for_ms=KEEP, clock_skew_ms=SKEW, calls_max=8, sessions_max=8, in_progress_max=8, kept_bytes_max=32
+)
+
+
+def full(limit: str) -> Refusal:
+    return Refusal(Reason.FULL, f"{limit} of one caller", 8 if limit == "kept_bytes_max" else 2)
+
+
+@pytest.mark.parametrize("is_one_session", [True, False])
+def test_one_caller_from_outside_leaves_room_for_others(is_one_session: bool) -> None:
+    scene = Scene(SHARED)
+    for number in range(2):
+        scene.ask(ANN if is_one_session else session(10 + number), number, caller="ann")
+        scene.tell(Executed(CallId(ANN if is_one_session else session(10 + number), number), b"", NOW))
+    asked = scene.ask(ANN if is_one_session else session(12), 2, caller="ann")
+    assert asked == [Answer(3, full("calls_max" if is_one_session else "sessions_max"))]
+    assert scene.ask(BOB, 0, caller="bob") == [Wait(4, CallId(BOB, 0)), Execute(CallId(BOB, 0))]
+    for number in range(5):
+        assert len(scene.ask(session(20), number)) == 2, "calls of the own process have no share"
+    again = scene.ask(ANN if is_one_session else session(10), 0, caller="ann")
+    assert again == [Answer(10, b"")], "what is remembered is answered"
+
+
+def test_the_bytes_and_the_calls_in_progress_of_one_caller_are_bounded() -> None:
+    scene = Scene(SHARED)
+    scene.ask(ANN, 0, caller="ann")
+    scene.finish(ANN, 0, b"12345678")
+    assert scene.ask(ANN, 1, caller="ann") == [Answer(2, full("kept_bytes_max"))]
+    for number in range(2):
+        scene.ask(BOB, number, caller="bob")
+    scene.memory.settings = MemorySettings(in_progress_max=8)
+    assert scene.ask(BOB, 2, caller="bob") == [Answer(5, full("in_progress_max"))]
+
+
+def test_what_a_caller_acknowledges_or_leaves_idle_gives_its_share_back() -> None:
+    scene = Scene(SHARED)
+    for number in range(10):
+        scene.ask(ANN, number, acked_below=number, caller="ann")
+        scene.finish(ANN, number)
+        scene.memory.settings = MemorySettings(keep_for_ms=KEEP, clock_skew_ms=SKEW, calls_max=8, tidy_after=1)
+    assert scene.memory.calls <= 2
+    scene.tell(Tick(NOW + 2 * KEEP))
+    assert scene.memory.sessions == 0
+    assert not scene.memory._shares
 
 
 def test_a_duplicate_waits_for_the_call_in_progress() -> None:
