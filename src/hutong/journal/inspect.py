@@ -26,7 +26,7 @@ from hutong.journal.rebuild import rebuild_index
 from hutong.journal.recovery import SET_ASIDE_SUFFIX
 from hutong.journal.resync import look_behind
 from hutong.journal.scan import ScannedChunk, damaged_runs, scan_chunks
-from hutong.journal.segments import INDEX_SUFFIX, SEGMENT_SUFFIX, select_segments
+from hutong.journal.segments import INDEX_SUFFIX, SEGMENT_SUFFIX, checked_size, select_segments
 from hutong.journal.settings import JournalSettings
 from hutong.journal.walk import WINDOW_BYTES_MAX, Window
 
@@ -121,8 +121,10 @@ class Inspector:
         for name, following in zip_longest(names, names[1:]):
             path = self.directory / name.file_name
             file = self.disk.open(path)
-            size = file.size()
-            file.close()
+            try:
+                size = checked_size(path, file.size())
+            finally:
+                file.close()
             base = name.base_position
             next_base = name.range_end
             if next_base is None:

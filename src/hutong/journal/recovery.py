@@ -31,7 +31,7 @@ from hutong.journal.producers import Producers
 from hutong.journal.rebuild import rebuild_index
 from hutong.journal.resync import look_behind
 from hutong.journal.scan import ScannedChunk, scan_chunks
-from hutong.journal.segments import PREPARED_NAME, Segment, segment_name, select_segments
+from hutong.journal.segments import PREPARED_NAME, Segment, checked_size, segment_name, select_segments
 from hutong.journal.settings import JournalSettings
 from hutong.journal.spans import LogSpans, span_of
 from hutong.journal.transactions import Transactions
@@ -176,7 +176,7 @@ class _Recovery:
     def _size(self, segment: Segment) -> int:
         file = self._disk.open(segment.path)
         try:
-            return file.size()
+            return checked_size(segment.path, file.size())
         finally:
             file.close()
 
@@ -277,7 +277,7 @@ class _Recovery:
     def _scan(self, segment: Segment, position: int, later: list[Segment]) -> tuple[int, bool]:
         """Read a segment from `position` on. Returns where its sound part ends, and whether it ends as it should."""
         file = segment.file = self._disk.open(segment.path)
-        file_end = segment.base_position + file.size()
+        file_end = segment.base_position + checked_size(segment.path, file.size())
         end = file_end if segment.end_position is None else min(file_end, segment.end_position)
         index = self._index_up_to(segment, file, position)
         window = Window(file, segment.base_position, end, WINDOW_BYTES_MAX, is_cached_only=False)

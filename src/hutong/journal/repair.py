@@ -9,10 +9,11 @@ it was interrupted.
 Blocks. Decides nothing: it does what it is told to.
 """
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from hutong.foundation.errors import CorruptData
+from hutong.foundation.errors import CorruptData, StorageError
 from hutong.journal import chunk
 from hutong.journal.disk import Disk, DiskFile, replace_file
 from hutong.journal.index import encode_index
@@ -119,5 +120,9 @@ def _copy(disk: Disk, source: DiskFile, start: int, end: int, path: Path) -> Non
         for at in range(start, end, COPY_BYTES):
             target.write([source.read(min(COPY_BYTES, end - at), at)], at - start)
         target.flush()
+    except StorageError:
+        with suppress(StorageError):
+            disk.unlink(path)  # half a copy helps nobody, and takes space where there is too little
+        raise
     finally:
         target.close()

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from hutong.foundation.errors import StorageError
+from hutong.foundation.errors import CorruptData, StorageError
 from hutong.journal.disk import DiskFile
 from hutong.journal.index import SegmentIndex
 from hutong.journal.settings import JournalSettings
@@ -29,8 +29,16 @@ from hutong.journal.settings import JournalSettings
 SEGMENT_SUFFIX: Final = ".journal"
 INDEX_SUFFIX: Final = ".index"
 PREPARED_NAME: Final = "next.prepared"
+FILE_BYTES_MAX: Final = 4 << 30  # `log.segment_bytes` is below 2 GiB, and what is reserved ahead is part of it
 _DIGITS: Final = 20
 _FIELDS: Final = (1, 4)  # numbers in the name of a segment as written, and of a cleaned one
+
+
+def checked_size(path: Path, size: int) -> int:
+    """The size of a segment's file. Raises CorruptData for one that no writer makes, which would be read for hours."""
+    if size > FILE_BYTES_MAX:
+        raise CorruptData(f"{path} has {size} bytes, more than any segment: cut it to its size, or restore it")
+    return size
 
 
 class SegmentName(NamedTuple):

@@ -41,7 +41,8 @@ class DataDir:
         self._locks: list[int] = []
         try:
             _make_folder(path)
-            self._lock(os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE))
+            # No link: it could have a file made elsewhere, by root where root looks into the folder.
+            self._lock(os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, _FILE_MODE))
             self._lock(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
             self.cluster_id = self._read_mark() or self._write_mark(_new_cluster_id(random_bytes))
         except UsageError:
@@ -92,7 +93,8 @@ class DataDir:
     def _read_mark(self) -> str | None:
         mark = self.path / _MARK
         try:
-            with mark.open("rb") as file:
+            # A pipe in its place would be waited for.
+            with open(os.open(mark, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
                 content = json.loads(file.read(_MARK_BYTES_MAX))
             if content["format"] != FORMAT and _is_sound(content):
                 raise UsageError(
@@ -118,7 +120,9 @@ class DataDir:
         content: dict[str, Any] = {"format": FORMAT, "cluster_id": cluster_id}
         content["crc32"] = _check_sum(content)
         temporary = self.path / f"{_MARK}.new"
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _FILE_MODE)
+        descriptor = os.open(
+            temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, _FILE_MODE
+        )
         with open(descriptor, "w") as file:
             json.dump(content, file)
             file.flush()

@@ -183,3 +183,59 @@ def test_a_batch_whose_records_cannot_be_read_is_told_and_the_next_follows(capsy
     assert [row["value"] for row in inspection._record_rows(found, damage)] == ["good", "good"]
     assert damage.places == {"the batch of t/0 at offset 0"}
     assert "longer than 10 bytes; what lies behind follows" in capsys.readouterr().err
+
+
+# -- folders that somebody prepared
+
+
+def test_a_repair_follows_no_link_out_of_the_folder(folder: Path, tmp_path: Path, hutong: Hutong) -> None:
+    journal = damage(folder)
+    outside = tmp_path / "outside"
+    journal.rename(outside)
+    journal.symlink_to(outside)
+    before = outside.read_bytes()
+    code, _, err = hutong("doctor", folder, "--repair", "--yes")
+    assert (code, outside.read_bytes()) == (74, before)
+    assert f"{journal}: it is a symbolic link" in err
+
+
+def test_what_is_written_anew_is_not_written_through_a_link(folder: Path, tmp_path: Path, hutong: Hutong) -> None:
+    index = journal_of(folder).with_suffix(".index")
+    index.write_bytes(b"damaged")
+    victim = tmp_path / "victim"
+    victim.write_text("secret")
+    index.with_name(f"{index.name}.tmp").symlink_to(victim)
+    code, _, err = hutong("doctor", folder, "--repair", "--yes")
+    assert (code, victim.read_text()) == (74, "secret")
+    assert "it is a symbolic link" in err
+
+
+def test_the_lock_is_no_link(folder: Path, tmp_path: Path, hutong: Hutong) -> None:
+    (folder / "hutong.lock").unlink()
+    (folder / "hutong.lock").symlink_to(tmp_path / "made elsewhere")
+    assert hutong("doctor", folder)[0] == 73
+    assert not (tmp_path / "made elsewhere").exists()
+
+
+@pytest.mark.parametrize("name", ["hutong.json", "groups/days/checkpoint", "groups/days/00000000000000999999.journal"])
+def test_nobody_waits_for_a_pipe(name: str, folder: Path, hutong: Hutong) -> None:
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    code, _, err = hutong("doctor", folder, "--repair", "--yes")
+    assert code in (65, 74)
+    assert str(folder / name) in err
+
+
+@pytest.mark.parametrize("suffix", [".index", "checkpoint"])
+def test_a_file_with_a_hole_of_gigabytes_is_not_read_whole(suffix: str, folder: Path, hutong: Hutong) -> None:
+    path = journal_of(folder).with_suffix(".index") if suffix == ".index" else folder / "groups" / "days" / suffix
+    os.truncate(path, 200 << 30)
+    assert hutong("doctor", folder)[0] == 65
+    assert hutong("doctor", folder, "--repair", "--yes")[0] == 0
+
+
+def test_a_segment_that_no_writer_made_is_told(folder: Path, hutong: Hutong) -> None:
+    os.truncate(journal_of(folder), 2 << 40)
+    code, _, err = hutong("doctor", folder)
+    assert code == 65
+    assert "more than any segment" in err

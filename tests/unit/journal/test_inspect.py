@@ -1,12 +1,14 @@
 """Looking into a closed journal, and repairing it only when told to."""
 
+import errno
 from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 
 import pytest
 from tests.unit.journal.stage import DIRECTORY, SMALL, Stage, records_of
 
-from hutong.foundation.errors import CorruptData
+from hutong.foundation.errors import CorruptData, StorageError
 from hutong.journal.disk import read_file
 from hutong.journal.inspect import Inspector, Remedy
 from hutong.journal.recovery import SET_ASIDE_SUFFIX, recover
@@ -257,3 +259,63 @@ def test_a_chunk_of_another_version_is_left_alone() -> None:
     assert "has format 7" in str(problem)
     with pytest.raises(CorruptData):
         repair(inspector, problem)
+
+
+def spoilt() -> tuple[Stage, Inspector, list[tuple[int, bytes]]]:
+    """With damage in the middle, a damaged index and checkpoint; the records of log 1 that are not touched."""
+    stage, inspector, held = closed()
+    second, third = inspector.segments()[1:3]
+    stage.disk.flip_bit(second.path, 20)
+    stage.disk.flip_bit(third.path.with_suffix(".index"), 10)
+    stage.disk.flip_bit(DIRECTORY / "checkpoint", 20)
+    problems = inspector.problems()
+    assert len(problems) == 3
+    losses = [loss for problem in problems for loss in problem.lost if loss.partition_id == 1]
+    lost = {offset for loss in losses for offset in range(loss.first_offset, loss.end_offset)}
+    return stage, inspector, [(offset, value) for offset, value in held if offset not in lost]
+
+
+def repair_all(inspector: Inspector) -> None:
+    for _ in range(5):
+        for problem in inspector.problems():
+            repair(inspector, problem)
+    assert inspector.problems() == []
+
+
+@pytest.mark.parametrize("changes", range(40))
+def test_a_repair_that_the_power_interrupts_is_done_again_and_loses_no_more(changes: int) -> None:
+    stage, inspector, kept = spoilt()
+    stage.disk.changes_until_power_loss = changes
+    with suppress(StorageError):
+        repair_all(inspector)
+    stage.disk.crash(Random(changes))
+    repair_all(inspector)
+    stage.open()
+    found = [record for record in read_past_gaps(stage) if record[1] in {value for _, value in kept}]
+    assert found == kept
+
+
+@pytest.mark.parametrize("operation", ["write", "create", "rename", "flush"])
+@pytest.mark.parametrize("after", range(4))
+def test_a_repair_on_a_full_disk_ends_and_can_be_done_again(operation: str, after: int) -> None:
+    stage, inspector, kept = spoilt()
+    stage.disk.plan.add(operation, errno.ENOSPC, after=after)
+    with suppress(StorageError):
+        repair_all(inspector)
+    copies = [name for name in stage.disk.list(DIRECTORY) if name.endswith(SET_ASIDE_SUFFIX)]
+    assert len(copies) <= ((operation, after) != ("write", 0)), "no half copy is left"
+    stage.disk.plan.heal()
+    repair_all(inspector)
+    stage.open()
+    found = [record for record in read_past_gaps(stage) if record[1] in {value for _, value in kept}]
+    assert found == kept
+
+
+def read_past_gaps(stage: Stage) -> list[tuple[int, bytes]]:
+    log = stage.journal.log(1)
+    offset, found = log.start_offset, []
+    while offset < log.high_watermark:
+        records = [record for record in records_of(stage.read(log, offset)) if record[0] >= offset]
+        found += records
+        offset = records[-1][0] + 1 if records else offset + 1
+    return found
