@@ -8,6 +8,7 @@ Knows nothing of sockets, time or what a frame means.
 
 import struct
 from collections.abc import Callable
+from mmap import mmap
 from typing import Protocol, cast, runtime_checkable
 
 from hutong.foundation.errors import ProtocolError
@@ -18,8 +19,8 @@ PREFIX_BYTES = 4
 length_at = struct.Struct(">i").unpack_from
 DIRECT_FROM_BYTES = 16 * 1024  # a frame of fewer bytes is simply kept until the rest comes
 FIRST_BUFFER_BYTES = 64 * 1024
-TRUSTED_BUFFER_BYTES = 1024 * 1024  # at most so much is allocated at once, whatever the peer sent before
-GROWTH_SHIFT = 3  # a large buffer grows by an eighth: what is copied stays linear, what is unused stays small
+TRUSTED_BUFFER_BYTES = 2 * 1024 * 1024  # at most so much is allocated at once, whatever the peer sent before
+MAPPED_GROWTH = 8  # times; of a map only the pages that were written to are memory
 
 
 class Framing(Protocol):
@@ -70,8 +71,9 @@ class LengthPrefixedFraming:
 
     A small frame is handed out as `bytes`, copied once. A frame of DIRECT_FROM_BYTES or more that does not arrive whole
     is handed out as a view of its own buffer. That comes from `memory`, where one is free, or grows as bytes really
-    come. So a peer makes us allocate no more than nine eighths of what it sent, or TRUSTED_BUFFER_BYTES more than that
-    (no allocation from a length field: CVE-2022-34917).
+    come: twofold up to TRUSTED_BUFFER_BYTES, beyond that as a map of MAPPED_GROWTH times the size, whose pages become
+    memory when they are written to. So what a peer makes us hold is what it sent, and little more (no allocation from a
+    length field: CVE-2022-34917), and it is copied once or twice.
     """
 
     __slots__ = ("_large", "_largest_bytes", "_length", "_memory", "_start", "bytes_held", "failure", "frame_bytes_max")
@@ -82,7 +84,8 @@ class LengthPrefixedFraming:
         self.bytes_held = 0
         self._memory = memory
         self._start = b""  # the first bytes of an unfinished frame, prefix and all, unless it is large
-        self._large: bytearray | None = None  # of an unfinished large frame: `bytes_held` of `_length` bytes are there
+        # Of an unfinished large frame: `bytes_held` of `_length` bytes are there.
+        self._large: bytearray | mmap | None = None
         self._length = 0
         self._largest_bytes = FIRST_BUFFER_BYTES
 
@@ -135,7 +138,7 @@ class LengthPrefixedFraming:
         self._large = None
         self.bytes_held = 0
         self._largest_bytes = min(TRUSTED_BUFFER_BYTES, max(self._largest_bytes, length))
-        if self._memory is not None:
+        if self._memory is not None and isinstance(large, bytearray):
             self._memory.keep(large)
         return [memoryview(large)[:length]]
 
@@ -159,11 +162,16 @@ class LengthPrefixedFraming:
         return count
 
     def _grow(self, needed: int) -> None:
-        """Make room for `needed` bytes and some more: twice as much while that is little, then an eighth."""
-        assert self._large is not None
-        size = len(self._large)
-        step = min(size, max(TRUSTED_BUFFER_BYTES, size >> GROWTH_SHIFT))
-        self._large.extend(bytes(min(self._length, max(needed, size + step)) - size))
+        """Make room for `needed` bytes and some more. No view of the buffer may be held."""
+        large = self._large
+        assert large is not None
+        size = len(large)
+        if isinstance(large, bytearray) and needed <= TRUSTED_BUFFER_BYTES:
+            large.extend(bytes(min(self._length, TRUSTED_BUFFER_BYTES, max(needed, 2 * size)) - size))
+            return
+        mapped = mmap(-1, min(self._length, MAPPED_GROWTH * needed))
+        mapped[: self.bytes_held] = memoryview(large)[: self.bytes_held]
+        self._large = mapped
 
     def _fail(self, length: int) -> None:
         self.failure = ProtocolError(f"a frame of {length} bytes; 0 to {self.frame_bytes_max} are allowed")

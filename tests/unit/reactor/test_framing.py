@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Iterator
+from mmap import mmap
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from hutong.reactor.framing import (
     DIRECT_FROM_BYTES,
     FIRST_BUFFER_BYTES,
+    MAPPED_GROWTH,
     TRUSTED_BUFFER_BYTES,
     DirectFraming,
     LengthPrefixedFraming,
@@ -109,19 +111,26 @@ def test_a_length_alone_allocates_next_to_nothing() -> None:
     assert len(wanted) == FIRST_BUFFER_BYTES - 1
 
 
-def test_a_buffer_is_little_larger_than_what_was_received() -> None:
+def test_a_buffer_grows_with_what_was_received() -> None:
     framing, length = LengthPrefixedFraming(1 << 26), 1 << 26
     framing.receive_data(struct.pack(">i", length) + b"x")
     received = 1
     while received < length:
         wanted = framing.wanted()
         assert wanted is not None
-        assert received + len(wanted) <= max(FIRST_BUFFER_BYTES, 2 * received)
-        assert received + len(wanted) <= received + max(TRUSTED_BUFFER_BYTES, received // 8)
-        received += len(wanted)
-        frames = framing.received(len(wanted))
+        if received + len(wanted) > TRUSTED_BUFFER_BYTES:
+            assert isinstance(wanted.obj, mmap), "what is not written to is no memory"
+            assert received + len(wanted) <= MAPPED_GROWTH * (received + 1)
+        else:
+            assert received + len(wanted) <= max(FIRST_BUFFER_BYTES, 2 * received)
+        count = min(len(wanted), 100_000)
+        received += count
+        wanted[:count] = bytes([received & 255]) * count
         del wanted
+        frames = framing.received(count)
     assert [len(frame) for frame in frames] == [length]
+    assert frames[0][0] == ord("x")
+    assert frames[0][-1] == received & 255
 
 
 def test_a_peer_that_sent_a_huge_frame_is_given_no_such_buffer_for_the_next_one() -> None:
