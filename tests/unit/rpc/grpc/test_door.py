@@ -462,11 +462,20 @@ async def test_a_call_that_ends_without_a_request_is_told_so(rpc: Rpc, desk: Imp
     await door.close()
 
 
-async def test_a_connection_that_says_nothing_is_closed(rpc: Rpc) -> None:
-    door = await open_door(rpc, "127.0.0.1:0", limits=GrpcLimits(handshake_ms=100, close_grace_ms=0))
+@pytest.mark.parametrize("said", [b"", b"\x16\x03\x01\x02\x00\x01\x00"], ids=["nothing", "half of a ClientHello"])
+@pytest.mark.parametrize("is_secure", [False, True])
+async def test_a_connection_whose_handshake_does_not_end_is_closed(
+    rpc: Rpc, tmp_path: Path, is_secure: bool, said: bytes
+) -> None:
+    pem = tmp_path / "server.pem"
+    trustme.CA().issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(pem)
+    limits = GrpcLimits(handshake_ms=100, close_grace_ms=0)
+    door = await open_door(rpc, "127.0.0.1:0", tls=GrpcTls(pem) if is_secure else None, limits=limits)
     reader, writer = await asyncio.open_connection(*door.address.split(":"))
-    while await reader.read(100):  # gRPC's own settings come first
-        pass
+    writer.write(said)
+    with contextlib.suppress(ConnectionError):
+        while await reader.read(100):  # gRPC's own settings come first
+            pass
     writer.close()
     await door.close()
 
