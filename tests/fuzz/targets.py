@@ -7,6 +7,7 @@ from tests.fuzz import (
     content_targets,
     kafka_targets,
     node_targets,
+    pipeline_targets,
     security_targets,
     settings_targets,
     sockjs_targets,
@@ -25,6 +26,7 @@ TARGETS: Final[dict[str, Target]] = {
         security_targets,
         settings_targets,
         node_targets,
+        pipeline_targets,
     )
     for target in module.TARGETS
 }

@@ -229,7 +229,9 @@ class _Parser:
             raise ValueError(f"a type has {name!r} for a name")
         full = _full(name, schema.get("namespace", namespace))
         if full in self.named:
-            raise ValueError(f"type {full} is defined twice")
+            if self.named[full][0] is not schema:
+                raise ValueError(f"type {full} is defined twice")
+            return self._by_name(full, "", depth)  # the type around it stands in another place, too
         inside = full.rpartition(".")[0]
         self.named[full] = schema, inside
         return self._definition(schema, full, inside, depth)

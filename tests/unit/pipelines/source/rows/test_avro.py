@@ -191,6 +191,19 @@ def test_a_record_that_contains_itself_is_unfolded_as_spark_does(schema: str, de
     assert ddl(kind) == words
 
 
+def test_a_type_with_types_inside_may_stand_in_several_places() -> None:
+    inner: dict[str, Any] = {"type": "record", "name": "B", "fields": [{"name": "n", "type": "int"}]}
+    outer: dict[str, Any] = {"type": "record", "name": "A", "fields": [{"name": "b", "type": inner}]}
+    both = {"type": "record", "name": "R", "fields": [{"name": "x", "type": outer}, {"name": "y", "type": "A"}]}
+    plan = parse_avro(json.dumps(both))
+    assert avro_reader(plan)(number(1) + number(2)) == (((1,),), ((2,),))
+    around = {"name": "next", "type": ["null", "A"]}
+    recursive = outer | {"fields": [*outer["fields"], around]}
+    assert avro_reader(parse_avro(json.dumps(recursive), 2))(b"\x02\x02\x04\x02\x06\x00") == ((1,), ((2,),))
+    with pytest.raises(ValueError, match="type B is defined twice"):
+        parse_avro(json.dumps([both, inner | {"fields": []}]))
+
+
 def chain(length: int) -> bytes:
     return b"".join(number(x) + number(int(x < length - 1)) for x in range(length))
 

@@ -1,0 +1,83 @@
+"""What pipelines read of others: rows in Avro and JSON, users' TOML, records of the sink in groups' offsets."""
+
+import json
+from collections.abc import Iterator
+from typing import Final
+
+from tests.fuzz.target import MEBIBYTE, Target
+
+from hutong.foundation.errors import ProtocolError
+from hutong.pipelines.client.group_offsets import CommittedOffset
+from hutong.pipelines.client.identities import Identity, Producer
+from hutong.pipelines.declared.toml_text import parse_toml
+from hutong.pipelines.sink.commit.machine import Decision, TaskTransaction
+from hutong.pipelines.sink.commit.record import decision_of, note_count, notes
+from hutong.pipelines.source.rows.avro import avro_reader
+from hutong.pipelines.source.rows.avro_schema import kind_of, parse_avro
+from hutong.pipelines.source.rows.ddl import parse_ddl
+from hutong.pipelines.source.rows.json_rows import json_reader
+
+TREE: Final = """
+{"type": "record", "name": "T", "fields": [
+    {"name": "name", "type": "string"},
+    {"name": "empty", "type": {"type": "array", "items": {"type": "record", "name": "E", "fields": []}}},
+    {"name": "children", "type": {"type": "array", "items": {"type": "map", "values": "T"}}},
+    {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+    {"name": "other", "type": ["null", "int", "T", {"type": "fixed", "name": "F", "size": 0}]}]}
+"""
+LEAF: Final = b"\x02l\x00\x00\x02\x07\x00"
+ROW: Final = "a DECIMAL(9,2), b MAP<STRING, ARRAY<BIGINT>>, c TIMESTAMP, d BINARY, e STRUCT<f: DOUBLE NOT NULL>"
+read_avro: Final = avro_reader(parse_avro(TREE, 2))
+read_json: Final = json_reader(parse_ddl(ROW))
+QUERY: Final = "app-nightly:t:"
+
+
+def trees() -> Iterator[bytes]:
+    yield LEAF
+    yield b"\x02r\x04\x00\x02\x02\x02k" + LEAF + b"\x00\x00\x02\x07\x04" + LEAF
+    yield b"\x02r\x00\x00\x00\x02\x0e"
+
+
+def rows() -> Iterator[bytes]:
+    yield b'{"a": 1.5E+2, "b": {"k": [1, null]}, "c": "2020-01-01T00:00:00Z", "d": "AQI=", "e": {"f": 1}}'
+    yield b'{"a": "-1E-7", "b": null, "z": [[{}]]}'
+
+
+def read_schema(data: bytes) -> object:
+    return kind_of(parse_avro(data.decode(), 3))
+
+
+def schemas() -> Iterator[bytes]:
+    yield json.dumps(json.loads(TREE)).encode()
+    yield b'["null", {"type": "enum", "name": "a.E", "symbols": ["A"]}, {"type": "long", "logicalType": "date"}]'
+
+
+def read_toml(data: bytes) -> object:
+    return parse_toml(data.decode())
+
+
+def documents() -> Iterator[bytes]:
+    yield b'[pipeline]\nname = "a"\n[sources.a]\noptions = { a.b = 1 }\n[transform]\nsql = """\nSELECT a.b"""\n'
+    yield b"a.'b'.\"c\" = [1.5, 'x'] # '\nd = '''\nx'''\n[[e.f]]\n"
+
+
+def read_record(data: bytes) -> object:
+    note = CommittedOffset(7, data.decode(errors="replace"))
+    note_count(note)
+    return decision_of(QUERY, [note])
+
+
+def records() -> Iterator[bytes]:
+    one = TaskTransaction(3, Identity(f"hutong-{QUERY}-w-0", Producer(41, 2)), 25)
+    for transactions in ((one,), ()):
+        for note in notes(QUERY, Decision(7, 9, transactions), "run"):
+            yield note.committed.metadata.encode()
+
+
+TARGETS = [
+    Target("avro-row", read_avro, trees, (ValueError,)),
+    Target("avro-schema", read_schema, schemas, (ValueError,), memory_base=16 * MEBIBYTE, memory_factor=2000),
+    Target("json-row", read_json, rows, (ValueError,)),
+    Target("pipeline-toml", read_toml, documents, (ValueError,), memory_factor=2000),
+    Target("sink-record", read_record, records, (ProtocolError,)),
+]
