@@ -17,7 +17,8 @@ from typing import Final, TypeVar
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.foundation.fair_shares import NOBODY
-from hutong.foundation.parking import Owner, ParkingLot
+from hutong.foundation.fair_waits import FairWaits
+from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.groups.admission import refused
 from hutong.groups.directory import GroupDirectory, GroupKind
@@ -129,6 +130,7 @@ class GroupCoordinator:
         self._refusals = GroupRefusals(clock)
         self._stored: dict[str, StoredGroup] = {}  # filled by replay, emptied by start
         self._waits: ParkingLot[Reply] = ParkingLot("group waits", timers, self.settings.waits_max)
+        self._fair_waits = FairWaits(self._waits, self.settings.waits_max)
         self._tickets = itertools.count(1)
         self._retention_timer: Timer | None = None
 
@@ -203,7 +205,7 @@ class GroupCoordinator:
             has_protocols = bool(request.protocol_type and request.protocols)
             then(refused(error, request.member_id, has_protocols=has_protocols))
             return
-        stamp = self._park(caller.owner, then, JoinReply(UNAVAILABLE, request.member_id))
+        stamp = self._park(caller, then, JoinReply(UNAVAILABLE, request.member_id))
         if stamp is None:
             self._tidy(seat)
         else:
@@ -238,7 +240,7 @@ class GroupCoordinator:
         if more_bytes and not self._memory.has_room(self.directory.holder(request.group_id), more_bytes):
             then(SyncReply(UNAVAILABLE))
             return
-        stamp = self._park(caller.owner, then, SyncReply(UNAVAILABLE))
+        stamp = self._park(caller, then, SyncReply(UNAVAILABLE))
         if stamp is not None:
             self._tell(seat, sync_event(request, stamp))
 
@@ -428,7 +430,7 @@ class GroupCoordinator:
             del self._seats[seat.group.group_id]
             self.directory.release(seat.group.group_id, GroupKind.CLASSIC)
 
-    def _park(self, owner: Owner | None, then: Callable[[ReplyT], None], otherwise: ReplyT) -> Stamp | None:
+    def _park(self, caller: Caller | None, then: Callable[[ReplyT], None], otherwise: ReplyT) -> Stamp | None:
         """Park a request until its group answers. `otherwise` is the reply if it never will."""
         ticket = next(self._tickets)
 
@@ -436,7 +438,8 @@ class GroupCoordinator:
             then(otherwise if isinstance(reply, HutongError) else reply)  # type: ignore[arg-type]  # of its own kind
 
         try:
-            self._waits.park(ticket, settle, owner=owner)
+            owner, holder = (None, NOBODY) if caller is None else (caller.owner, caller.holder)
+            self._fair_waits.park(ticket, settle, owner=owner, holder=holder)
         except LimitExceeded:
             then(otherwise)
             return None

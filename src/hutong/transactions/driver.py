@@ -17,6 +17,7 @@ from typing import Final, Protocol, TypeAlias
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.foundation.fair_shares import NOBODY, FairShares
+from hutong.foundation.fair_waits import FairWaits
 from hutong.foundation.parking import Owner, ParkingLot
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.transactions.machine import ID_BYTES, PARTITION_BYTES, Transaction
@@ -138,6 +139,7 @@ class TransactionCoordinator:
         self._memory = FairShares("ids_bytes_max", self.settings.ids_bytes_max)
         self._refused_told_at_ms = -REFUSAL_INTERVAL_MS
         self._waits: ParkingLot[Reply] = ParkingLot("transaction waits", timers, self.settings.waits_max)
+        self._fair_waits = FairWaits(self._waits, self.settings.waits_max)
         self._changes: ParkingLot[None] = ParkingLot("transaction changes", timers, self.settings.waits_max)
         self._tickets = itertools.count(1)
         self._expiration_timer: Timer | None = None
@@ -386,8 +388,11 @@ class TransactionCoordinator:
             return
         ticket = next(self._tickets)
         try:
-            self._waits.park(
-                ticket, lambda reply: then(reply if isinstance(reply, Reply) else _UNAVAILABLE), owner=owner
+            self._fair_waits.park(
+                ticket,
+                lambda reply: then(reply if isinstance(reply, Reply) else _UNAVAILABLE),
+                owner=owner,
+                holder=seat.holder,
             )
         except LimitExceeded:
             then(_UNAVAILABLE)

@@ -18,7 +18,9 @@ from typing import Final, Protocol
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone
-from hutong.foundation.parking import Owner, ParkingLot
+from hutong.foundation.fair_shares import NOBODY
+from hutong.foundation.fair_waits import FairWaits
+from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.groups.consumer import classic_members
 from hutong.groups.consumer.catalogue import Catalogue, TopicFacts
@@ -137,6 +139,7 @@ class ConsumerGroupCoordinator:
         self._seats: dict[str, _Seat] = {}
         self._stored: dict[str, StoredGroup] = {}  # filled by replay, emptied by start
         self._waits: ParkingLot[Reply] = ParkingLot("consumer group waits", timers, self.settings.waits_max)
+        self._fair_waits = FairWaits(self._waits, self.settings.waits_max)
         self._tickets = itertools.count(1)
         self._match_timer: Timer | None = None
         classic.neighbours.append(self)
@@ -191,7 +194,7 @@ class ConsumerGroupCoordinator:
             then(HeartbeatReply(ErrorCode.GROUP_MAX_SIZE_REACHED, NO_ROOM))
             return
         otherwise = HeartbeatReply(UNAVAILABLE)
-        ticket = self._park(caller.owner, then, otherwise)
+        ticket = self._park(caller, then, otherwise)
         if ticket is not None:
             new_id = str(uuid.UUID(bytes=self._random_bytes(16), version=4))
             self._tell(seat, heartbeat_event(request, caller, ticket, self._clock.monotonic_ms(), new_id))
@@ -226,7 +229,7 @@ class ConsumerGroupCoordinator:
         if not self._has_room(seat, request.member_id, instance_id, wanted_bytes, caller):
             then(JoinReply(ErrorCode.GROUP_MAX_SIZE_REACHED, request.member_id))
             return
-        ticket = self._park(caller.owner, then, JoinReply(UNAVAILABLE, request.member_id))
+        ticket = self._park(caller, then, JoinReply(UNAVAILABLE, request.member_id))
         if ticket is not None:
             unique = str(uuid.UUID(bytes=self._random_bytes(16), version=4))
             stamp = Stamp(ticket, self._clock.monotonic_ms())
@@ -238,7 +241,7 @@ class ConsumerGroupCoordinator:
         if error is not ErrorCode.NONE:
             then(SyncReply(error))
             return
-        ticket = self._park(caller.owner, then, SyncReply(UNAVAILABLE))
+        ticket = self._park(caller, then, SyncReply(UNAVAILABLE))
         if ticket is not None:
             stamp = Stamp(ticket, self._clock.monotonic_ms())
             self._tell(self._seats[request.group_id], sync_event(request, stamp))
@@ -433,7 +436,7 @@ class ConsumerGroupCoordinator:
         self._classic.directory.release(group.group_id, GroupKind.CONSUMER)
         self._state.append_all([(encode_key(group.group_id, key), None) for key in keys], then)
 
-    def _park(self, owner: Owner | None, then: Callable[..., None], otherwise: Reply) -> int | None:
+    def _park(self, caller: Caller | None, then: Callable[..., None], otherwise: Reply) -> int | None:
         """Park a request until its group answers. `otherwise` is the reply if it never will."""
         ticket = next(self._tickets)
 
@@ -441,7 +444,8 @@ class ConsumerGroupCoordinator:
             then(otherwise if isinstance(reply, HutongError) else reply)
 
         try:
-            self._waits.park(ticket, settle, owner=owner)
+            owner, holder = (None, NOBODY) if caller is None else (caller.owner, caller.holder)
+            self._fair_waits.park(ticket, settle, owner=owner, holder=holder)
         except LimitExceeded:
             then(otherwise)
             return None
