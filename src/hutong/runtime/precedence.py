@@ -33,6 +33,7 @@ class Precedence:
 
     def __init__(self, clock: Clock, timers: TimerWheel, side_by_side_max: int, patience_ms: int = PATIENCE_MS) -> None:
         self.impatient_total = 0  # begun beside what goes first
+        self.waiting = 0  # in all lanes
         self._clock = clock
         self._timers = timers
         self._side_by_side_max = side_by_side_max
@@ -46,10 +47,6 @@ class Precedence:
     @property
     def in_flight(self) -> int:
         return sum(len(lane.begun_at_ms) for lane in self._lanes)
-
-    @property
-    def waiting(self) -> int:
-        return sum(len(lane.waiting) for lane in self._lanes)
 
     @property
     def is_contended(self) -> bool:
@@ -83,6 +80,7 @@ class Precedence:
         now_ms = self._clock.monotonic_ms()
         while (lane := self._next(now_ms)) is not None:
             work, then, _ = lane.waiting.popleft()
+            self.waiting -= 1
             try:
                 lane.begin(work, then)
             except LimitExceeded as error:
@@ -95,7 +93,7 @@ class Precedence:
 
     def _remind(self) -> None:
         """Look again when patience is over; what ends before then looks by itself."""
-        if self._timer is None and any(lane.waiting for lane in self._lanes):
+        if self._timer is None and self.waiting:
             self._timer = self._timers.add(self._clock.monotonic_ms() + self._patience_ms, self._reminded)
 
     def _reminded(self) -> None:
@@ -108,7 +106,8 @@ class Precedence:
     def _first_ended(self) -> None:
         self._first_in_flight -= 1
         self._first_at_ms = self._clock.monotonic_ms()
-        self._begin_waiting()
+        if self.waiting:  # a flush without readers is to cost no look at all lanes
+            self._begin_waiting()
 
 
 class _First:
@@ -152,6 +151,7 @@ class _Behind:
             self.begin(work, then)
         else:
             self.waiting.append((work, then, now_ms))
+            precedence.waiting += 1
             precedence._begin_waiting()
 
     def working(self, now_ms: int) -> int:
@@ -166,7 +166,8 @@ class _Behind:
             try:
                 then(outcome)
             finally:
-                precedence._begin_waiting()
+                if precedence.waiting:
+                    precedence._begin_waiting()
 
         begun_at_ms = self.begun_at_ms[piece] = precedence._clock.monotonic_ms()
         try:
