@@ -124,12 +124,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A topic as it grows. One instance plans on the driver for as long as the query runs."""
 
     def __init__(self, options: SourceOptions) -> None:
-        """Raises UsageError for bounds of a batch, where this PySpark knows none."""
-        if not HAS_LIMITS and (options.limits.records_max is not None or options.limits.records_min is not None):
-            raise UsageError(
-                "Options maxOffsetsPerTrigger and minOffsetsPerTrigger need PySpark 4.2: "
-                "leave them out, or run `pip install 'pyspark>=4.2'`."
-            )
         self._options = options
         self._admission = Admission(options.limits, SystemClock())
         self._target: Offsets | None = None
@@ -137,6 +131,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @told()
     def initialOffset(self) -> OffsetsJson:
+        self._check_limits()
         options, cluster = self._options, self._cluster()
         partitions = subscribed(cluster, options.subscription)
         start = resolve(cluster, partitions, options.starting)
@@ -152,6 +147,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @told()
     def latestOffset(self, start: OffsetsJson | None = None, limit: ReadLimit | None = None) -> OffsetsJson:
         """Both parameters are absent before Spark 4.2."""
+        self._check_limits()
         if start is None:
             return to_json(self._target if self._target is not None else self._ends())
         known = from_json(start)
@@ -188,6 +184,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None:
         self._cluster().close()
+
+    def _check_limits(self) -> None:
+        """Raises UsageError for bounds of a batch, where this PySpark knows none.
+
+        Not while the reader is made: PySpark 4.1 hides what is raised there behind an UnboundLocalError of its own.
+        """
+        limits = self._options.limits
+        if not HAS_LIMITS and (limits.records_max is not None or limits.records_min is not None):
+            raise UsageError(
+                "Options maxOffsetsPerTrigger and minOffsetsPerTrigger need PySpark 4.2: "
+                "leave them out, or run `pip install 'pyspark>=4.2'`."
+            )
 
     def _latest(self, known: Offsets) -> Offsets:
         """The ends of what is there now; of topics that were there once, only what still is."""
