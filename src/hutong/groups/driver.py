@@ -48,6 +48,7 @@ from hutong.groups.messages import (
 )
 from hutong.groups.neighbours import Neighbour
 from hutong.groups.offset_log import Change, OffsetLog, StatePort
+from hutong.groups.offset_shares import OffsetShares
 from hutong.groups.offsets import OffsetStore
 from hutong.groups.pending_ids import PendingIds
 from hutong.groups.records import (
@@ -109,6 +110,7 @@ class GroupCoordinator:
         self.settings = settings or GroupSettings()
         self.directory = directory or GroupDirectory(self.settings.groups_max)
         self.offsets = OffsetStore()
+        self._offset_shares = OffsetShares(self.offsets, self.directory, self.settings)
         self.neighbours: list[Neighbour] = []
         self.rebalances_total = 0
         self._clock = clock
@@ -282,7 +284,9 @@ class GroupCoordinator:
         self, group_id: str, changes: Sequence[Change], then: Callable[[ErrorCode], None], holder: str = NOBODY
     ) -> None:
         """Make offsets durable, then answer. The caller has asked `commit_error`; `holder` is its client."""
-        if not self.offsets.has_room(changes, self.settings):
+        if not self.offsets.has_room(changes, self.settings) or not self._offset_shares.has_room(
+            group_id, changes, holder
+        ):
             then(ErrorCode.POLICY_VIOLATION)
         elif not self._is_foreign(group_id) and self._new_seat(group_id, holder) is None:
             then(UNAVAILABLE)
@@ -311,7 +315,9 @@ class GroupCoordinator:
         holder: str = NOBODY,
     ) -> None:
         """Make offsets durable that count when the producer's transaction is committed, then answer."""
-        if not self.offsets.has_room(changes, self.settings, besides=len(self.transactional)):
+        if not self.offsets.has_room(
+            changes, self.settings, besides=len(self.transactional)
+        ) or not self._offset_shares.has_room(group_id, changes, holder):
             then(ErrorCode.POLICY_VIOLATION)
         elif not self._is_foreign(group_id) and self._new_seat(group_id, holder) is None:
             then(UNAVAILABLE)

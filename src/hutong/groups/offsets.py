@@ -46,6 +46,8 @@ class OffsetStore:
     def __init__(self) -> None:
         self._by_group: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
         self._count = 0
+        self._sizes: dict[str, tuple[int, int]] = {}  # group -> its offsets, and the bytes of its notes
+        self.on_size: Callable[[str, int, int], None] = lambda _group_id, _offsets, _notes_bytes: None  # after a change
         self.notes_bytes = 0  # of all that was said besides offsets
         self.on_apply: Callable[[OffsetKey], None] = lambda _key: None  # told of each offset that was committed
         self.is_awaited: Callable[[OffsetKey], bool] = lambda _key: False  # whether a transaction may still commit one
@@ -60,9 +62,9 @@ class OffsetStore:
             return
         partitions = self._by_group.setdefault(key.group_id, {}).setdefault(key.topic, {})
         before = partitions.get(key.partition)
-        self._count += before is None
-        self.notes_bytes += len(committed.metadata) - (len(before.metadata) if before is not None else 0)
+        more_bytes = len(committed.metadata) - (len(before.metadata) if before is not None else 0)
         partitions[key.partition] = committed
+        self._resize(key.group_id, int(before is None), more_bytes)
         self.on_apply(key)
 
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
@@ -118,14 +120,40 @@ class OffsetStore:
                     old.append(key)
         return old
 
+    def added_by(self, changes: Sequence[tuple[OffsetKey, CommittedOffset | None]]) -> tuple[int, int]:
+        """How many offsets and bytes of notes there would be more; no less than 0."""
+        offsets = notes_bytes = 0
+        for key, new in changes:
+            before = self.get(key.group_id, key.topic, key.partition)
+            offsets += before is None
+            notes_bytes += len(new.metadata) if new is not None else 0
+            notes_bytes -= len(before.metadata) if before is not None else 0
+        return offsets, max(0, notes_bytes)
+
+    def size_of(self, group_id: str) -> tuple[int, int]:
+        """The group's offsets, and the bytes of its notes."""
+        return self._sizes.get(group_id, (0, 0))
+
+    def _resize(self, group_id: str, more: int, more_bytes: int) -> None:
+        if not more and not more_bytes:
+            return
+        self._count += more
+        self.notes_bytes += more_bytes
+        offsets, notes_bytes = self.size_of(group_id)
+        offsets, notes_bytes = offsets + more, notes_bytes + more_bytes
+        if offsets:
+            self._sizes[group_id] = offsets, notes_bytes
+        else:
+            del self._sizes[group_id]
+        self.on_size(group_id, offsets, notes_bytes)
+
     def _forget(self, key: OffsetKey) -> None:
         topics = self._by_group.get(key.group_id, {})
         partitions = topics.get(key.topic, {})
         gone = partitions.pop(key.partition, None)
         if gone is None:
             return
-        self._count -= 1
-        self.notes_bytes -= len(gone.metadata)
+        self._resize(key.group_id, -1, -len(gone.metadata))
         if not partitions:
             del topics[key.topic]
         if not topics:

@@ -250,6 +250,23 @@ def test_there_is_a_bound_on_offsets() -> None:
     assert stage.commit(stage.change(1)) == [ErrorCode.NONE]
 
 
+def test_offsets_of_one_client_leave_room_for_others() -> None:
+    stage = Stage(replace(SETTINGS, offsets_max=20))
+    stage.topics |= {f"t{number}" for number in range(20)}
+
+    def commit(group_id: str, topic: str, holder: str) -> ErrorCode:
+        codes: list[ErrorCode] = []
+        stage.groups.commit(group_id, [stage.change(1, topic, group_id)], codes.append, holder)
+        return codes[0]
+
+    codes = [commit(f"flood-{number % 3}", f"t{number}", "flood") for number in range(20)]
+    assert codes == [ErrorCode.NONE] * 15 + [ErrorCode.POLICY_VIOLATION] * 5
+    assert commit("own", "orders", "other") is ErrorCode.NONE
+    assert commit("flood-0", "t0", "flood") is ErrorCode.NONE, "what adds nothing passes"
+    assert stage.delete("flood-0") == [ErrorCode.NONE]
+    assert commit("flood-1", "t19", "flood") is ErrorCode.NONE, "what was deleted is free"
+
+
 def test_at_the_bound_known_offsets_go_on() -> None:
     stage = Stage(replace(SETTINGS, offsets_max=1))
     assert stage.commit(stage.change(1)) == [ErrorCode.NONE]
