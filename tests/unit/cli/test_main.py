@@ -137,6 +137,8 @@ def test_config_as_a_table_names_kafkas_setting(capsys: pytest.CaptureFixture[st
 )
 def test_a_missing_package_is_told_with_the_extra_that_brings_it(package: str, command: str) -> None:
     assert package in main.COMMAND_PACKAGES
+    if command == "demo":
+        pytest.importorskip("pyspark", reason="the demo asks for Spark first")
     program = f"import sys; sys.modules[{package!r}] = None; from hutong.cli.main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", program, *command.split()], capture_output=True, text=True, check=False
