@@ -9,11 +9,16 @@ others wrote (tests/compat). `make test-all` and `.ci/run` run it as well; so do
 from pathlib import Path
 from typing import Final
 
+import hypothesis
 import pytest
 from tests.compat.report import IS_FULL
 
 # Named here so that it is there without an installation.
 pytest_plugins = ["hutong.testing.plugin"]
+
+# By default an example that takes over 200 ms fails: a slow machine is not a finding.
+hypothesis.settings.register_profile("any-machine", deadline=None)
+hypothesis.settings.load_profile("any-machine")
 
 TESTS: Final = Path(__file__).parent
 LONG_FOLDERS: Final = tuple(TESTS / name for name in ("compat", "fault", "spark"))
