@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.broker.wire_node import WireClient, client_of, running_node
 
@@ -115,6 +115,7 @@ async def test_a_long_frame_that_is_no_request_closes_its_connection(tmp_path: P
         assert await asyncio.wait_for(other.ask(MetadataRequest([], False), 9), 60)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 3 * PART_QUESTIONS), max_size=8))
 def test_parts_ask_what_the_whole_asks_and_their_answers_are_the_whole_one(sizes: list[int]) -> None:
     topics = [
