@@ -58,11 +58,13 @@ class Submitted(NamedTuple):
 class _Kept:
     """The outcomes of one connection's held request, in its order; None where nothing is to be examined."""
 
-    __slots__ = ("batches", "outcomes")
+    __slots__ = ("batches", "is_held", "is_over", "outcomes")
 
     def __init__(self, batches: Sequence[Submitted]) -> None:
         self.batches = batches
         self.outcomes: list[Outcome | None] = []
+        self.is_over = False
+        self.is_held = False
 
     def is_of(self, batches: Sequence[Submitted]) -> bool:
         """Whether these are the same bytes in memory: the views keep that from being used for anything else."""
@@ -140,7 +142,7 @@ class Examinations:
                 assert records is not None, "null records are refused"
                 found = self.try_packed(partial(check_records, header, records, rules, LOOP_BYTES_MAX))
             except Refused as refused:
-                kept.outcomes.append(refused)
+                kept.outcomes.append(_without_frames(refused))
                 continue
             if found is None:
                 return False
@@ -149,36 +151,30 @@ class Examinations:
 
     def _begin(self, kept: _Kept, peer: Peer) -> bool:
         """Examine the rest of a request on workers; False where that has come to its end already."""
-        key = self._key_of(peer)
-        is_over = is_held = False
+        self._send(kept, peer)
+        kept.is_held = not kept.is_over
+        return kept.is_held
 
-        def end() -> None:
-            nonlocal is_over
-            is_over = True
-            if is_held:
-                peer.release()
+    def _send(self, kept: _Kept, peer: Peer) -> None:
+        """Have one slice examined. Not a closure that refers to itself: such a cycle would keep the request's bytes."""
+        slice_ = _Slice(self._workers, self._clock, kept.batches[len(kept.outcomes) :], self.unpacked_bytes_max)
+        self.on_worker_total += 1
+        self._executor.send(self._key_of(peer), slice_.step, partial(self._ended, kept, peer), owner=peer.owner)
 
-        def ended(outcome: list[Outcome | None] | HutongError) -> None:
-            if peer.owner.has_ended:
-                self._kept.pop(peer, None)
-                return
-            if isinstance(outcome, HutongError):  # no room, or the node stops: clients come again
-                self.refused_total += 1
-                outcome = [outcome] * (len(kept.batches) - len(kept.outcomes))
-            kept.outcomes += outcome
-            if len(kept.outcomes) < len(kept.batches):
-                send()
-            else:
-                end()
-
-        def send() -> None:
-            slice_ = _Slice(self._workers, self._clock, kept.batches[len(kept.outcomes) :], self.unpacked_bytes_max)
-            self.on_worker_total += 1
-            self._executor.send(key, slice_.step, ended, owner=peer.owner)
-
-        send()
-        is_held = not is_over
-        return is_held
+    def _ended(self, kept: _Kept, peer: Peer, outcome: list[Outcome | None] | HutongError) -> None:
+        if peer.owner.has_ended:
+            self._kept.pop(peer, None)
+            return
+        if isinstance(outcome, HutongError):  # no room, or the node stops: clients come again
+            self.refused_total += 1
+            outcome = [outcome] * (len(kept.batches) - len(kept.outcomes))
+        kept.outcomes += outcome
+        if len(kept.outcomes) < len(kept.batches):
+            self._send(kept, peer)
+            return
+        kept.is_over = True
+        if kept.is_held:
+            peer.release()
 
     def _key_of(self, peer: Peer) -> Hashable:
         """Whose turn it is: a client is told by its name and address, and has as many actors as there are workers."""
@@ -221,10 +217,20 @@ class _Slice:
             try:
                 outcomes.append(None if rules is None else check_batch(records, rules, self._unpacked_bytes_max))
             except Refused as refused:
-                outcomes.append(refused)
+                outcomes.append(_without_frames(refused))
             if self._clock.monotonic_us() >= ends_at_us:
                 break
         return outcomes
+
+
+def _without_frames(refused: Refused) -> Refused:
+    """Drop the traceback and the causes of a refusal that is kept.
+
+    Their frames hold the unpacked records and the list of outcomes: a cycle, so that up to `unpacked_bytes_max` bytes
+    of each refused batch would stay until the collector looks at old objects.
+    """
+    refused.__traceback__ = refused.__cause__ = refused.__context__ = None
+    return refused
 
 
 def is_little(topics: Iterable[TopicProduceData]) -> bool:

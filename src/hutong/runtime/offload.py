@@ -53,6 +53,7 @@ def perform(work: Callable[[], T], then: Callable[[T | BaseException], None], lo
         result = error
     if not loop.is_closed():
         loop.call_soon_threadsafe(then, result)
+    del result  # an error's traceback holds this frame: a cycle that would keep the frames of the work, with their data
 
 
 class InlineOffload:

@@ -1,9 +1,12 @@
 """Examinations of batches: which are done on the loop, how requests wait for a worker, and how clients take turns."""
 
 import asyncio
+import gc
+import mmap
 import time
+import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
@@ -26,6 +29,7 @@ from hutong.runtime.offload import InlineOffload
 from hutong.scheduler.driver import FairExecutor
 from hutong.scheduler.machine import Scheduler
 from hutong.security.principals import ANONYMOUS
+from hutong.wire.kafka import compression
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, TopicProduceData
 from hutong.wire.kafka.apis.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
 from hutong.wire.kafka.compression import Compression, compress
@@ -141,6 +145,63 @@ def test_what_is_more_is_held_examined_elsewhere_and_given_when_it_comes_again(f
     scene.examinations.forget(peer)
     assert scene.examinations.kept == 0
     assert scene.look(peer, *map(again, batches)) is HELD
+
+
+@pytest.fixture
+def without_collector() -> Iterator[None]:
+    gc.disable()
+    yield
+    gc.enable()
+
+
+TOO_MUCH: Final = bytes(9 * MEBIBYTE)  # a scene unpacks 8 MiB
+UNREADABLE: Final = b"\xff" * 2 * MEBIBYTE
+
+
+@pytest.mark.usefixtures("without_collector")
+@pytest.mark.parametrize("codec", [Compression.GZIP, Compression.LZ4, Compression.ZSTD, Compression.SNAPPY])
+@pytest.mark.parametrize("data", [TOO_MUCH, UNREADABLE], ids=["too much", "unreadable"])
+def test_what_was_unpacked_is_freed_with_the_refusal(
+    codec: Compression, data: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five bombs of 32 MiB, one after another, held 168 MB until the collector ran."""
+    maps: list[weakref.ref[mmap.mmap]] = []
+
+    def map_memory(file: int, size: int) -> mmap.mmap:
+        memory = mmap.mmap(file, size)
+        maps.append(weakref.ref(memory))
+        return memory
+
+    monkeypatch.setattr(compression, "mmap", SimpleNamespace(mmap=map_memory))
+    scene, peer = Scene(), Scene().peer(1)
+    packed_batch = of(batch(compress(codec, data), 1, now_ms=NOW_MS, compression=codec))
+    assert scene.look(peer, packed_batch) is HELD
+    scene.work()
+    (outcome,) = scene.look(peer, packed_batch)
+    assert isinstance(outcome, Refused)
+    assert maps
+    assert [memory() for memory in maps] == [None] * len(maps)
+
+
+class Frame(bytearray):
+    """A request's memory, to which there are weak references."""
+
+
+@pytest.mark.usefixtures("without_collector")
+@pytest.mark.parametrize("first", [SMALL, BOMB], ids=["on the loop", "on a worker"])
+def test_a_refused_request_is_freed_once_it_is_forgotten(first: bytes) -> None:
+    scene, peer = Scene(), Scene().peer(1)
+    frame = Frame(LIE)
+    memory = weakref.ref(frame)
+    batches = [of(first), Submitted(memoryview(frame), RULES)]
+    del frame
+    if scene.look(peer, *batches) is HELD:
+        scene.work()
+    assert isinstance(scene.look(peer, *batches)[1], Refused)
+    batches.clear()
+    assert memory() is not None
+    scene.examinations.forget(peer)
+    assert memory() is None
 
 
 def test_the_outcomes_of_one_request_are_not_those_of_another() -> None:

@@ -1,7 +1,9 @@
 """Offloaded work: done on a worker, told on the loop, whatever it ends with."""
 
 import asyncio
+import gc
 import threading
+import weakref
 
 import pytest
 
@@ -30,6 +32,32 @@ async def test_what_the_work_raises_is_handed_over() -> None:
         await run(offload, fail)
     assert await run(offload, lambda: 7) == 7  # the worker survives
     offload.close()
+
+
+async def test_the_data_of_failed_work_are_freed_with_its_error() -> None:
+    """The error's traceback holds the frames of the work, so nothing in them may hold the error."""
+
+    class Data(bytearray):
+        pass
+
+    freed = threading.Event()
+
+    def fail() -> None:
+        data = Data(10)
+        weakref.finalize(data, freed.set)
+        raise FlushFailed("no disk")
+
+    offload = ThreadOffload(asyncio.get_running_loop(), 1, "test")
+    told = asyncio.Event()
+    gc.disable()
+    try:
+        offload.submit(fail, lambda error: told.set())
+        await told.wait()
+        offload.close()  # its thread has left the frames
+        await asyncio.sleep(0)
+        assert freed.is_set()
+    finally:
+        gc.enable()
 
 
 async def test_pending_work_is_bounded() -> None:
