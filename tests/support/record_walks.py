@@ -22,13 +22,14 @@ def outcome_of(walk: ModuleType, name: str, arguments: tuple[object, ...]) -> ob
         found = getattr(walk, name)(*arguments)
     except ProtocolError as error:
         return str(error)
-    return None if found is None else tuple(found)
+    return found if found is None or isinstance(found, int) else tuple(found)
 
 
 def check_agreement(data: bytes, start: int, count: int, base_ms: int, numbers: tuple[int, int, int]) -> None:
     """Raises AssertionError where the walks differ in a result or in the sentence of an error."""
     for name, arguments in (
         ("examine_records", (data, start, count, base_ms, *numbers[:2])),
+        ("greatest_timestamp", (data, start, count, base_ms)),
         ("first_from", (data, start, count, base_ms, *numbers)),
         ("greatest_in", (data, start, count, base_ms, *numbers[1:])),
     ):

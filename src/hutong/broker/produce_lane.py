@@ -27,8 +27,7 @@ from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from hutong.wire.kafka.headers import RequestHeader
 from hutong.wire.kafka.produce_frame import encode_produce_response_frame, single_frame_encoder
-from hutong.wire.kafka.record_contents import IS_COMPILED, LOOP_BYTES_MAX, examine_batch, examine_records
-from hutong.wire.kafka.record_walk import INT64_MAX, INT64_MIN
+from hutong.wire.kafka.record_contents import IS_COMPILED, LOOP_BYTES_MAX, examine_batch, greatest_timestamp
 from hutong.wire.kafka.records import COMPRESSION_MASK, HEADER_BYTES, validate_batch_set
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from hutong.reactor.handler import Train
     from hutong.wire.buffer import Buffer
     from hutong.wire.kafka.apis.k00_produce import ProduceRequest, TopicProduceData
-    from hutong.wire.kafka.record_walk import RecordContents
     from hutong.wire.kafka.records import BatchHeader
 
 FLEXIBLE_FROM: Final = 9
@@ -55,15 +53,15 @@ _UNLIMITED_MS: Final = 2**63 - 1
 _NOTHING_SOUND: Final = -(2**63) - 1  # no timestamp
 
 
-def _examine_few(data: Buffer, start: int, count: int, *bounds: int) -> RecordContents:
+def _greatest_of_few(data: Buffer, start: int, count: int, base_timestamp_ms: int) -> int:
     """Walk over few records in Python; more are left to the ordinary way, which has workers."""
     if count > _SLOW_RECORDS_MAX:
         raise ProtocolError(f"{count} records are too many to be walked here")
-    return examine_records(data, start, count, *bounds)
+    return greatest_timestamp(data, start, count, base_timestamp_ms)
 
 
 # Without the compiled walk a train is short, so that it takes no longer than a turn may.
-_examine: Final = examine_records if IS_COMPILED else _examine_few
+_greatest_timestamp: Final = greatest_timestamp if IS_COMPILED else _greatest_of_few
 _TRAIN_REQUESTS_MAX: Final = 1 << 16 if IS_COMPILED else 16
 _SLOW_RECORDS_MAX: Final = 32
 
@@ -238,9 +236,7 @@ class ProduceLane:
                     if self._greatest_timestamp_ms(header, records) != header.max_timestamp_ms:
                         break
                 elif (
-                    _examine(
-                        records, HEADER_BYTES, header.record_count, header.base_timestamp_ms, INT64_MIN, INT64_MAX
-                    )[0]
+                    _greatest_timestamp(records, HEADER_BYTES, header.record_count, header.base_timestamp_ms)
                     != header.max_timestamp_ms
                 ):
                     break

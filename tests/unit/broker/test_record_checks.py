@@ -68,7 +68,7 @@ async def test_without_acknowledgement_a_lie_ends_the_connection(client: WireCli
 
 
 @pytest.mark.parametrize("codec", Compression)
-@pytest.mark.parametrize("said_ms", [NOW_MS + FAR_MS, 1, NOW_MS + 4])
+@pytest.mark.parametrize("said_ms", [NOW_MS + FAR_MS, 1, NOW_MS + 4], ids=["far", "old", "near"])
 async def test_a_greatest_timestamp_that_is_wrong_is_corrected(
     client: WireClient, said_ms: int, codec: Compression
 ) -> None:

@@ -58,6 +58,7 @@ def test_sound_records_are_taken_and_told(walk: ModuleType, records: list[Record
     data = lead + batch[HEADER_BYTES:]
     found = walk.examine_records(data, len(lead), len(records), base_ms, 0, 2**39)
     assert found.greatest_timestamp_ms == max(NO_TIMESTAMP, *(one.timestamp_ms for one in records))
+    assert walk.greatest_timestamp(data, len(lead), len(records), base_ms) == found.greatest_timestamp_ms
     assert found.keyless == tuple(index for index, one in enumerate(records) if one.key is None)
     assert found.untimely == tuple(
         index for index, one in enumerate(records) if one.timestamp_ms != -1 and not 0 <= one.timestamp_ms <= 2**39

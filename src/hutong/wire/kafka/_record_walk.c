@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CONTRACT 1 /* as in record_walk.py: a change of arguments, results or rules counts one up in both */
+#define CONTRACT 2 /* as in record_walk.py: a change of arguments, results or rules counts one up in both */
 #define RECORD_BYTES_MIN 7
 #define RECORDS_NAMED_MAX 100
 #define NO_TIMESTAMP (-1)
@@ -343,31 +343,51 @@ static PyObject *told(PyObject *module, const Contents *contents)
     return found;
 }
 
-static PyObject *examine_records(PyObject *module, PyObject *const *arguments, Py_ssize_t given)
+/* True if all records are sound; else a Python error is set. */
+static bool run_examine(PyObject *module, PyObject *data, const int64_t *numbers, Contents *contents)
 {
-    int64_t numbers[5];
     Py_buffer buffer;
     Walk walk;
     Outcome outcome;
-    Contents contents;
-    PyObject *found = NULL;
-    if (!read_numbers(arguments, given, numbers, 5) || PyObject_GetBuffer(arguments[0], &buffer, PyBUF_SIMPLE) < 0)
-        return NULL;
+    bool is_sound = false;
+    if (PyObject_GetBuffer(data, &buffer, PyBUF_SIMPLE) < 0)
+        return false;
     if (begin(&walk, module, &buffer, numbers)) {
-        contents.greatest_ms = NO_TIMESTAMP;
-        contents.keyless.count = contents.untimely.count = 0;
+        contents->greatest_ms = NO_TIMESTAMP;
+        contents->keyless.count = contents->untimely.count = 0;
         if (walk.size - walk.position > HELD_LOCK_BYTES_MAX) {
             Py_BEGIN_ALLOW_THREADS
-            outcome = examine(&walk, numbers[1], numbers[3], numbers[4], &contents);
+            outcome = examine(&walk, numbers[1], numbers[3], numbers[4], contents);
             Py_END_ALLOW_THREADS
         } else {
-            outcome = examine(&walk, numbers[1], numbers[3], numbers[4], &contents);
+            outcome = examine(&walk, numbers[1], numbers[3], numbers[4], contents);
         }
-        if (check(module, &walk, &outcome, true))
-            found = told(module, &contents);
+        is_sound = check(module, &walk, &outcome, true);
     }
     PyBuffer_Release(&buffer);
-    return found;
+    return is_sound;
+}
+
+static PyObject *examine_records(PyObject *module, PyObject *const *arguments, Py_ssize_t given)
+{
+    int64_t numbers[5];
+    Contents contents;
+    if (!read_numbers(arguments, given, numbers, 5) || !run_examine(module, arguments[0], numbers, &contents))
+        return NULL;
+    return told(module, &contents);
+}
+
+static PyObject *greatest_timestamp(PyObject *module, PyObject *const *arguments, Py_ssize_t given)
+{
+    int64_t numbers[5];
+    Contents contents;
+    if (!read_numbers(arguments, given, numbers, 3))
+        return NULL;
+    numbers[3] = INT64_MIN;
+    numbers[4] = INT64_MAX;
+    if (!run_examine(module, arguments[0], numbers, &contents))
+        return NULL;
+    return PyLong_FromLongLong(contents.greatest_ms);
 }
 
 static PyObject *run_search(PyObject *module, PyObject *data, const int64_t *numbers, Search *wanted)
@@ -448,6 +468,7 @@ static int clear_module(PyObject *module)
 
 static PyMethodDef methods[] = {
     {"examine_records", (PyCFunction)(void (*)(void))examine_records, METH_FASTCALL, NULL},
+    {"greatest_timestamp", (PyCFunction)(void (*)(void))greatest_timestamp, METH_FASTCALL, NULL},
     {"first_from", (PyCFunction)(void (*)(void))first_from, METH_FASTCALL, NULL},
     {"greatest_in", (PyCFunction)(void (*)(void))greatest_in, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},

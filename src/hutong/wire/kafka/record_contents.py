@@ -41,6 +41,7 @@ LOOP_BYTES_MAX: Final = 64 * 1024 if IS_COMPILED else 8 * 1024
 
 _walk: ModuleType = _compiled or record_walk
 examine_records: Callable[[Buffer, int, int, int, int, int], RecordContents] = _walk.examine_records
+greatest_timestamp: Callable[[Buffer, int, int, int], int] = _walk.greatest_timestamp
 first_from: Callable[[Buffer, int, int, int, int, int, int], tuple[int, int] | None] = _walk.first_from
 greatest_in: Callable[[Buffer, int, int, int, int, int], tuple[int, int] | None] = _walk.greatest_in
 

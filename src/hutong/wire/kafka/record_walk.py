@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, TypeAlias
 from hutong.foundation.errors import ProtocolError
 from hutong.wire.buffer import Buffer
 
-CONTRACT: Final = 1
+CONTRACT: Final = 2
 """Number of the contract with the compiled pass. An older build on disk has another one, and is not used."""
 
 RECORD_BYTES_MIN: Final = 7
@@ -69,6 +69,14 @@ def examine_records(
         if not is_timely and len(untimely) < RECORDS_NAMED_MAX:
             untimely.append(index)
     return RecordContents(greatest_ms, tuple(keyless), tuple(untimely))
+
+
+def greatest_timestamp(data: Buffer, start: int, record_count: int, base_timestamp_ms: int) -> int:
+    """Do the checks of `examine_records` for the greatest timestamp alone.
+
+    The compiled pass needs half the time where a batch has one record: it makes one number instead of four objects.
+    """
+    return examine_records(data, start, record_count, base_timestamp_ms, INT64_MIN, INT64_MAX).greatest_timestamp_ms
 
 
 def first_from(
