@@ -128,7 +128,7 @@ def forgets_what_a_full_disk_did_not_take(patch: pytest.MonkeyPatch) -> None:
     def carefree(self: flusher.Flusher, _error: object) -> None:
         self._advance(self._writer.position, flusher.FlushTimes(0))
 
-    patch.setattr(flusher.Flusher, "_disk_is_full", carefree)
+    patch.setattr(flusher.Flusher, "_is_short", carefree)
 
 
 # -- files and names
