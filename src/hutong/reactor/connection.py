@@ -265,9 +265,13 @@ class Connection:
     @property
     def memory_bytes(self) -> int:
         """All that is kept for this connection: what came and is not done, and what is not sent."""
-        channel, backlog = self._channel, self._backlog
-        kept = self.bytes_held + channel.unsent_bytes + channel.parked_bytes
-        return kept + self._queued[1] if backlog else kept
+        channel = self._channel
+        return self.input_bytes + channel.unsent_bytes + channel.parked_bytes
+
+    @property
+    def input_bytes(self) -> int:
+        """What came and is not begun: the unfinished frame and the backlog."""
+        return self.bytes_held + self._queued[1] if self._backlog else self.bytes_held
 
     @property
     def is_closed(self) -> bool:

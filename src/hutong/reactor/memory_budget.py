@@ -9,6 +9,10 @@ on it is tight: whoever holds much is held (no further request of it begins) unt
 small. Beyond the bound whoever holds most is closed, first who did not read for a while: then it is not a fast reader
 of large answers, but one of whom nothing is to be had.
 
+Being held does not end by itself where requests wait for minutes, or where a client is gone and its connection is not
+read. While it is tight, a holder whose waiting requests and answers stayed the same for STILL_MS is closed. Input is no
+reason for that: it goes by being handled, or by the deadline of its frame.
+
 Knows nothing of connections: a holder is anything that can be told from others.
 """
 
@@ -19,6 +23,7 @@ from typing import Final, Generic, TypeVar
 HOLD_FROM_BYTES: Final = 64 * 1024  # less is nobody's fault, and thousands of it are little
 STALLED_MS: Final = 100  # of not reading anything of what was sent
 STALLED_WEIGHT: Final = 4  # how much more a byte counts of one who does not read
+STILL_MS: Final = 10_000  # of being held without change; a common long poll takes half a second
 STEP_BYTES_MIN: Final = 1024 * 1024
 
 HolderT = TypeVar("HolderT", bound=Hashable)
@@ -26,11 +31,17 @@ HolderT = TypeVar("HolderT", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Holding(Generic[HolderT]):
-    """What one holds: in all, and of that what it was sent and does not read."""
+    """What one holds: in all, of that what it was sent and does not read, and what came and is not begun."""
 
     holder: HolderT
     memory_bytes: int
     unread_bytes: int
+    input_bytes: int = 0
+
+    @property
+    def kept_bytes(self) -> int:
+        """Of requests that wait and of answers."""
+        return self.memory_bytes - self.input_bytes
 
 
 @dataclass(slots=True)
@@ -56,7 +67,7 @@ class MemoryBudget(Generic[HolderT]):
         self.is_tight = False
         self.holds_total = 0
         self.closed_total = 0
-        self._held: dict[HolderT, None] = {}  # in the order in which they were found
+        self._held: dict[HolderT, tuple[int, int]] = {}  # in the order found; what it keeps, since when: (bytes, ms)
         self._unread: dict[HolderT, tuple[int, int]] = {}  # the least since when it was seen: (bytes, ms)
 
     @property
@@ -82,8 +93,11 @@ class MemoryBudget(Generic[HolderT]):
         verdict: Verdict[HolderT] = Verdict()
         if self.held_bytes > self.bytes_max:
             self._close_worst(seen, verdict, now_ms)
+        if self._held and 2 * self.held_bytes >= self.bytes_max:
+            self._close_still(seen, verdict, now_ms)
+        self.closed_total += len(verdict.close)
         self.is_tight = 2 * self.held_bytes >= self.bytes_max
-        self._hold_or_let_go(seen, verdict)
+        self._hold_or_let_go(seen, verdict, now_ms)
         return verdict
 
     def _note_reading(self, seen: list[Holding[HolderT]], now_ms: int) -> None:
@@ -105,17 +119,30 @@ class MemoryBudget(Generic[HolderT]):
                 break
             verdict.close.append(holding.holder)
             self.held_bytes -= holding.memory_bytes
-        self.closed_total += len(verdict.close)
 
-    def _hold_or_let_go(self, seen: list[Holding[HolderT]], verdict: Verdict[HolderT]) -> None:
+    def _close_still(self, seen: list[Holding[HolderT]], verdict: Verdict[HolderT], now_ms: int) -> None:
+        """Close those that keep most, of the held ones without change, until it is no longer tight."""
+        closed = set(verdict.close)
+        for holding in sorted(seen, key=lambda holding: holding.kept_bytes, reverse=True):
+            if 2 * self.held_bytes < self.bytes_max or holding.kept_bytes < HOLD_FROM_BYTES:
+                break
+            kept_bytes, since_ms = self._held.get(holding.holder, (0, now_ms))
+            is_still = holding.kept_bytes == kept_bytes and now_ms - since_ms >= STILL_MS
+            if is_still and holding.holder not in closed:
+                verdict.close.append(holding.holder)
+                self.held_bytes -= holding.memory_bytes
+
+    def _hold_or_let_go(self, seen: list[Holding[HolderT]], verdict: Verdict[HolderT], now_ms: int) -> None:
         """Who is held stays so while it is tight and it has not come down to half of what is much."""
-        closed, held = set(verdict.close), dict[HolderT, None]()
+        closed, held = set(verdict.close), dict[HolderT, tuple[int, int]]()
         for holding in seen:
             holder = holding.holder
             if holder in closed or not self.is_tight:
                 continue
             if 2 * holding.memory_bytes >= HOLD_FROM_BYTES * (1 if holder in self._held else 2):
-                held[holder] = None
+                before = self._held.get(holder)
+                is_same = before is not None and before[0] == holding.kept_bytes
+                held[holder] = before if before and is_same else (holding.kept_bytes, now_ms)
         verdict.hold = [holder for holder in held if holder not in self._held]
         verdict.let_go = [holder for holder in self._held if holder not in held and holder not in closed]
         self.holds_total += len(verdict.hold)

@@ -2,8 +2,8 @@
 
 Strategy: each acceptor's figures say at which traffic to look next, which is one comparison for each read. A look
 asks every connection (half a microsecond each) in a step of its own, so that nobody is closed in the middle of his
-request. While memory is tight there is a look every LOOK_INTERVAL_MS besides: then it can only get better, which no
-traffic tells.
+request. While memory is tight there is a look every LOOK_INTERVAL_MS besides: no traffic tells that it gets better,
+or that nothing changes for too long.
 
 The same comparison tells somebody who asks for it that an idle loop has traffic again, at no cost to a read.
 
@@ -72,7 +72,7 @@ class MemoryWatch:
         self._is_asked = False
         self.looks_total += 1
         verdict = self.budget.judge(
-            (Holding(each, each.memory_bytes, each.unread_bytes) for each in self._connections()),
+            (Holding(each, each.memory_bytes, each.unread_bytes, each.input_bytes) for each in self._connections()),
             self._clock.monotonic_ms(),
         )
         for connection in verdict.close:

@@ -208,6 +208,11 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         """All that is kept for this connection here."""
         return self._engine.memory_bytes + self.unread_bytes
 
+    @property
+    def input_bytes(self) -> int:
+        """Of that, what came and is not begun."""
+        return self._engine.input_bytes
+
     def hold(self) -> None:
         """Begin no more requests until `let_go`, and read none."""
         self._engine.hold()

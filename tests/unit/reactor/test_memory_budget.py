@@ -3,7 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutong.reactor.memory_budget import HOLD_FROM_BYTES, STALLED_MS, STEP_BYTES_MIN, Holding, MemoryBudget, Verdict
+from hutong.reactor.memory_budget import (
+    HOLD_FROM_BYTES,
+    STALLED_MS,
+    STEP_BYTES_MIN,
+    STILL_MS,
+    Holding,
+    MemoryBudget,
+    Verdict,
+)
 
 BOUND = 16 * HOLD_FROM_BYTES
 MUCH, LITTLE = 4 * HOLD_FROM_BYTES, HOLD_FROM_BYTES // 4
@@ -67,6 +75,44 @@ def test_one_who_holds_nearly_everything_is_closed_before_one_who_merely_does_no
     budget: MemoryBudget[str] = MemoryBudget(BOUND)
     judge(budget, stalled=LITTLE)
     assert judge_parts(budget, STALLED_MS, {"stalled": (LITTLE, LITTLE), "parked": (BOUND, 0)}).close == ["parked"]
+
+
+def test_who_is_held_and_stays_the_same_is_closed_while_it_is_tight() -> None:
+    budget: MemoryBudget[str] = MemoryBudget(BOUND)
+    parked = {"parked": (2 * MUCH, 0)}
+    assert judge_parts(budget, 0, parked).hold == ["parked"]
+    assert judge_parts(budget, STILL_MS - 1, parked) == Verdict()
+    assert judge_parts(budget, STILL_MS, parked) == Verdict(close=["parked"])
+    assert budget.closed_total == 1
+    assert not budget.is_tight
+
+
+def test_of_those_who_stay_the_same_no_more_are_closed_than_need_be() -> None:
+    budget: MemoryBudget[str] = MemoryBudget(BOUND)
+    judge(budget, a=MUCH, b=2 * MUCH, c=LITTLE)
+    assert judge(budget, STILL_MS, a=MUCH, b=2 * MUCH, c=LITTLE) == Verdict(close=["b"], let_go=["a"])
+
+
+def test_who_is_held_and_changes_is_not_closed() -> None:
+    budget: MemoryBudget[str] = MemoryBudget(BOUND)
+    judge(budget, a=3 * MUCH)
+    assert judge(budget, STILL_MS - 1, a=3 * MUCH - 1) == Verdict()
+    assert judge(budget, 2 * STILL_MS - 2, a=3 * MUCH - 1) == Verdict()
+    assert judge(budget, 2 * STILL_MS - 1, a=3 * MUCH - 1) == Verdict(close=["a"])
+
+
+def test_who_was_let_go_has_the_whole_time_again() -> None:
+    budget: MemoryBudget[str] = MemoryBudget(BOUND)
+    judge(budget, a=MUCH, b=MUCH)
+    assert judge(budget, STALLED_MS, a=MUCH).let_go == ["a", "b"]
+    assert judge(budget, STILL_MS, a=MUCH, b=MUCH) == Verdict(hold=["a", "b"])
+
+
+def test_input_alone_closes_nobody_below_the_bound() -> None:
+    budget: MemoryBudget[str] = MemoryBudget(BOUND)
+    received = [Holding("uploads", 2 * MUCH, 0, input_bytes=2 * MUCH)]
+    assert budget.judge(received, 0).hold == ["uploads"]
+    assert budget.judge(received, 2 * STILL_MS) == Verdict()
 
 
 def test_the_next_look_comes_sooner_the_less_is_left() -> None:

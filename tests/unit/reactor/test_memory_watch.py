@@ -19,6 +19,7 @@ from hutong.reactor.figures import CloseReason
 from hutong.reactor.framing import LengthPrefixedFraming
 from hutong.reactor.handler import Peer
 from hutong.reactor.limits import ReactorLimits
+from hutong.reactor.memory_budget import STILL_MS
 from hutong.reactor.memory_watch import LOOK_INTERVAL_MS
 from hutong.wire.buffer import Buffer
 
@@ -166,11 +167,32 @@ async def what_parked_requests_keep_counts() -> None:
         bad.close()
 
 
+async def a_held_connection_whose_client_is_gone_is_closed() -> None:
+    """It is not read, so its end is not seen; what it parked kept memory tight until it was answered."""
+    async with serving() as server:
+        loop = asyncio.get_running_loop()
+        bad = connected(server)
+        await loop.sock_sendall(bad, (struct.pack(">i", 1) + b"k") * 5)
+        await until(lambda: server.memory.measure() == 20 * MEBIBYTE)
+        await server.look()
+        assert server.memory.budget.held_count == 1
+        bad.close()
+        server.pass_ms(STILL_MS - 1)
+        await server.look()
+        assert server.figures.connections_open == 1
+        server.pass_ms(LOOK_INTERVAL_MS)
+        await until(lambda: server.figures.connections_open == 0)
+        assert server.figures.closed_total[CloseReason.MEMORY] == 1
+        await server.look()
+        assert not server.memory.budget.is_tight
+
+
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 SCENARIOS = (
     slow_readers_are_held_then_closed,
     a_held_connection_goes_on_once_its_answers_are_read,
     what_parked_requests_keep_counts,
+    a_held_connection_whose_client_is_gone_is_closed,
 )
 
 
