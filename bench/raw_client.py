@@ -35,8 +35,9 @@ def host_and_port(address: str) -> tuple[str, int]:
 class RawConnection:
     """One TCP connection; `call` sends a whole request frame and returns the whole reply frame, size included."""
 
-    def __init__(self, address: str, timeout_s: float = 30.0) -> None:
-        self.socket = socket.create_connection(host_and_port(address), timeout_s)
+    def __init__(self, address: str, timeout_s: float = 30.0, source_host: str | None = None) -> None:
+        source = None if source_host is None else (source_host, 0)
+        self.socket = socket.create_connection(host_and_port(address), timeout_s, source)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def __enter__(self) -> "RawConnection":

@@ -42,6 +42,7 @@ MEBIBYTE: Final = 1 << 20
 BOUND_MB: Final = 32
 GROWTH_MB_MAX: Final = 2 * BOUND_MB + 64  # what the bound does not count: the journal's cache, the allocator's share
 GROUPS_MAX: Final = 300
+ONE_CLIENT_GROUPS_MAX: Final = GROUPS_MAX * 3 // 4
 LARGE_RECORDS: Final = 12  # of a megabyte
 JOIN_GROUP, DESCRIBE_GROUPS, COORDINATOR_NOT_AVAILABLE = 11, 15, 15
 HELD: Final = "hutong_connection_memory_bytes"
@@ -137,7 +138,10 @@ def test_clients_that_ask_without_end_and_read_nothing(node: Node, neighbour: Ne
 
 
 def test_what_waiting_requests_keep_counts_too(node: Node, neighbour: Neighbour) -> None:
-    """Each waits for minutes for ten thousand partitions that have nothing, and is a megabyte as objects."""
+    """Each waits for minutes for ten thousand partitions that have nothing, and is a megabyte as objects.
+
+    They are begun one by one, so the connection is held from half of the bound on, and closed as nothing changes.
+    """
     before, partitions = closed_for_memory(node), 10_000
     body = struct.pack(">iiiib", -1, LONG_WAIT_MS, 1, MEBIBYTE, 0) + struct.pack(">i", 1) + string("empty")
     body += struct.pack(">i", partitions) + struct.pack(">iqi", 0, 0, 1) * partitions
@@ -169,12 +173,24 @@ def test_tens_of_thousands_of_topics_are_answered(node: Node, neighbour: Neighbo
 
 
 def test_more_groups_than_there_may_be_are_refused_and_the_rest_go_on(node: Node, neighbour: Neighbour) -> None:
+    """One client gets three quarters of them; another address still finds room, and not beyond the bound."""
     asked = GROUPS_MAX + 200
-    with within_the_bound(node), RawConnection(node.address) as connection:
-        for number in range(asked):
-            connection.send(join_request(f"overload-{number}", bytes(1000)))
-        codes = Counter(struct.unpack_from(">h", connection.receive(), 12)[0] for _ in range(asked))
-    assert codes == {0: GROUPS_MAX, COORDINATOR_NOT_AVAILABLE: 200}
+    with (
+        within_the_bound(node),
+        RawConnection(node.address) as connection,
+        RawConnection(node.address, source_host="127.0.0.2") as other,
+    ):
+        alone, beside = joined(connection, "alone", asked), joined(other, "beside", asked)
+    assert alone == {0: ONE_CLIENT_GROUPS_MAX, COORDINATOR_NOT_AVAILABLE: asked - ONE_CLIENT_GROUPS_MAX}
+    assert 0 < beside[0] <= GROUPS_MAX - ONE_CLIENT_GROUPS_MAX
+    assert beside == {0: beside[0], COORDINATOR_NOT_AVAILABLE: asked - beside[0]}
+
+
+def joined(connection: RawConnection, prefix: str, asked: int) -> Counter[int]:
+    """What is answered to joins of so many groups, by error code."""
+    for number in range(asked):
+        connection.send(join_request(f"overload-{prefix}-{number}", bytes(1000)))
+    return Counter(struct.unpack_from(">h", connection.receive(), 12)[0] for _ in range(asked))
 
 
 def join_request(group: str, metadata: bytes) -> bytes:
