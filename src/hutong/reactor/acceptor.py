@@ -10,7 +10,7 @@ Knows nothing of frames or requests. One acceptor serves one handler on one loop
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from heapq import nsmallest
 from itertools import count
 
@@ -48,6 +48,7 @@ class Acceptor:
         quotas: ConnectionQuotas | None = None,
         memory: MemoryWatch | None = None,
         figures: ReactorFigures | None = None,
+        peer_ids: Iterator[int] | None = None,
     ) -> None:
         """`framing` makes the framing of one connection from its frame limit in bytes.
 
@@ -55,13 +56,14 @@ class Acceptor:
         `memory` watches what the connections hold, together with those of other acceptors; without one this acceptor
         has its own, with the bound of its limits.
         `figures` may be those of several acceptors together.
+        Acceptors with one handler behind them share `peer_ids`: it may keep state by the number of a peer.
         """
         self.limits = limits or ReactorLimits()
         self.figures = figures or ReactorFigures()
         self.figures.queue.requests_max = self.limits.queued_requests_max or UNBOUNDED
         self.figures.queue.bytes_max = self.limits.queued_bytes_max or UNBOUNDED
         self._loop = loop
-        self._peer_ids = count(1)
+        self._peer_ids = peer_ids or count(1)
         self._open = OpenConnections(clock, wheel)
         self.memory = memory or MemoryWatch(self.limits.memory_bytes_max, loop, clock, wheel)
         self.memory.add(self._open, self.figures)

@@ -11,6 +11,7 @@ import logging
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Final
 
 from hutong.broker.broker import Broker
@@ -72,6 +73,7 @@ class KafkaListeners:
             self.certificates = Certificates(settings.tls, clock, wheel)
         self._principals = CertificatePrincipals(settings.tls.principal_mapping_rules)
         self._acceptors: list[Acceptor] = []
+        self._peer_ids = count(1)
         self._requests_total = dict.fromkeys(HANDLERS, 0)
         self.figures = ReactorFigures()  # of all connections
         self.opened: list[OpenListener] = []
@@ -109,6 +111,7 @@ class KafkaListeners:
             quotas=quotas,
             memory=self._memory,
             figures=self.figures,
+            peer_ids=self._peer_ids,
         )
         self._acceptors.append(acceptor)
         tls = None
