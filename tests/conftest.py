@@ -1,9 +1,10 @@
 """What holds for all tests: the plugin that we give to others, and which tests are left to longer runs.
 
 `make test` is for whoever has just changed something and takes minutes: the tests of each room, and three Kafka clients
-of Python against a node. What is `long` beside them, by its folder or by a marker of its own, kills nodes and breaks
-disks (tests/fault), starts Spark (tests/spark), or drives a node by clients in other languages and by all else that
-others wrote (tests/compat). `make test-all` and `.ci/run` run it as well; so does naming its file.
+of Python against a node. The marker `long`, given by folder or by a marker of its own, stands for the rest: kills and
+broken disks (tests/fault), Spark (tests/spark), clients in other languages and all else that others wrote
+(tests/compat), commands and programs of the docs, which take a process each. `make test-all` and `.ci/run` run them as
+well; so does naming their file.
 """
 
 from pathlib import Path
@@ -21,7 +22,17 @@ hypothesis.settings.register_profile("any-machine", deadline=None)
 hypothesis.settings.load_profile("any-machine")
 
 TESTS: Final = Path(__file__).parent
-LONG_FOLDERS: Final = tuple(TESTS / name for name in ("compat", "fault", "spark"))
+LONG_PLACES: Final = tuple(
+    TESTS / name
+    for name in (
+        "compat",
+        "fault",
+        "spark",
+        "unit/cli",  # a process for each command
+        "unit/house/test_pages.py",  # the programs of the docs, likewise
+        "unit/testing/test_rpc_page.py",
+    )
+)
 LONG_MARKERS: Final = ("fault", "spark")
 QUICK_CLIENTS: Final = ("test_aiokafka.py", "test_confluent_kafka.py", "test_kafka_python.py")  # of tests/compat
 
@@ -35,10 +46,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def _is_long(item: pytest.Item) -> bool:
     if any(item.get_closest_marker(name) for name in LONG_MARKERS):
         return True
-    folder = item.path.parent
-    if folder == TESTS / "compat" and item.path.name in QUICK_CLIENTS:
+    if item.path.parent == TESTS / "compat" and item.path.name in QUICK_CLIENTS:
         return False
-    return any(folder.is_relative_to(long) for long in LONG_FOLDERS)
+    return any(item.path.is_relative_to(long) for long in LONG_PLACES)
 
 
 def _named_paths(config: pytest.Config) -> list[Path]:
