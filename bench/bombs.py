@@ -200,7 +200,7 @@ class Pings:
 
 
 def ping(address: str) -> None:
-    """What the process does: for each line that it reads it says how long its longest wait was since the last one."""
+    """Ping without end; answer each line of standard input with the longest wait since the one before."""
     longest_ms, is_over = 0.0, False
 
     def told() -> None:

@@ -56,7 +56,7 @@ def _measure(
 
 
 def _long_looks(node: ReadyProcess) -> float:
-    """How many looks at the loop found that it had worked longer than LONG_S."""
+    """Count the looks that found the loop at work for longer than LONG_S."""
     with urllib.request.urlopen(f"http://{node.fields['metrics']}/metrics") as page:
         work = parse(page.read().decode())["hutong_loop_work_seconds"]
     total = work.samples["hutong_loop_work_seconds_count", ()]

@@ -6,9 +6,9 @@ share of its time. All else goes to a worker: the request is held in its connect
 and the outcomes are kept until it is looked at again; so nothing overtakes it, as in Kafka, which mutes a channel while
 a request of it is handled. Held requests are counted as memory of their connection.
 
-Workers are few, and their turns are fair among clients (`scheduler/`): whoever has many connections full of batches
-that unpack to much waits for himself. A turn takes batches for SLICE_US, or one. So many workers, and no more, hold
-unpacked records of at most `unpacked_bytes_max` each at a time.
+Workers are few, and their turns are fair among clients (`scheduler/`), so a client with many connections full of large
+batches delays only its own. A turn examines batches for SLICE_US, at least one. Each worker holds the unpacked records
+of one batch at a time, at most `unpacked_bytes_max`.
 
 Knows nothing of logs: outcomes are sound batches and refusals, by their places in the request.
 """
@@ -49,7 +49,7 @@ Outcome = CheckedBatch | HutongError
 
 
 class Submitted(NamedTuple):
-    """What one request has for one partition, and the rules for it. Without rules it is refused for other reasons."""
+    """The records of one request for one partition, and their rules; None where it is refused for other reasons."""
 
     records: memoryview | None
     rules: BatchRules | None
@@ -67,7 +67,7 @@ class _Kept:
         self.is_held = False
 
     def is_of(self, batches: Sequence[Submitted]) -> bool:
-        """Whether these are the same bytes in memory: the views keep that from being used for anything else."""
+        """Compare by place in memory: the views keep it from being used for anything else."""
         return len(batches) == len(self.batches) and all(
             _is_same(old.records, new.records) and (old.rules is None) == (new.rules is None)
             for old, new in zip(self.batches, batches, strict=True)
@@ -177,7 +177,7 @@ class Examinations:
             peer.release()
 
     def _key_of(self, peer: Peer) -> Hashable:
-        """Whose turn it is: a client is told by its name and address, and has as many actors as there are workers."""
+        """The client's actor: one for each name, address and worker."""
         session = peer.session
         name = session.principal.name if session is not None else ""
         return name, peer.address, peer.id % WORKERS
@@ -234,7 +234,7 @@ def _without_frames(refused: Refused) -> Refused:
 
 
 def is_little(topics: Iterable[TopicProduceData]) -> bool:
-    """Whether the batches of one request are plain, and together small enough to be walked on the loop."""
+    """True if the batches of one request are plain, and together small enough to be walked on the loop."""
     size = 0
     for topic in topics:
         for data in topic.partition_data:
