@@ -23,11 +23,11 @@ import uvloop
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import HutongError
 from hutong.foundation.timers import TimerWheel
-from hutong.journal.disk import RealDisk
+from hutong.journal.append.qos import Qos
+from hutong.journal.append.writer import Appended
+from hutong.journal.files.disk import RealDisk
 from hutong.journal.journal import Journal
 from hutong.journal.log import PartitionLog
-from hutong.journal.qos import Qos
-from hutong.journal.writer import Appended
 from hutong.runtime.offload import ThreadOffload
 from hutong.runtime.timers import LoopTimers
 from hutong.wire.kafka.records import BatchHeader, Record, build_batch, parse_batch_header, validate_batch_set

@@ -18,22 +18,23 @@ import pytest
 from tests.fault.ablation_search import histories_until_broken
 from tests.fault.journal_history import JournalHistory
 from tests.unit.foundation import test_regions as regions
-from tests.unit.journal import test_past_faults as past_faults
-from tests.unit.journal import test_recovery as transcripts
+from tests.unit.journal.recover import test_past_faults as past_faults
+from tests.unit.journal.recover import test_recovery as transcripts
 
 from hutong.foundation.errors import FlushFailed, HutongError
 from hutong.foundation.parking import NEVER
 from hutong.foundation.regions import RegionCache
-from hutong.journal import checkpointer, flusher, recovery, scan, writer
-from hutong.journal.checkpoint import encode_checkpoint
-from hutong.journal.cleaner_output import CLEANING_NAME
-from hutong.journal.cleaner_sieve import Sieve
-from hutong.journal.disk import replace_file
-from hutong.journal.producers import Producers
-from hutong.journal.progress import Progress
-from hutong.journal.qos import Qos
-from hutong.journal.remover import Remover
-from hutong.journal.segments import Segment, Segments
+from hutong.journal.append import flusher, writer
+from hutong.journal.append.producers import Producers
+from hutong.journal.append.progress import Progress
+from hutong.journal.append.qos import Qos
+from hutong.journal.clean.cleaner_output import CLEANING_NAME
+from hutong.journal.clean.record_filter import Sieve
+from hutong.journal.clean.remover import Remover
+from hutong.journal.files.disk import replace_file
+from hutong.journal.files.segments import Segment, Segments
+from hutong.journal.recover import checkpointer, recovery, scan
+from hutong.journal.recover.checkpoint import encode_checkpoint
 from hutong.testing.disk import SimDisk, SimFile
 from hutong.wire.kafka.records import BatchHeader
 

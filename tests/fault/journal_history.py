@@ -22,14 +22,14 @@ from tests.fault.journal_model import Client, LogModel, Sent, batch_of, read_all
 from tests.unit.journal.stage import DIRECTORY, SMALL, Stage
 
 from hutong.foundation.errors import HutongError, Refused, StorageError
-from hutong.journal.compaction import CompactionPolicy
+from hutong.journal.append.qos import Qos
+from hutong.journal.append.writer import Appended
+from hutong.journal.clean.compaction import CompactionPolicy
+from hutong.journal.clean.retention import RetentionPolicy
 from hutong.journal.journal import Journal
 from hutong.journal.log import ColdRead, PartitionLog
-from hutong.journal.qos import Qos
-from hutong.journal.recovery import recover
-from hutong.journal.retention import RetentionPolicy
-from hutong.journal.timestamps import NOT_FOUND, Found
-from hutong.journal.writer import Appended
+from hutong.journal.read.timestamps import NOT_FOUND, Found
+from hutong.journal.recover.recovery import recover
 from hutong.wire.kafka.records import Record, parse_batch_header
 
 PLAIN, STAMPED, IDEMPOTENT, RECEIVE, KEYED = 1, 2, 3, 4, 5

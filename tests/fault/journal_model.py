@@ -15,10 +15,10 @@ from tests.unit.journal.stage import Stage
 
 from hutong.foundation.clock import Clock, ManualClock
 from hutong.foundation.errors import HutongError
-from hutong.journal.compaction import CompactionPolicy
+from hutong.journal.append.qos import Qos
+from hutong.journal.append.writer import Appended
+from hutong.journal.clean.compaction import CompactionPolicy
 from hutong.journal.log import PartitionLog
-from hutong.journal.qos import Qos
-from hutong.journal.writer import Appended
 from hutong.wire.kafka.control_records import build_marker
 from hutong.wire.kafka.records import (
     TRANSACTIONAL,

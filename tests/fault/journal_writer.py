@@ -10,11 +10,11 @@ from pathlib import Path
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import HutongError
 from hutong.foundation.timers import TimerWheel
-from hutong.journal.disk import RealDisk
+from hutong.journal.append.qos import Qos
+from hutong.journal.append.writer import Appended
+from hutong.journal.files.disk import RealDisk
 from hutong.journal.journal import Journal
-from hutong.journal.qos import Qos
 from hutong.journal.settings import JournalSettings
-from hutong.journal.writer import Appended
 from hutong.runtime.offload import ThreadOffload
 from hutong.wire.kafka.records import Record, build_batch, parse_batch_header
 

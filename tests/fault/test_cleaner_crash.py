@@ -11,7 +11,7 @@ import pytest
 from tests.unit.journal.keyed import Held, clean, newest, put, read_records, roll
 from tests.unit.journal.stage import DIRECTORY, SMALL, Stage
 
-from hutong.journal.compaction import CompactionPolicy
+from hutong.journal.clean.compaction import CompactionPolicy
 
 POLICY = CompactionPolicy(min_dirty_ratio=0.0, delete_retention_ms=1_000)
 SETTINGS = replace(SMALL, clean_keys_max=8)

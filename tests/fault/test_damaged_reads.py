@@ -13,7 +13,7 @@ from tests.support.confluent import DEADLINE_S, consumer, read
 from tests.support.node import IS_HUTONG, Node
 from tests.support.waiting import until
 
-from hutong.journal import chunk
+from hutong.journal.format import chunk
 from hutong.wire.kafka.records import iterate_batches, iterate_records
 
 pytestmark = [

@@ -9,10 +9,10 @@ from tests.fault.journal_writer import PARTITION, SETTINGS, value_of
 
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.timers import TimerWheel
-from hutong.journal.disk import RealDisk
-from hutong.journal.inspect import Inspector
+from hutong.journal.files.disk import RealDisk
 from hutong.journal.journal import Journal
 from hutong.journal.log import Views
+from hutong.journal.recover.inspect import Inspector
 from hutong.runtime.offload import InlineOffload
 from hutong.wire.kafka.records import iterate_batches, iterate_records
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.unit.journal.stage import DIRECTORY, SMALL, Stage, records_of
 
 from hutong.foundation.errors import CorruptData, StorageError
-from hutong.journal.disk import read_file
-from hutong.journal.inspect import Inspector, Remedy
+from hutong.journal.files.disk import read_file
 from hutong.journal.log import PartitionLog
-from hutong.journal.repair import repair
+from hutong.journal.recover.inspect import Inspector, Remedy
+from hutong.journal.recover.repair import repair
 from hutong.testing.disk import SimDisk
 
 PARTITIONS = (1, 2, 3)

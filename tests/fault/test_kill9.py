@@ -18,8 +18,8 @@ from tests.support.log_checker import LOST, Anomaly, check
 from tests.support.mixed_load import MixedLoad
 from tests.support.node import IS_HUTONG, Node
 
-from hutong.journal.disk import RealDisk
-from hutong.journal.inspect import Inspector
+from hutong.journal.files.disk import RealDisk
+from hutong.journal.recover.inspect import Inspector
 
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(600)]
 ROUNDS = int(os.environ.get("TEST_KILL_ROUNDS", "2"))

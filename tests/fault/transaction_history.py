@@ -11,8 +11,8 @@ from tests.fault.journal_model import Client, LogModel
 from tests.fault.transaction_model import read_committed
 
 from hutong.foundation.errors import HutongError
-from hutong.journal.qos import Qos
-from hutong.journal.writer import Appended
+from hutong.journal.append.qos import Qos
+from hutong.journal.append.writer import Appended
 from hutong.wire.kafka.records import Record
 
 TRANSACTIONS = 6

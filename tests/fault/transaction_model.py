@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from tests.unit.journal.stage import Stage
 
-from hutong.journal.batches import end_offset_of
+from hutong.journal.append.transactions import aborted_between
+from hutong.journal.format.batches import end_offset_of
 from hutong.journal.log import PartitionLog
-from hutong.journal.transactions import aborted_between
 from hutong.wire.kafka.control_records import parse_marker
 from hutong.wire.kafka.records import iterate_batches, iterate_records
 

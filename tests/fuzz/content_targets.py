@@ -10,7 +10,7 @@ from tests.fuzz.target import MEBIBYTE, Target
 from tests.support.record_walks import check_agreement, walks
 
 from hutong.foundation.errors import LimitExceeded, ProtocolError
-from hutong.journal.timestamps import TimestampSearch
+from hutong.journal.read.timestamps import TimestampSearch
 from hutong.wire.kafka.compression import Compression, compress, decompress
 from hutong.wire.kafka.record_slices import iterate_slices
 from hutong.wire.kafka.record_walk import INT64_MAX, INT64_MIN

@@ -22,10 +22,11 @@ from hutong.groups.consumer import records as consumer_records
 from hutong.groups.consumer.messages import RecordKind
 from hutong.groups.share import records as share_records
 from hutong.groups.share.delivery.window import RecordState, Run
-from hutong.journal import checkpoint, chunk, clean_offsets, index
-from hutong.journal.producers import ProducerState, RememberedBatch
-from hutong.journal.scan import scan_chunks
-from hutong.journal.walk import Window
+from hutong.journal.append.producers import ProducerState, RememberedBatch
+from hutong.journal.format import chunk, clean_offsets, index
+from hutong.journal.read.walk import Window
+from hutong.journal.recover import checkpoint
+from hutong.journal.recover.scan import scan_chunks
 from hutong.rpc.delivery import records as call_records
 from hutong.rpc.delivery.messages import Known
 from hutong.testing.memory_disk import MemoryDisk

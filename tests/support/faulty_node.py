@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from hutong.cli import serve
 from hutong.foundation.errors import HutongError
-from hutong.journal.disk import RealDisk
+from hutong.journal.files.disk import RealDisk
 from hutong.testing.faults import Fault, FaultPlan
 from hutong.testing.faulty_disk import FaultyDisk
 

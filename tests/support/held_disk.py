@@ -7,7 +7,7 @@ so the counts are kept under a lock; who waits for them polls from the loop.
 import asyncio
 import threading
 
-from hutong.journal.disk import RealDisk
+from hutong.journal.files.disk import RealDisk
 from hutong.testing.faults import FaultPlan
 from hutong.testing.faulty_disk import FaultyDisk
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.support.exposition import ParsedFamily, parse
 
-from hutong.journal.disk import Disk
+from hutong.journal.files.disk import Disk
 from hutong.server.app import Node, ReadyInfo
 from hutong.server.sections.network import KafkaSettings, MetricsSettings
 from hutong.server.sections.node import NodeSettings

@@ -17,13 +17,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.errors import HutongError
-from hutong.journal.qos import Qos
-from hutong.journal.reader import ColdRead
+from hutong.journal.append.qos import Qos
+from hutong.journal.read.reader import ColdRead
 from hutong.wire.kafka.records import parse_batch_header
 
 if TYPE_CHECKING:
+    from hutong.journal.append.writer import Appended
     from hutong.journal.log import PartitionLog
-    from hutong.journal.writer import Appended
 
 READ_BYTES: Final = 1024 * 1024
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from hutong.broker.broker import Broker
     from hutong.broker.context import RequestContext
     from hutong.broker.partition import Partition
-    from hutong.journal.writer import Appended
+    from hutong.journal.append.writer import Appended
     from hutong.reactor.handler import Train
     from hutong.wire.buffer import Buffer
     from hutong.wire.kafka.apis.k00_produce import ProduceRequest, TopicProduceData

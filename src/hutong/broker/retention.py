@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from hutong.journal.compaction import CompactionPolicy
-from hutong.journal.retention import RetentionPolicy
+from hutong.journal.clean.compaction import CompactionPolicy
+from hutong.journal.clean.retention import RetentionPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

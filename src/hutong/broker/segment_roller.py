@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from hutong.broker.topics import Topics
     from hutong.foundation.clock import Clock
     from hutong.foundation.timers import Timer, TimerWheel
+    from hutong.journal.clean.retention import RetentionPolicy
     from hutong.journal.journal import Journal
-    from hutong.journal.retention import RetentionPolicy
 
 LOOK_INTERVAL_MS: Final = 5_000
 

@@ -17,8 +17,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError, Refused, UsageError
+from hutong.journal.append.qos import Qos
 from hutong.journal.log import ColdRead
-from hutong.journal.qos import Qos
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.records import Record, build_batch, iterate_batches, iterate_records, parse_batch_header
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hutong.groups.share.delivery.messages import Bury
     from hutong.groups.share.records import PartitionKey
     from hutong.groups.share.settings import GroupRules
-    from hutong.journal.writer import Appended
+    from hutong.journal.append.writer import Appended
     from hutong.runtime.offload import Offload
 
 READ_BYTES: Final = 1024 * 1024

@@ -21,7 +21,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 if TYPE_CHECKING:
     from hutong.broker.topics import Topics
     from hutong.groups.transactional_offsets import TransactionalOffsets
-    from hutong.journal.writer import Appended
+    from hutong.journal.append.writer import Appended
     from hutong.transactions.messages import ProducerIdentity, TopicPartition
 
 _ENDED: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})

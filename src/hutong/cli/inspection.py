@@ -1,8 +1,9 @@
 """`hutong dump` and `hutong doctor`: look into the data folder of a node that is not running.
 
 Strategy: the folder is locked as a node locks it, so that nobody writes while it is looked at; what is found is told by
-`hutong.journal.inspect`, which believes what recovery believes. Damage ends no listing: it is told where it stands, and
-what lies behind it follows. Logs are named after their topics by reading the catalogue out of the same folder.
+`hutong.journal.recover.inspect`, which believes what recovery believes. Damage ends no listing: it is told where it
+stands, and what lies behind it follows. Logs are named after their topics by reading the catalogue
+out of the same folder.
 
 Knows nothing of formats on disk.
 """
@@ -21,8 +22,8 @@ from hutong.cli.output import print_rows, progress, remark, text_or_base64, utc
 from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError, UsageError
 
 if TYPE_CHECKING:
-    from hutong.journal.inspect import Inspector, Problem
-    from hutong.journal.scan import ScannedChunk, ScannedRun
+    from hutong.journal.recover.inspect import Inspector, Problem
+    from hutong.journal.recover.scan import ScannedChunk, ScannedRun
     from hutong.wire.kafka.records import Record
 
 CATALOGUE_GROUP = "metadata"
@@ -113,8 +114,8 @@ def _examine(groups: "dict[str, Inspector]") -> "tuple[list[tuple[str, Problem]]
 
 def _repair(groups: "dict[str, Inspector]", problems: "list[tuple[str, Problem]]") -> int:
     """Apply remedies until nothing is wrong or nothing more can be done: one repair may bring to light another."""
-    from hutong.journal.inspect import Remedy
-    from hutong.journal.repair import repair
+    from hutong.journal.recover.inspect import Remedy
+    from hutong.journal.recover.repair import repair
 
     for _ in range(ROUNDS_MAX):
         curable = [(group, problem) for group, problem in problems if problem.remedy is not Remedy.RESTORE]
@@ -133,7 +134,7 @@ def _repair(groups: "dict[str, Inspector]", problems: "list[tuple[str, Problem]]
 
 def _sentence(problem: "Problem", group: str, names: Names) -> str:
     """The problem, and what its remedy would lose."""
-    from hutong.journal.inspect import Remedy
+    from hutong.journal.recover.inspect import Remedy
 
     if problem.remedy is not Remedy.GIVE_UP:
         return str(problem)
@@ -189,8 +190,8 @@ class _FoundRun:
 @contextmanager
 def _locked(folder: Path) -> Iterator["dict[str, Inspector]"]:
     """Partition group → inspector of its journal. Raises UsageError where this is no data folder, or in use."""
-    from hutong.journal.disk import RealDisk
-    from hutong.journal.inspect import Inspector
+    from hutong.journal.files.disk import RealDisk
+    from hutong.journal.recover.inspect import Inspector
     from hutong.server.data_dir import DataDir
 
     if not (folder / "groups").is_dir():
@@ -211,7 +212,7 @@ def _locked(folder: Path) -> Iterator["dict[str, Inspector]"]:
 def _runs(
     groups: "dict[str, Inspector]", names: Names, topic: str | None, damage: _Damage | None
 ) -> Iterator[_FoundRun]:
-    from hutong.journal.inspect import Problem
+    from hutong.journal.recover.inspect import Problem
 
     for group, inspector in groups.items():
         for segment, part in inspector.contents():

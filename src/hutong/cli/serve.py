@@ -19,7 +19,7 @@ from hutong.server.config import load
 from hutong.server.settings import Address, Settings
 
 if TYPE_CHECKING:
-    from hutong.journal.disk import Disk
+    from hutong.journal.files.disk import Disk
 
 EXIT_USAGE = 64
 SWITCH_INTERVAL_S = 0.0005

@@ -15,27 +15,27 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.errors import DiskFull, HutongError, OwnerGone, StorageError, StorageShortage
 from hutong.foundation.regions import RegionCache
 from hutong.foundation.timers import TimerWheel
-from hutong.journal import chunk
-from hutong.journal.checkpointer import Checkpointer
-from hutong.journal.cleaner import Cleaner
-from hutong.journal.compaction import CompactionPolicy
-from hutong.journal.disk import Disk
+from hutong.journal.append.flusher import Flusher
+from hutong.journal.append.progress import Progress
+from hutong.journal.append.qos import Qos
+from hutong.journal.append.replicator import OwnMajority, Replicator
+from hutong.journal.append.writer import Appended, Writer
+from hutong.journal.clean.cleaner import Cleaner
+from hutong.journal.clean.compaction import CompactionPolicy
+from hutong.journal.clean.remover import Remover
+from hutong.journal.clean.retention import RetentionPolicy, retained_from
 from hutong.journal.figures import JournalFigures
-from hutong.journal.flusher import Flusher
-from hutong.journal.jobs import Jobs
+from hutong.journal.files.disk import Disk
+from hutong.journal.files.jobs import Jobs
+from hutong.journal.files.segments import Segment, Segments
+from hutong.journal.files.spans import span_of
+from hutong.journal.format import chunk
 from hutong.journal.log import PartitionLog, Stores
-from hutong.journal.progress import Progress
-from hutong.journal.qos import Qos
-from hutong.journal.read_failures import ReadFailures
-from hutong.journal.reader import Reader
-from hutong.journal.recovery import Recovered, recover
-from hutong.journal.remover import Remover
-from hutong.journal.replicator import OwnMajority, Replicator
-from hutong.journal.retention import RetentionPolicy, retained_from
-from hutong.journal.segments import Segment, Segments
+from hutong.journal.read.read_failures import ReadFailures
+from hutong.journal.read.reader import Reader
+from hutong.journal.recover.checkpointer import Checkpointer
+from hutong.journal.recover.recovery import Recovered, recover
 from hutong.journal.settings import JournalSettings
-from hutong.journal.spans import span_of
-from hutong.journal.writer import Appended, Writer
 from hutong.runtime.offload import Offload, run
 
 _DEFAULT_SETTINGS: Final = JournalSettings()

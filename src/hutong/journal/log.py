@@ -19,20 +19,21 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from hutong.foundation.errors import HutongError, OwnerGone, Refused, StorageError
 from hutong.foundation.parking import NEVER
 from hutong.foundation.regions import RegionCache
-from hutong.journal import ages, chunk
-from hutong.journal.index import Extent, Extents
-from hutong.journal.producers import Producers
-from hutong.journal.progress import Progress
-from hutong.journal.qos import Qos
-from hutong.journal.reader import ColdRead, Reader
-from hutong.journal.runs import HotRuns, Views
-from hutong.journal.segments import Segments
+from hutong.journal.append.producers import Producers
+from hutong.journal.append.progress import Progress
+from hutong.journal.append.qos import Qos
+from hutong.journal.append.transactions import Transactions
+from hutong.journal.append.writer import NO_APPEND_TIME, Appended, Writer
+from hutong.journal.files.segments import Segments
+from hutong.journal.files.spans import LogSpans, Span
+from hutong.journal.format import chunk
+from hutong.journal.format.index import Extent, Extents
+from hutong.journal.read import ages
+from hutong.journal.read.reader import ColdRead, Reader
+from hutong.journal.read.runs import HotRuns, Views
+from hutong.journal.read.timestamps import Found, TimestampSearch
+from hutong.journal.read.walk import Walk, WouldBlock, extents_from
 from hutong.journal.settings import JournalSettings
-from hutong.journal.spans import LogSpans, Span
-from hutong.journal.timestamps import Found, TimestampSearch
-from hutong.journal.transactions import Transactions
-from hutong.journal.walk import Walk, WouldBlock, extents_from
-from hutong.journal.writer import NO_APPEND_TIME, Appended, Writer
 from hutong.wire.kafka.control_records import build_marker
 from hutong.wire.kafka.records import TRANSACTIONAL
 

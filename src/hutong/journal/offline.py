@@ -15,13 +15,13 @@ from typing import NoReturn
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, Refused, StorageError
 from hutong.foundation.timers import TimerWheel
-from hutong.journal.disk import DiskFile
-from hutong.journal.flusher import KAFKA_STORAGE_ERROR
+from hutong.journal.append.flusher import KAFKA_STORAGE_ERROR
+from hutong.journal.files.disk import DiskFile
 from hutong.journal.journal import Journal
 from hutong.journal.log import ColdRead, PartitionLog, Views
-from hutong.journal.recovery import Recovered, RecoveryReport
+from hutong.journal.read.timestamps import Found
+from hutong.journal.recover.recovery import Recovered, RecoveryReport
 from hutong.journal.settings import JournalSettings
-from hutong.journal.timestamps import Found
 from hutong.runtime.offload import InlineOffload
 
 

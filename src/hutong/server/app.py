@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from hutong.broker.kafka import HANDLERS
 from hutong.broker.listeners import SecurityProtocol
 from hutong.foundation.clock import Clock, SystemClock
-from hutong.journal.disk import Disk, RealDisk
+from hutong.journal.files.disk import Disk, RealDisk
 from hutong.reactor.door import Door
 from hutong.runtime.collector import Collector
 from hutong.runtime.runtime import Runtime

@@ -50,7 +50,7 @@ from hutong.foundation.deletion_clock import DeletionClock
 from hutong.foundation.errors import CorruptData, DiskFull, OwnerGone, StorageError, StorageShortage
 from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import Timer
-from hutong.journal.disk import Disk
+from hutong.journal.files.disk import Disk
 from hutong.journal.journal import Journal
 from hutong.journal.offline import OfflineJournal
 from hutong.journal.settings import JournalSettings

@@ -19,7 +19,7 @@ from hutong.broker.scram import ScramUsers
 from hutong.broker.state_topic import StateTopic
 from hutong.broker.topics import METADATA_TOPIC
 from hutong.foundation.clock import SystemClock
-from hutong.journal.disk import RealDisk
+from hutong.journal.files.disk import RealDisk
 from hutong.journal.journal import Journal
 from hutong.runtime.offload import ThreadOffload
 from hutong.runtime.runtime import Runtime

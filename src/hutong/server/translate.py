@@ -18,7 +18,7 @@ from hutong.foundation.errors import UsageError
 from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes, MigrationPolicy
 from hutong.groups.settings import GroupSettings
 from hutong.groups.share.settings import ShareSettings
-from hutong.journal.cleaner_keys import keys_in
+from hutong.journal.clean.newest_keys import keys_in
 from hutong.journal.settings import JournalSettings
 from hutong.reactor.limits import ReactorLimits
 from hutong.runtime.blocked import BlockedLimits

@@ -18,7 +18,7 @@ from random import Random
 from typing import Final
 
 from hutong.foundation.errors import DiskFull, FlushFailed, StorageError
-from hutong.journal.disk import DiskFile
+from hutong.journal.files.disk import DiskFile
 from hutong.testing.faults import Fault, FaultPlan, raised_by
 from hutong.wire.buffer import Buffer
 

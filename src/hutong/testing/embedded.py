@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import Refused, UsageError
-from hutong.journal.disk import Disk, RealDisk
+from hutong.journal.files.disk import Disk, RealDisk
 from hutong.server import config
 from hutong.server.client_properties import read
 from hutong.server.settings import Settings

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from hutong.foundation.errors import FlushFailed, StorageError
-from hutong.journal.disk import error_for
+from hutong.journal.files.disk import error_for
 
 ACTIONS: Final = {  # operation of the port -> its words in the real disk's errors
     "open": "open",

@@ -11,7 +11,7 @@ For tests. Knows nothing of journals.
 from collections.abc import Sequence
 from pathlib import Path
 
-from hutong.journal.disk import Disk, DiskFile
+from hutong.journal.files.disk import Disk, DiskFile
 from hutong.testing.faults import FaultPlan, raised_by
 from hutong.wire.buffer import Buffer
 

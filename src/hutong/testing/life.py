@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from hutong.foundation.clock import SystemClock
-from hutong.journal.disk import Disk
+from hutong.journal.files.disk import Disk
 from hutong.server.app import Node
 from hutong.server.settings import Settings
 from hutong.testing.loopback import Loopback

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from hutong.foundation.errors import FlushFailed
-from hutong.journal.disk import DiskFile, error_for
+from hutong.journal.files.disk import DiskFile, error_for
 from hutong.wire.buffer import Buffer
 
 FREE_BYTES: Final = 2**40  # what is told to who asks for free space

@@ -10,7 +10,7 @@ Knows nothing of nodes. One is put around a disk for each life of a node; the di
 from collections.abc import Sequence
 from pathlib import Path
 
-from hutong.journal.disk import Disk, DiskFile
+from hutong.journal.files.disk import Disk, DiskFile
 from hutong.wire.buffer import Buffer
 
 

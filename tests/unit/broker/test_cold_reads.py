@@ -19,8 +19,8 @@ from hutong.broker.kafka.k01_fetch import _Look
 from hutong.broker.partition import Partition
 from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, OwnerGone
 from hutong.foundation.parking import ParkingLot
+from hutong.journal.files.segments import Segment
 from hutong.journal.log import COLD_BYTES_MAX, ColdRead
-from hutong.journal.segments import Segment
 from hutong.reactor.framing import length_prefixed
 from hutong.reactor.handler import Peer
 from hutong.scheduler.driver import FairExecutor

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.unit.broker.wire_node import WireClient, batch_of, client_of, running_node
 
-from hutong.journal.disk import RealDisk
+from hutong.journal.files.disk import RealDisk
 from hutong.testing.faults import FaultPlan
 from hutong.testing.faulty_disk import FaultyDisk
 from hutong.wire.kafka.apis.k00_produce import (

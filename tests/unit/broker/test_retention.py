@@ -12,8 +12,8 @@ from hutong.broker.segment_roller import LOOK_INTERVAL_MS, SegmentRoller
 from hutong.broker.topic_config import INT64_MAX, effective
 from hutong.broker.topics import Topics
 from hutong.foundation.parking import ParkingLot
-from hutong.journal.compaction import CompactionPolicy
-from hutong.journal.retention import UNLIMITED, RetentionPolicy
+from hutong.journal.clean.compaction import CompactionPolicy
+from hutong.journal.clean.retention import UNLIMITED, RetentionPolicy
 from hutong.wire.kafka.compression import Compression
 
 HOUR_MS = 3_600_000

@@ -11,8 +11,8 @@ from tests.unit.broker.wire_node import WireClient, batch_of, client_of, fetch_r
 from hutong.broker.broker import Broker
 from hutong.broker.transaction_door import TopicPartition, Verdicts
 from hutong.foundation.errors import HutongError
+from hutong.journal.append.writer import Appended
 from hutong.journal.log import PartitionLog
-from hutong.journal.writer import Appended
 from hutong.server import broker_verticle
 from hutong.server.settings import Address
 from hutong.wire.kafka.apis.k00_produce import (

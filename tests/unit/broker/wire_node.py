@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from hutong.journal.disk import Disk
+from hutong.journal.files.disk import Disk
 from hutong.server.app import Node
 from hutong.server.sections.network import KafkaSettings
 from hutong.server.sections.node import NodeSettings

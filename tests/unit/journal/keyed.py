@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 from tests.unit.journal.stage import Stage
 
 from hutong.foundation.errors import HutongError
-from hutong.journal.compaction import CompactionPolicy
+from hutong.journal.clean.compaction import CompactionPolicy
+from hutong.journal.clean.retention import RetentionPolicy
 from hutong.journal.log import ColdRead
-from hutong.journal.retention import RetentionPolicy
 from hutong.wire.kafka.records import BatchHeader, Record, iterate_batches, iterate_records
 
 EAGER = CompactionPolicy(min_dirty_ratio=0.0)

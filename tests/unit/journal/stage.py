@@ -12,14 +12,14 @@ from hutong.foundation.clock import ManualClock
 from hutong.foundation.deletion_clock import DeletionClock
 from hutong.foundation.errors import HutongError
 from hutong.foundation.timers import TimerWheel
-from hutong.journal.inspect import Inspector
+from hutong.journal.append.qos import Qos
+from hutong.journal.append.replicator import Replicator
+from hutong.journal.append.writer import Appended
 from hutong.journal.journal import Journal
 from hutong.journal.log import ColdRead, PartitionLog
-from hutong.journal.qos import Qos
-from hutong.journal.recovery import recover
-from hutong.journal.replicator import Replicator
+from hutong.journal.recover.inspect import Inspector
+from hutong.journal.recover.recovery import recover
 from hutong.journal.settings import JournalSettings
-from hutong.journal.writer import Appended
 from hutong.testing.disk import SimDisk
 from hutong.wire.kafka.records import Record, build_batch, iterate_batches, iterate_records, parse_batch_header
 

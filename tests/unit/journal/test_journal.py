@@ -8,13 +8,13 @@ import pytest
 from tests.unit.journal.stage import DIRECTORY, SMALL, Stage, Steps, records_of, values
 
 from hutong.foundation.errors import CorruptData, HutongError, LimitExceeded, OwnerGone, Refused
+from hutong.journal.append.qos import Qos
+from hutong.journal.append.writer import Appended
 from hutong.journal.journal import Journal
 from hutong.journal.log import ColdRead
-from hutong.journal.qos import Qos
-from hutong.journal.recovery import recover
+from hutong.journal.read.walk import LOADS_ON_LOOP_MAX
+from hutong.journal.recover.recovery import recover
 from hutong.journal.settings import JournalSettings
-from hutong.journal.walk import LOADS_ON_LOOP_MAX
-from hutong.journal.writer import Appended
 from hutong.wire.kafka.records import (
     Record,
     build_batch,

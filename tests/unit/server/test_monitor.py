@@ -17,7 +17,7 @@ from tests.unit.broker.wire_node import batch_of, client_of
 
 from hutong.broker.lifetimes import DATA_GROUPS, STATE_GROUPS
 from hutong.foundation.errors import UsageError
-from hutong.journal.disk import RealDisk
+from hutong.journal.files.disk import RealDisk
 from hutong.server.app import Node
 from hutong.server.monitoring.metrics import AT_ONCE, METRICS
 from hutong.server.sections.network import MetricsSettings

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hutong.journal.disk import read_file, replace_file
+from hutong.journal.files.disk import read_file, replace_file
 from hutong.testing.memory_disk import MemoryDisk
 from hutong.testing.mortal_disk import MortalDisk
 

@@ -31,7 +31,7 @@ from hutong.broker.examinations import Submitted, is_little
 from hutong.broker.gather import Gather, put_error
 from hutong.broker.record_checks import RefusedRecords, check_header, check_records, rules_for
 from hutong.foundation.errors import Expired, HutongError, ProtocolError, Refused
-from hutong.journal.qos import Qos
+from hutong.journal.append.qos import Qos
 from hutong.reactor.channel import HELD, Held
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k00_produce import (
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from hutong.broker.record_checks import BatchRules, CheckedBatch
     from hutong.broker.topic_config import TopicConfig
     from hutong.broker.topics import Topics
+    from hutong.journal.append.writer import Appended
     from hutong.journal.log import PartitionLog
-    from hutong.journal.writer import Appended
 
 API_KEY = 0
 _WRITE: Final = Operation.WRITE

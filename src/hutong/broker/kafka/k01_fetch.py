@@ -34,9 +34,9 @@ from hutong.broker.gather import Gather, error_code_of
 from hutong.broker.partition import LEADER_EPOCH
 from hutong.broker.session_fetch import IDS_FROM_VERSION
 from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, OwnerGone, Refused
-from hutong.journal.batches import end_offset_of
+from hutong.journal.append.transactions import aborted_between
+from hutong.journal.format.batches import end_offset_of
 from hutong.journal.log import ColdRead
-from hutong.journal.transactions import aborted_between
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k01_fetch import (
     AbortedTransaction,

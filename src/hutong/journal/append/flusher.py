@@ -1,0 +1,341 @@
+"""The flusher: one write and one flush for everything that was sealed meanwhile (group commit).
+
+Strategy: at most one flush is in flight. It takes all that the cache holds beyond the flushed position, lets a worker
+write and flush it, and on the loop lets positions advance; what was sealed meanwhile is the next one's. The slower the
+disk, the more each flush carries, without a timer. Only what nobody waits for (RECEIVE on a receive-QoS log) may stay
+in memory a little longer, so that the disk is not kept busy for no one.
+
+A failed flush ends the journal: the kernel may have marked the pages clean, so no later success could be believed
+(Rebello et al., ATC '20). A shortage (no space, no file, no memory) does not: the bytes are still in the cache and are
+written whole once it is over; until then appends are refused and those in flight are told so, their outcome being
+unknown to the client, as with any retriable storage error.
+
+Decides nothing about offsets. The file work is in `FlushStep`, which runs on a worker and touches only its segment.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import DiskFull, FlushFailed, Refused, StorageError, StorageShortage
+from hutong.foundation.regions import RegionCache
+from hutong.foundation.timers import Timer, TimerWheel
+from hutong.journal.append.progress import Progress
+from hutong.journal.append.writer import Writer
+from hutong.journal.figures import JournalFigures
+from hutong.journal.files.disk import Disk, DiskFile
+from hutong.journal.files.jobs import Jobs
+from hutong.journal.files.segments import PREPARED_NAME, Segment, Segments
+from hutong.journal.settings import JournalSettings
+
+KAFKA_STORAGE_ERROR: Final = 56
+_PREPARE_FROM: Final = 0.5  # of the active segment: from here on the next one's file is made ready
+
+
+class FlushTimes:
+    """What a flush took on its worker, in microseconds; `begun_us` and `ended_us` are points of monotonic time."""
+
+    __slots__ = ("begun_us", "ended_us", "fsync_us", "write_us")
+
+    def __init__(self, begun_us: int) -> None:
+        self.begun_us = begun_us
+        self.ended_us = begun_us
+        self.write_us = 0
+        self.fsync_us = 0
+
+
+class FlushStep:
+    """What one flush writes to one segment. Done again from the start after a shortage, with the same result."""
+
+    def __init__(
+        self, segment: Segment, views: list[memoryview], position: int, size: int, prepared: DiskFile | None
+    ) -> None:
+        self._segment = segment
+        self._views = views
+        self._position = position - segment.base_position
+        self._size = size
+        self._prepared = prepared
+
+    def execute(self, disk: Disk, settings: JournalSettings, clock: Clock, times: FlushTimes) -> None:
+        """Write and flush, adding to `times`. Blocks. Raises StorageShortage, FlushFailed, StorageError."""
+        file = self._segment.file or self._make_file(disk, settings)
+        end = self._position + self._size
+        if end > self._segment.allocated_bytes:
+            self._reserve(file, end, settings)
+        file.write(self._views, self._position)
+        written_us = clock.monotonic_us()
+        file.flush()
+        flushed_us = clock.monotonic_us()
+        times.write_us += written_us - times.ended_us
+        times.fsync_us += flushed_us - written_us
+        times.ended_us = flushed_us
+
+    def release(self) -> None:
+        """Let go of the bytes: a view pins its region, and an error that is kept keeps all that its frames hold.
+
+        A prepared file that was not used is closed: the next attempt makes its own.
+        """
+        for view in self._views:
+            view.release()
+        if self._prepared is not None:
+            self._prepared.close()
+            self._prepared = None
+
+    def _make_file(self, disk: Disk, settings: JournalSettings) -> DiskFile:
+        path = self._segment.path
+        if self._prepared is not None:
+            disk.rename(path.with_name(PREPARED_NAME), path)
+            file, self._prepared = self._prepared, None
+            self._segment.allocated_bytes = prepared_bytes(settings)
+        else:
+            file = disk.create(path)
+            self._segment.allocated_bytes = 0
+        try:
+            disk.sync_directory(path.parent)
+        except StorageError:
+            file.close()  # the next attempt begins with a new one
+            raise
+        self._segment.file = file
+        return file
+
+    def _reserve(self, file: DiskFile, needed: int, settings: JournalSettings) -> None:
+        """Reserve a step ahead, or at least what is needed now."""
+        allocated = self._segment.allocated_bytes
+        ahead = max(needed, min(allocated + settings.preallocate_bytes, settings.segment_bytes))
+        for end in (ahead, needed):
+            try:
+                file.preallocate(allocated, end - allocated)
+            except DiskFull:
+                if end == needed:
+                    raise
+            else:
+                self._segment.allocated_bytes = end
+                return
+
+
+def prepared_bytes(settings: JournalSettings) -> int:
+    return min(settings.preallocate_bytes, settings.segment_bytes)
+
+
+def prepare_file(disk: Disk, directory: Path, settings: JournalSettings) -> DiskFile:
+    """A reserved and flushed file for a segment whose position is not known yet. Blocks. Raises StorageError."""
+    file = disk.create(directory / PREPARED_NAME)
+    try:
+        file.preallocate(0, prepared_bytes(settings))
+        file.flush()
+    except StorageError:
+        file.close()
+        raise
+    return file
+
+
+class Flusher:
+    """Drives the flushed position of one journal. Figures: flushes_total, flushed_bytes_total."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        jobs: Jobs,
+        clock: Clock,
+        timers: TimerWheel,
+        settings: JournalSettings,
+        cache: RegionCache,
+        segments: Segments,
+        progress: Progress,
+        writer: Writer,
+        figures: JournalFigures,
+    ) -> None:
+        self.failure: StorageError | None = None
+        self.shortage: StorageShortage | None = None  # for want of what writes are refused at present
+        self.on_flushed: list[Callable[[], None]] = []
+        self.on_failure: list[Callable[[StorageError], None]] = []
+        self.on_shortage: list[Callable[[StorageShortage | None], None]] = []  # None: it is over
+        self.flushes_total = 0
+        self.flushed_bytes_total = 0
+        self._disk = disk
+        self._jobs = jobs
+        self._clock = clock
+        self._timers = timers
+        self._settings = settings
+        self._cache = cache
+        self._segments = segments
+        self._progress = progress
+        self._writer = writer
+        self._figures = figures
+        self._is_flushing = False
+        self._is_preparing = False
+        self._prepared: DiskFile | None = None
+        self._retry: Timer | None = None
+        self._lazy: Timer | None = None
+        self._is_stopped = False
+        self._shortage_refusal: Refused | None = None
+        writer.on_sealed = self.wake
+        writer.on_noted = self._arm_lazy
+        progress.on_late_commit = self._released
+
+    def wake(self) -> None:
+        """There may be something to flush."""
+        if self._is_flushing or self._cannot_flush:
+            return
+        flushed_position = self._progress.flushed_position
+        dirty_bytes = self._writer.position - flushed_position
+        if flushed_position < self._progress.awaited_position or dirty_bytes >= self._settings.lazy_flush_bytes:
+            self._start()
+        elif dirty_bytes:
+            self._arm_lazy()
+
+    def retry_now(self) -> None:
+        """Try to write again, in a shortage, without waiting for the timer."""
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        if self.shortage is not None and not self._is_flushing and self.failure is None:
+            self._start()
+
+    def stop(self) -> None:
+        """No more timers, now or when what is in flight ends."""
+        self._is_stopped = True
+        for timer in (self._retry, self._lazy):
+            if timer is not None:
+                timer.cancel()
+        self._retry = self._lazy = None
+
+    def discard_prepared(self) -> None:
+        """The journal ends: the file made ready will not be needed."""
+        prepared, self._prepared = self._prepared, None
+        if prepared is not None:
+            prepared.close()
+            path = self._segments.directory / PREPARED_NAME
+            self._jobs.submit(lambda: self._disk.unlink(path), self._is_discarded)
+
+    @property
+    def _cannot_flush(self) -> bool:
+        return self.failure is not None or self.shortage is not None
+
+    def _arm_lazy(self) -> None:
+        """Nobody waits: look again in a while."""
+        if self._lazy is None and not self._is_stopped:
+            deadline_ms = self._clock.monotonic_ms() + self._settings.lazy_flush_interval_ms
+            self._lazy = self._timers.add(deadline_ms, self._lazy_is_due)
+
+    def _lazy_is_due(self) -> None:
+        self._lazy = None
+        self._writer.seal()
+        if not self._is_flushing and not self._cannot_flush and self._progress.flushed_position < self._writer.position:
+            self._start()
+
+    def _start(self) -> None:
+        start, end = self._progress.flushed_position, self._writer.position
+        steps = self._plan(start, end)
+        disk, settings, clock = self._disk, self._settings, self._clock
+
+        def work() -> FlushTimes:
+            times = FlushTimes(clock.monotonic_us())
+            try:
+                for step in steps:
+                    step.execute(disk, settings, clock, times)
+            finally:
+                for step in steps:
+                    step.release()
+            return times
+
+        self._is_flushing = True
+        self._jobs.submit_flush(work, lambda outcome: self._ended(end, outcome))
+
+    def _plan(self, start: int, end: int) -> list[FlushStep]:
+        steps = []
+        for segment in self._segments.between(start, end):
+            first = max(start, segment.base_position)
+            last = end if segment.end_position is None else min(end, segment.end_position)
+            views = self._cache.view(first, last)
+            assert views is not None, "what is not flushed is always in the cache"
+            prepared = None
+            if segment.file is None:
+                prepared, self._prepared = self._prepared, None
+            steps.append(FlushStep(segment, views, first, last - first, prepared))
+        return steps
+
+    def _ended(self, end: int, outcome: object) -> None:
+        self._is_flushing = False
+        if isinstance(outcome, StorageShortage):
+            self._is_short(outcome)
+        elif isinstance(outcome, StorageError):
+            self.fail(outcome)
+        elif isinstance(outcome, BaseException):
+            self.fail(FlushFailed(f"a flush ended unexpectedly: {outcome!r}"))
+            raise outcome
+        else:
+            assert isinstance(outcome, FlushTimes)
+            self._advance(end, outcome)
+
+    def _advance(self, end: int, times: FlushTimes) -> None:
+        self.flushes_total += 1
+        self.flushed_bytes_total += end - self._progress.flushed_position
+        if self.shortage is not None:
+            self.shortage = None
+            self._writer.accept(self._shortage_refusal)
+            self._progress.accept()
+            for told in self.on_shortage:
+                told(None)
+        self._progress.flushed_position = end
+        self.wake()  # the disk works on while what was waiting is told
+        self._progress.flushed(end, times.begun_us, times.ended_us)
+        self._released()
+        figures = self._figures
+        figures.write_us.record(times.write_us)
+        figures.fsync_us.record(times.fsync_us)
+        figures.release_us.record(self._clock.monotonic_us() - times.ended_us)
+        self._prepare()
+        for listener in self.on_flushed:
+            listener()
+
+    def _released(self) -> None:
+        """Bytes need not be kept any more, for flusher or replicator."""
+        self._cache.flushed(self._progress.released_position)
+        self._writer.released()
+
+    def fail(self, error: StorageError) -> None:
+        """The journal can promise nothing more: refuse, and tell everyone who waits. Reads go on."""
+        self.failure = error
+        self._writer.refuse(Refused(KAFKA_STORAGE_ERROR, f"The partition group has failed: {error}"))
+        self._progress.refuse(error)
+        for listener in self.on_failure:
+            listener(error)
+
+    def _is_short(self, error: StorageShortage) -> None:
+        is_news = self.shortage is None
+        what = "No space is left" if isinstance(error, DiskFull) else "No open files or memory are left"
+        refusal = Refused(KAFKA_STORAGE_ERROR, f"{what}: {error}")
+        self._writer.accept(self._shortage_refusal)
+        self._writer.refuse(refusal)
+        self.shortage, self._shortage_refusal = error, refusal
+        self._progress.refuse(refusal)
+        if not self._is_stopped:
+            deadline_ms = self._clock.monotonic_ms() + self._settings.shortage_retry_ms
+            self._retry = self._timers.add(deadline_ms, self.retry_now)
+        for told in self.on_shortage if is_news else ():
+            told(error)
+
+    def _prepare(self) -> None:
+        """Make the next segment's file ready while the active one still has room."""
+        active = self._segments.active
+        if active is None or self._prepared is not None or self._is_preparing:
+            return
+        if self._progress.flushed_position - active.base_position < _PREPARE_FROM * self._settings.segment_bytes:
+            return
+        self._is_preparing = True
+        disk, directory, settings = self._disk, self._segments.directory, self._settings
+        self._jobs.submit(lambda: prepare_file(disk, directory, settings), self._is_prepared)
+
+    def _is_discarded(self, outcome: BaseException | None) -> None:
+        if outcome is not None and not isinstance(outcome, StorageError):  # the next start removes it
+            raise outcome
+
+    def _is_prepared(self, outcome: DiskFile | BaseException) -> None:
+        self._is_preparing = False
+        if isinstance(outcome, StorageError):
+            return  # only an advance on later work, which will meet the same fault where it matters
+        if isinstance(outcome, BaseException):
+            raise outcome
+        self._prepared = outcome

@@ -1,0 +1,1 @@
+"""Making room: retention, compaction, and the removal of segments."""

@@ -1,0 +1,361 @@
+"""One pass of cleaning over a journal's closed segments: note the keys of what is dirty, then write the segments again.
+
+Strategy: two walks, oldest first. The first puts the newest offset of every key that the dirty parts hold into a map of
+fixed size and ends early where it is full. The second goes through the segments from the beginning and writes those
+again in which something goes; small neighbours become one. Because older segments are always done before newer ones, a
+pass that is cut short anywhere, by a crash as well, leaves logs in which the newest record of each key is there, and no
+tombstone is gone before what it deletes.
+
+    yields     int         that many bytes were read or written: a good moment for something else
+               Rewritten   a cleaned segment is on disk, durable, and its name stands for those it replaces
+
+Blocks; runs on a worker, in slices. Every batch that is copied is checked first: rot must not get a new file.
+Knows nothing of the running journal: what it may touch is in the plan.
+"""
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from hutong.foundation.errors import CorruptData, ProtocolError, StorageError
+from hutong.journal.clean.cleaner_output import CleanedFile
+from hutong.journal.clean.newest_keys import KeyMap
+from hutong.journal.clean.record_filter import LogRules, Sieve
+from hutong.journal.files.disk import Disk
+from hutong.journal.files.segments import Segment, SegmentName
+from hutong.journal.format import chunk
+from hutong.journal.format.index import SegmentIndex
+from hutong.journal.read.walk import Window
+from hutong.journal.settings import JournalSettings
+from hutong.wire.kafka.records import BatchHeader, is_intact, iterate_batches
+
+
+class Source(NamedTuple):
+    """A segment as a pass finds it. Without `is_touched` it holds nothing that a pass could change."""
+
+    segment: Segment
+    path: Path
+    base_position: int
+    end_position: int
+    range_end: int
+    generation: int
+    is_touched: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a pass may do: the oldest segments in order, and what is known of every log that lives."""
+
+    sources: list[Source]
+    rules: dict[int, LogRules]
+    dirty_position: int  # where the first segment begins that has anything dirty
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """These segments are replaced by one, of which this is the name and the index."""
+
+    sources: list[Source]
+    name: SegmentName
+    index: SegmentIndex
+
+
+@dataclass(slots=True)
+class PassResult:
+    """How far a pass came: per log the offset before which no key has two records; `is_complete` if the map sufficed.
+
+    `problems` says of logs why they cannot be cleaned any further.
+    """
+
+    clean_offsets: dict[int, int] = field(default_factory=dict)
+    is_complete: bool = True
+    problems: dict[int, str] = field(default_factory=dict)
+    bytes_before: int = 0
+    bytes_after: int = 0
+
+
+Steps = Generator["int | Rewritten", None, PassResult]
+
+
+class CleaningPass:
+    """Carries out one plan."""
+
+    def __init__(self, disk: Disk, directory: Path, settings: JournalSettings, plan: Plan) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._settings = settings
+        self._plan = plan
+        self._keys = KeyMap(settings.clean_keys_max)
+        self._sieve = Sieve(self._keys, plan.now_ms, settings.clean_batch_bytes_max)
+        self._result = PassResult()
+        self._oldest_position = plan.sources[0].base_position
+
+    def run(self) -> Steps:
+        """Raises StorageError, CorruptData for what it finds damaged; nothing is left half done."""
+        rules = self._plan.rules
+        end_position = yield from self._note_keys()
+        for group in self._groups(end_position):
+            yield from self._rewrite(group)
+        self._result.clean_offsets = {
+            partition_id: log.mapped_offset for partition_id, log in rules.items() if log.is_compacted
+        }
+        return self._result
+
+    # -- the first walk
+
+    def _note_keys(self) -> Generator[int, None, int]:
+        """Returns up to where the segments are to be gone through."""
+        rules = self._plan.rules
+        for log in rules.values():
+            log.mapped_offset = log.clean_offset
+        for source in self._plan.sources:
+            if source.base_position < self._plan.dirty_position or not source.is_touched:
+                continue
+            is_whole = yield from self._note_source(source)
+            if not is_whole:
+                self._result.is_complete = False
+                return source.base_position + 1
+        for partition_id, log in rules.items():
+            if partition_id not in self._result.problems:
+                log.mapped_offset = max(log.mapped_offset, log.limit_offset)
+        return self._plan.sources[-1].range_end
+
+    def _note_source(self, source: Source) -> Generator[int, None, bool]:
+        """Returns whether there was room for all."""
+        with self._opened(source) as window:
+            for header in _chunks(window, source):
+                yield header.header_bytes
+                for run in header.runs():
+                    log = self._plan.rules.get(run.partition_id)
+                    if log is not None and self._is_dirty(log, run):
+                        view = window.view(run.position, run.bytes)
+                        window.used(run.bytes)
+                        is_whole = yield from self._note_run(source, log, view)
+                        if not is_whole:
+                            return False
+        return True
+
+    def _is_dirty(self, log: LogRules, run: chunk.Run) -> bool:
+        return (
+            log.is_compacted
+            and run.kind == chunk.BATCHES
+            and run.end_offset > log.mapped_offset
+            and run.base_offset < log.limit_offset
+            and log.partition_id not in self._result.problems
+        )
+
+    def _note_run(self, source: Source, log: LogRules, view: memoryview) -> Generator[int, None, bool]:
+        yield len(view)
+        for header, batch in _batches(source, view):
+            if header.last_offset < log.mapped_offset:
+                continue
+            if header.base_offset >= log.limit_offset:
+                break
+            is_first = not len(self._keys)
+            noted = yield from self._sieve.note(log, header, batch)
+            if noted.is_whole:
+                log.mapped_offset = header.last_offset + 1
+            elif not noted.is_readable:
+                self._give_up(log, f"the batch at offset {header.base_offset} cannot be unpacked")
+                return True
+            elif is_first:
+                self._give_up(log, f"the batch at offset {header.base_offset} has more keys than cleaning has room for")
+                return True
+            else:
+                return False
+        return True
+
+    def _give_up(self, log: LogRules, sentence: str) -> None:
+        self._result.problems[log.partition_id] = sentence
+
+    # -- the second walk
+
+    def _groups(self, end_position: int) -> Iterator[list[Source]]:
+        """Neighbours that fit one segment together; what nothing can change in is left out."""
+        group: list[Source] = []
+        size = 0
+        for source in self._plan.sources:
+            if source.base_position >= end_position:
+                break
+            source_bytes = source.end_position - source.base_position
+            if group and (not source.is_touched or size + source_bytes > self._settings.segment_bytes):
+                yield group
+                group, size = [], 0
+            if source.is_touched:
+                group.append(source)
+                size += source_bytes
+        if group:
+            yield group
+
+    def _rewrite(self, group: list[Source]) -> Generator["int | Rewritten", None, None]:
+        """Write a group again, if anything in it changes.
+
+        To set the time of tombstones costs some bytes for each record beside them. Where nothing else shrinks, that can
+        be more than the group's range of positions has room for; then they are left as they are for now.
+        """
+        base_position, range_end = group[0].base_position, group[-1].range_end
+        met = [(log.transactions, log.transactions.bookmark()) for log in self._plan.rules.values()]
+        for sets_horizons in (True, False):
+            self._sieve.sets_horizons = sets_horizons
+            for transactions, bookmark in met:
+                transactions.go_back(bookmark)
+            output = yield from self._sift_group(group)
+            if output is None:
+                return
+            if output.position <= range_end:
+                name = output.publish(range_end, 1 + max(source.generation for source in group))
+                self._result.bytes_before += sum(source.end_position - source.base_position for source in group)
+                self._result.bytes_after += output.position - base_position
+                yield Rewritten(group, name, output.index)
+                return
+            output.discard()
+        raise StorageError(f"{group[0].path} would outgrow its place by being cleaned")
+
+    def _sift_group(self, group: list[Source]) -> Generator["int | Rewritten", None, CleanedFile | None]:
+        """What stays of a group, written but not published; None if that is all of it."""
+        base_position = group[0].base_position
+        output = CleanedFile(self._disk, self._directory, base_position, self._settings)
+        try:
+            is_changed = len(group) > 1
+            starts = _Starts(output)
+            for source in group:
+                is_changed |= yield from self._sift_source(source, output, starts)
+            starts.state_rest()
+            if is_changed:
+                output.seal()
+                yield output.position - base_position
+        except StorageError:
+            output.discard()
+            raise
+        except GeneratorExit:
+            output.close()  # the journal has ended, perhaps with the power: nothing more is done to its files
+            raise
+        if is_changed:
+            return output
+        output.discard()
+        return None
+
+    def _sift_source(self, source: Source, output: CleanedFile, starts: "_Starts") -> Generator[int, None, bool]:
+        """Returns whether anything was left out or written anew."""
+        is_changed = False
+        written = output.position
+        with self._opened(source) as window:
+            for header in _chunks(window, source):
+                output.begin(header.leader_epoch, header.append_time_ms)
+                yield header.end - header.position + output.position - written
+                written = output.position
+                for run in header.runs():
+                    log = self._plan.rules.get(run.partition_id)
+                    if run.kind != chunk.BATCHES:
+                        is_changed |= not self._keep_statement(output, starts, run, log)
+                    elif log is None:
+                        is_changed = True
+                    else:
+                        view = window.view(run.position, run.bytes)
+                        window.used(run.bytes)
+                        is_changed |= yield from self._sift_run(source, log, view, output, starts)
+        return is_changed
+
+    def _sift_run(
+        self, source: Source, log: LogRules, view: memoryview, output: CleanedFile, starts: "_Starts"
+    ) -> Generator[int, None, bool]:
+        is_changed = False
+        for header, batch in _batches(source, view):
+            starts.saw(log, header)
+            kept = yield from self._sieve.sift(log, header, batch)
+            is_changed |= kept is not batch
+            if kept is not None:
+                starts.keeps(log, header)
+                output.add(log.partition_id, header, kept)
+        return is_changed
+
+    def _keep_statement(self, output: CleanedFile, starts: "_Starts", run: chunk.Run, log: LogRules | None) -> bool:
+        """A statement stays while something that it speaks of may be there without it; returns whether it did."""
+        if run.kind == chunk.DELETED:
+            # All older data of the log goes in this very segment, but there may be some in older ones.
+            stays = log is None and self._oldest_position < output.index.base_position
+        elif run.kind == chunk.LOST:
+            stays = log is not None and run.offset_count > 0  # its offsets are not given again
+        else:
+            stays = log is not None and run.base_offset >= log.start_offset and starts.is_news(run)
+        if stays:
+            output.state(run)
+        return stays and not run.bytes
+
+    # -- both
+
+    @contextmanager
+    def _opened(self, source: Source) -> Iterator[Window]:
+        file = self._disk.open(source.path)
+        try:
+            size = self._settings.read_ahead_bytes
+            yield Window(file, source.base_position, source.end_position, size, is_cached_only=False)
+        finally:
+            file.close()
+
+
+class _Starts:
+    """What is stated in one cleaned segment of where logs start.
+
+    A log starts where its first batch lies unless something else is stated. Cleaning takes batches and leaves the start
+    where it was, so it has to be stated before the first batch that is kept, or without any.
+    """
+
+    def __init__(self, output: CleanedFile) -> None:
+        self._output = output
+        self._stated: dict[int, int] = {}
+        self._lost: dict[int, int] = {}  # logs of which nothing is kept so far, and what to state if it stays so
+        self._kept: set[int] = set()
+
+    def saw(self, log: LogRules, header: BatchHeader) -> None:
+        if log.is_compacted and log.partition_id not in self._kept:
+            self._lost.setdefault(log.partition_id, min(log.start_offset, header.base_offset))
+
+    def keeps(self, log: LogRules, header: BatchHeader) -> None:
+        first = self._lost.pop(log.partition_id, header.base_offset)
+        if log.partition_id not in self._kept:
+            self._kept.add(log.partition_id)
+            if first < header.base_offset:
+                self._state(log.partition_id, first)
+
+    def is_news(self, run: chunk.Run) -> bool:
+        """Whether a statement that was found says more than what is stated already; then it is."""
+        if self._stated.get(run.partition_id, -1) >= run.base_offset:
+            return False
+        self._stated[run.partition_id] = run.base_offset
+        return True
+
+    def state_rest(self) -> None:
+        for partition_id, offset in self._lost.items():
+            self._state(partition_id, offset)
+
+    def _state(self, partition_id: int, offset: int) -> None:
+        if self._stated.get(partition_id, -1) < offset:
+            self._stated[partition_id] = offset
+            self._output.state_start(partition_id, offset)
+
+
+def _chunks(window: Window, source: Source) -> Iterator[chunk.Chunk]:
+    position = source.base_position
+    while position < source.end_position:
+        header = window.chunk_at(position)
+        yield header
+        position = header.end
+
+
+def _batches(source: Source, view: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """The batches of a run, each checked. Raises CorruptData."""
+    size = 0
+    try:
+        for header, batch in iterate_batches(view):
+            if not is_intact(batch, header):
+                raise CorruptData(f"the batch at offset {header.base_offset} in {source.path} fails its CRC")
+            size += len(batch)
+            yield header, batch
+    except ProtocolError as error:
+        raise CorruptData(f"a batch in {source.path} is damaged: {error}") from error
+    if size != len(view):
+        raise CorruptData(f"a run of batches in {source.path} ends inside a batch")

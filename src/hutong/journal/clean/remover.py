@@ -1,0 +1,158 @@
+"""Removes segments from which nothing is kept any more, and gives their space back.
+
+Strategy: two steps. On the loop the oldest segment is taken out as soon as no log keeps anything of it; cleaning takes
+others out, whose place a cleaned one has taken. Their files go later: once nobody reads them, once all that was said of
+the logs before is on disk, and once the last checkpoint covers them, so that a start never finds less than it needs to
+know where each log ends and what its producers have sent.
+
+Looks at one log where it can: the one that kept the oldest segment the last time most often still does.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from hutong.foundation.errors import HutongError, StorageError, StorageShortage
+from hutong.journal.append.progress import Progress
+from hutong.journal.append.writer import Writer
+from hutong.journal.clean.cleaner import Cleaner, WhenFlushed
+from hutong.journal.clean.retention import is_alive
+from hutong.journal.files.disk import Disk
+from hutong.journal.files.jobs import Jobs
+from hutong.journal.files.segments import Segment, Segments
+from hutong.journal.format import chunk
+from hutong.journal.recover.checkpointer import Checkpointer
+
+if TYPE_CHECKING:
+    from hutong.journal.log import PartitionLog
+
+
+class Remover:
+    """Takes dead segments out of one journal. Figures: removed_segments_total, removed_bytes_total."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        jobs: Jobs,
+        segments: Segments,
+        logs: "Mapping[int, PartitionLog]",
+        progress: Progress,
+        writer: Writer,
+        checkpointer: Checkpointer,
+        cleaner: Cleaner,
+        when_flushed: WhenFlushed,
+    ) -> None:
+        self.removed_segments_total = 0
+        self.removed_bytes_total = 0
+        self.on_failure: Callable[[StorageError], None] = lambda _error: None
+        self._disk = disk
+        self._jobs = jobs
+        self._segments = segments
+        self._logs = logs
+        self._progress = progress
+        self._writer = writer
+        self._checkpointer = checkpointer
+        self._cleaner = cleaner
+        self._when_flushed = when_flushed
+        self._may_have_dead = False
+        self._holder: PartitionLog | None = None  # a log that kept something of the oldest segment at the last look
+        self._unused: list[Segment] = []  # whose files are to be removed
+        self._is_taking_out = False  # what must be said before their files go was not said yet
+        self._is_stopped = False
+        segments.on_unused = self._segment_unused
+        cleaner.on_ended = self._cleaning_ended
+
+    def look_again(self) -> None:
+        """Something was given up: with the next flush a segment may be dead."""
+        self._may_have_dead = True
+
+    def flushed(self) -> None:
+        """The flushed position advanced, or may have before: take out what is dead."""
+        if self._unused:
+            self._remove_files()  # the disk may have been full
+        if self._may_have_dead:
+            self._take_out_dead()
+
+    def stop(self) -> None:
+        """Remove nothing more: the next start finds what is dead."""
+        self._is_stopped = True
+
+    def _take_out_dead(self) -> None:
+        """Oldest first, and never the active one or one that is not flushed."""
+        self._may_have_dead = False
+        self._is_taking_out = True
+        is_any_out = False
+        while (oldest := self._segments.oldest) is not None and oldest is not self._segments.active:
+            assert oldest.next_position is not None
+            if oldest.next_position > self._progress.flushed_position or self._is_kept(oldest):
+                break
+            if self._cleaner.holds(oldest):
+                break  # looked at again when that has ended
+            self._segments.drop_oldest()
+            is_any_out = True
+            for log in self._logs.values():
+                log.spans.drop_before(oldest.base_position + 1)
+        self._is_taking_out = False
+        if is_any_out:
+            self._state_ends()
+            self._remove_files()
+
+    def _state_ends(self) -> None:
+        """The stream must name the end of a log that it holds nothing else of."""
+        self._writer.seal()  # so that a log without spans has nothing left to come
+        for log in self._logs.values():
+            if log.oldest_span() is None and log.end_offset:
+                self._writer.state(chunk.START_MOVED, log.partition_id, log.end_offset)
+
+    def _is_kept(self, oldest: Segment) -> bool:
+        """Whether a log keeps something of the oldest segment."""
+        if self._holder is not None and not self._holder.is_deleted and is_alive(self._holder, oldest.base_position):
+            return True
+        holders = (log for log in self._logs.values() if is_alive(log, oldest.base_position))
+        self._holder = next(holders, None)
+        return self._holder is not None
+
+    def _cleaning_ended(self) -> None:
+        self._may_have_dead = True
+        self.flushed()
+
+    def _segment_unused(self, segment: Segment) -> None:
+        self._unused.append(segment)
+        if not self._is_taking_out:
+            self._remove_files()
+
+    def _remove_files(self) -> None:
+        """A full disk cannot take what is to be said before; then the last checkpoint alone speaks of what goes."""
+        if self._is_stopped:
+            return
+        unused, self._unused = self._unused, []
+
+        def said(_error: HutongError | None) -> None:
+            removed = [segment for segment in unused if self._is_in_checkpoint(segment)]
+            self._unused += [segment for segment in unused if segment not in removed]
+            if removed:
+                self._jobs.submit(lambda: self._unlink(removed), lambda outcome: self._unlinked(removed, outcome))
+
+        self._when_flushed(said)
+
+    def _is_in_checkpoint(self, segment: Segment) -> bool:
+        return segment.next_position is not None and segment.next_position <= self._checkpointer.last_position
+
+    def _unlink(self, segments: list[Segment]) -> tuple[int, int]:
+        """On a worker. Returns how many files of how many bytes there were."""
+        for segment in segments:
+            self._disk.unlink(segment.path)
+            self._disk.unlink(segment.index_path)
+        self._disk.sync_directory(self._segments.directory)
+        sizes = [(segment.end_position or 0) - segment.base_position for segment in segments]
+        return len(sizes), sum(sizes)
+
+    def _unlinked(self, removed: list[Segment], outcome: tuple[int, int] | BaseException) -> None:
+        if isinstance(outcome, StorageShortage):
+            self._unused += removed  # tried again with the next flush: a name that is gone already is fine
+        elif isinstance(outcome, StorageError):
+            self.on_failure(outcome)
+        elif isinstance(outcome, BaseException):
+            raise outcome
+        else:
+            self.removed_segments_total += outcome[0]
+            self.removed_bytes_total += outcome[1]

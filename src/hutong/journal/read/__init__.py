@@ -1,0 +1,1 @@
+"""Reading logs: from the cache, from segments, and by time."""

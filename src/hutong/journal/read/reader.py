@@ -1,0 +1,186 @@
+"""Cold reads: what has left the cache, read from segments.
+
+Strategy: the loop plans (which extents of which segment), and the plan is carried out in one of two places: first on
+the loop, with reads that never wait for the device (`RWF_NOWAIT`, so what the page cache holds costs no change of
+thread), and on a worker when one of them would block or the segment's index is not in memory. A plan is fixed before
+it is handed out: a worker sees no structure that the loop goes on changing.
+
+Knows nothing of what is looked for; that is the plan's `work`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, Generic, TypeVar
+
+from hutong.foundation.errors import CorruptData, HutongError, LimitExceeded, StorageError
+from hutong.journal.files.disk import Disk, DiskFile
+from hutong.journal.files.jobs import Jobs
+from hutong.journal.files.segments import Segment, Segments
+from hutong.journal.format.index import Extent, Extents, SegmentIndex
+from hutong.journal.read.read_failures import ReadFailures
+from hutong.journal.read.read_memory import ReadMemory
+from hutong.journal.read.rebuild import load_or_rebuild_index, rebuild_index
+from hutong.journal.read.walk import WINDOW_BYTES_MAX, WINDOW_BYTES_MIN, Walk, Window, WouldBlock
+from hutong.journal.settings import JournalSettings
+
+T = TypeVar("T")
+_HEADERS_SHARE: Final = 64  # of the bytes of a partition that is alone, at most one in so many is chunk headers
+
+
+@dataclass(frozen=True, slots=True)
+class ColdRead(Generic[T]):
+    """A read that needs a worker. `size` is about how many bytes it brings, at least 1."""
+
+    segment: Segment
+    partition_id: int
+    size: int
+    read_ahead_bytes: int
+    disk_end: int  # the flushed position when it was planned
+    select: Callable[[Extents], list[Extent]]
+    extents: list[Extent] | None  # what `select` chose, None while the segment's index is not in memory
+    work: Callable[[Walk], T]
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome(Generic[T]):
+    result: T | HutongError
+    file: DiskFile | None  # opened for this read
+    index: SegmentIndex | None  # loaded for this read
+
+
+class Reader:
+    """Carries out cold reads of one journal. Figures: cached_reads_total, worker_reads_total."""
+
+    def __init__(
+        self, disk: Disk, jobs: Jobs, segments: Segments, settings: JournalSettings, failures: ReadFailures
+    ) -> None:
+        self.failures = failures
+        self.cached_reads_total = 0
+        self.worker_reads_total = 0
+        self.reads_in_flight = 0
+        self._disk = disk
+        self._jobs = jobs
+        self._segments = segments
+        self._settings = settings
+        self._memory = ReadMemory()
+
+    def plan(
+        self,
+        segment: Segment,
+        partition_id: int,
+        size: int,
+        held_bytes: int,
+        disk_end: int,
+        select: Callable[[Extents], list[Extent]],
+        work: Callable[[Walk], T],
+    ) -> ColdRead[T]:
+        """Fix a read of `size` bytes of the `held_bytes` that one partition has in one segment."""
+        extents = segment.index.extents.get(partition_id) if segment.index is not None else None
+        selected = select(extents) if extents is not None else None
+        end = disk_end if segment.end_position is None else segment.end_position
+        share = min(1.0, held_bytes / max(1, end - segment.base_position))
+        read_ahead_bytes = self._read_ahead_bytes(size, share)
+        return ColdRead(segment, partition_id, max(1, size), read_ahead_bytes, disk_end, select, selected, work)
+
+    def try_cached(self, cold: ColdRead[T]) -> T:
+        """Carry it out on the loop from what the machine holds in memory. Raises WouldBlock, StorageError."""
+        if cold.extents is None or cold.segment.file is None:
+            raise WouldBlock("the segment's index or file is not open")
+        walk = self._walk(cold, cold.segment.file, cold.extents, is_cached_only=True, allocate=self._memory.take)
+        result = cold.work(walk)
+        self.cached_reads_total += 1
+        return result
+
+    def read(self, cold: ColdRead[T], then: Callable[[T | HutongError], None]) -> None:
+        """Carry it out on a worker, then `then` on the loop; at once with LimitExceeded when too many are in flight."""
+        successor = self._segments.successor(cold.segment)
+        if successor is not None:
+            cold = replace(cold, segment=successor, extents=None)
+        segment, known_file = cold.segment, cold.segment.file
+        lent = [self._memory.take(max(cold.read_ahead_bytes, WINDOW_BYTES_MIN))]
+
+        def ended(outcome: _Outcome[T] | BaseException) -> None:
+            self.reads_in_flight -= 1
+            if isinstance(outcome, BaseException):
+                raise outcome
+            # The file of a segment that was removed meanwhile is no fault of the disk's.
+            if isinstance(outcome.result, StorageError) and not segment.is_doomed:
+                self._tell(outcome.result)
+            self._segments.end_reading(segment, outcome.file, outcome.index)
+            then(outcome.result)
+
+        self._segments.begin_reading(segment)
+        self.reads_in_flight += 1
+        try:
+            self._jobs.submit_read(lambda: self._carry_out(cold, known_file, lent), ended)
+        except LimitExceeded as error:
+            self.reads_in_flight -= 1
+            self._segments.end_reading(segment, None, None)
+            then(error)
+        else:
+            self.worker_reads_total += 1
+
+    def _tell(self, error: StorageError) -> None:
+        if not isinstance(error, CorruptData):
+            self.failures.add(error)
+
+    def _read_ahead_bytes(self, size: int, share: float) -> int:
+        """How much to read at first for `size` bytes of a partition that has this share of its segment.
+
+        What lies between is read along while that is less than half; of a crowded segment little is tried first.
+        """
+        if share < 0.5:
+            return min(size, int(self._settings.read_ahead_bytes * share))
+        spread = int(size / share)
+        return min(spread + spread // _HEADERS_SHARE, WINDOW_BYTES_MAX + WINDOW_BYTES_MIN)
+
+    def _carry_out(self, cold: ColdRead[T], known_file: DiskFile | None, lent: list[memoryview]) -> _Outcome[T]:
+        """On a worker. The memory that was `lent` is filled first; what is needed beyond is new."""
+        file: DiskFile | None = None
+        index: SegmentIndex | None = None
+        result: T | HutongError
+        more = ReadMemory()
+
+        def allocate(size: int) -> memoryview:
+            return lent.pop() if lent and len(lent[0]) >= size else more.take(size)
+
+        try:
+            if known_file is None:
+                file = self._disk.open(cold.segment.path)
+            opened = known_file or file
+            assert opened is not None
+            extents = cold.extents
+            if extents is None:
+                known, index = self._index(cold, opened)
+                extents = cold.select(known.extents.get(cold.partition_id) or Extents(0, 0))
+            result = cold.work(self._walk(cold, opened, extents, is_cached_only=False, allocate=allocate))
+        except CorruptData as error:
+            result = CorruptData(f"{cold.segment.path}: {error}")
+        except HutongError as error:
+            result = error
+        return _Outcome(result, file, index)
+
+    def _index(self, cold: ColdRead[T], file: DiskFile) -> tuple[SegmentIndex, SegmentIndex | None]:
+        """The index of the segment as far as it is on disk; again, if that is all of it and so may be kept."""
+        segment, settings = cold.segment, self._settings
+        is_closed = segment.end_position is not None and segment.range_end is None
+        if is_closed and cold.disk_end < (segment.end_position or 0):
+            return rebuild_index(file, segment.base_position, cold.disk_end, settings), None
+        index = load_or_rebuild_index(self._disk, file, segment, cold.disk_end, settings)
+        return index, index
+
+    def _walk(
+        self,
+        cold: ColdRead[T],
+        file: DiskFile,
+        extents: list[Extent],
+        *,
+        is_cached_only: bool,
+        allocate: Callable[[int], memoryview],
+    ) -> Walk:
+        base_position = cold.segment.base_position
+        end = cold.segment.end_position
+        if end is None or cold.segment.range_end is None:  # a cleaned one is on disk, and has an end of its own
+            end = cold.disk_end if end is None else min(cold.disk_end, end)
+        window = Window(file, base_position, end, cold.read_ahead_bytes, is_cached_only, allocate)
+        return Walk(window, cold.partition_id, extents, end)

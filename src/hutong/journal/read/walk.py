@@ -1,0 +1,299 @@
+"""Walking a segment: from chunk header to chunk header, through a window of the file.
+
+Strategy: the window is a stretch of the file, brought into an arena of memory by positional reads. What goes on where
+the window ends is read behind it into the same arena, so nothing is read twice and a run that straddles two reads is
+still one view. A read brings more while most of what it brings is wanted (a partition read from end to end) and less
+while it is not (one quiet partition among a thousand busy ones), so that reading ahead follows demand.
+
+What a walk hands out has passed its checks: the chunk's header vouches for where a run lies and for its offsets, each
+batch's own CRC for the rest. What is damaged ends a read; whoever begins there is told.
+
+Runs on the loop and on workers alike; knows nothing of either.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from hutong.foundation.errors import CorruptData, HutongError
+from hutong.journal.files.disk import DiskFile
+from hutong.journal.format import chunk
+from hutong.journal.format.batches import Damage, find_damage, has_gaps, step
+from hutong.journal.format.index import Extent, Extents
+from hutong.journal.read.read_memory import ReadMemory
+from hutong.wire.kafka.records import HEADER_BYTES
+
+WINDOW_BYTES_MIN: Final = 16 * 1024
+WINDOW_BYTES_MAX: Final = 1024 * 1024
+_SEARCH_BYTES: Final = 128 * 1024
+EXTENTS_PLANNED_MAX: Final = 256
+_ONE_ENTRY_BYTES: Final = chunk.header_bytes_for(1)
+LOADS_ON_LOOP_MAX: Final = 16  # a read on the loop brings what these find, so that it never holds the loop up
+
+
+class WouldBlock(HutongError):
+    """Memory does not hold it; a worker must wait for the device."""
+
+
+class Window:
+    """A segment's file seen through one stretch of it at a time. Positions are the journal's.
+
+    What `allocate` gives is written once, from its beginning to its end, except where nothing of it was `used`.
+    """
+
+    def __init__(
+        self,
+        file: DiskFile,
+        base_position: int,
+        end_position: int,
+        size: int,
+        is_cached_only: bool,
+        allocate: Callable[[int], memoryview] | None = None,
+    ) -> None:
+        self.base_position = base_position
+        self.end_position = end_position
+        self._file = file
+        self._size = max(WINDOW_BYTES_MIN, size)
+        self._is_cached_only = is_cached_only
+        self._allocate = allocate or ReadMemory().take
+        self._arena = memoryview(b"")
+        self._filled = 0  # bytes of the arena
+        self._base = 0  # where in the arena the window begins; it ends at `_filled`
+        self._start = base_position  # the journal's position of that place
+        self._loaded_bytes = 0  # by the latest read of the file
+        self._used_bytes = 0  # of those
+        self._is_used = False  # whether somebody may hold a view of the window
+        self._loads = 0
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether enough was read for one time; only a worker may go on."""
+        return self._is_cached_only and self._loads >= LOADS_ON_LOOP_MAX
+
+    def view(self, position: int, count: int) -> memoryview:
+        """The bytes there; to be kept only once they are `used`.
+
+        Raises WouldBlock, CorruptData where the journal ends before, StorageError.
+        """
+        at = position - self._start + self._base
+        if at < self._base or at + count > self._filled:
+            at = self._load(position, count)
+        return self._arena[at : at + count]
+
+    def used(self, count: int) -> None:
+        """Of what was seen, that many bytes were wanted."""
+        self._used_bytes += count
+        self._is_used = True
+
+    def find(self, pattern: bytes, position: int, end_position: int) -> int:
+        """Where the bytes of `pattern` occur next from `position` on, `end_position` if nowhere. Raises StorageError.
+
+        Goes past the window: what is searched is not wanted.
+        """
+        while end_position - position >= len(pattern):
+            content = bytes(self._file.read(min(_SEARCH_BYTES, end_position - position), position - self.base_position))
+            at = content.find(pattern)
+            if at >= 0:
+                return position + at
+            if len(content) < len(pattern):
+                break
+            position += len(content) - len(pattern) + 1
+        return end_position
+
+    def chunk_at(self, position: int) -> chunk.Chunk:
+        """The chunk that begins there. Raises as `view` does."""
+        header_bytes = chunk.header_bytes_at(self.view(position, chunk.FIXED.size), 0, position)
+        return chunk.parse_header(self.view(position, max(header_bytes, chunk.FIXED.size)), 0, position)
+
+    def run_at(self, position: int, partition_id: int) -> tuple[int, int, chunk.Run | None]:
+        """Where the chunk that begins there ends, its leader epoch, and the partition's run in it. Raises as `view`."""
+        at = position - self._start + self._base
+        if at < self._base or at + _ONE_ENTRY_BYTES > self._filled or chunk.entry_count_at(self._arena, at) > 1:
+            header_bytes = chunk.header_bytes_at(self.view(position, chunk.FIXED.size), 0, position)
+            self.view(position, max(header_bytes, chunk.FIXED.size))
+            at = position - self._start + self._base
+        return chunk.find_run(self._arena, at, position, partition_id)
+
+    def _load(self, position: int, count: int) -> int:
+        """Bring at least that much; returns where in the arena it is."""
+        self._loads += 1
+        if self._is_cached_only and self._loads > 2 * LOADS_ON_LOOP_MAX:
+            raise WouldBlock("too much lies between one batch and the next")
+        wanted = min(max(count, self._next_size()), self.end_position - position)
+        if wanted < count:
+            raise CorruptData(f"what begins at position {position} goes on beyond the end of the segment")
+        at = position - self._start + self._base
+        if self._base <= at <= self._filled and at + count <= len(self._arena):
+            wanted = min(wanted, len(self._arena) - at)
+        else:
+            at = self._begin(position, wanted)
+        self._fill(at + wanted)
+        if self._filled < at + count:
+            if self._is_cached_only:
+                raise WouldBlock(f"position {position} is not in memory")
+            raise CorruptData(f"the segment's file ends before position {position + count}")
+        return at
+
+    def _next_size(self) -> int:
+        """How much the next read should bring, by how much of the latest one was wanted."""
+        if self._loaded_bytes:
+            is_wanted = self._used_bytes * 2 >= self._loaded_bytes
+            size = self._size * 2 if is_wanted else self._size // 2
+            self._size = min(max(size, WINDOW_BYTES_MIN), WINDOW_BYTES_MAX)
+            self._used_bytes = 0
+        return self._size
+
+    def _begin(self, position: int, wanted: int) -> int:
+        """Let the window begin at `position`, with room for `wanted` bytes; returns where in the arena that is."""
+        if not self._is_used:
+            self._filled = self._base
+        if len(self._arena) - self._filled < wanted:
+            self._arena = memoryview(b"")  # so that it can be given again, if nobody else looks at it
+            self._arena = self._allocate(wanted)
+            self._filled = 0
+        self._base, self._start, self._is_used = self._filled, position, False
+        return self._base
+
+    def _fill(self, end: int) -> None:
+        buffer = self._arena[self._filled : end]
+        at = self._start - self.base_position + self._filled - self._base
+        file = self._file
+        self._loaded_bytes = file.read_cached_into(buffer, at) if self._is_cached_only else file.read_into(buffer, at)
+        self._filled += self._loaded_bytes
+
+
+class Walk:
+    """The runs of one partition in the given extents of one segment, up to `end_position`."""
+
+    def __init__(self, window: Window, partition_id: int, extents: list[Extent], end_position: int) -> None:
+        self.extents = extents
+        self._window = window
+        self._partition_id = partition_id
+        self._end_position = end_position
+        self._leader_epoch = -1  # of the chunk that holds the latest run
+
+    def runs(self, extents: list[Extent]) -> Iterator[chunk.Run]:
+        for extent in extents:
+            position = extent.first_position
+            while position <= extent.last_position and position < self._end_position:
+                position, self._leader_epoch, run = self._window.run_at(position, self._partition_id)
+                if run is not None:
+                    yield run
+
+    def view(self, run: chunk.Run) -> memoryview:
+        """The batches of a run, unchecked, until the next call."""
+        return self._window.view(run.position, run.bytes)
+
+    def read(self, offset: int, limit: int, max_bytes: int, at_least_one: bool, runs_max: int) -> list[memoryview]:
+        """Whole, sound batches from the one that holds `offset` up to `limit`: at most `max_bytes` and `runs_max` runs.
+
+        With `at_least_one` the first batch whatever its size. What is damaged, or not in memory, ends what is found;
+        where nothing was found before it, CorruptData or WouldBlock is raised.
+        """
+        found: list[memoryview] = []
+        found_bytes = 0
+        try:
+            for run in self.runs(self.extents):
+                if run.end_offset <= offset:
+                    continue
+                if run.base_offset >= limit:
+                    break
+                view, is_last = self._take(run, offset, limit, max_bytes - found_bytes, at_least_one and not found)
+                if view:
+                    self._window.used(len(view))
+                    found.append(view)
+                    found_bytes += len(view)
+                if is_last or found_bytes >= max_bytes or len(found) >= runs_max or self._window.is_spent:
+                    break
+        except (CorruptData, WouldBlock):
+            if not found:
+                raise
+        return found
+
+    def _take(
+        self, run: chunk.Run, offset: int, limit: int, max_bytes: int, at_least_one: bool
+    ) -> tuple[memoryview, bool]:
+        """What is wanted of a run, and whether there is an end to it. Raises CorruptData where it begins damaged."""
+        run_end = run.position + run.bytes
+        if run.bytes <= max_bytes and run.base_offset >= offset and run.end_offset <= limit:
+            position, end, next_offset = run.position, run_end, run.base_offset
+        else:
+            position, end, next_offset = self._bounds(run, offset, limit, max_bytes, at_least_one)
+        if position == end:
+            return memoryview(b""), end < run_end
+        view = self._window.view(position, end - position)
+        damage = self._damage(run, view, next_offset)
+        if damage is None:
+            return view, end < run_end
+        if not damage.at:
+            raise _corrupt(damage, position)
+        return view[: damage.at], True
+
+    def _bounds(
+        self, run: chunk.Run, offset: int, limit: int, max_bytes: int, at_least_one: bool
+    ) -> tuple[int, int, int]:
+        """Where the wanted batches of a run begin and end, and the offset that the first one should have.
+
+        Goes by the batches' headers, of which nothing is sure yet: only where they lead to is looked at.
+        """
+        first = first_offset = -1
+        last = run.position
+        try:
+            for position, end, next_offset, base_offset, end_offset in self._steps(run):
+                if base_offset >= limit or (first >= 0 and end - first > max_bytes):
+                    break
+                if first < 0 and end_offset > offset:
+                    if end - position > max_bytes and not at_least_one:
+                        return position, position, next_offset
+                    first, first_offset = position, next_offset
+                last = end
+            else:
+                if first < 0 and not self._is_gap(run, last, run.base_offset, run.end_offset - 1):
+                    raise _corrupt(Damage(0, "does not hold what its chunk says"), run.position)
+        except CorruptData:
+            if first < 0:
+                raise
+        return (first, last, first_offset) if first >= 0 else (last, last, run.end_offset)
+
+    def _steps(self, run: chunk.Run) -> Iterator[tuple[int, int, int, int, int]]:
+        """Of each batch of a run: position, end, the offset it should have, and by its header base and end offset."""
+        position, run_end, next_offset = run.position, run.position + run.bytes, run.base_offset
+        while position < run_end:
+            header = self._window.view(position, min(HEADER_BYTES, run_end - position))
+            stepped = step(header, run_end - position)
+            if stepped is None or not self._may_follow(run, position, next_offset, stepped[0]):
+                raise _corrupt(Damage(0, "is not the one that belongs there"), position)
+            base_offset, end_offset, size = stepped
+            yield position, position + size, next_offset, base_offset, end_offset
+            position += size
+            next_offset = end_offset
+
+    def _may_follow(self, run: chunk.Run, position: int, next_offset: int, base_offset: int) -> bool:
+        return base_offset == next_offset or self._is_gap(run, position, next_offset, base_offset)
+
+    def _damage(self, run: chunk.Run, view: memoryview, next_offset: int) -> Damage | None:
+        damage = find_damage(view, next_offset, run.end_offset, self._leader_epoch)
+        if damage is not None and damage.is_gap and has_gaps(self.view(run), run.base_offset, run.offset_count):
+            return find_damage(view, next_offset, run.end_offset, self._leader_epoch, gaps_allowed=True)
+        return damage
+
+    def _is_gap(self, run: chunk.Run, position: int, next_offset: int, base_offset: int) -> bool:
+        """Whether the batch at `position` may follow with a later offset; damage to what is before it looks alike."""
+        if not next_offset <= base_offset < run.end_offset:
+            return False
+        view = self.view(run)
+        if not has_gaps(view, run.base_offset, run.offset_count):
+            return False
+        before = view[: position - run.position]
+        return find_damage(before, run.base_offset, run.end_offset, self._leader_epoch, gaps_allowed=True) is None
+
+
+def _corrupt(damage: Damage, position: int) -> CorruptData:
+    return CorruptData(f"the batch at position {position + damage.at} {damage.what}")
+
+
+def extents_from(extents: Extents, offset: int, limit: int, max_bytes: int, interval_bytes: int) -> list[Extent]:
+    """The extents that a read of `max_bytes` from `offset` up to `limit` may need."""
+    first = extents.number_for(offset)
+    count = min(EXTENTS_PLANNED_MAX, max_bytes // max(1, interval_bytes) + 2, len(extents) - first)
+    planned = [extents[number] for number in range(first, first + count)]
+    return [extent for extent in planned if extent.base_offset < limit]

@@ -1,0 +1,1 @@
+"""Recovery of a journal at its start: checkpoints, scans, inspection and repair."""

@@ -1,0 +1,408 @@
+"""Looking into a journal that is not open: what is in which file, every chunk with its batches, and what is wrong.
+
+Strategy: the same scan that recovery believes, over all segments instead of the tail, and the same indexes rebuilt and
+compared. Damage ends nothing: what is sound behind it is found and shown too. For each damaged place it is said whether
+a crash can have left it (then a start cuts it off by itself) or not (then a start refuses the journal, and somebody has
+to decide whether to give up what was there), and which offsets that would cost. Looking changes nothing;
+`hutong.journal.recover.repair` applies what is named here.
+
+Blocks; for command-line tools. The directory must not belong to a running node.
+"""
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import zip_longest
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from hutong.foundation.errors import CorruptData, UnknownFormat
+from hutong.journal.files.disk import Disk, read_file
+from hutong.journal.files.segments import INDEX_SUFFIX, SEGMENT_SUFFIX, checked_size, select_segments
+from hutong.journal.format import chunk
+from hutong.journal.format.clean_offsets import CLEAN_OFFSETS_NAME, parse_clean_offsets
+from hutong.journal.format.index import SegmentIndex, parse_index, parse_summary
+from hutong.journal.read.rebuild import rebuild_index
+from hutong.journal.read.walk import WINDOW_BYTES_MAX, Window
+from hutong.journal.recover.checkpoint import CHECKPOINT_NAME, Checkpoint, parse_checkpoint
+from hutong.journal.recover.recovery import SET_ASIDE_SUFFIX
+from hutong.journal.recover.resync import look_behind
+from hutong.journal.recover.scan import ScannedChunk, damaged_runs, scan_chunks
+from hutong.journal.settings import JournalSettings
+
+_BRIDGE_BYTES_MIN: Final = chunk.header_bytes_for(1)
+
+
+class Remedy(Enum):
+    """What a repair would do."""
+
+    RESTORE = "restore the file from a copy; it cannot be repaired"
+    CUT = "cut the journal there and set aside what lies behind; the next start would do the same"
+    GIVE_UP = "set the damaged bytes aside and go on without them; all that lies behind is kept"
+    REBUILD_INDEX = "rebuild the index from its segment"
+    REMOVE_CHECKPOINT = "remove the checkpoint, so that the next start reads everything"
+
+
+class Lost(NamedTuple):
+    """Offsets of one log that a repair would give up, at most."""
+
+    partition_id: int
+    first_offset: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong: where (`position` in the journal, None for a file that has none), what, and the remedy.
+
+    What is given up goes from `position` to before `end_position`; of a chunk whose header is sound only the batches of
+    the entries numbered in `entries`.
+    """
+
+    path: Path
+    position: int | None
+    sentence: str
+    remedy: Remedy
+    end_position: int | None = None
+    entries: tuple[int, ...] = ()
+    lost: list[Lost] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        place = str(self.path) if self.position is None else f"{self.path} at position {self.position}"
+        return f"{place}: {self.sentence}. Remedy: {self.remedy.value}."
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFile:
+    """A segment as it lies on disk: its chunks go up to `end_position`, the next segment begins at `next_position`.
+
+    Both are the same but for a cleaned segment, and the end of the file for the newest.
+    """
+
+    path: Path
+    base_position: int
+    end_position: int
+    next_position: int
+    file_bytes: int
+
+
+class FileRow(NamedTuple):
+    """One file of a journal: its kind and what it says of itself."""
+
+    name: str
+    kind: str
+    bytes: int
+    content: str
+
+
+class Inspector:
+    """Reads one journal's directory."""
+
+    def __init__(self, disk: Disk, directory: Path, settings: JournalSettings | None = None) -> None:
+        self.disk = disk
+        self.directory = directory
+        self.settings = settings or JournalSettings()
+
+    def files(self) -> list[FileRow]:
+        """Every file, by name, without reading the segments. Raises StorageError."""
+        segments = {segment.path.name: segment for segment in self.segments()}
+        rows = []
+        for name in self.disk.list(self.directory):
+            file = self.disk.open(self.directory / name)
+            size = file.size()
+            file.close()
+            rows.append(self._row(name, size, segments.get(name)))
+        return rows
+
+    def segments(self) -> list[SegmentFile]:
+        """Every segment in order. Raises StorageError."""
+        names, _ = select_segments(self.disk.list(self.directory))
+        found = []
+        for name, following in zip_longest(names, names[1:]):
+            path = self.directory / name.file_name
+            file = self.disk.open(path)
+            try:
+                size = checked_size(path, file.size())
+            finally:
+                file.close()
+            base = name.base_position
+            next_base = name.range_end
+            if next_base is None:
+                next_base = base + size if following is None else following.base_position
+            end = next_base if name.stored_bytes is None else base + name.stored_bytes
+            found.append(SegmentFile(path, base, end, next_base, size))
+        return found
+
+    def contents(self) -> Iterator[tuple[SegmentFile, ScannedChunk | Problem]]:
+        """Every sound chunk, and between them what is wrong. Raises StorageError."""
+        segments = self.segments()
+        checkpoint, _ = self.checkpoint()
+        for number, segment in enumerate(segments):
+            for part in self._parts(segment, segments[number + 1 :], checkpoint.position if checkpoint else 0):
+                yield segment, part
+                if isinstance(part, Problem) and part.remedy is Remedy.CUT:
+                    return
+
+    def checkpoint(self) -> tuple[Checkpoint | None, str | None]:
+        """The checkpoint, or what is wrong with it; neither where there is none. Raises StorageError."""
+        content = read_file(self.disk, self.directory / CHECKPOINT_NAME)
+        if content is None:
+            return None, None
+        try:
+            return parse_checkpoint(content), None
+        except CorruptData as error:
+            return None, str(error)
+
+    def problems(self) -> list[Problem]:
+        """Everything that is wrong, by position; nothing is wrong with an empty directory. Raises StorageError."""
+        problems: list[Problem] = []
+        ledger = _Ledger()
+        ends: dict[Path, int] = {}
+        for segment, part in self.contents():
+            if isinstance(part, Problem):
+                problems.append(part)
+                ledger.damaged(part)
+            else:
+                ledger.sound(part)
+            ends[segment.path] = _end_of(part, ends.get(segment.path, segment.base_position))
+        checkpoint, damage = self.checkpoint()
+        ledger.close(checkpoint)
+        is_cut = any(problem.remedy is Remedy.CUT for problem in problems)
+        damaged = {problem.path for problem in problems}
+        segments = self.segments()
+        end_position = 0
+        for number, segment in enumerate(segments):
+            is_last = number + 1 == len(segments)
+            end_position = ends.get(segment.path, segment.base_position)
+            if segment.path not in damaged and not (is_cut and segment.path not in ends):
+                problems += self._examine_index(segment, end_position, is_last)
+            if not is_last and segment.next_position != segments[number + 1].base_position:
+                sentence = f"the next segment should begin at position {segment.next_position}: a file is missing"
+                problems.append(Problem(segment.path, end_position, sentence, Remedy.RESTORE))
+            if is_last and end_position == segment.end_position:
+                end_position = segment.next_position
+        return problems + self._examine_checkpoint(checkpoint, damage, segments, end_position)
+
+    def rebuilt(self, segment: SegmentFile, end_position: int) -> SegmentIndex:
+        """The segment's index made anew. Raises CorruptData, StorageError."""
+        file = self.disk.open(segment.path)
+        try:
+            return rebuild_index(file, segment.base_position, end_position, self.settings)
+        finally:
+            file.close()
+
+    def _row(self, name: str, size: int, segment: SegmentFile | None) -> FileRow:
+        if segment is not None:
+            kind = "segment" if segment.end_position == segment.next_position else "cleaned segment"
+            return FileRow(name, kind, size, f"positions {segment.base_position} to {segment.next_position}")
+        if name == CHECKPOINT_NAME:
+            checkpoint, damage = self.checkpoint()
+            if checkpoint is None:
+                return FileRow(name, "checkpoint", size, f"damaged: {damage}")
+            clean = ", clean" if checkpoint.is_clean else ""
+            return FileRow(name, "checkpoint", size, f"{len(checkpoint.logs)} logs at {checkpoint.position}{clean}")
+        if name.endswith(INDEX_SUFFIX):
+            try:
+                end, summaries = parse_summary(read_file(self.disk, self.directory / name) or b"")
+            except CorruptData as error:
+                return FileRow(name, "index", size, f"damaged: {error}")
+            return FileRow(name, "index", size, f"{len(summaries)} logs up to {end}")
+        if name == CLEAN_OFFSETS_NAME:
+            try:
+                known = f"{len(parse_clean_offsets(read_file(self.disk, self.directory / name) or b''))} logs"
+            except CorruptData as error:
+                known = f"damaged: {error}; compacted logs will be cleaned from their start"
+            return FileRow(name, "clean offsets", size, known)
+        kinds = ((SET_ASIDE_SUFFIX, "set aside"), (SEGMENT_SUFFIX, "replaced segment"))
+        kind = next((kind for suffix, kind in kinds if name.endswith(suffix)), "left over")
+        return FileRow(name, kind, size, "")
+
+    def _parts(
+        self, segment: SegmentFile, later: list[SegmentFile], vouched_position: int
+    ) -> Iterator[ScannedChunk | Problem]:
+        """The sound chunks of one segment, and what lies between; the checkpoint says what had been flushed."""
+        file = self.disk.open(segment.path)
+        try:
+            file_end = min(segment.end_position, segment.base_position + segment.file_bytes)
+            window = Window(file, segment.base_position, file_end, WINDOW_BYTES_MAX, is_cached_only=False)
+            # The newest segment has a blank tail: only the checkpoint says how far it must go.
+            is_open = not later and segment.end_position == segment.next_position
+            must_end = vouched_position if is_open else segment.end_position
+            position: int | None = segment.base_position
+            while position is not None:
+                position = yield from self._stretch(segment, window, position, must_end, later, vouched_position)
+        finally:
+            file.close()
+
+    def _stretch(
+        self,
+        segment: SegmentFile,
+        window: Window,
+        position: int,
+        must_end: int,
+        later: list[SegmentFile],
+        vouched_position: int,
+    ) -> "Generator[ScannedChunk | Problem, None, int | None]":
+        """Sound chunks and the damage that ends them; returns where to go on, None at the end."""
+        sentence: str | None = None
+        try:
+            for scanned in scan_chunks(window, position, window.end_position):
+                position = scanned.header.end
+                yield scanned
+        except CorruptData as error:
+            sentence = str(error)
+        except UnknownFormat as error:
+            yield Problem(segment.path, position, str(error), Remedy.RESTORE)
+            return None
+        behind = look_behind(window, position, window.end_position, self._windows(later))
+        if sentence is None:
+            if behind.first is None and position >= must_end:
+                return None
+            sentence = "no chunk begins there, where one should; a file is missing, or this one was cut or blanked"
+        if behind.witness is None and vouched_position <= position:
+            yield Problem(segment.path, position, sentence, Remedy.CUT)
+            return None
+        end = must_end if behind.first is None else behind.first.position
+        if position < vouched_position < end:
+            end = vouched_position  # a chunk begins there, and a start must find one
+        problem = self._given_up(segment, window, position, sentence, end)
+        yield problem
+        is_end = problem.end_position is None or problem.end_position >= window.end_position
+        return None if is_end else problem.end_position
+
+    def _given_up(
+        self,
+        segment: SegmentFile,
+        window: Window,
+        position: int,
+        sentence: str,
+        end: int,
+    ) -> Problem:
+        """The least that must be given up at a damaged place that had been flushed."""
+        try:
+            header = window.chunk_at(position)
+            entries = tuple(damaged_runs(window, header)) if header.end <= window.end_position else ()
+        except CorruptData:
+            entries = ()
+        if entries:
+            runs = list(header.runs())
+            lost = [Lost(run.partition_id, run.base_offset, run.end_offset) for run in map(runs.__getitem__, entries)]
+            return Problem(segment.path, position, sentence, Remedy.GIVE_UP, header.end, entries, lost)
+        if end - position < _BRIDGE_BYTES_MIN:
+            return Problem(segment.path, position, sentence, Remedy.RESTORE)
+        return Problem(segment.path, position, sentence, Remedy.GIVE_UP, end)
+
+    def _windows(self, segments: list[SegmentFile]) -> Iterator[Window]:
+        for segment in segments:
+            file = self.disk.open(segment.path)
+            try:
+                end = segment.base_position + segment.file_bytes
+                yield Window(file, segment.base_position, end, 0, is_cached_only=False)
+            finally:
+                file.close()
+
+    def _examine_index(self, segment: SegmentFile, end_position: int, is_last: bool) -> list[Problem]:
+        path = segment.path.with_suffix(INDEX_SUFFIX)
+        content = read_file(self.disk, path)
+        if content is None:
+            # The newest segment gets its index with the next checkpoint.
+            return [] if is_last else [Problem(path, None, "the index is missing", Remedy.REBUILD_INDEX)]
+        settings = self.settings
+        try:
+            covered, index = parse_index(content, settings.index_interval_bytes, settings.index_distance_bytes)
+        except CorruptData as error:
+            return [Problem(path, None, str(error), Remedy.REBUILD_INDEX)]
+        if (
+            index.base_position != segment.base_position
+            or covered > end_position
+            or (covered < end_position and not is_last)
+        ):
+            sentence = f"the index covers the journal up to position {covered}, its segment ends at {end_position}"
+            return [Problem(path, None, sentence, Remedy.REBUILD_INDEX)]
+        try:
+            is_right = self._agrees(index, self.rebuilt(segment, covered))
+        except CorruptData:  # it ends in the middle of a chunk
+            is_right = False
+        if not is_right:
+            return [Problem(path, None, "the index does not describe its segment", Remedy.REBUILD_INDEX)]
+        return []
+
+    @staticmethod
+    def _agrees(index: SegmentIndex, rebuilt: SegmentIndex) -> bool:
+        """Whether two indexes say the same of every partition; where extents are cut may differ after a restart."""
+        found, expected = (
+            {entry.partition_id: entry._replace(extent_count=0) for entry in either.summaries()}
+            for either in (index, rebuilt)
+        )
+        return found == expected
+
+    def _examine_checkpoint(
+        self, checkpoint: Checkpoint | None, damage: str | None, segments: list[SegmentFile], end_position: int
+    ) -> list[Problem]:
+        path = self.directory / CHECKPOINT_NAME
+        if damage is not None:
+            return [Problem(path, None, damage, Remedy.REMOVE_CHECKPOINT)]
+        if checkpoint is None or (not segments and not checkpoint.position):
+            return []
+        if not segments:
+            sentence = f"everything up to position {checkpoint.position} had been flushed, and there is no segment"
+            return [Problem(path, None, sentence, Remedy.RESTORE)]
+        if not segments[0].base_position <= checkpoint.position <= end_position:
+            sentence = f"it speaks of position {checkpoint.position}, the sound journal ends at {end_position}"
+            return [Problem(path, None, sentence, Remedy.REMOVE_CHECKPOINT)]
+        return []
+
+
+def _end_of(part: ScannedChunk | Problem, position: int) -> int:
+    """Where the journal goes on behind a part of it."""
+    if isinstance(part, ScannedChunk):
+        return part.header.end
+    return position if part.end_position is None else part.end_position
+
+
+class _Ledger:
+    """Where each log goes on, to tell what a place that lost even its header may have held."""
+
+    def __init__(self) -> None:
+        self._ends: dict[int, int] = {}
+        self._nameless: list[tuple[Problem, set[int]]] = []  # such places, and the logs that were seen behind them
+
+    def sound(self, scanned: ScannedChunk) -> None:
+        for run, _, _ in scanned.runs:
+            if run.kind == chunk.DELETED:
+                self._ends.pop(run.partition_id, None)
+            elif run.kind == chunk.BATCHES or run.offset_count:
+                self._seen(run.partition_id, run.base_offset)
+                self._ends[run.partition_id] = run.end_offset
+
+    def damaged(self, problem: Problem) -> None:
+        if problem.entries:
+            for lost in problem.lost:
+                self._seen(lost.partition_id, lost.first_offset)
+                self._ends[lost.partition_id] = lost.end_offset
+        elif problem.remedy is Remedy.GIVE_UP:
+            self._nameless.append((problem, set()))
+
+    def close(self, checkpoint: Checkpoint | None) -> None:
+        """No more chunks: the checkpoint has the last word on where a log ends, and the first on where it begins."""
+        if checkpoint is None:
+            return
+        for partition_id, log in checkpoint.logs.items():
+            self._seen(partition_id, log.end_offset)
+        for problem, _ in self._nameless:
+            logs = checkpoint.logs
+            kept = [
+                lost._replace(first_offset=max(lost.first_offset, logs[lost.partition_id].start_offset))
+                for lost in problem.lost
+                if lost.partition_id in logs
+            ]
+            problem.lost[:] = [lost for lost in kept if lost.first_offset < lost.end_offset]
+
+    def _seen(self, partition_id: int, offset: int) -> None:
+        """The log goes on at `offset`; had it ended earlier, the places since then may have had what lies between."""
+        end = self._ends.get(partition_id, 0)
+        for problem, seen in self._nameless:
+            if partition_id not in seen:
+                seen.add(partition_id)
+                if offset > end:
+                    problem.lost.append(Lost(partition_id, end, offset))

@@ -1,0 +1,480 @@
+"""Recovery: from what lies in a directory to the state that a journal starts with.
+
+Strategy: start from the last checkpoint and scan only what was appended after it, with every check; without one, scan
+all. The sound part ends at the first chunk that is torn or corrupt. Is that a crash or is it rot? A crash takes only
+what was in flight, and nothing of that was acknowledged: the file is cut there, so that no stale byte can ever be taken
+for a later chunk, and segments behind it are set aside under another name, never removed. But if a chunk behind the
+place, or the checkpoint, says that the place had been flushed, then acknowledged records are damaged, and cutting would
+drop sound ones with them. Which of them to give up is for a person to decide: the journal is refused as it is, and an
+inspection says what a repair would cost. Indexes are read, or rebuilt where missing or wrong.
+
+The one thing this cannot tell from a crash is rot in the newest chunk, while nothing stands behind it yet and no
+checkpoint has been written since.
+
+Runs on a worker from end to end: it blocks, and knows no loop.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from hutong.foundation.errors import CorruptData, StorageError, UnknownFormat
+from hutong.journal.append.producers import Producers
+from hutong.journal.append.transactions import Transactions
+from hutong.journal.files.disk import Disk, DiskFile, read_file, replace_file
+from hutong.journal.files.segments import PREPARED_NAME, Segment, checked_size, segment_name, select_segments
+from hutong.journal.files.spans import LogSpans, span_of
+from hutong.journal.format import chunk
+from hutong.journal.format.clean_offsets import CLEAN_OFFSETS_NAME, parse_clean_offsets
+from hutong.journal.format.index import SegmentIndex, Summary, encode_index, parse_index, parse_summary
+from hutong.journal.read.rebuild import rebuild_index
+from hutong.journal.read.walk import WINDOW_BYTES_MAX, Window
+from hutong.journal.recover.checkpoint import CHECKPOINT_NAME, Checkpoint, parse_checkpoint
+from hutong.journal.recover.resync import look_behind
+from hutong.journal.recover.scan import ScannedChunk, scan_chunks
+from hutong.journal.settings import JournalSettings
+from hutong.wire.kafka.control_records import Marker
+from hutong.wire.kafka.records import BatchHeader
+
+SET_ASIDE_SUFFIX: Final = ".set-aside"
+
+
+@dataclass(slots=True)
+class RecoveredLog:
+    """One log as it was found."""
+
+    start_offset: int
+    end_offset: int
+    producers: Producers
+    spans: LogSpans = field(default_factory=LogSpans)
+    clean_offset: int = 0
+    transactions: Transactions | None = None
+
+    def remember(self, batch: BatchHeader, marker: Marker | None, seen_at_ms: int) -> None:
+        """Learn from a batch of an idempotent producer what the log learned when it was appended."""
+        producer_id, epoch = batch.producer_id, batch.producer_epoch
+        if marker is not None:
+            self.producers.mark(producer_id, epoch, marker.coordinator_epoch, seen_at_ms)
+            if self.transactions is not None:
+                self.transactions.end(producer_id, batch.base_offset, is_commit=marker.is_commit)
+            return
+        count = batch.last_offset_delta + 1
+        self.producers.remember(producer_id, epoch, batch.base_sequence, count, batch.base_offset, seen_at_ms)
+        if batch.is_transactional and not batch.is_control:
+            self.begin_transactions().begin(producer_id, batch.base_offset)
+
+    def begin_transactions(self) -> Transactions:
+        if self.transactions is None:
+            self.transactions = Transactions()
+            self.producers.in_transaction = self.transactions.open
+        return self.transactions
+
+
+@dataclass(slots=True)
+class RecoveryReport:
+    """What a start found and did. `repairs` are sentences for the node's log; none after a clean stop."""
+
+    directory: Path
+    position: int = 0
+    scanned_bytes: int = 0
+    was_clean: bool = False
+    repairs: list[str] = field(default_factory=list)
+
+    def sentences(self) -> list[str]:
+        """What a person should know: nothing after a clean stop."""
+        if self.was_clean and not self.repairs:
+            return []
+        return [
+            f"{self.directory} was not closed cleanly: {self.scanned_bytes} bytes were checked, the journal ends at "
+            f"position {self.position}.",
+            *self.repairs,
+        ]
+
+
+@dataclass(slots=True)
+class Recovered:
+    """Everything a journal starts with. The last segment is the active one, its file open and its index loaded."""
+
+    position: int
+    leader_epoch: int
+    segments: list[Segment]
+    logs: dict[int, RecoveredLog]
+    report: RecoveryReport
+
+
+def recover(disk: Disk, directory: Path, settings: JournalSettings) -> Recovered:
+    """Make sense of a directory, created if absent. Blocks.
+
+    Raises StorageError, among them CorruptData where what was acknowledged is damaged or missing and UnknownFormat.
+    """
+    disk.make_directory(directory)
+    return _Recovery(disk, directory, settings).run()
+
+
+class _Recovery:
+    def __init__(self, disk: Disk, directory: Path, settings: JournalSettings) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._settings = settings
+        self._report = RecoveryReport(directory)
+        self._logs: dict[int, RecoveredLog] = {}
+        self._leader_epoch = 0
+
+    def run(self) -> Recovered:
+        self._remove_leftovers()
+        segments = self._find_segments()
+        checkpoint = self._load_checkpoint(segments)
+        position = segments[0].base_position if segments else 0
+        if checkpoint is not None:
+            position = checkpoint.position
+            self._restore(checkpoint)
+        scanned_from = position
+        for number, segment in enumerate(segments):
+            if segment.next_position is not None and segment.next_position <= scanned_from:
+                self._trust(segment)
+                continue
+            position, is_sound = self._scan(segment, max(scanned_from, segment.base_position), segments[number + 1 :])
+            if not is_sound:
+                self._set_aside(segments[number + 1 :])
+                del segments[number + 1 :]
+                segment.end_position = None
+                break
+        if segments and segments[-1].range_end is not None:
+            position = self._begin_segment(segments)
+        self._settle_offsets(segments)
+        self._restore_clean_offsets()
+        self._write_again(segments, scanned_from, position)
+        report = self._report
+        report.position, report.scanned_bytes = position, position - scanned_from
+        is_new = not segments and checkpoint is None
+        report.was_clean = is_new or (checkpoint is not None and checkpoint.is_clean and not report.scanned_bytes)
+        return Recovered(position, self._leader_epoch, segments, self._logs, report)
+
+    def _remove_leftovers(self) -> None:
+        for name in self._disk.list(self._directory):
+            if name == PREPARED_NAME or name.endswith(".tmp"):
+                self._disk.unlink(self._directory / name)
+
+    def _find_segments(self) -> list[Segment]:
+        """Every segment in order; all but the last end where the next one begins, and cleaned ones before that."""
+        names, replaced = select_segments(self._disk.list(self._directory))
+        if replaced:
+            self._disk.sync_directory(self._directory)  # what replaced them must not be lost after them
+        for name in replaced:
+            self._disk.unlink(self._directory / name)
+        segments = [Segment.named(self._directory, name) for name in names]
+        for segment, following in pairwise(segments):
+            if segment.range_end is None:
+                segment.end_position = following.base_position
+            elif segment.range_end != following.base_position:
+                raise CorruptData(f"the segment behind {segment.path} is missing: restore it from a copy")
+        return segments
+
+    def _size(self, segment: Segment) -> int:
+        file = self._disk.open(segment.path)
+        try:
+            return checked_size(segment.path, file.size())
+        finally:
+            file.close()
+
+    def _load_checkpoint(self, segments: list[Segment]) -> Checkpoint | None:
+        path = self._directory / CHECKPOINT_NAME
+        content = read_file(self._disk, path)
+        if content is None:
+            if segments:
+                self._report.repairs.append(f"{path} is missing; everything was read.")
+            return None
+        try:
+            checkpoint = parse_checkpoint(content)
+        except CorruptData as error:
+            self._report.repairs.append(f"{path}: {error}; everything was read.")
+            return None
+        end = self._end_of(segments)
+        if checkpoint.position > end:
+            last = segments[-1].path if segments else self._directory
+            raise CorruptData(
+                f"{last}: the journal ends at position {end}, but everything up to position {checkpoint.position} had "
+                "been flushed, as the checkpoint says, so acknowledged records are missing; nothing was changed"
+            )
+        if segments and not self._is_covered(segments, checkpoint.position):
+            self._report.repairs.append(
+                f"{path} speaks of position {checkpoint.position}, which no segment holds; everything was read."
+            )
+            return None
+        return checkpoint
+
+    def _is_covered(self, segments: list[Segment], position: int) -> bool:
+        if any(segment.base_position < position < (segment.range_end or 0) for segment in segments):
+            return False  # cleaning has moved what was there
+        return segments[0].base_position <= position
+
+    def _end_of(self, segments: list[Segment]) -> int:
+        """Where the files end, whatever is in them."""
+        if not segments:
+            return 0
+        last = segments[-1]
+        return last.range_end or last.base_position + self._size(last)
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        self._leader_epoch = checkpoint.leader_epoch
+        for partition_id, state in checkpoint.logs.items():
+            log = self._log(partition_id, state.start_offset)
+            log.end_offset = state.end_offset
+            for producer_id, producer in state.producers.items():
+                log.producers.restore(producer_id, producer)
+            if state.open or len(state.aborted):
+                log.transactions = Transactions(state.open, state.aborted)
+                log.producers.in_transaction = log.transactions.open
+
+    def _log(self, partition_id: int, start_offset: int) -> RecoveredLog:
+        log = self._logs.get(partition_id)
+        if log is None:
+            producers = Producers(self._settings.producers_max, self._settings.producer_expiry_ms)
+            log = self._logs[partition_id] = RecoveredLog(start_offset, start_offset, producers)
+        return log
+
+    def _trust(self, segment: Segment) -> None:
+        """Take a closed segment that lies before the checkpoint by its index. Raises CorruptData at a hole."""
+        assert segment.end_position is not None
+        if self._size(segment) < segment.end_position - segment.base_position:
+            raise CorruptData(
+                f"{segment.path} is shorter than it was, or the segment after it is missing: restore it from a copy"
+            )
+        self._note_spans(segment, self._summaries(segment))
+
+    def _note_spans(self, segment: Segment, summaries: list[Summary]) -> None:
+        for summary in summaries:
+            segment.held_bytes += summary.bytes
+            log = self._logs.get(summary.partition_id)
+            if log is None:  # it was deleted
+                segment.dead_bytes += summary.bytes
+            else:
+                log.spans.add(span_of(segment.base_position, summary))
+
+    def _summaries(self, segment: Segment) -> list[Summary]:
+        content = read_file(self._disk, segment.index_path)
+        try:
+            if content is None:
+                raise CorruptData("there is no index")
+            end_position, summaries = parse_summary(content)
+            if end_position != segment.end_position:
+                raise CorruptData(f"the index ends at position {end_position}")
+        except CorruptData as error:
+            assert segment.end_position is not None
+            file = self._disk.open(segment.path)
+            try:
+                index = self._rebuilt(segment, file, segment.end_position)
+            finally:
+                file.close()
+            self._save_index(segment, index, segment.end_position)
+            self._report.repairs.append(f"{segment.index_path}: {error}; it was rebuilt.")
+            return index.summaries()
+        return summaries
+
+    def _scan(self, segment: Segment, position: int, later: list[Segment]) -> tuple[int, bool]:
+        """Read a segment from `position` on. Returns where its sound part ends, and whether it ends as it should."""
+        file = segment.file = self._disk.open(segment.path)
+        file_end = segment.base_position + checked_size(segment.path, file.size())
+        end = file_end if segment.end_position is None else min(file_end, segment.end_position)
+        index = self._index_up_to(segment, file, position)
+        window = Window(file, segment.base_position, end, WINDOW_BYTES_MAX, is_cached_only=False)
+        problem: CorruptData | None = None
+        try:
+            for scanned in scan_chunks(window, position, end):
+                self._apply(index, scanned)
+                position = scanned.header.end
+        except CorruptData as error:
+            problem = error
+        except UnknownFormat as error:
+            raise UnknownFormat(f"{segment.path}: {error}; nothing was changed") from error
+        is_sound = problem is None and position == (segment.end_position or position)
+        if not is_sound or segment.end_position is None:
+            self._cut(segment, file, position, file_end, self._verdict(segment, window, position, problem, later))
+            segment.index = index
+            if position > segment.base_position:
+                with suppress(CorruptData):  # what lies before the checkpoint is for those who read it to find
+                    segment.begun_ms = window.chunk_at(segment.base_position).append_time_ms
+        else:
+            file.flush()  # it may have been read from memory alone
+            file.close()
+            segment.file = None
+            self._note_spans(segment, index.summaries())
+            self._save_index(segment, index, position)
+        return position, is_sound
+
+    def _verdict(
+        self, segment: Segment, window: Window, position: int, problem: CorruptData | None, later: list[Segment]
+    ) -> str | None:
+        """What is wrong at the end of the sound part, None for a blank tail. Raises CorruptData if it is no crash."""
+        behind = look_behind(window, position, window.end_position, self._windows(later))
+        if problem is not None:
+            sentence = str(problem)
+        elif behind.first is not None or (segment.end_position or position) != position:
+            sentence = f"no chunk begins at position {position}, where one should"
+        else:
+            return None
+        if behind.witness is None:
+            return sentence
+        raise CorruptData(
+            f"{segment.path}: {sentence}; what lay there had been flushed, as the chunk at position "
+            f"{behind.witness.position} says, so acknowledged records are damaged; nothing was changed"
+        )
+
+    def _windows(self, segments: list[Segment]) -> Iterator[Window]:
+        for segment in segments:
+            file = self._disk.open(segment.path)
+            try:
+                yield Window(file, segment.base_position, segment.base_position + file.size(), 0, is_cached_only=False)
+            finally:
+                file.close()
+
+    def _index_up_to(self, segment: Segment, file: DiskFile, position: int) -> SegmentIndex:
+        """What is known of the part of a segment that need not be scanned."""
+        settings = self._settings
+        if position > segment.base_position:
+            content = read_file(self._disk, segment.index_path)
+            try:
+                if content is not None:
+                    covered, index = parse_index(content, settings.index_interval_bytes, settings.index_distance_bytes)
+                    if covered == position and index.base_position == segment.base_position:
+                        return index
+            except CorruptData as error:
+                self._report.repairs.append(f"{segment.index_path}: {error}; it was rebuilt.")
+        return self._rebuilt(segment, file, position)
+
+    def _rebuilt(self, segment: Segment, file: DiskFile, end_position: int) -> SegmentIndex:
+        try:
+            return rebuild_index(file, segment.base_position, end_position, self._settings)
+        except CorruptData as error:
+            raise CorruptData(f"{segment.path}: {error}, before the last checkpoint; nothing was changed") from error
+
+    def _apply(self, index: SegmentIndex, scanned: ScannedChunk) -> None:
+        header = scanned.header
+        for run, _, _ in scanned.runs:
+            known = self._logs.get(run.partition_id)
+            if run.kind == chunk.BATCHES and known is not None and run.base_offset < known.end_offset:
+                raise CorruptData(
+                    f"partition {run.partition_id} in the chunk at position {header.position} goes back to offset "
+                    f"{run.base_offset}"
+                )
+        self._leader_epoch = max(self._leader_epoch, header.leader_epoch)
+        for run, batches, markers in scanned.runs:
+            if run.kind == chunk.DELETED:
+                self._logs.pop(run.partition_id, None)
+                continue
+            if run.kind == chunk.LOST and not run.offset_count:
+                continue
+            log = self._log(run.partition_id, run.base_offset)
+            if run.kind == chunk.LOST:
+                log.end_offset = max(log.end_offset, run.end_offset)  # its offsets are not given again
+                continue
+            if run.kind == chunk.START_MOVED:
+                log.start_offset = max(log.start_offset, run.base_offset)
+                continue
+            log.end_offset = run.end_offset
+            extents = index.of(run.partition_id)
+            extents.add(run.base_offset, run.end_offset, header.position, run.bytes, run.max_timestamp_ms)
+            for batch in batches:
+                if batch.producer_id >= 0:
+                    log.remember(batch, markers.get(batch.base_offset), header.append_time_ms)
+
+    def _cut(self, segment: Segment, file: DiskFile, position: int, end: int, problem: str | None) -> None:
+        """End the journal at `position`: what may lie behind was never acknowledged."""
+        if problem is not None:
+            self._report.repairs.append(
+                f"{segment.path}: {problem}; nothing says that it was ever flushed, so the journal was cut at position "
+                f"{position}."
+            )
+        if end > position:
+            file.truncate(position - segment.base_position)
+        file.flush()
+        segment.allocated_bytes = position - segment.base_position
+
+    def _write_again(self, segments: list[Segment], start: int, end: int) -> None:
+        """Make sure of the newest bytes, which are about to be called safe.
+
+        A flush that failed before the last stop has left pages that look clean and are not on disk (Rebello et al.,
+        ATC '20): they read well now and would be gone after a power loss. As many as can have been in flight are
+        written and flushed again; what lies before them was flushed with success.
+        """
+        settings = self._settings
+        in_flight_bytes_max = 2 * settings.dirty_bytes_max + settings.batch_bytes_max + settings.chunk_bytes_max
+        start = max(start, end - in_flight_bytes_max)
+        for segment in segments:
+            first = max(start, segment.base_position)
+            last = end if segment.end_position is None else segment.end_position
+            if first >= last:
+                continue
+            file = segment.file or self._disk.open(segment.path)
+            for position in range(first, last, WINDOW_BYTES_MAX):
+                at = position - segment.base_position
+                file.write([file.read(min(WINDOW_BYTES_MAX, last - position), at)], at)
+            file.flush()
+            if segment.file is None:
+                file.close()
+        if start < end:
+            self._disk.sync_directory(self._directory)
+
+    def _set_aside(self, segments: list[Segment]) -> None:
+        for segment in segments:
+            target = segment.path.with_name(segment.path.name + SET_ASIDE_SUFFIX)
+            self._disk.rename(segment.path, target)
+            self._disk.unlink(segment.index_path)
+            self._report.repairs.append(f"{segment.path} lies behind the cut; it was set aside as {target.name}.")
+        if segments:
+            self._disk.sync_directory(self._directory)
+
+    def _save_index(self, segment: Segment, index: SegmentIndex, end_position: int) -> None:
+        try:
+            replace_file(self._disk, segment.index_path, encode_index(index, end_position))
+        except StorageError as error:
+            self._report.repairs.append(f"{segment.index_path} could not be written ({error}); it will be rebuilt.")
+
+    def _restore_clean_offsets(self) -> None:
+        """Without them everything counts as dirty; a log that has lost its tail is clean no further than it goes."""
+        path = self._directory / CLEAN_OFFSETS_NAME
+        content = read_file(self._disk, path)
+        try:
+            offsets = parse_clean_offsets(content) if content is not None else {}
+        except CorruptData as error:
+            self._report.repairs.append(f"{path}: {error}; compacted logs will be cleaned from their start.")
+            return
+        for partition_id, offset in offsets.items():
+            if partition_id in self._logs:
+                log = self._logs[partition_id]
+                log.clean_offset = min(offset, log.end_offset)
+
+    def _begin_segment(self, segments: list[Segment]) -> int:
+        """Behind a cleaned segment the journal goes on in a new one: its name says how much it holds."""
+        position = segments[-1].range_end
+        assert position is not None
+        settings = self._settings
+        active = Segment(position, self._directory / segment_name(position))
+        active.index = SegmentIndex(position, settings.index_interval_bytes, settings.index_distance_bytes)
+        segments.append(active)
+        return position
+
+    def _settle_offsets(self, segments: list[Segment]) -> None:
+        """A log cannot start before what its segments still hold, unless cleaning took what lay before.
+
+        Cleaning leaves the start of a log where it is: whoever asks for what is gone gets what follows.
+        """
+        is_cleaned = any(segment.range_end is not None for segment in segments)
+        active = segments[-1].index if segments else None
+        for partition_id, log in self._logs.items():
+            extents = active.extents.get(partition_id) if active is not None else None
+            if len(log.spans):
+                first = log.spans[0].first_offset
+            elif extents is not None:
+                first = extents.base_offsets[0]
+            else:
+                first = log.end_offset
+            if not is_cleaned:
+                log.start_offset = max(log.start_offset, first)
+            log.end_offset = max(log.end_offset, log.start_offset)
+            if log.transactions is not None:
+                log.transactions.all_visible()
+                log.transactions.aborted.forget_before(log.start_offset)

@@ -1,0 +1,109 @@
+"""Reading a segment with every check there is: what recovery believes and what `hutong doctor` reports.
+
+Strategy: chunk by chunk. The header is checked by its own CRC and position, each batch by its CRC, and what that CRC
+leaves out by the entry it belongs to. The first place that fails ends the scan, because chunks are found only through
+the ones before them; `resync` looks behind it. A chunk of another version ends it too, as an error of its own: it is
+not damaged, and nothing may be made of it.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from hutong.foundation.errors import CorruptData, ProtocolError, UnknownFormat
+from hutong.journal.format import chunk
+from hutong.journal.read.walk import Window
+from hutong.wire.kafka.control_records import Marker, parse_marker
+from hutong.wire.kafka.records import BatchHeader, is_intact, iterate_batches
+
+
+class ScannedRun(NamedTuple):
+    """A run and the headers of its batches, all of them sound, with the markers among them by their offsets."""
+
+    run: chunk.Run
+    batches: list[BatchHeader]
+    markers: dict[int, Marker]
+
+
+class ScannedChunk(NamedTuple):
+    header: chunk.Chunk
+    runs: list[ScannedRun]
+
+
+def scan_chunks(window: Window, position: int, end_position: int) -> Iterator[ScannedChunk]:
+    """Sound chunks from `position` on, until the blank tail or `end_position`.
+
+    Raises CorruptData, which names the position of the chunk that failed, where the sound part ends; UnknownFormat;
+    StorageError.
+    """
+    while position < end_position:
+        if end_position - position < chunk.FIXED.size:
+            if any(window.view(position, end_position - position)):
+                raise CorruptData(f"the chunk at position {position} is cut off")
+            return
+        try:
+            header_bytes = chunk.header_bytes_at(window.view(position, chunk.FIXED.size), 0, position)
+        except CorruptData:
+            _check_version(window, position, end_position)
+            raise
+        if not header_bytes:
+            return
+        if position + header_bytes > end_position:
+            raise CorruptData(f"the chunk at position {position} is cut off")
+        header = chunk.parse_header(window.view(position, header_bytes), 0, position)
+        if header.end > end_position:
+            raise CorruptData(f"the chunk at position {position} is cut off")
+        whole = window.view(position, header.end - position)
+        window.used(len(whole))
+        yield ScannedChunk(header, [_scan_run(header, run, whole) for run in header.runs()])
+        position = header.end
+
+
+def damaged_runs(window: Window, header: chunk.Chunk) -> list[int]:
+    """Which entries of a chunk with a sound header have batches that are not. Raises StorageError."""
+    whole = window.view(header.position, header.end - header.position)
+    damaged = []
+    for number, run in enumerate(header.runs()):
+        try:
+            _scan_run(header, run, whole)
+        except CorruptData:
+            damaged.append(number)
+    return damaged
+
+
+def _check_version(window: Window, position: int, end_position: int) -> None:
+    count = chunk.entry_count_at(window.view(position, chunk.FIXED.size), 0)
+    header = window.view(position, min(chunk.header_bytes_for(count), end_position - position))
+    version = chunk.version_of(header, 0)
+    if version is not None:
+        raise UnknownFormat(
+            f"the chunk at position {position} has format {version}, this version reads {chunk.VERSION}; use the "
+            "version that wrote it"
+        )
+
+
+def _scan_run(header: chunk.Chunk, run: chunk.Run, whole: memoryview) -> ScannedRun:
+    if run.kind == chunk.LOST:
+        return ScannedRun(run, [], {})
+    start = run.position - header.position
+    where = f"partition {run.partition_id} in the chunk at position {header.position}"
+    batches: list[BatchHeader] = []
+    markers: dict[int, Marker] = {}
+    size, next_offset = 0, run.base_offset
+    try:
+        for batch_header, batch in iterate_batches(whole[start : start + run.bytes]):
+            if not is_intact(batch, batch_header):
+                raise CorruptData(f"a batch of {where} fails its CRC")
+            if batch_header.base_offset < next_offset or batch_header.leader_epoch != header.leader_epoch:
+                raise CorruptData(f"a batch of {where} does not belong there")
+            batches.append(batch_header)
+            if batch_header.is_control:
+                marker = parse_marker(batch)
+                if marker is not None:
+                    markers[batch_header.base_offset] = marker
+            size += batch_header.size
+            next_offset = batch_header.last_offset + 1
+    except ProtocolError as error:
+        raise CorruptData(f"a batch of {where} is damaged: {error}") from error
+    if size != run.bytes or len(batches) != run.batch_count or (batches and next_offset > run.end_offset):
+        raise CorruptData(f"the batches of {where} are not those its header names")
+    return ScannedRun(run, batches, markers)

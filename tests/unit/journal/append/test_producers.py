@@ -1,0 +1,114 @@
+"""Idempotent producers, told as transcripts of what was sent and what came back."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hutong.foundation.errors import Refused
+from hutong.journal.append.producers import BATCHES_REMEMBERED, SEQUENCE_MAX, Producers, RememberedBatch, sequence_after
+
+DAY_MS = 86_400_000
+
+
+def producers(producers_max: int = 100) -> Producers:
+    return Producers(producers_max, DAY_MS)
+
+
+def code_of(machine: Producers, producer_id: int, epoch: int, sequence: int, count: int = 1) -> int:
+    with pytest.raises(Refused) as refused:
+        machine.admit(producer_id, epoch, sequence, count, 999, 0)
+    return refused.value.code
+
+
+def test_a_repetition_gets_its_original_offset_and_a_gap_is_refused() -> None:
+    machine = producers()
+    assert machine.admit(1, 0, 0, 10, base_offset=100, now_ms=0) is None
+    assert machine.admit(1, 0, 10, 5, base_offset=110, now_ms=1) is None
+    assert machine.admit(1, 0, 0, 10, base_offset=115, now_ms=2) == 100
+    assert machine.admit(1, 0, 10, 5, base_offset=115, now_ms=2) == 110
+    assert code_of(machine, 1, 0, 16) == 45
+    assert code_of(machine, 1, 0, 10, count=4) == 45
+    assert machine.admit(1, 0, 15, 1, base_offset=115, now_ms=3) is None
+
+
+def test_only_the_last_five_batches_are_remembered() -> None:
+    machine = producers()
+    for number in range(7):
+        assert machine.admit(1, 0, number, 1, base_offset=number, now_ms=0) is None
+    assert [machine.admit(1, 0, number, 1, 7, 0) for number in range(2, 7)] == [2, 3, 4, 5, 6]
+    assert code_of(machine, 1, 0, 1) == 45
+
+
+def test_a_new_epoch_starts_at_zero_and_the_old_one_is_fenced() -> None:
+    machine = producers()
+    machine.admit(1, 3, 0, 5, base_offset=0, now_ms=0)
+    assert code_of(machine, 1, 4, 5) == 45
+    assert machine.admit(1, 4, 0, 1, base_offset=5, now_ms=0) is None
+    assert code_of(machine, 1, 3, 5) == 47
+    assert code_of(machine, 1, 3, 0, count=5) == 47
+
+
+def test_a_producer_nobody_remembers_may_go_on_anywhere() -> None:
+    assert producers().admit(1, 2, 77, 3, base_offset=10, now_ms=0) is None
+
+
+def test_sequences_wrap_to_zero() -> None:
+    machine = producers()
+    assert machine.admit(1, 0, SEQUENCE_MAX - 1, 2, base_offset=0, now_ms=0) is None
+    assert machine.admit(1, 0, 0, 1, base_offset=2, now_ms=0) is None
+    assert machine.admit(1, 0, SEQUENCE_MAX - 1, 2, base_offset=3, now_ms=0) == 0
+    assert machine.admit(2, 0, SEQUENCE_MAX - 1, 4, base_offset=3, now_ms=0) is None
+    assert machine.admit(2, 0, 2, 1, base_offset=7, now_ms=0) is None
+    assert sequence_after(SEQUENCE_MAX, 1) == 0
+
+
+def test_control_batches_carry_no_sequence() -> None:
+    machine = producers()
+    machine.admit(1, 0, 0, 1, base_offset=0, now_ms=0)
+    assert machine.admit(1, 0, -1, 1, base_offset=1, now_ms=0) is None
+    assert machine.admit(1, 0, 1, 1, base_offset=2, now_ms=0) is None
+
+
+def test_the_longest_silent_producer_is_forgotten_first() -> None:
+    machine = producers(producers_max=2)
+    machine.admit(1, 0, 0, 1, base_offset=0, now_ms=0)
+    machine.admit(2, 0, 0, 1, base_offset=1, now_ms=1)
+    machine.admit(1, 0, 1, 1, base_offset=2, now_ms=2)
+    machine.admit(3, 0, 0, 1, base_offset=3, now_ms=3)
+    assert list(machine.states()) == [1, 3]
+    machine.admit(4, 0, 0, 1, base_offset=4, now_ms=DAY_MS + 2)
+    assert list(machine.states()) == [3, 4]
+
+
+sends = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(0, 8)), max_size=60)
+
+
+@given(sends)
+def test_a_client_that_repeats_within_its_window_writes_each_batch_once(script: list[tuple[int, int, int]]) -> None:
+    machine, offset = producers(), 0
+    log: dict[int, list[tuple[int, int, int]]] = {1: [], 2: [], 3: []}  # per producer: sequence, count, offset
+    for producer_id, count, back in script:
+        sent = log[producer_id]
+        if 0 < back <= min(len(sent), BATCHES_REMEMBERED):
+            sequence, repeated, original = sent[-back]
+            assert machine.admit(producer_id, 0, sequence, repeated, offset, 0) == original
+        else:
+            sequence = sent[-1][0] + sent[-1][1] if sent else 0
+            assert machine.admit(producer_id, 0, sequence, count, offset, 0) is None
+            sent.append((sequence, count, offset))
+            offset += count
+        machine.check_invariants()
+
+
+def test_what_was_handed_out_stays_as_it_was() -> None:
+    machine = producers()
+    machine.remember(1, 0, 0, 1, 100, 0)
+    machine.remember(2, 0, 0, 1, 101, 0)
+    states = machine.states()
+    before = dict(states)
+    machine.remember(1, 0, 1, 1, 102, 0)
+    machine.remember(3, 0, 0, 1, 103, 0)
+    assert list(states.items()) == list(before.items())
+    assert states[1].batches == (RememberedBatch(0, 0, 100),)
+    assert list(machine.states()) == [2, 1, 3]
+    assert machine.states()[1].batches == (RememberedBatch(0, 0, 100), RememberedBatch(1, 1, 102))
