@@ -17,9 +17,9 @@ from hutong.broker.durable_table import DurableTable
 from hutong.broker.state_topic import StateTopic
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import CorruptData, UnknownFormat
-from hutong.groups import records as group_records
 from hutong.groups.consumer import records as consumer_records
 from hutong.groups.consumer.messages import RecordKind
+from hutong.groups.offsets import records as group_records
 from hutong.groups.share import records as share_records
 from hutong.groups.share.delivery.window import RecordState, Run
 from hutong.journal.append.producers import ProducerState, RememberedBatch

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from hutong.broker.transaction_markers import TransactionMarkers
     from hutong.foundation.clock import Clock
     from hutong.foundation.parking import ParkingLot
+    from hutong.groups.classic.driver import GroupCoordinator
     from hutong.groups.configs import GroupConfigs
     from hutong.groups.consumer.driver import ConsumerGroupCoordinator
-    from hutong.groups.driver import GroupCoordinator
     from hutong.groups.share.driver import ShareCoordinator
     from hutong.transactions.driver import TransactionCoordinator
 

@@ -20,7 +20,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from hutong.broker.topics import Topics
-    from hutong.groups.transactional_offsets import TransactionalOffsets
+    from hutong.groups.offsets.transactional import TransactionalOffsets
     from hutong.journal.append.writer import Appended
     from hutong.transactions.messages import ProducerIdentity, TopicPartition
 

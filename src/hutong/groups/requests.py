@@ -8,7 +8,7 @@ from typing import Final
 
 from hutong.foundation.fair_shares import NOBODY
 from hutong.foundation.parking import Owner
-from hutong.groups.messages import Join, Sync
+from hutong.groups.classic.messages import Join, Sync
 from hutong.groups.settings import GroupSettings
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest
 from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest

@@ -13,13 +13,13 @@ from hutong.broker.state_topic import StateTopic
 from hutong.broker.topics import Topics
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import TimerWheel
+from hutong.groups.classic.driver import GroupCoordinator
 from hutong.groups.configs import GroupConfigs
-from hutong.groups.consumer.catalogue import TopicFacts
+from hutong.groups.consumer.assignment.catalogue import TopicFacts
 from hutong.groups.consumer.configs import GREATER as CONSUMER_GREATER
 from hutong.groups.consumer.configs import config_keys, times_of
 from hutong.groups.consumer.driver import ConsumerGroupCoordinator
 from hutong.groups.consumer.records import KEY_VERSIONS as CONSUMER_KEY_VERSIONS
-from hutong.groups.driver import GroupCoordinator
 from hutong.groups.share.configs import GREATER as SHARE_GREATER
 from hutong.groups.share.configs import config_keys as share_config_keys
 from hutong.server import translate

@@ -110,7 +110,7 @@ NOT_MET_HERE = {
     "slowed_guesses": "one wait for each connection, and connections are fewer",
     "password_checks": "met by tests/unit/broker/test_authentication.py",
     "transaction changes": "met by tests/unit/transactions",
-    "transactional offsets": "met by tests/unit/groups/test_transactional_offsets.py",
+    "transactional offsets": "met by tests/unit/groups/offsets/test_transactional.py",
     "drain_waiters_max": "who stops the node waits there, no client",
 }
 

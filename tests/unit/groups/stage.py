@@ -7,14 +7,14 @@ from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import HutongError
 from hutong.foundation.parking import Owner
 from hutong.foundation.timers import TimerWheel
-from hutong.groups.consumer.catalogue import TopicFacts
+from hutong.groups.classic.driver import GroupCoordinator
+from hutong.groups.classic.messages import JoinReply, SyncReply
+from hutong.groups.consumer.assignment.catalogue import TopicFacts
 from hutong.groups.consumer.driver import ConsumerGroupCoordinator
 from hutong.groups.consumer.records import KEY_VERSIONS
 from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
-from hutong.groups.driver import GroupCoordinator
-from hutong.groups.messages import JoinReply, SyncReply
-from hutong.groups.offset_log import Change, Entry
-from hutong.groups.records import CommittedOffset, OffsetKey
+from hutong.groups.offsets.offset_log import Change, Entry
+from hutong.groups.offsets.records import CommittedOffset, OffsetKey
 from hutong.groups.requests import Caller
 from hutong.groups.settings import GroupSettings
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol

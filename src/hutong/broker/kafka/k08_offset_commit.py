@@ -19,8 +19,8 @@ from hutong.broker.context import Later, RequestContext
 from hutong.broker.group_offsets import commit_error
 from hutong.broker.holders import holder_of
 from hutong.broker.partition import Topic
-from hutong.groups.offset_log import Change
-from hutong.groups.records import NO_EXPIRY_MS, CommittedOffset, OffsetKey
+from hutong.groups.offsets.offset_log import Change
+from hutong.groups.offsets.records import NO_EXPIRY_MS, CommittedOffset, OffsetKey
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k08_offset_commit import (
     OffsetCommitRequest,

@@ -20,7 +20,7 @@ from typing import Final
 from hutong.broker.authorization import may
 from hutong.broker.context import RequestContext
 from hutong.broker.group_offsets import offset_fetch_error
-from hutong.groups.records import CommittedOffset
+from hutong.groups.offsets.records import CommittedOffset
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k09_offset_fetch import (
     OffsetFetchRequest,

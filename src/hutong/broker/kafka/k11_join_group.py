@@ -1,7 +1,7 @@
 """JoinGroup (key 11, versions 0-9): become or stay a member, and wait for the others.
 
 Bad input: no or an overlong group id → INVALID_GROUP_ID; a session timeout out of bounds → INVALID_SESSION_TIMEOUT;
-overlong names or metadata → INVALID_REQUEST. All else is the group's decision (`hutong.groups.machine`).
+overlong names or metadata → INVALID_REQUEST. All else is the group's decision (`hutong.groups.classic.machine`).
 
 The client needs READ of the group.
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 from hutong.broker.authorization import may
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.holders import holder_of
-from hutong.groups.messages import JoinReply
+from hutong.groups.classic.messages import JoinReply
 from hutong.groups.requests import Caller
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember

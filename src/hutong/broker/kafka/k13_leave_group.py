@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from hutong.broker.authorization import may
 from hutong.broker.context import Later, RequestContext
+from hutong.groups.classic.messages import Leaver, LeaveReply
 from hutong.groups.consumer.messages import Removal, RemoveReply
 from hutong.groups.directory import GroupKind
-from hutong.groups.messages import Leaver, LeaveReply
 from hutong.groups.requests import group_id_error
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k13_leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse

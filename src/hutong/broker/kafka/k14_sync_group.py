@@ -9,7 +9,7 @@ from __future__ import annotations
 from hutong.broker.authorization import may
 from hutong.broker.context import Later, RequestContext
 from hutong.broker.kafka.k11_join_group import caller_of
-from hutong.groups.messages import SyncReply
+from hutong.groups.classic.messages import SyncReply
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest, SyncGroupResponse
 from hutong.wire.kafka.error_codes import ErrorCode

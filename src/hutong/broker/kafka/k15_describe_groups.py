@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from hutong.broker.authorization import OPERATIONS_NOT_ASKED, may, operations
 from hutong.broker.context import RequestContext
-from hutong.groups.messages import GroupDescription
-from hutong.groups.states import GroupState
+from hutong.groups.classic.messages import GroupDescription
+from hutong.groups.classic.states import GroupState
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k15_describe_groups import (
     DescribedGroup,

@@ -17,8 +17,8 @@ from hutong.broker.context import Later, RequestContext
 from hutong.broker.group_offsets import transactional_commit_error
 from hutong.broker.holders import holder_of
 from hutong.broker.kafka.k25_add_offsets_to_txn import OFFSETS_PARTITION
-from hutong.groups.offset_log import Change
-from hutong.groups.records import CommittedOffset, OffsetKey
+from hutong.groups.offsets.offset_log import Change
+from hutong.groups.offsets.records import CommittedOffset, OffsetKey
 from hutong.groups.requests import group_id_error
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k28_txn_offset_commit import (

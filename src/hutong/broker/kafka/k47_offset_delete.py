@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from hutong.broker.authorization import may
 from hutong.broker.context import Later, RequestContext
-from hutong.groups.records import OffsetKey
+from hutong.groups.classic.states import GroupState
+from hutong.groups.offsets.records import OffsetKey
 from hutong.groups.requests import group_id_error
-from hutong.groups.states import GroupState
 from hutong.groups.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k47_offset_delete import (

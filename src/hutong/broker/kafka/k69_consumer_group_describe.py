@@ -10,7 +10,7 @@ from typing import Final
 from hutong.broker.authorization import may, operations
 from hutong.broker.context import RequestContext
 from hutong.broker.group_rights import HIDDEN_TOPICS, may_see_all
-from hutong.groups.consumer.catalogue import Catalogue
+from hutong.groups.consumer.assignment.catalogue import Catalogue
 from hutong.groups.consumer.messages import GroupDescription, MemberDescription, Partition
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k69_consumer_group_describe import (

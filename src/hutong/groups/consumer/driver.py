@@ -22,10 +22,11 @@ from hutong.foundation.fair_shares import NOBODY
 from hutong.foundation.fair_waits import FairWaits
 from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import Timer, TimerWheel
-from hutong.groups.consumer import classic_members
-from hutong.groups.consumer.catalogue import Catalogue, TopicFacts
+from hutong.groups.classic.messages import GroupRecord, JoinReply, SyncReply
+from hutong.groups.consumer.assignment.catalogue import Catalogue, TopicFacts
 from hutong.groups.consumer.machine import ConsumerGroup
-from hutong.groups.consumer.member import PATTERN_BYTES, bytes_said
+from hutong.groups.consumer.members import classic_members
+from hutong.groups.consumer.members.member import PATTERN_BYTES, bytes_said
 from hutong.groups.consumer.messages import (
     JOINING,
     Answer,
@@ -49,11 +50,10 @@ from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes, M
 from hutong.groups.consumer.states import ConsumerGroupState
 from hutong.groups.directory import GroupDirectory, GroupKind
 from hutong.groups.memory import GroupMemory
-from hutong.groups.messages import GroupRecord, JoinReply, SyncReply
-from hutong.groups.neighbours import Neighbour
-from hutong.groups.offset_log import Entry, OffsetLog, StatePort
-from hutong.groups.offsets import OffsetStore, Usage
-from hutong.groups.records import GroupKey, encode_group_key
+from hutong.groups.offsets.offset_log import Entry, OffsetLog, StatePort
+from hutong.groups.offsets.records import GroupKey, encode_group_key
+from hutong.groups.offsets.store import OffsetStore, Usage
+from hutong.groups.peer import Neighbour
 from hutong.groups.refusals import GroupRefusals
 from hutong.groups.requests import Caller, Stamp, join_error, join_event, sync_error, sync_event
 from hutong.groups.settings import GroupSettings

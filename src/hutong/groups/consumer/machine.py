@@ -15,11 +15,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from hutong.foundation.errors import Refused
-from hutong.groups.consumer import classic_members
-from hutong.groups.consumer.assignors import ASSIGNORS, Subscriber
-from hutong.groups.consumer.catalogue import Catalogue
-from hutong.groups.consumer.checks import commit_error, find_member, offset_fetch_error
-from hutong.groups.consumer.member import PARTITION_BYTES, PATTERN_BYTES, Member, MemberState, step
+from hutong.groups.classic.messages import Join, Sync
+from hutong.groups.consumer.assignment.assignors import ASSIGNORS, Subscriber
+from hutong.groups.consumer.assignment.catalogue import Catalogue
+from hutong.groups.consumer.assignment.subscriptions import Subscriptions
+from hutong.groups.consumer.members import classic_members
+from hutong.groups.consumer.members.checks import commit_error, find_member, offset_fetch_error
+from hutong.groups.consumer.members.member import PARTITION_BYTES, PATTERN_BYTES, Member, MemberState, step
 from hutong.groups.consumer.messages import (
     JOINING,
     LEAVING_FOR_A_WHILE,
@@ -47,8 +49,6 @@ from hutong.groups.consumer.messages import (
 )
 from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
 from hutong.groups.consumer.states import ConsumerGroupState
-from hutong.groups.consumer.subscriptions import Subscriptions
-from hutong.groups.messages import Join, Sync
 from hutong.wire.kafka.error_codes import ErrorCode
 
 _NO_PARTITIONS: frozenset[Partition] = frozenset()

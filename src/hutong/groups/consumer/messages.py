@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, TypeAlias
 
-from hutong.groups.messages import Join, JoinReply, Sync, SyncReply
+from hutong.groups.classic.messages import Join, JoinReply, Sync, SyncReply
 from hutong.wire.kafka.error_codes import ErrorCode
 
 Partition: TypeAlias = tuple[bytes, int]

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from hutong.foundation.errors import CorruptData, ProtocolError
 from hutong.groups.consumer.machine import ConsumerGroup
-from hutong.groups.consumer.member import Member
+from hutong.groups.consumer.members.member import Member
 from hutong.groups.consumer.messages import (
     ClassicSpeech,
     Partition,

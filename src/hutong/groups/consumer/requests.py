@@ -5,7 +5,7 @@ Pure. Knows the wire's messages and the settings' bounds, and nothing of groups.
 
 from typing import Final
 
-from hutong.groups.consumer.member import MEMBER_BYTES, bytes_said
+from hutong.groups.consumer.members.member import MEMBER_BYTES, bytes_said
 from hutong.groups.consumer.messages import (
     JOINING,
     LEAVING,

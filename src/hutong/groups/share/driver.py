@@ -2,9 +2,9 @@
 
 Strategy: a heartbeat is an event of one group; its answer waits only where the group's epoch has changed, until that is
 on disk. Members themselves are not stored: after a restart each is told that it is unknown, and joins again under its
-own id at once, as Kafka's clients do; what matters, the progress in the partitions, is (`deliveries.py`). One timer per
-group stands at the earliest session that can end. Who is silent for too long gives back what it holds; who leaves,
-by the end of its share session.
+own id at once, as Kafka's clients do; what matters, the progress in the partitions, is
+(`delivery/driver.py`). One timer per group stands at the earliest session that can end. Who is silent for too long
+gives back what it holds; who leaves, by the end of its share session.
 
 Contains no decision about members (`members/machine.py`) or records (`delivery/machine.py`). Belongs to one loop.
 """
@@ -20,7 +20,7 @@ from hutong.foundation.timers import Timer, TimerWheel
 from hutong.groups.directory import GroupDirectory, GroupKind
 from hutong.groups.memory import GroupMemory
 from hutong.groups.refusals import GroupRefusals
-from hutong.groups.share.deliveries import Deliveries, LogPort, StatePort
+from hutong.groups.share.delivery.driver import Deliveries, LogPort, StatePort
 from hutong.groups.share.members.machine import LEFT_EPOCH, ShareGroup
 from hutong.groups.share.members.messages import (
     Answer,

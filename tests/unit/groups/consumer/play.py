@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from typing import Any
 
-from hutong.groups.consumer import classic_members
-from hutong.groups.consumer.catalogue import Catalogue, TopicFacts
+from hutong.groups.classic.messages import Join, JoinReply, Sync, SyncReply
+from hutong.groups.consumer.assignment.catalogue import Catalogue, TopicFacts
 from hutong.groups.consumer.machine import ConsumerGroup
+from hutong.groups.consumer.members import classic_members
 from hutong.groups.consumer.messages import (
     JOINING,
     Answer,
@@ -26,7 +27,6 @@ from hutong.groups.consumer.messages import (
 )
 from hutong.groups.consumer.records import encode_key, encode_value, replay
 from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
-from hutong.groups.messages import Join, JoinReply, Sync, SyncReply
 from hutong.wire.kafka.consumer_protocol import (
     ConsumerProtocolSubscription,
     TopicPartition,

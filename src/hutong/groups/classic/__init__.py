@@ -1,0 +1,1 @@
+"""Classic groups: members join at a barrier, and one of them assigns the partitions."""

@@ -1,0 +1,49 @@
+"""One classic group, and what the coordinator keeps beside it.
+
+Decides nothing.
+"""
+
+from dataclasses import dataclass
+
+from hutong.foundation.timers import Timer
+from hutong.groups.classic.machine import ClassicGroup
+from hutong.groups.classic.states import GroupState
+from hutong.groups.offsets.store import Usage
+from hutong.groups.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest
+from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest
+
+
+def bytes_of_join(request: JoinGroupRequest) -> int:
+    """What a new member says of itself."""
+    return sum(len(each.name) + len(each.metadata) for each in request.protocols)
+
+
+@dataclass(slots=True)
+class Seat:
+    """`timer` stands at the earliest thing of the group that can lapse."""
+
+    group: ClassicGroup
+    timer: Timer | None = None
+    timer_at_ms: int = 0
+    empty_since_ms: int | None = None  # wall time; None while it has members, or if it never had any
+
+    def more_to_join(self, request: JoinGroupRequest) -> int:
+        """How many bytes the group would keep more once this member is in it; no less than 0."""
+        known = self.group.roster.members.get(request.member_id)
+        kept = 0 if known is None else sum(len(name) + len(metadata) for name, metadata in known.protocols)
+        return max(0, bytes_of_join(request) - kept)
+
+    def more_to_sync(self, request: SyncGroupRequest) -> int:
+        """How many bytes the group would keep more with these assignments; no less than 0."""
+        return max(0, sum(len(each.assignment) for each in request.assignments) - self.group.assignment_bytes)
+
+    def usage(self) -> Usage:
+        """How the group uses its offsets, for retention."""
+        group = self.group
+        is_understood = group.state is GroupState.STABLE and group.protocol_type == CONSUMER_PROTOCOL_TYPE
+        return Usage(
+            has_members=group.state is not GroupState.EMPTY,
+            empty_since_ms=self.empty_since_ms,
+            subscribed=subscribed_topics(group.subscriptions()) if is_understood else None,
+        )

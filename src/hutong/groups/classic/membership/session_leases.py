@@ -1,0 +1,65 @@
+"""Who has not been heard from in time: the session time-outs of one group.
+
+Strategy: deadlines lie on the members themselves and `check_ms` is a lower bound of them all. Renewing a lease, by far
+the most frequent thing, moves one number; only when the bound is reached are all leases looked at and a new one found.
+
+Knows nothing of states or barriers: the machine decides what silence means.
+"""
+
+from hutong.groups.classic.membership.member_table import Member, Roster
+
+
+class Leases:
+    """Leases of a roster's members, and of the ids it has handed out but not yet seen used."""
+
+    __slots__ = ("_roster", "check_ms")
+
+    def __init__(self, roster: Roster) -> None:
+        self._roster = roster
+        self.check_ms: int | None = None  # nothing lapses before this; None while there is nothing to lapse
+
+    def renew(self, member: Member, now_ms: int) -> None:
+        self.set_deadline(member, now_ms + member.session_timeout_ms)
+
+    def set_deadline(self, member: Member, deadline_ms: int) -> None:
+        member.session_deadline_ms = deadline_ms
+        self._check_by(deadline_ms)
+
+    def await_use(self, member_id: str, deadline_ms: int) -> None:
+        """Keep a handed-out id until then (KIP-394)."""
+        self._roster.pending[member_id] = deadline_ms
+        self._check_by(deadline_ms)
+
+    def lapse(self, now_ms: int) -> list[Member]:
+        """Forget lapsed ids, and return the members whose lease has ended, oldest first.
+
+        A member whose own request is parked here is not silent: its answer will renew the lease.
+        """
+        roster = self._roster
+        for member_id in [member_id for member_id, deadline_ms in roster.pending.items() if deadline_ms <= now_ms]:
+            del roster.pending[member_id]
+        lapsed = []
+        deadlines_ms = list(roster.pending.values())
+        for member in roster.members.values():
+            if member.session_deadline_ms is None:
+                continue
+            if member.session_deadline_ms > now_ms:
+                deadlines_ms.append(member.session_deadline_ms)
+            elif member.is_parked_here:
+                member.session_deadline_ms = None
+            else:
+                lapsed.append(member)
+        self.check_ms = min(deadlines_ms, default=None)
+        return lapsed
+
+    def check_invariants(self) -> None:
+        deadlines_ms = list(self._roster.pending.values())
+        for member in self._roster.members.values():
+            assert member.session_deadline_ms is not None or member.is_parked_here
+            if member.session_deadline_ms is not None:
+                deadlines_ms.append(member.session_deadline_ms)
+        assert not deadlines_ms or (self.check_ms is not None and self.check_ms <= min(deadlines_ms))
+
+    def _check_by(self, deadline_ms: int) -> None:
+        if self.check_ms is None or deadline_ms < self.check_ms:
+            self.check_ms = deadline_ms

@@ -1,0 +1,1 @@
+"""Topics, subscriptions and assignors: the partitions that each member shall have."""

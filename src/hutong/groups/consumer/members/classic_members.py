@@ -1,0 +1,220 @@
+"""Members that speak the classic protocol in a group whose partitions the broker assigns (KIP-848, migration).
+
+Strategy: such a member is led by the same steps as any other; only the messages differ. JoinGroup says what it reads
+and has, and takes a step; SyncGroup hands out what it may have by now; a heartbeat tells it to join again as long as
+there is a step to take. Nobody leads and nobody waits at a barrier: the broker assigns. A member that is told to join
+again and does not is removed after its rebalance time-out, since others may wait for its partitions.
+
+Only members that speak of topics (protocol type `consumer`) can be understood here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from hutong.foundation.errors import ProtocolError, Refused
+from hutong.groups.classic.messages import GroupRecord, Join, JoinReply, Sync, SyncReply
+from hutong.groups.consumer.members.member import Member, MemberState
+from hutong.groups.consumer.messages import JOINING, LEAVING_FOR_A_WHILE, ClassicSpeech, Partition, RecordKind
+from hutong.groups.subscription import CONSUMER_PROTOCOL_TYPE
+from hutong.wire.kafka.consumer_protocol import (
+    VERSION_BYTES,
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    TopicPartition,
+    decode_assignment,
+    decode_subscription,
+    encode,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from hutong.groups.consumer.assignment.catalogue import Catalogue
+    from hutong.groups.consumer.machine import ConsumerGroup
+
+_ASSIGNMENT_VERSION_MAX: Final = 3
+
+
+def join(group: ConsumerGroup, event: Join) -> JoinReply:
+    """JoinGroup: what the member reads and has, and its next step."""
+    try:
+        said = _subscription(group, event)
+        member = _seat(group, event)
+    except Refused as refused:
+        member_id = event.new_member_id if refused.code == ErrorCode.MEMBER_ID_REQUIRED else event.member_id
+        return JoinReply(ErrorCode(refused.code), member_id)
+    is_new = member.epoch == JOINING and not member.assigned
+    member.classic = ClassicSpeech(event.session_timeout_ms, event.protocols)
+    member.client_id, member.client_host = event.client_id, event.client_host
+    member.rack_id, member.rebalance_timeout_ms = said.rack_id, event.rebalance_timeout_ms
+    member.server_assignor, member.join_deadline_ms = None, None
+    group.touch(RecordKind.MEMBER, member.member_id)
+    group.renew(member, event.now_ms)
+    names = frozenset(said.topics)
+    reads_otherwise = (names, None) != (member.topic_names, member.topic_regex)
+    if reads_otherwise:
+        group.subscribe(member, names, None)
+    if is_new or reads_otherwise:
+        group.begin_epoch(f"{member.member_id} joined by the classic protocol", event.now_ms)
+    else:
+        group.assign(event.now_ms)
+    group.lead(member, _partitions(said.owned_partitions, group.catalogue), event.now_ms)
+    return JoinReply(
+        ErrorCode.NONE,
+        member.member_id,
+        member.epoch,
+        CONSUMER_PROTOCOL_TYPE,
+        event.protocols[0][0],
+    )
+
+
+def sync(group: ConsumerGroup, event: Sync) -> SyncReply:
+    """SyncGroup: what the member may have by now, in its own protocol's words."""
+    member, error = _known(group, event.member_id, event.group_instance_id, event.generation_id)
+    if member is None or member.classic is None:
+        return SyncReply(error)
+    name = member.classic.protocols[0][0]
+    if event.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or event.protocol_name not in (None, name):
+        return SyncReply(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if _is_behind(group, member) and member.state is not MemberState.UNREVOKED:
+        _expect_join(group, member, event.now_ms)
+        return SyncReply(ErrorCode.REBALANCE_IN_PROGRESS)
+    group.renew(member, event.now_ms)
+    return SyncReply(ErrorCode.NONE, CONSUMER_PROTOCOL_TYPE, name, encoded_assignment(member, group.catalogue))
+
+
+def heartbeat(
+    group: ConsumerGroup, member_id: str, instance_id: str | None, generation_id: int, now_ms: int
+) -> ErrorCode:
+    """Heartbeat: REBALANCE_IN_PROGRESS while the member has a step to take."""
+    member, error = _known(group, member_id, instance_id, generation_id)
+    if member is None:
+        return error
+    group.renew(member, now_ms)
+    has_step = _is_behind(group, member) or member.state is MemberState.UNREVOKED
+    if has_step or (member.state is MemberState.UNRELEASED and group.may_give_more(member)):
+        _expect_join(group, member, now_ms)
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
+
+
+def take_over(group: ConsumerGroup, record: GroupRecord, now_ms: int) -> bool:
+    """Make a group of what a classic group was, members, epoch and all. False if that would lose something."""
+    try:
+        described = [
+            (stored, decode_subscription(stored.subscription), decode_assignment(stored.assignment))
+            for stored in record.members
+        ]
+    except ProtocolError:
+        return False
+    if record.protocol_type != CONSUMER_PROTOCOL_TYPE or any(assigned.user_data for _, _, assigned in described):
+        return False  # a custom assignor's own data would be lost
+    group.epoch = group.assignment_epoch = max(record.generation_id, 1)
+    for stored, said, assigned in described:
+        member = Member(
+            stored.member_id,
+            stored.group_instance_id,
+            said.rack_id,
+            stored.client_id,
+            stored.client_host,
+            rebalance_timeout_ms=stored.rebalance_timeout_ms,
+            epoch=group.epoch,
+            classic=ClassicSpeech(stored.session_timeout_ms, ((record.protocol_name or "", stored.subscription),)),
+        )
+        group.add(member)
+        group.subscribe(member, frozenset(said.topics), None)
+        had = _partitions(assigned.assigned_partitions, group.catalogue)
+        member.assigned = {at: group.epoch for at in had if at not in group.owners}
+        group.owners.update(dict.fromkeys(member.assigned, member.member_id))
+        group.targets[member.member_id] = frozenset(member.assigned)
+        group.renew(member, now_ms)
+        for kind in (RecordKind.MEMBER, RecordKind.TARGET, RecordKind.CURRENT):
+            group.touch(kind, member.member_id)
+    group.touch(RecordKind.TARGET_EPOCH)
+    return True
+
+
+def encoded_assignment(member: Member, catalogue: Catalogue) -> bytes:
+    """What a member has, by topic names, in the version that it speaks."""
+    assert member.classic is not None
+    topics: dict[str, list[int]] = {}
+    for topic_id, index in sorted(member.assigned):
+        topic = catalogue.by_id(topic_id)
+        if topic is not None:
+            topics.setdefault(topic.name, []).append(index)
+    spoken = int.from_bytes(member.classic.protocols[0][1][:VERSION_BYTES], "big", signed=True)
+    assignment = ConsumerProtocolAssignment([TopicPartition(name, indexes) for name, indexes in topics.items()])
+    return encode(assignment, min(max(spoken, 0), _ASSIGNMENT_VERSION_MAX))
+
+
+# ---- inside
+
+
+def _subscription(group: ConsumerGroup, event: Join) -> ConsumerProtocolSubscription:
+    """What the member says it reads. Raises Refused(INCONSISTENT_GROUP_PROTOCOL) where it is not to be understood."""
+    names = {name for name, _ in event.protocols}
+    others = [m.classic for m in group.members.values() if m.classic is not None and m.member_id != event.member_id]
+    common = names.intersection(*({name for name, _ in speech.protocols} for speech in others))
+    try:
+        if event.protocol_type == CONSUMER_PROTOCOL_TYPE and common:
+            return decode_subscription(event.protocols[0][1])
+    except ProtocolError:
+        pass
+    raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "The member's protocols are not supported.")
+
+
+def _seat(group: ConsumerGroup, event: Join) -> Member:
+    """The member's place. Raises Refused."""
+    member_id = event.member_id or event.new_member_id
+    if event.group_instance_id is not None and event.group_instance_id in group.static_ids:
+        member = group.members[group.static_ids[event.group_instance_id]]
+        if event.member_id and event.member_id != member.member_id:
+            raise Refused(ErrorCode.FENCED_INSTANCE_ID)
+        if not event.member_id:
+            if member.classic is None and member.epoch != LEAVING_FOR_A_WHILE:
+                raise Refused(ErrorCode.UNRELEASED_INSTANCE_ID)
+            group.rename(member, member_id)
+        return member
+    known = group.members.get(member_id)
+    if known is not None:
+        return known
+    if len(group.members) >= group.members_max:
+        raise Refused(ErrorCode.GROUP_MAX_SIZE_REACHED)
+    if not event.member_id and event.group_instance_id is None and event.requires_known_member_id:
+        raise Refused(ErrorCode.MEMBER_ID_REQUIRED)
+    member = Member(member_id, event.group_instance_id)
+    group.add(member)
+    group.targets[member_id] = frozenset()
+    group.touch(RecordKind.CURRENT, member_id)
+    return member
+
+
+def _known(
+    group: ConsumerGroup, member_id: str, instance_id: str | None, generation_id: int
+) -> tuple[Member | None, ErrorCode]:
+    """The classic member that speaks, or why it may not."""
+    if instance_id is not None and instance_id in group.static_ids and group.static_ids[instance_id] != member_id:
+        return None, ErrorCode.FENCED_INSTANCE_ID
+    member = group.members.get(member_id)
+    if member is None or member.classic is None or (instance_id is not None and member.instance_id != instance_id):
+        return None, ErrorCode.UNKNOWN_MEMBER_ID
+    if generation_id != member.epoch:
+        return None, ErrorCode.ILLEGAL_GENERATION
+    return member, ErrorCode.NONE
+
+
+def _is_behind(group: ConsumerGroup, member: Member) -> bool:
+    """There is a newer target. One that is not computed yet is nothing to join for."""
+    return member.epoch < group.assignment_epoch
+
+
+def _expect_join(group: ConsumerGroup, member: Member, now_ms: int) -> None:
+    if member.join_deadline_ms is None:
+        member.join_deadline_ms = now_ms + max(member.rebalance_timeout_ms, 0)
+        group.check_by(member.join_deadline_ms)
+
+
+def _partitions(topics: Iterable[TopicPartition], catalogue: Catalogue) -> frozenset[Partition]:
+    found = ((catalogue.get(each.topic), each.partitions) for each in topics)
+    return frozenset((topic.topic_id, index) for topic, indexes in found if topic is not None for index in indexes)

@@ -1,0 +1,128 @@
+"""Durable changes of committed offsets: write the records, and let the table follow when they are on disk.
+
+Strategy: each request is one append; `OffsetStore.apply` is called in the order of appends, after the disk has them.
+Between the two the old value is what a fetch sees, which is right: the new one could still be lost.
+
+Knows nothing of members or generations: whoever calls has checked that the caller may.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol, TypeAlias
+
+from hutong.foundation.errors import HutongError
+from hutong.groups.offsets.records import (
+    CommittedOffset,
+    GroupKey,
+    OffsetKey,
+    encode_group_key,
+    encode_offset,
+    encode_offset_key,
+)
+from hutong.groups.offsets.store import OffsetStore
+
+Entry: TypeAlias = tuple[bytes, bytes | None]
+Change: TypeAlias = tuple[OffsetKey, CommittedOffset | None]
+Then: TypeAlias = Callable[[HutongError | None], None]
+
+_TOMBSTONES_PER_APPEND: Final = 1_000
+
+
+class StatePort(Protocol):
+    """The internal compacted topic that groups write to."""
+
+    def append_all(self, entries: Sequence[Entry], then: Callable[[HutongError | None], None]) -> None:
+        """Append records, None being a tombstone; `then` gets None once they are durable, in the order of appends."""
+        ...
+
+
+class Waiting(Protocol):
+    """Offsets that wait for the end of a transaction (`transactional.py`)."""
+
+    def holds(self, group_id: str) -> bool:
+        """Whether any of the group's waits."""
+        ...
+
+    def forget(self, keys: Iterable[OffsetKey], then: Then) -> None:
+        """Drop what waits for these partitions."""
+        ...
+
+
+class OffsetLog:
+    """The only writer of offsets."""
+
+    def __init__(self, store: OffsetStore, state: StatePort, waiting: Waiting | None = None) -> None:
+        self._store = store
+        self._state = state
+        self._waiting = waiting
+        self._unconfirmed: Counter[str] = Counter()  # group -> appends that are not durable yet
+
+    def holds(self, group_id: str) -> bool:
+        """Whether the group has offsets, or will have once an append of theirs is durable."""
+        is_waiting = self._waiting is not None and self._waiting.holds(group_id)
+        return group_id in self._unconfirmed or is_waiting or bool(self._store.of_group(group_id))
+
+    def write(self, group_id: str, changes: Sequence[Change], then: Then) -> None:
+        """Make these changes of one group durable together, then visible; then call back."""
+        self._append(group_id, changes, [_entry(change) for change in changes], then)
+
+    def forget(self, group_id: str, keys: Iterable[OffsetKey], then: Then) -> None:
+        """Write tombstones, a bounded number at a time, so that no append is too large for the log.
+
+        What waits for a transaction's end is forgotten with them.
+        """
+        remaining = list(keys)
+        if self._waiting is None:
+            self._forget(group_id, remaining, then)
+            return
+
+        def dropped(error: HutongError | None) -> None:
+            if error is not None:
+                then(error)
+            else:
+                self._forget(group_id, remaining, then)
+
+        self._waiting.forget(remaining, dropped)
+
+    def forget_group(self, group_id: str, then: Then) -> None:
+        """Write the tombstone of the group's own record."""
+        self._append(group_id, (), [(encode_group_key(GroupKey(group_id)), None)], then)
+
+    def _forget(self, group_id: str, remaining: list[OffsetKey], then: Then) -> None:
+        changes: list[Change] = [(key, None) for key in remaining[:_TOMBSTONES_PER_APPEND]]
+
+        def forgotten(error: HutongError | None) -> None:
+            if error is None and len(remaining) > len(changes):
+                self._forget(group_id, remaining[len(changes) :], then)
+            else:
+                then(error)
+
+        self.write(group_id, changes, forgotten)
+
+    def _append(
+        self,
+        group_id: str,
+        changes: Sequence[Change],
+        entries: Sequence[Entry],
+        then: Then,
+    ) -> None:
+        if not entries:
+            then(None)
+            return
+        self._unconfirmed[group_id] += 1
+
+        def appended(error: HutongError | None) -> None:
+            self._unconfirmed[group_id] -= 1
+            if not self._unconfirmed[group_id]:
+                del self._unconfirmed[group_id]
+            if error is None:
+                for key, committed in changes:
+                    self._store.apply(key, committed)
+            then(error)
+
+        self._state.append_all(entries, appended)
+
+
+def _entry(change: Change) -> Entry:
+    key, committed = change
+    return encode_offset_key(key), None if committed is None else encode_offset(committed)

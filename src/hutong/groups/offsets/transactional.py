@@ -1,0 +1,291 @@
+"""Offsets that belong to a transaction: they wait on disk for its end, which commits or drops them (KIP-98, KIP-447).
+
+Strategy: each is a record of its own beside the committed ones, so that it survives a restart. The end of a transaction
+rewrites a bounded number at a time: what is committed and the tombstone of what waited are one append, so that after a
+crash an offset either waits still, for the coordinator to end it again, or is committed. The end first awaits what is
+on its way to disk.
+
+As in Kafka the order of the commits counts, not that of the ends: an offset that was committed outside the transaction
+while this one waited stays. One whose record could not be stored is not applied, but its tombstone is written, because
+the record may turn up later.
+
+Knows nothing of transactions beyond the producer's id, nor of members.
+"""
+
+import struct
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from hutong.foundation.errors import CorruptData, HutongError, LimitExceeded
+from hutong.foundation.parking import ParkingLot
+from hutong.groups.offsets.offset_log import Change, Entry, StatePort, Then
+from hutong.groups.offsets.records import (
+    CommittedOffset,
+    OffsetKey,
+    decode_key,
+    decode_offset,
+    encode_offset,
+    encode_offset_key,
+)
+from hutong.groups.offsets.store import OffsetStore
+
+# Not Kafka's: there, what waits is told from what is committed by its batch. Its tools skip versions they do not know.
+KEY_VERSION: Final = 1_000
+_KEY: Final = struct.Struct(">hq")
+_EPOCH: Final = struct.Struct(">h")
+_KEYS_PER_APPEND: Final = 1_000
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """One offset that waits for the end of its producer's transaction."""
+
+    committed: CommittedOffset
+    producer_epoch: int
+    number: int  # rises in the order of records
+    is_overtaken: bool = False  # another commit came after it
+    is_doubtful: bool = False  # it was not stored, or so it seems
+
+
+def is_transactional_key(key: bytes) -> bool:
+    """Whether a record of the groups' topic is one of these."""
+    return len(key) >= _KEY.size and _KEY.unpack_from(key)[0] == KEY_VERSION
+
+
+class TransactionalOffsets:
+    """Every offset of this node that waits for the end of a transaction."""
+
+    def __init__(self, store: OffsetStore, state: StatePort, waits: ParkingLot[None]) -> None:
+        self._store = store
+        self._state = state
+        self._waits = waits
+        self._by_producer: dict[int, dict[OffsetKey, _Waiting]] = {}
+        self._by_group: dict[str, dict[OffsetKey, set[int]]] = {}  # group → key → producers
+        self._unconfirmed: Counter[int | str] = Counter()  # producer, and group → appends that are not durable yet
+        self._next_number = 0
+        store.on_apply = self._overtake
+        store.is_awaited = self._is_awaited
+
+    def __len__(self) -> int:
+        return sum(len(waiting) for waiting in self._by_producer.values())
+
+    # ---- questions
+
+    def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:
+        """Whether a transaction that is still open has committed an offset for the partition."""
+        return self._is_awaited(OffsetKey(group_id, topic, partition))
+
+    def holds(self, group_id: str) -> bool:
+        """Whether anything of the group waits, or is about to."""
+        return group_id in self._by_group or group_id in self._unconfirmed
+
+    def groups(self) -> Iterator[str]:
+        return iter(self._by_group)
+
+    def has_begun(self, group_id: str, producer_id: int, producer_epoch: int) -> bool:
+        """Whether the producer has committed offsets to the group in the same transaction already."""
+        return any(
+            key.group_id == group_id and waiting.producer_epoch == producer_epoch and not waiting.is_doubtful
+            for key, waiting in self._by_producer.get(producer_id, {}).items()
+        )
+
+    # ---- start
+
+    def replay(self, key: bytes, value: bytes | None) -> None:
+        """Apply one record of the groups' topic, oldest first. Raises CorruptData."""
+        producer_id = _KEY.unpack_from(key)[1]
+        offset_key = decode_key(key[_KEY.size :])
+        if not isinstance(offset_key, OffsetKey):
+            raise CorruptData("a transactional offset is not one of a partition")
+        if value is None:
+            self._drop(producer_id, offset_key)
+            return
+        if len(value) < _EPOCH.size:
+            raise CorruptData("a transactional offset has no epoch")
+        epoch = _EPOCH.unpack_from(value)[0]
+        self._put(producer_id, offset_key, decode_offset(value[_EPOCH.size :]), epoch)
+
+    # ---- changes
+
+    def write(
+        self, group_id: str, producer_id: int, producer_epoch: int, changes: Sequence[Change], then: Then
+    ) -> None:
+        """Store what the producer's transaction commits to one group; then call back."""
+        entries = [
+            (_encode_key(producer_id, key), _encode_value(producer_epoch, committed))
+            for key, committed in changes
+            if committed is not None
+        ]
+        self._unconfirmed[producer_id] += 1
+        self._unconfirmed[group_id] += 1
+
+        def appended(error: HutongError | None) -> None:
+            for key, committed in changes:
+                if committed is not None:
+                    self._put(producer_id, key, committed, producer_epoch, is_doubtful=error is not None)
+            self._confirmed(producer_id, group_id)
+            then(error)
+
+        self._state.append_all(entries, appended)
+
+    def end(self, producer_id: int, then: Then, *, is_commit: bool) -> None:
+        """Commit or drop whatever waits for the end of the producer's transaction; then call back."""
+        if producer_id not in self._unconfirmed:
+            self._end(producer_id, then, is_commit)
+            return
+
+        def arrived(error: HutongError | None) -> None:
+            if error is not None:
+                then(error)
+            else:
+                self._end(producer_id, then, is_commit)
+
+        try:
+            self._waits.park(producer_id, arrived)
+        except LimitExceeded as error:
+            then(error)
+
+    def forget(self, keys: Iterable[OffsetKey], then: Then) -> None:
+        """Drop what waits for these partitions, whoever committed it."""
+        found = [(producer_id, key) for key in keys for producer_id in self._producers_of(key)]
+        self._forget(found, then)
+
+    def forget_group(self, group_id: str, then: Then) -> None:
+        """Drop whatever of the group waits."""
+        self.forget(list(self._by_group.get(group_id, ())), then)
+
+    def forget_topic(self, topic: str, then: Then) -> None:
+        """Drop whatever waits for a topic that is no more."""
+        self.forget([key for keys in self._by_group.values() for key in keys if key.topic == topic], then)
+
+    def check_invariants(self) -> None:
+        by_group = {
+            (producer_id, key) for keys in self._by_group.values() for key, ids in keys.items() for producer_id in ids
+        }
+        assert by_group == {(producer_id, key) for producer_id, keys in self._by_producer.items() for key in keys}
+        assert all(self._by_producer.values())
+        assert all(self._unconfirmed.values())
+
+    # ---- inside
+
+    def _is_awaited(self, key: OffsetKey) -> bool:
+        keys = self._by_group.get(key.group_id)
+        return keys is not None and key in keys
+
+    def _producers_of(self, key: OffsetKey) -> list[int]:
+        return list(self._by_group.get(key.group_id, {}).get(key, ()))
+
+    def _end(self, producer_id: int, then: Then, is_commit: bool) -> None:
+        """One append after the other, until nothing waits."""
+        slice_ = list(islice(self._by_producer.get(producer_id, {}).items(), _KEYS_PER_APPEND))
+        if not slice_:
+            then(None)
+            return
+        entries: list[Entry] = []
+        for key, waiting in slice_:
+            if is_commit and _counts(waiting):
+                entries.append((encode_offset_key(key), encode_offset(waiting.committed)))
+                entries += self._later_entries(key, waiting)
+            entries.append((_encode_key(producer_id, key), None))
+
+        def appended(error: HutongError | None) -> None:
+            if error is not None:
+                then(error)
+                return
+            for key, waiting in slice_:
+                if is_commit and _counts(waiting):
+                    self._commit(key, waiting)
+                self._drop(producer_id, key)
+            self._end(producer_id, then, is_commit)
+
+        self._state.append_all(entries, appended)
+
+    def _commit(self, key: OffsetKey, waiting: _Waiting) -> None:
+        later = [other for _, other in self._later(key, waiting)]
+        self._store.apply(key, waiting.committed)
+        for other in later:
+            other.is_overtaken = False
+
+    def _later(self, key: OffsetKey, waiting: _Waiting) -> list[tuple[int, _Waiting]]:
+        """What other transactions have committed for the partition since: it must come later after a restart too."""
+        others = [(producer_id, self._by_producer[producer_id][key]) for producer_id in self._producers_of(key)]
+        return [
+            (producer_id, other) for producer_id, other in others if other.number > waiting.number and _counts(other)
+        ]
+
+    def _later_entries(self, key: OffsetKey, waiting: _Waiting) -> list[Entry]:
+        return [
+            (_encode_key(producer_id, key), _encode_value(other.producer_epoch, other.committed))
+            for producer_id, other in self._later(key, waiting)
+        ]
+
+    def _forget(self, found: list[tuple[int, OffsetKey]], then: Then) -> None:
+        if not found:
+            then(None)
+            return
+        slice_ = found[:_KEYS_PER_APPEND]
+
+        def appended(error: HutongError | None) -> None:
+            if error is not None:
+                then(error)
+                return
+            for producer_id, key in slice_:
+                self._drop(producer_id, key)
+            self._forget(found[_KEYS_PER_APPEND:], then)
+
+        self._state.append_all([(_encode_key(producer_id, key), None) for producer_id, key in slice_], appended)
+
+    def _confirmed(self, producer_id: int, group_id: str) -> None:
+        for of_whom in (producer_id, group_id):
+            self._unconfirmed[of_whom] -= 1
+            if not self._unconfirmed[of_whom]:
+                del self._unconfirmed[of_whom]
+        if producer_id not in self._unconfirmed:
+            self._waits.resume_all(producer_id, None)
+
+    def _put(
+        self,
+        producer_id: int,
+        key: OffsetKey,
+        committed: CommittedOffset,
+        producer_epoch: int,
+        *,
+        is_doubtful: bool = False,
+    ) -> None:
+        self._next_number += 1
+        waiting = _Waiting(committed, producer_epoch, self._next_number, is_doubtful=is_doubtful)
+        self._by_producer.setdefault(producer_id, {})[key] = waiting
+        self._by_group.setdefault(key.group_id, {}).setdefault(key, set()).add(producer_id)
+
+    def _drop(self, producer_id: int, key: OffsetKey) -> None:
+        waiting = self._by_producer.get(producer_id, {})
+        if waiting.pop(key, None) is None:
+            return
+        if not waiting:
+            del self._by_producer[producer_id]
+        keys = self._by_group[key.group_id]
+        keys[key].discard(producer_id)
+        if not keys[key]:
+            del keys[key]
+        if not keys:
+            del self._by_group[key.group_id]
+
+    def _overtake(self, key: OffsetKey) -> None:
+        """An offset was committed for the partition: whatever waits was committed before."""
+        for producer_id in self._producers_of(key):
+            self._by_producer[producer_id][key].is_overtaken = True
+
+
+def _counts(waiting: _Waiting) -> bool:
+    return not waiting.is_overtaken and not waiting.is_doubtful
+
+
+def _encode_key(producer_id: int, key: OffsetKey) -> bytes:
+    return _KEY.pack(KEY_VERSION, producer_id) + encode_offset_key(key)
+
+
+def _encode_value(producer_epoch: int, committed: CommittedOffset) -> bytes:
+    return _EPOCH.pack(producer_epoch) + encode_offset(committed)

@@ -1,0 +1,245 @@
+"""Offsets of open transactions: they wait, survive a restart, and count when, and only when, they are committed."""
+
+import itertools
+import os
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.groups.stage import RETENTION_MS, FakeState, Stage
+
+from hutong.foundation.clock import ManualClock
+from hutong.foundation.errors import DiskFull, HutongError
+from hutong.foundation.parking import ParkingLot
+from hutong.foundation.timers import TimerWheel
+from hutong.groups.offsets.offset_log import OffsetLog
+from hutong.groups.offsets.records import CommittedOffset, OffsetKey, decode_key, decode_offset
+from hutong.groups.offsets.store import OffsetStore
+from hutong.groups.offsets.transactional import TransactionalOffsets, is_transactional_key
+from hutong.wire.kafka.error_codes import ErrorCode
+
+EXAMPLES = int(os.environ.get("TEST_TRANSACTIONAL_OFFSETS", "60"))
+ANN, BOB = 1, 2
+EPOCH = 0
+
+
+class Desk:
+    """The table, what waits, and the log of both; `restart` is a crash."""
+
+    def __init__(self) -> None:
+        self.state = FakeState()
+        self._start()
+
+    def _start(self) -> None:
+        self.store = OffsetStore()
+        wheel = TimerWheel(ManualClock().monotonic_ms())
+        self.waiting = TransactionalOffsets(self.store, self.state, ParkingLot("test", wheel, 100))
+        for key, value in self.state.durable:
+            if is_transactional_key(key):
+                self.waiting.replay(key, value)
+            else:
+                decoded = decode_key(key)
+                assert isinstance(decoded, OffsetKey)
+                self.store.apply(decoded, None if value is None else decode_offset(value))
+
+    def restart(self) -> None:
+        self.state.on_their_way.clear()
+        self._start()
+
+    def write(self, producer_id: int, *offsets: tuple[int, int]) -> list[HutongError | None]:
+        outcomes: list[HutongError | None] = []
+        changes = [(key(partition), at(offset)) for partition, offset in offsets]
+        self.waiting.write("g", producer_id, EPOCH, changes, outcomes.append)
+        return outcomes
+
+    def end(self, producer_id: int, *, is_commit: bool) -> list[HutongError | None]:
+        outcomes: list[HutongError | None] = []
+        self.waiting.end(producer_id, outcomes.append, is_commit=is_commit)
+        return outcomes
+
+    def committed(self, partition: int = 0) -> int | None:
+        found = self.store.get("g", "orders", partition)
+        return found.offset if found is not None else None
+
+
+def key(partition: int) -> OffsetKey:
+    return OffsetKey("g", "orders", partition)
+
+
+def at(offset: int) -> CommittedOffset:
+    return CommittedOffset(offset, -1, f"at {offset}", 0)
+
+
+def test_they_count_when_the_transaction_is_committed() -> None:
+    desk = Desk()
+    assert desk.write(ANN, (0, 5), (1, 6)) == [None]
+    assert desk.committed() is None
+    assert desk.waiting.is_unstable("g", "orders", 0)
+    assert not desk.waiting.is_unstable("g", "orders", 2)
+    assert desk.end(ANN, is_commit=True) == [None]
+    assert (desk.committed(0), desk.committed(1)) == (5, 6)
+    assert not desk.waiting.is_unstable("g", "orders", 0)
+    assert not desk.waiting.holds("g")
+
+
+def test_they_go_when_it_is_aborted() -> None:
+    desk = Desk()
+    desk.write(ANN, (0, 5))
+    assert desk.end(ANN, is_commit=False) == [None]
+    assert desk.committed() is None
+    assert len(desk.waiting) == 0
+    desk.restart()
+    assert len(desk.waiting) == 0
+
+
+def test_they_survive_a_restart() -> None:
+    desk = Desk()
+    desk.write(ANN, (0, 5))
+    desk.restart()
+    assert desk.waiting.is_unstable("g", "orders", 0)
+    assert desk.waiting.has_begun("g", ANN, EPOCH)
+    desk.end(ANN, is_commit=True)
+    desk.restart()
+    assert desk.committed() == 5
+
+
+def test_the_end_awaits_what_is_on_its_way() -> None:
+    desk = Desk()
+    desk.state.holds_back = True
+    desk.write(ANN, (0, 5))
+    ended = desk.end(ANN, is_commit=True)
+    assert desk.waiting.holds("g")
+    desk.state.flush()
+    assert ended == [None]
+    assert desk.committed() == 5
+
+
+def test_many_are_ended_a_bounded_number_at_a_time() -> None:
+    desk = Desk()
+    desk.write(ANN, *((partition, partition) for partition in range(2_500)))
+    desk.state.holds_back = True
+    ended = desk.end(ANN, is_commit=True)
+    entries, then = desk.state.on_their_way.pop(0)
+    desk.state.durable += entries
+    then(None)
+    desk.restart()  # between two of the appends: the rest waits still
+    desk.state.holds_back = False
+    assert ended == []
+    assert len(desk.store) == 1_000
+    assert len(desk.waiting) == 1_500
+    desk.end(ANN, is_commit=True)
+    assert len(desk.store) == 2_500
+
+
+def test_a_later_commit_outside_the_transaction_stays() -> None:
+    desk = Desk()
+    desk.write(ANN, (0, 5))
+    desk.store.apply(key(0), at(9))
+    desk.end(ANN, is_commit=True)
+    assert desk.committed() == 9
+
+
+def test_among_transactions_the_later_commit_counts_whichever_ends_first() -> None:
+    for first, second in ((ANN, BOB), (BOB, ANN)):
+        desk = Desk()
+        desk.write(ANN, (0, 5))
+        desk.write(BOB, (0, 7))
+        desk.end(first, is_commit=True)
+        desk.restart()
+        desk.end(second, is_commit=True)
+        assert desk.committed() == 7
+
+
+def test_what_could_not_be_stored_does_not_count_and_leaves_nothing() -> None:
+    desk = Desk()
+    desk.state.failure = DiskFull("full")
+    (error,) = desk.write(ANN, (0, 5))
+    assert isinstance(error, DiskFull)
+    assert isinstance(desk.end(ANN, is_commit=True)[0], DiskFull)
+    desk.state.failure = None
+    assert desk.end(ANN, is_commit=True) == [None]
+    assert desk.committed() is None
+    assert desk.state.durable[-1][1] is None  # whatever turns up of it is dropped again
+
+
+def test_they_go_with_their_group_and_topic() -> None:
+    stage = Stage()
+    codes: list[ErrorCode] = []
+    stage.groups.commit_transactional("g", ANN, EPOCH, [(key(0), at(5))], codes.append)
+    stage.groups.transactional.forget_topic("orders", lambda _error: None)
+    assert len(stage.groups.transactional) == 0
+    stage.groups.commit_transactional("g", ANN, EPOCH, [(key(0), at(5))], codes.append)
+    stage.groups.forget_offsets("g", [key(0)], codes.append)
+    assert len(stage.groups.transactional) == 0
+    assert codes == [ErrorCode.NONE] * 3
+
+
+def test_a_group_stays_while_a_transaction_may_commit_to_it() -> None:
+    stage = Stage()
+    codes: list[ErrorCode] = []
+    stage.groups.commit("g", [(key(0), at(1))], codes.append)
+    stage.groups.commit_transactional("g", ANN, EPOCH, [(key(0), at(5))], codes.append)
+    stage.pass_time(2 * RETENTION_MS)
+    assert stage.groups.get("g") is not None
+    stage.restart()
+    assert stage.groups.get("g") is not None
+    assert stage.groups.offsets.get("g", "orders", 0) == at(1)
+    stage.groups.transactional.end(ANN, lambda _error: None, is_commit=False)
+    stage.pass_time(2 * RETENTION_MS)
+    assert stage.groups.get("g") is None
+
+
+def test_who_may_commit_in_a_transaction() -> None:
+    stage = Stage()
+    may = stage.groups.transactional_commit_error
+    assert may("", "", None, -1) is ErrorCode.INVALID_GROUP_ID
+    assert may("new", "", None, -1) is ErrorCode.NONE
+    assert may("new", "m", None, 3) is ErrorCode.ILLEGAL_GENERATION
+    (offered,) = stage.join()
+    joined = stage.join(offered.member_id)
+    stage.pass_time(200)
+    stage.sync(joined[0])
+    assert may("g", "", None, -1) is ErrorCode.NONE  # a producer that does not say who it is
+    assert may("g", offered.member_id, None, 1) is ErrorCode.NONE
+    assert may("g", offered.member_id, None, 7) is ErrorCode.ILLEGAL_GENERATION
+    assert may("g", "somebody", None, 1) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["write", "write", "commit", "abort", "plain", "restart"]),
+        st.integers(1, 3),
+        st.integers(0, 2),
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(STEPS)
+def test_the_last_commit_of_each_partition_counts(script: Sequence[tuple[str, int, int]]) -> None:
+    """Against a model that keeps for each partition the number of the commit that counts."""
+    desk, numbers = Desk(), itertools.count(1)
+    waiting: dict[int, dict[int, int]] = {}
+    counts: dict[int, int] = {}
+    for action, producer_id, partition in script:
+        match action:
+            case "write":
+                number = next(numbers)
+                waiting.setdefault(producer_id, {})[partition] = number
+                desk.write(producer_id, (partition, number))
+            case "commit" | "abort":
+                ended = waiting.pop(producer_id, {})
+                if action == "commit":
+                    for index, number in ended.items():
+                        counts[index] = max(number, counts.get(index, 0))
+                desk.end(producer_id, is_commit=action == "commit")
+            case "plain":
+                number = counts[partition] = next(numbers)
+                OffsetLog(desk.store, desk.state).write("g", [(key(partition), at(number))], lambda _error: None)
+            case "restart":
+                desk.restart()
+        desk.waiting.check_invariants()
+        for index in range(3):
+            assert desk.committed(index) == counts.get(index)
+            assert desk.waiting.is_unstable("g", "orders", index) == any(index in mine for mine in waiting.values())

@@ -1,0 +1,261 @@
+"""The driver of share partitions with a disk that does what the test says: what is answered is on it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hutong.foundation.clock import ManualClock
+from hutong.foundation.errors import HutongError, StorageError
+from hutong.foundation.timers import TimerWheel
+from hutong.groups.share.delivery.driver import Deliveries, Entry
+from hutong.groups.share.delivery.machine import SharePartition
+from hutong.groups.share.delivery.messages import (
+    Acknowledge,
+    AcknowledgedBatch,
+    Acquire,
+    Acquired,
+    Bury,
+    Rules,
+    Settle,
+    Span,
+)
+from hutong.groups.share.records import PartitionKey, decode_key
+from hutong.groups.share.settings import GroupRules, ShareSettings
+from hutong.wire.kafka.error_codes import ErrorCode
+
+KEY = PartitionKey("g", b"t" * 16, 0)
+LOCK_MS = 1_000
+SPANS = (Span(0, 4), Span(5, 9))
+ACCEPT, REJECT = 1, 3
+
+
+class FakeState:
+    """The state topic: what is durable is the test's decision."""
+
+    def __init__(self) -> None:
+        self.durable: dict[bytes, bytes] = {}
+        self.on_their_way: list[tuple[list[Entry], Callable[[HutongError | None], None]]] = []
+        self.holds_back = False
+        self.appends_total = 0
+
+    @property
+    def live(self) -> Mapping[bytes, bytes]:
+        return self.durable
+
+    def append_all(self, entries: Sequence[Entry], then: Callable[[HutongError | None], None]) -> None:
+        self.appends_total += 1
+        self.on_their_way.append((list(entries), then))
+        if not self.holds_back:
+            self.flush()
+
+    def flush(self, error: HutongError | None = None) -> None:
+        for entries, then in [self.on_their_way.pop(0) for _ in range(len(self.on_their_way))]:
+            for key, value in entries if error is None else ():
+                if value is None:
+                    self.durable.pop(key, None)
+                else:
+                    self.durable[key] = value
+            then(error)
+
+
+@dataclass
+class FakeLogs:
+    begins_at: int | HutongError = 0
+    starts_at: int | None = 0
+    graves: list[tuple[Bury, Callable[[bool], None]]] = field(default_factory=list)
+
+    def first_offset(self, key: PartitionKey, rules: GroupRules, then: Callable[[int | HutongError], None]) -> None:
+        then(self.begins_at)
+
+    def start_offset(self, key: PartitionKey) -> int | None:
+        return self.starts_at
+
+    def bury(self, key: PartitionKey, letter: Bury, topic: str, then: Callable[[bool], None]) -> None:
+        self.graves.append((letter, then))
+
+
+class Stage:
+    """The driver with its surroundings. `restart` is a crash: only what is durable is there afterwards."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.state = FakeState()
+        self.logs = FakeLogs()
+        self.dead_letter_topic = "dead"
+        self.start()
+
+    def start(self) -> None:
+        self.wheel = TimerWheel(self.clock.monotonic_ms())
+        self.offered: list[PartitionKey] = []
+        self.deliveries = Deliveries(
+            clock=self.clock,
+            timers=self.wheel,
+            state=self.state,
+            logs=self.logs,
+            rules_of=self.rules,
+            settings=ShareSettings(partitions_max=2),
+        )
+        self.deliveries.on_offer = self.offered.append
+        for key, value in self.state.durable.items():
+            decoded = decode_key(key)
+            assert isinstance(decoded, PartitionKey)
+            self.deliveries.replay(decoded, value)
+
+    def restart(self) -> None:
+        self.state.on_their_way.clear()
+        self.logs.graves.clear()
+        self.start()
+
+    def rules(self, _group_id: str) -> GroupRules:
+        topic = self.dead_letter_topic
+        return GroupRules(
+            45_000, 5_000, "earliest", 0, False, topic, Rules(2, LOCK_MS, 100, has_dead_letters=bool(topic))
+        )
+
+    def pass_time(self, milliseconds: int) -> None:
+        until_ms = self.clock.monotonic_ms() + milliseconds
+        while (due_ms := self.wheel.next_deadline_ms()) is not None and due_ms <= until_ms:
+            self.clock.advance(max(0, due_ms - self.clock.monotonic_ms()))
+            self.wheel.advance(self.clock.monotonic_ms())
+        self.clock.advance(until_ms - self.clock.monotonic_ms())
+
+    def open(self, key: PartitionKey = KEY) -> list[SharePartition | HutongError]:
+        found: list[SharePartition | HutongError] = []
+        self.deliveries.open(key, found.append)
+        return found
+
+    def acquire(self, member_id: str = "ann") -> list[tuple[Acquired, ...] | HutongError]:
+        (machine,) = self.open()
+        assert isinstance(machine, SharePartition)
+        offset = machine.next_offset()
+        assert offset is not None
+        handed: list[tuple[Acquired, ...] | HutongError] = []
+        event = Acquire(member_id, self.clock.monotonic_ms(), offset, SPANS, 10, 10)
+        self.deliveries.acquire(KEY, event, handed.append)
+        return handed
+
+    def acknowledge(self, first: int, last: int, kind: int = ACCEPT, member_id: str = "ann") -> list[Settle]:
+        settled: list[Settle] = []
+        event = Acknowledge(member_id, self.clock.monotonic_ms(), [AcknowledgedBatch(first, last, [kind])])
+        self.deliveries.acknowledge(KEY, event, settled.append)
+        return settled
+
+
+def test_an_answer_waits_for_the_disk_and_one_write_serves_many() -> None:
+    stage = Stage()
+    stage.state.holds_back = True
+    opening = stage.open()
+    assert opening == []
+    stage.state.flush()
+    assert len(opening) == 1
+    handed = stage.acquire()
+    assert handed == []
+    settled = [stage.acknowledge(offset, offset) for offset in range(5)]
+    before = stage.state.appends_total
+    stage.state.flush()
+    assert handed == [(Acquired(0, 9, 1),)]
+    assert settled == [[]] * 5
+    stage.state.flush()
+    assert settled == [[Settle(ErrorCode.NONE)]] * 5
+    assert stage.state.appends_total == before + 1
+
+
+def test_what_was_not_answered_may_come_again_and_what_was_does_not() -> None:
+    stage = Stage()
+    stage.acquire()
+    stage.acknowledge(0, 3)
+    stage.state.holds_back = True
+    assert stage.acknowledge(4, 4) == []
+    stage.restart()
+    stage.state.holds_back = False
+    assert stage.deliveries.standing(KEY) == (4, 0)
+    assert stage.acquire() == [(Acquired(4, 9, 2),)]
+
+
+def test_a_write_that_fails_is_as_if_nothing_had_been_said() -> None:
+    stage = Stage()
+    stage.acquire()
+    stage.state.holds_back = True
+    first, second = stage.acknowledge(0, 3), stage.acknowledge(4, 4)
+    stage.state.flush(StorageError("no disk"))
+    assert [each.error for each in (*first, *second)] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
+    assert stage.acknowledge(5, 5) == [Settle(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]  # nobody holds anything now
+    stage.state.holds_back = False
+    assert stage.acquire("bob") == [(Acquired(0, 9, 2),)]
+
+
+def test_locks_end_by_themselves() -> None:
+    stage = Stage()
+    stage.acquire()
+    stage.pass_time(LOCK_MS - 20)
+    assert stage.offered == []
+    stage.pass_time(40)
+    assert stage.offered == [KEY]
+    assert stage.acquire("bob") == [(Acquired(0, 9, 2),)]
+    (settle,) = stage.acknowledge(0, 9)
+    assert settle.error is ErrorCode.INVALID_RECORD_STATE
+    stage.deliveries.forsake("bob", [KEY])
+    assert [letter for letter, _ in stage.logs.graves] == [Bury(0, 9, 2, is_rejected=False)]
+
+
+def test_dead_letters_are_tried_until_they_are_written_also_after_a_restart() -> None:
+    stage = Stage()
+    stage.acquire()
+    assert stage.acknowledge(0, 1, REJECT) == [Settle(ErrorCode.NONE)]
+    letter = Bury(0, 1, 1, is_rejected=True)
+    stage.logs.graves.pop()[1](False)
+    stage.pass_time(2_000)
+    assert [each for each, _ in stage.logs.graves] == [letter]
+    stage.restart()
+    stage.open()
+    ((again, ended),) = stage.logs.graves
+    assert again == letter
+    ended(True)
+    assert stage.deliveries.standing(KEY) == (2, 0)
+    stage.acquire()
+    stage.dead_letter_topic = ""
+    assert stage.acknowledge(2, 2, REJECT) == [Settle(ErrorCode.NONE)]
+    assert [each for each, _ in stage.logs.graves] == [letter]
+
+
+def test_a_log_that_cannot_say_where_to_begin_is_asked_again() -> None:
+    stage = Stage()
+    stage.logs.begins_at = StorageError("no disk")
+    (error,) = stage.open()
+    assert isinstance(error, StorageError)
+    stage.logs.begins_at = 7
+    stage.open()
+    assert stage.deliveries.standing(KEY) == (7, 0)
+    stage.logs.starts_at = 9
+    (machine,) = stage.open()
+    assert isinstance(machine, SharePartition)
+    stage.deliveries.refresh(machine, KEY)
+    assert stage.deliveries.standing(KEY) == (9, 0)
+
+
+def test_progress_is_reset_and_forgotten() -> None:
+    stage = Stage()
+    stage.acquire()
+    outcomes: list[HutongError | None] = []
+    stage.deliveries.reset({KEY: 5}, outcomes.append)
+    assert stage.deliveries.standing(KEY) == (5, 0)
+    assert stage.acknowledge(0, 9) == [Settle(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
+    assert stage.deliveries.keys_of("g") == [KEY]
+    stage.open()
+    stage.deliveries.forget([KEY], outcomes.append)
+    assert stage.deliveries.standing(KEY) is None
+    assert stage.deliveries.keys_of("g") == []
+    stage.deliveries.forget([], outcomes.append)
+    stage.deliveries.reset({}, outcomes.append)
+    stage.open()
+    stage.deliveries.forget_topic(KEY.topic_id)
+    assert stage.deliveries.groups() == []
+    assert outcomes == [None] * 4
+    assert stage.state.durable == {}
+
+
+def test_a_node_is_at_work_in_so_many_partitions() -> None:
+    stage = Stage()
+    for partition in (0, 1):
+        assert isinstance(stage.open(PartitionKey("g", KEY.topic_id, partition))[0], SharePartition)
+    (refused,) = stage.open(PartitionKey("g", KEY.topic_id, 2))
+    assert isinstance(refused, HutongError)
