@@ -1,1 +1,1 @@
-"""Who somebody is, how that is shown, and what each may do. Knows no broker, no topic and no socket."""
+"""Principals, authentication and authorization. Knows no broker, no topic and no socket."""

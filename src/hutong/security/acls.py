@@ -1,10 +1,10 @@
-"""Access control lists as values: who may, or may not, do what with which resources (KIP-11, KIP-290).
+"""Access control lists as values: a principal is allowed or denied an operation on resources (KIP-11, KIP-290).
 
-Strategy: plain frozen values with Kafka's numbers, so that what comes by the wire is compared with nothing between. An
-ACL names resources of one kind by a literal name, by the beginning of names, or by the wildcard, which is the literal
-`*`. A filter has "any" wherever an ACL has a value.
+Strategy: plain frozen values with Kafka's numbers, so that values from the wire are compared without conversion. An
+ACL names resources of one type by a literal name, by a prefix, or by the wildcard, which is the literal `*`. A filter
+may have ANY wherever an ACL has a value.
 
-Knows nothing of requests, of what is stored where, and of how decisions come about (`decisions.py`).
+Knows nothing of requests, storage, or how decisions are made (`decisions.py`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from typing import Final
 
 
 class _Numbered(IntEnum):
-    """By Kafka's numbers; one that it does not have is 0, which stands for the unknown."""
+    """An enumeration with Kafka's numbers. A number that Kafka does not define becomes 0 (UNKNOWN)."""
 
-    __hash__ = int.__hash__  # decisions are looked up by it, and that of enumerations is slow
+    # Decisions are looked up by these values, and Enum's own hash is a Python function.
+    __hash__ = int.__hash__
 
     @classmethod
     def _missing_(cls, value: object) -> _Numbered | None:
@@ -27,7 +28,7 @@ class _Numbered(IntEnum):
 
 
 class Operation(_Numbered):
-    """What can be done with a resource."""
+    """Operations on a resource, as AclOperation numbers them."""
 
     UNKNOWN = 0
     ANY = 1
@@ -48,7 +49,7 @@ class Operation(_Numbered):
 
 
 class ResourceType(_Numbered):
-    """What ACLs are about."""
+    """Types of resources, as Kafka's ResourceType numbers them."""
 
     UNKNOWN = 0
     ANY = 1
@@ -61,7 +62,7 @@ class ResourceType(_Numbered):
 
 
 class PatternType(_Numbered):
-    """How a name is meant. MATCH is for filters: every pattern that a resource of that name falls under."""
+    """Kinds of name patterns. MATCH occurs in filters alone: every pattern that covers a resource of that name."""
 
     UNKNOWN = 0
     ANY = 1
@@ -87,7 +88,7 @@ IMPLIED_BY: Final[Mapping[Operation, frozenset[Operation]]] = {
     Operation.DESCRIBE: frozenset((Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER)),
     Operation.DESCRIBE_CONFIGS: frozenset((Operation.ALTER_CONFIGS,)),
 }
-"""Who is allowed one of these is allowed the operation too; what is denied implies nothing."""
+"""Being allowed one of the set implies being allowed the key. Denials imply nothing (Kafka's StandardAuthorizer)."""
 
 OPERATIONS_OF: Final[Mapping[ResourceType, tuple[Operation, ...]]] = {
     kind: tuple(map(Operation, numbers))
@@ -97,7 +98,7 @@ OPERATIONS_OF: Final[Mapping[ResourceType, tuple[Operation, ...]]] = {
         (ResourceType.CLUSTER, (5, 7, 8, 9, 10, 11, 12)),
     )
 }
-"""What clients are told of, where they ask what they may do (KIP-430)."""
+"""Operations that a response lists as authorized, by resource type (KIP-430)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class Acl:
 
 @dataclass(frozen=True, slots=True)
 class AclFilter:
-    """Which ACLs are meant: None and ANY let everything through."""
+    """A selection of ACLs: None and ANY match everything."""
 
     resource_type: ResourceType = ResourceType.ANY
     name: str | None = None

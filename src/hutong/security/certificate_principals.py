@@ -1,6 +1,6 @@
-"""Who a client is by the certificate that it shows, as Kafka's own builder of principals has it.
+"""Principals from client certificates, as Kafka's DefaultKafkaPrincipalBuilder derives them.
 
-Knows nothing of TLS: OpenSSL has verified what arrives here.
+Knows nothing of TLS: OpenSSL has verified the certificate before.
 """
 
 from hutong.foundation.errors import ProtocolError
@@ -16,7 +16,10 @@ class CertificatePrincipals:
         self._mapping = PrincipalMapping(rules)
 
     def principal_of(self, certificate: bytes | None) -> Principal:
-        """ANONYMOUS without one. Raises ProtocolError where no rule names its owner: then nobody is to be let in."""
+        """Return the certificate's principal, ANONYMOUS without a certificate.
+
+        Raises ProtocolError if no rule maps the subject: the connection must then be refused.
+        """
         if certificate is None:
             return ANONYMOUS
         subject = subject_of(certificate)

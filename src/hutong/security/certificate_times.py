@@ -1,6 +1,6 @@
-"""Until when an X.509 certificate is valid (RFC 5280, 4.1.2.5).
+"""The end of an X.509 certificate's validity (RFC 5280, 4.1.2.5).
 
-Knows nothing of who trusts it.
+Knows nothing of trust.
 """
 
 from itertools import islice
@@ -27,10 +27,11 @@ def expires_at_ms(certificate: bytes) -> int:
 
 def time_ms(tag: int, text: bytes) -> int:
     """A UTCTime or GeneralizedTime (`TIME_TAGS`) in wall time. Raises ProtocolError."""
-    from datetime import UTC, datetime  # few nodes have certificates, and every start would pay for it
+    # Imported here, as few nodes have certificates and the import costs every start 2 ms.
+    from datetime import UTC, datetime
 
     try:
-        # Two digits mean 1969 to 2068 to strptime and 1950 to 2049 to a certificate: no difference for what is in use.
+        # Two digits mean 1969 to 2068 to strptime and 1950 to 2049 in a UTCTime: the same for every certificate in use.
         moment = datetime.strptime(text.decode("ascii"), _FORMATS[tag]).replace(tzinfo=UTC)
     except ValueError:
         raise ProtocolError("a time that is none") from None

@@ -1,12 +1,12 @@
-"""Whether somebody may do something, decided from the ACLs that are there.
+"""Authorization decisions: one principal, one operation, one resource, decided from all ACLs.
 
-Strategy: by Kafka's rules. All ACLs whose pattern covers the resource count, literal, prefixed and wildcard alike; a
-deny among them wins, then an allow. Where no ACL covers the resource at all, everybody may or nobody may, by a setting.
-Super users may do everything.
+Strategy: Kafka's rules. Every ACL whose pattern covers the resource counts: literal, prefixed and wildcard. A deny
+among them wins, then an allow. If no ACL covers the resource, a setting allows or denies everybody. Super users are
+allowed everything.
 
-ACLs lie by kind, pattern, name and principal, so a decision looks up the name, the wildcard, and one prefix for each
-length that prefixes have, and there two principals: thousands of ACLs cost no more than ten. Decisions are kept until
-an ACL comes or goes, which `version` tells to whoever keeps some of his own.
+ACLs are indexed by resource type, pattern, name and principal. A decision looks up the name, the wildcard, and one
+prefix for each length that prefixes have, and in each two principals. So thousands of ACLs cost no more than ten.
+Decisions are cached until an ACL changes. Callers with a cache of their own compare `version`.
 
 Knows nothing of requests, topics or disks.
 """
@@ -31,8 +31,8 @@ from hutong.security.acls import (
     canonical_host,
 )
 
-DECISIONS_MAX: Final = 10_000  # that are kept
-NAME_CHARACTERS_MAX: Final = 300  # of a resource whose decision is kept: clients choose names
+DECISIONS_MAX: Final = 10_000  # in the cache
+NAME_CHARACTERS_MAX: Final = 300  # clients choose names: a longer one is decided without the cache
 _ANY_NAME: Final = None
 
 _Rules = dict[str, dict[Acl, None]]  # of one pattern, by principal
@@ -81,7 +81,7 @@ class _Kind:
         del by_name[acl.name]
         if by_name is self.prefixed:
             self.prefix_lengths[len(acl.name)] -= 1
-            self.prefix_lengths += Counter()  # leaves lengths that nothing has any more out
+            self.prefix_lengths += Counter()  # drops lengths with a count of 0
 
 
 class Decisions:
@@ -105,13 +105,13 @@ class Decisions:
     # -- changes
 
     def govern(self, super_users: Iterable[str], *, allows_without_acl: bool) -> None:
-        """Who may do everything, and whether everybody may where no ACL says anything."""
+        """Replace the super users, and the verdict on resources that no ACL covers."""
         self._super_users = frozenset(super_users)
         self._allows_without_acl = allows_without_acl
         self._changed()
 
     def add(self, acl: Acl) -> None:
-        """The rule counts from now on; one that is there already stays as it is."""
+        """Add a rule. Adding an existing rule changes nothing."""
         if acl in self._acls:
             return
         self._added += 1
@@ -120,7 +120,7 @@ class Decisions:
         self._changed()
 
     def remove(self, acl: Acl) -> None:
-        """The rule counts no more; one that is not there is no matter."""
+        """Remove a rule. Removing an unknown rule changes nothing."""
         if acl not in self._acls:
             return
         del self._acls[acl]
@@ -130,14 +130,14 @@ class Decisions:
     # -- answers
 
     def find(self, wanted: AclFilter) -> list[Acl]:
-        """The ACLs that a filter lets through, oldest first. One that has a name costs no look at all of them."""
+        """Return the ACLs that a filter matches, oldest first. A filter with a name uses the index."""
         if wanted.name is None:
             return [acl for acl in self._acls if wanted.matches(acl)]
         found = [acl for acl in self._named(wanted.name, wanted) if wanted.matches(acl)]
         return sorted(found, key=self._acls.__getitem__)
 
     def allows(self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str) -> bool:
-        """Whether this principal, from this address, may do that with the resource."""
+        """Decide on one operation of a principal, connected from `host`, on one resource."""
         if principal in self._super_users:
             return True
         asked = principal, host, operation, kind, name
@@ -149,7 +149,7 @@ class Decisions:
         return known
 
     def allows_some(self, principal: str, host: str, operation: Operation, kind: ResourceType) -> bool:
-        """Whether there is, or could be, a resource of the kind with which he may do that (KIP-679)."""
+        """Return True if the operation is allowed on at least one resource of the type, existing or not (KIP-679)."""
         if principal in self._super_users:
             return True
         asked = principal, host, operation, kind, _ANY_NAME
@@ -180,7 +180,7 @@ class Decisions:
     # -- inside
 
     def _named(self, name: str, wanted: AclFilter) -> Iterator[Acl]:
-        """Every ACL whose pattern has this name, or covers it where the filter is for what matches."""
+        """Yield every ACL whose pattern has this name, or covers it if the filter's pattern is MATCH."""
         for resource_type, kind in self._kinds.items():
             if wanted.resource_type not in (ResourceType.ANY, resource_type):
                 continue
@@ -208,6 +208,7 @@ class Decisions:
             is_covered = True
             for acl in _about(rules, principal, host):
                 if acl.permission is Permission.DENY:
+                    # No implication here: denying READ does not deny DESCRIBE (StandardAuthorizer).
                     if acl.operation in (operation, Operation.ALL):
                         return False
                 elif acl.operation in (operation, Operation.ALL) or acl.operation in IMPLIED_BY.get(operation, ()):
@@ -260,7 +261,7 @@ class Prefixes:
         return place > 0 and name.startswith(self._sorted[place - 1])
 
 
-_A_NAME: Final = "hardcode"  # stands for a resource that nobody has thought of, by the name that Kafka gives it
+_A_NAME: Final = "hardcode"  # Kafka's stand-in for a resource with any name (AclAuthorizer)
 
 
 def _is_covered(name: str, kind: _Kind) -> bool:

@@ -1,10 +1,10 @@
-"""Certificates to try TLS out with: an authority of one's own, and what it signs for a server and for clients.
+"""Certificates for trying TLS out: a private authority, and certificates that it signs for a server and for clients.
 
-Strategy: keys on P-256, which every client knows, and certificates that say what they may be used for, so that a
-client's can not be shown by a server. Keys are made readable for their owner alone before anything is in them. A
-folder keeps its authority: what is asked for later is signed by the same.
+Strategy: keys on P-256, which every client supports. Each certificate names its purpose, so that a server cannot use a
+client's. Key files are created readable for their owner alone. The authority stays in its folder: later certificates
+are signed by the same one.
 
-Needs the extra `certs`. Knows nothing of listeners. Its authority's key lies beside it: this is nothing for production.
+Needs the extra `certs`. Knows nothing of listeners. Not for production: the authority's key is in the same folder.
 """
 
 import ipaddress
@@ -185,7 +185,7 @@ def _alternative(name: str) -> "x509.GeneralName":
 
 
 def _write(pair: KeyPair, certificate: "x509.Certificate", key: "EllipticCurvePrivateKey") -> None:
-    """The key first, and each by a file of its own that takes the old one's place: a node may be reading them."""
+    """Write the key, then the certificate. Each file is replaced atomically, because a node may be reading it."""
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
     _replace(pair.key, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), 0o600)
@@ -193,8 +193,8 @@ def _write(pair: KeyPair, certificate: "x509.Certificate", key: "EllipticCurvePr
 
 
 def _replace(path: Path, data: bytes, mode: int) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.unlink(missing_ok=True)
-    with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.unlink(missing_ok=True)
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(data)
-    beside.replace(path)
+    temporary.replace(path)

@@ -1,6 +1,6 @@
-"""Who a client is, for whatever decides by that.
+"""Principals: the identities of clients.
 
-Knows nothing of how it was shown.
+Knows nothing of authentication.
 """
 
 from dataclasses import dataclass
@@ -21,4 +21,4 @@ class Principal:
 
 
 ANONYMOUS: Final = Principal(USER, "ANONYMOUS")
-"""Whoever has not shown who he is, by Kafka's name."""
+"""The principal of a client without authentication, as Kafka names it."""

@@ -80,4 +80,4 @@ def _put_offset(span: Span, answer: Any) -> None:
 
 
 def _not_sampled(_answer: Any) -> None:
-    """Nobody is told of the request's end."""
+    """Ignore the end of a request that is not sampled."""

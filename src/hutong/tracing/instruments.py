@@ -1,6 +1,6 @@
 """The metrics of messaging and of calls, under the names of OpenTelemetry's conventions.
 
-Knows no spans; whoever measures says what.
+Knows no spans: callers measure.
 """
 
 from collections.abc import Callable, Mapping

@@ -20,7 +20,7 @@ from hutong.tracing.messaging import Messaging
 from hutong.tracing.spans import Operation
 
 LINKS_MAX: Final = 1_000
-"""Of one batch. A span keeps 128 of them unless OpenTelemetry is told otherwise."""
+"""Links of one batch's span. OpenTelemetry keeps 128 of them by default."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Spans and metrics of messages, as the conventions for messaging have them, whoever carries the messages.
+"""Spans and metrics of messages on any transport, by OpenTelemetry's conventions for messaging.
 
 Knows neither the bus nor Kafka clients.
 """
@@ -18,7 +18,7 @@ More = Mapping[str, str | int | bool]
 
 
 class Messaging:
-    """What is sent and what is handled."""
+    """Spans of sending and of processing."""
 
     def __init__(self, operations: Operations, instruments: Instruments) -> None:
         self._operations = operations

@@ -67,7 +67,7 @@ class Tracing:
     def processing(self, message: Any, *, group: str | None = None) -> AbstractContextManager[Span]:
         """`with tracing.processing(message): ...`, of confluent-kafka, aiokafka, kafka-python or the bus.
 
-        What the block does (sends, calls, spans of its own) belongs to the trace of whoever produced the message.
+        Spans started in the block (sends, calls, your own) belong to the trace of the message's producer.
         """
         return kafka.processing(self._messaging, message, group)
 

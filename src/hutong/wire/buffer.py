@@ -1,4 +1,4 @@
-"""What every codec reads from and writes: plain byte buffers, never streams."""
+"""The type that every codec reads and writes: plain byte buffers, never streams."""
 
 from typing import TypeAlias
 

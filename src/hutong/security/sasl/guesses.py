@@ -1,9 +1,8 @@
 """Slows down guesses of passwords: for each user from each address, and a little for each user.
 
 Strategy: a check of a password waits while earlier failures of the same user from the same address are fresh. The wait
-doubles up to a bound, and only one check passes in each. An attacker locks out nobody who comes from elsewhere: a
-user's failures from all addresses cost a short wait alone, which does not queue. Names are counted whether there is
-such a user or not.
+doubles up to a bound, and each wait admits one check. An attacker cannot lock out clients at other addresses: a user's
+failures from all addresses together cost one short wait. Unknown user names count like known ones.
 
 Memory is bounded: an address has a few users of its own, and one count for all others. When there are too many
 addresses, the ones with the fewest failures among those silent for longest are forgotten, so that cheap newcomers do
@@ -38,7 +37,7 @@ _DOUBLINGS_MAX: Final = 20
 
 @dataclass(slots=True)
 class Failures:
-    """How often checks failed in a row of less than FORGET_MS between two."""
+    """A count of failed checks with less than FORGET_MS between each two."""
 
     count: int = 0
     at_ms: int = 0
@@ -62,7 +61,7 @@ class Pair:
 
 @dataclass(slots=True)
 class Origin:
-    """What one address has tried."""
+    """The failures of one address."""
 
     pairs: dict[bytes, Pair] = field(default_factory=dict)
     others: Pair = field(default_factory=Pair)
@@ -81,7 +80,7 @@ class Guesses:
         self._users: OrderedDict[bytes, Failures] = OrderedDict()
 
     def wait_ms(self, user: str, address: str, since_ms: int, now_ms: int) -> int:
-        """0 where the check may begin, and has; otherwise ask again after so long. It has waited since `since_ms`."""
+        """Begin a check that has waited since `since_ms` and return 0, or return the ms after which to ask again."""
         if not self._delay_ms_max:
             return 0
         name = _digest(user)
@@ -98,7 +97,7 @@ class Guesses:
         return 0
 
     def ended(self, user: str, address: str, now_ms: int, *, is_right: bool | None) -> None:
-        """The check is over; None where nothing was found out about the password."""
+        """Record the end of a check. `is_right` is None if the password was not compared."""
         if not self._delay_ms_max:
             return
         name, network = _digest(user), _network(address)
@@ -106,7 +105,8 @@ class Guesses:
         pair.checking = max(0, pair.checking - 1)  # its count was forgotten meanwhile, perhaps
         if is_right is False:
             self._fail(name, network, pair, now_ms)
-        elif is_right and pair is not self._origins[network].others:  # else one's own password would free guesses
+        # The shared count stays: one valid account must not reset the guesses at others.
+        elif is_right and pair is not self._origins[network].others:
             pair.failures, pair.free_at_ms = Failures(), 0
         self._drop_unused(name, network, pair, now_ms)
 

@@ -1,10 +1,10 @@
-"""One connection's way through SASL: which mechanism, how far, who it is, and for how long that counts (KIP-368).
+"""SASL authentication of one connection: its mechanism, phase, user and session length (KIP-368).
 
-Strategy: a small table of phases. Whoever is refused is done: nothing leads out of FAILED. Who was authenticated may be
-authenticated again, as the same user by the same mechanism, where sessions end at all; until that is through, nothing
-else is answered. Time arrives with each event.
+Strategy: a small table of phases. FAILED is final. If sessions expire, an authenticated client may authenticate again,
+as the same user with the same mechanism; until it has done so no other request is answered. Time arrives with each
+event.
 
-Knows nothing of requests: who drives it decides how messages travel and what may be asked in which phase.
+Knows nothing of requests: the driver decides how messages travel and which requests each phase accepts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final, Protocol
 from hutong.security.sasl.steps import Accepted, CheckPassword, CheckProof, Fault, Rejected, Step
 
 BEGIN_AGAIN_INTERVAL_MS: Final = 1_000
-"""Kafka's bound: who tries to authenticate again sooner than this is refused."""
+"""Kafka's bound: a client that authenticates again sooner than this is refused."""
 
 
 class Phase(Enum):
@@ -36,9 +36,9 @@ class Exchange(Protocol):
 
 @dataclass(slots=True)
 class Rules:
-    """What a listener offers: its mechanisms, and how long a session lasts (0: as long as its connection).
+    """A listener's mechanisms, and the length of a session (0: as long as its connection).
 
-    `session_ms` may change: it counts for authentications that begin later.
+    `session_ms` may change: the new value applies to authentications that begin later.
     """
 
     exchanges: Mapping[str, Callable[[], Exchange]]
@@ -79,7 +79,7 @@ class Login:
         self.user: str | None = None
 
     def begin(self, mechanism: str, *, is_raw: bool, now_ms: int) -> Rejected | None:
-        """The client has chosen a mechanism; None where its messages are awaited now."""
+        """Start the mechanism that the client has chosen. Return None if its messages may come now."""
         again = self.phase is Phase.AUTHENTICATED
         if not again and self.phase is not Phase.HANDSHAKE:
             return self._reject(Fault.STATE, "a mechanism was chosen twice")
@@ -97,14 +97,14 @@ class Login:
         return None
 
     def may_begin_again(self, now_ms: int) -> bool:
-        """Whether a mechanism chosen now, while authenticated, begins anew: only where sessions end."""
+        """Return True if an authenticated client may authenticate again now: only if sessions expire."""
         if self.phase is not Phase.AUTHENTICATED or not self._session_ms:
             return False
         begun_at_ms = self._begun_again_at_ms
         return begun_at_ms is None or now_ms - begun_at_ms >= BEGIN_AGAIN_INTERVAL_MS
 
     def respond(self, message: bytes) -> Step:
-        """The client's next message, and what follows."""
+        """Process the client's next message and return the next step."""
         if self.phase is not Phase.EXCHANGE or self._exchange is None:
             return self._reject(Fault.STATE, "a message outside of an exchange")
         step = self._exchange.respond(message)
@@ -118,30 +118,30 @@ class Login:
         return step
 
     def checked(self, user: str, *, is_right: bool) -> Accepted | Rejected:
-        """It is known whether the password is this user's."""
+        """Take the result of a password check."""
         assert self.phase is Phase.CHECKING, "a password was checked that nobody had asked about"
         if not is_right:
             return self._reject(Fault.CREDENTIALS, "unknown user or wrong password")
         return self._accept(Accepted(user))
 
     def proved(self, asked: CheckProof) -> Accepted | Rejected:
-        """Check a proof now."""
+        """Check a SCRAM proof now."""
         assert self.phase is Phase.CHECKING, "a proof was checked that nobody had given"
         outcome = asked.outcome()
         return self._accept(outcome) if isinstance(outcome, Accepted) else self._reject(outcome.fault, outcome.detail)
 
     def fail(self, fault: Fault, detail: str) -> Rejected:
-        """It ends for what the driver found."""
+        """Reject the client for a fault that the driver found."""
         return self._reject(fault, detail)
 
     def expire(self) -> None:
-        """The session has lasted as long as it may."""
+        """End the session: its time is over."""
         self._is_expired = True
         self.is_open = False
 
     @property
     def session_ms(self) -> int:
-        """How long a session lasts; 0 as long as its connection."""
+        """The session's length; 0: as long as its connection."""
         return self._session_ms
 
     def check_invariants(self) -> None:

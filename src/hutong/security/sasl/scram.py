@@ -1,9 +1,9 @@
-"""SCRAM as a server speaks it (RFC 5802): two messages each way, after which both know that the other knows.
+"""The server side of SCRAM (RFC 5802): two messages each way, after which both sides have proved the password.
 
-Strategy: pure, one object for one exchange. The nonce must come back whole (CVE-2024-56128), proofs are compared in
-constant time (CVE-2021-38153), and who is not known goes through the same steps with a decoy, up to the same end.
+Strategy: pure, one object for one exchange. The client must return the whole nonce (CVE-2024-56128). Proofs are
+compared in constant time (CVE-2021-38153). An unknown user goes through the same steps with a decoy credential.
 
-Knows nothing of chance: its part of the nonce arrives by constructor.
+Knows no randomness: the server's part of the nonce arrives by constructor.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ NOT_FOR_ANOTHER: Final = "a user asked to act for another one"
 
 
 class Credentials(Protocol):
-    """Who the users are."""
+    """A store of users' credentials."""
 
     def credential(self, user: str, mechanism: Mechanism) -> Credential | None: ...
 
     def decoy(self, user: str, mechanism: Mechanism) -> Credential:
-        """For who has none: always the same for a name."""
+        """Return a made-up credential for an unknown user: always the same for one name."""
         ...
 
 
@@ -72,7 +72,8 @@ class ScramExchange:
             self._is_over = True
             return Rejected(Fault.PRINCIPAL, NOT_FOR_ANOTHER)
         kept = self._users.credential(first.user, self._mechanism)
-        decoy = self._users.decoy(first.user, self._mechanism)  # made for known users too, else its time would tell
+        # Computed for known users too: the time of the answer must not reveal which users exist.
+        decoy = self._users.decoy(first.user, self._mechanism)
         self._is_known = kept is not None
         self._kept = kept or decoy
         self._first = first

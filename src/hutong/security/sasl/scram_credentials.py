@@ -1,9 +1,9 @@
-"""SCRAM's mechanisms, and what a server keeps of a password (RFC 5802, section 3; RFC 7677).
+"""SCRAM's mechanisms and stored credentials (RFC 5802, section 3; RFC 7677).
 
-Strategy: kept are the salt and two keys, which prove that somebody knows the password but cannot be used to log in.
-Passwords are taken as the bytes of their UTF-8, without SASLprep, as Kafka and its clients take them.
+Strategy: the server stores the salt and two keys. They verify a password and cannot be used to log in. A password is
+the bytes of its UTF-8, without SASLprep, as in Kafka and its clients.
 
-Knows nothing of messages, nor of where credentials are kept.
+Knows nothing of messages or storage.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MECHANISM_NAMES: Final = {mechanism.name: mechanism for mechanism in MECHANISMS.
 
 
 class Salted(NamedTuple):
-    """What a client sends in the place of a new password."""
+    """A new password in the form in which a client sends it: salted and hashed."""
 
     iterations: int
     salt: bytes
@@ -50,7 +50,7 @@ class Salted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What is kept of one user's password for one mechanism. Its text shows none of it."""
+    """The stored credential of one user for one mechanism. Its repr shows no secret."""
 
     iterations: int
     salt: bytes = field(repr=False)
@@ -72,22 +72,22 @@ def salt_password(
 
 
 def credential(mechanism: Mechanism, salted: bytes, salt: bytes, iterations: int) -> Credential:
-    """What to keep of a password that was salted."""
+    """Derive the credential to store from a salted password."""
     client_key = hmac.digest(salted, _CLIENT_KEY, mechanism.hash_name)
     server_key = hmac.digest(salted, _SERVER_KEY, mechanism.hash_name)
     return Credential(iterations, salt, hashlib.new(mechanism.hash_name, client_key).digest(), server_key)
 
 
 def is_password(mechanism: Mechanism, kept: Credential, password: bytes) -> bool:
-    """Whether this password is the one. As slow as salting it."""
+    """Compare a password with a stored credential, in constant time. As slow as salting it."""
     salted = salted_password(mechanism, password, kept.salt, kept.iterations)
     return hmac.compare_digest(credential(mechanism, salted, kept.salt, kept.iterations).stored_key, kept.stored_key)
 
 
 def decoy(mechanism: Mechanism, secret: bytes, user: str, iterations: int, salt_bytes: int) -> Credential:
-    """What an unknown user is answered with: always the same for a name, and like that of a user whom we know.
+    """Make up the credential of an unknown user: always the same for one name, and of a real one's shape.
 
-    Without it, asking for the salt would tell who has an account.
+    Without it, asking for the salt would reveal which users exist.
     """
 
     def derived(purpose: str, size: int) -> bytes:

@@ -1,8 +1,8 @@
 """The two messages of a SCRAM client, read (RFC 5802, section 7).
 
-Strategy: attributes are split at commas, which no value contains, and must stand in their order. Kafka's clients send
-what stands here; channel binding (`p=`) and mandatory extensions (`m=`) are refused, optional extensions passed over,
-except that a delegation token (KIP-48) is no password and says so in one.
+Strategy: attributes are split at commas, which no value contains, and must have the RFC's order. Channel binding (`p=`)
+and mandatory extensions (`m=`) are refused, as Kafka's clients send neither. Optional extensions are ignored, except
+`tokenauth`: a delegation token (KIP-48) is no password.
 
 Knows nothing of credentials. What is not such a message raises ProtocolError, which repeats nothing of it.
 """
@@ -107,7 +107,7 @@ def _attribute(part: str, letter: str) -> str:
 
 
 def _name(escaped: str) -> str:
-    """A name in which "=2C" stands for a comma and "=3D" for an equals sign."""
+    """Decode a name: "=2C" is a comma, "=3D" an equals sign."""
     if not escaped or _ESCAPES.sub("", escaped).count("="):
         raise ProtocolError("a name that is not escaped as it should be")
     return escaped.replace("=2C", ",").replace("=3D", "=")

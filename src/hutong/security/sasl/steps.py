@@ -1,6 +1,6 @@
-"""What an exchange says after each message of the client.
+"""Steps of a SASL exchange: the results of each message of the client.
 
-Knows nothing of how messages are carried.
+Knows nothing of how messages travel.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import Enum
 
 
 class Fault(Enum):
-    """Why nobody was authenticated: for figures and logs. What the client is told does not depend on it."""
+    """Reasons of a failed authentication, for metrics and logs. The client's answer does not depend on it."""
 
     CREDENTIALS = "credentials"  # no such user, or not this user's password
     MALFORMED = "malformed"  # a message that is none of this mechanism
@@ -24,7 +24,7 @@ class Fault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """To the client, who has to say more."""
+    """A message to the client, which must answer it."""
 
     data: bytes
 
@@ -39,7 +39,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class CheckPassword:
-    """Somebody has to find out whether this is the user's password."""
+    """A request to check this password of the user."""
 
     user: str
     password: bytes = field(repr=False)
@@ -47,7 +47,7 @@ class CheckPassword:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """It ends here. `detail` is for our own log and repeats nothing that the client said."""
+    """The end of the exchange. `detail` is for the server's log and repeats nothing that the client sent."""
 
     fault: Fault
     detail: str
@@ -55,7 +55,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class CheckProof:
-    """The client's proof is there; `outcome` checks it, which is quick, once a guess for this user may be made."""
+    """A request to check the client's proof. `outcome` does so, quickly, once a guess for this user is allowed."""
 
     user: str
     outcome: Callable[[], Accepted | Rejected] = field(repr=False)

@@ -17,7 +17,7 @@ from hutong.foundation.errors import LimitExceeded, ProtocolError, UsageError
 from hutong.wire.buffer import Buffer
 
 DECOMPRESSED_BYTES_MAX = 128 * 2**20
-"""The most that one batch may unpack to, unless the caller says otherwise."""
+"""The default limit of one batch's size when decompressed."""
 
 BUFFER_BYTES_MAX = 1024 * 1024
 """Larger output is written to anonymous memory."""
@@ -50,7 +50,7 @@ class Compression(IntEnum):
 
 
 def compress(compression: Compression, data: bytes) -> bytes:
-    """Raises UsageError when the codec is not installed."""
+    """Compress the records of a batch. Raises UsageError when the codec is not installed."""
     match compression:
         case Compression.NONE:
             return data
@@ -65,7 +65,10 @@ def compress(compression: Compression, data: bytes) -> bytes:
 
 
 def decompress(compression: Compression, data: Buffer, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Buffer:
-    """Raises ProtocolError for corrupt data, LimitExceeded above `bytes_max`, UsageError for a missing codec."""
+    """Decompress the records of a batch.
+
+    Raises ProtocolError for corrupt data, LimitExceeded above `bytes_max`, UsageError for a missing codec.
+    """
     match compression:
         case Compression.NONE:
             return data
@@ -138,7 +141,7 @@ def _decompress_gzip(data: Buffer, bytes_max: int) -> Buffer:
 
 
 def _decompress_member(view: memoryview, position: int, output: _Output) -> int:
-    """The position after the member that begins at `position`."""
+    """Decompress the member that begins at `position` and return the position after it."""
     member = zlib.decompressobj(wbits=_GZIP_WINDOW_BITS)
     while not member.eof:
         taken: Buffer = member.unconsumed_tail
@@ -190,7 +193,7 @@ def _decompress_snappy(data: Buffer, bytes_max: int) -> Buffer:
 
 def _decompress_snappy_block(cramjam: Any, block: memoryview, bytes_max: int) -> memoryview:
     try:
-        if cramjam.snappy.decompress_raw_len(block) > bytes_max:  # the length stands before the data
+        if cramjam.snappy.decompress_raw_len(block) > bytes_max:  # reads the block's preamble alone
             raise _too_much(bytes_max)
         return memoryview(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as error:
@@ -198,8 +201,10 @@ def _decompress_snappy_block(cramjam: Any, block: memoryview, bytes_max: int) ->
 
 
 def _decompress_frame(compression: Compression, data: Buffer, bytes_max: int) -> Buffer:
-    """Into a buffer of our own, since cramjam itself knows no limit: a guess that is enough for nearly every batch,
-    then one of the limit's size."""
+    """Decompress into a buffer of our own, since cramjam itself has no limit.
+
+    The first buffer is a guess that suffices for nearly every batch, the second has the limit's size.
+    """
     guess = max(_FIRST_GUESS_BYTES, _GUESS_GROWTH * len(data))
     if guess < min(bytes_max, BUFFER_BYTES_MAX):
         found = _decompress_into(bytearray(guess), compression, data)
@@ -219,6 +224,6 @@ def _decompress_into(output: bytearray | mmap.mmap, compression: Compression, da
     try:
         return memoryview(output)[: getattr(cramjam, name).decompress_into(data, output)]
     except cramjam.DecompressionError as error:
-        if "write whole buffer" in str(error):
+        if "write whole buffer" in str(error):  # cramjam has no type of error for a full buffer
             return None
         raise ProtocolError(f"{name}: {error}") from error

@@ -1,4 +1,4 @@
-"""What consumers put into JoinGroup metadata and SyncGroup assignments: opaque to a broker, read by describing tools.
+"""The consumer protocol inside JoinGroup metadata and SyncGroup assignments: opaque to a broker, read by tools.
 
 Versions 0 to 3, never flexible, the version as 16 bits in front. Version 1 adds the partitions that a member owns
 (KIP-429), 2 its generation, 3 its rack (KIP-881). Newer versions only append, so they are read as version 3.

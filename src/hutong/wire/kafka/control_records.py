@@ -25,7 +25,7 @@ _VALUE: Final = struct.Struct(">hi")
 
 
 class Marker(NamedTuple):
-    """What a control batch says of its producer's transaction."""
+    """The outcome of a producer's transaction, as a control batch records it."""
 
     is_commit: bool
     coordinator_epoch: int
@@ -45,7 +45,7 @@ def build_marker(
 
 
 def parse_marker(batch: Buffer) -> Marker | None:
-    """What a sound control batch says; None where it is no marker, or one whose record is gone."""
+    """Parse the marker of a valid control batch. None if it is no marker, or if compaction removed its record."""
     try:
         record = next(iterate_records(batch), None)
         if record is None or record.key is None:

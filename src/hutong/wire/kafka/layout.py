@@ -1,4 +1,4 @@
-"""How one version lays a table out: which rows are there, and the least bytes they take."""
+"""The layout of a table in one version: its rows, and the least bytes they take."""
 
 import struct
 from typing import Any
@@ -18,7 +18,7 @@ class TableAt:
 
 
 def size_min(wire_type: WireType, version: int, flexible: bool) -> int:
-    """The least bytes a value takes: what an array count is checked against before anything is built."""
+    """Return the least bytes a value takes. Array counts are checked against it before anything is allocated."""
     match wire_type:
         case Fixed(_, size):
             return size
@@ -30,7 +30,7 @@ def size_min(wire_type: WireType, version: int, flexible: bool) -> int:
 
 
 def has_records(table: type[Any], version: int) -> bool:
-    """Whether the version carries record batches anywhere inside."""
+    """Return True if the version carries record batches at any depth."""
     for _, row in TableAt(table, version).plain:
         wire_type = row.wire_type.element if isinstance(row.wire_type, Array) else row.wire_type
         if isinstance(wire_type, Records) or (isinstance(wire_type, Struct) and has_records(wire_type.table, version)):

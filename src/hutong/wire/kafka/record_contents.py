@@ -19,10 +19,14 @@ from hutong.wire.buffer import Buffer
 from hutong.wire.kafka import record_walk
 from hutong.wire.kafka.compression import Compression, decompress
 from hutong.wire.kafka.record_walk import INT64_MAX, INT64_MIN, RecordContents
-from hutong.wire.kafka.records import COMPRESSION_MASK, CRC_START, HEADER_BYTES, BatchHeader
-
-_MAX_TIMESTAMP_AT = 35
-_CRC_AT = 17
+from hutong.wire.kafka.records import (
+    COMPRESSION_MASK,
+    CRC_AT,
+    CRC_START,
+    HEADER_BYTES,
+    MAX_TIMESTAMP_AT,
+    BatchHeader,
+)
 
 
 def _compiled_walk() -> ModuleType | None:
@@ -86,6 +90,6 @@ def unpack_in_place(header: BatchHeader, batch: Buffer, bytes_max: int) -> tuple
 def with_max_timestamp(batch: Buffer, max_timestamp_ms: int) -> bytes:
     """A copy of the batch with this greatest timestamp in its header, as Kafka corrects a header that is wrong."""
     corrected = bytearray(batch)
-    struct.pack_into(">q", corrected, _MAX_TIMESTAMP_AT, max_timestamp_ms)
-    struct.pack_into(">I", corrected, _CRC_AT, crc32c(memoryview(corrected)[CRC_START:]))
+    struct.pack_into(">q", corrected, MAX_TIMESTAMP_AT, max_timestamp_ms)
+    struct.pack_into(">I", corrected, CRC_AT, crc32c(memoryview(corrected)[CRC_START:]))
     return bytes(corrected)

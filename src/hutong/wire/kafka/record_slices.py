@@ -4,25 +4,21 @@ Strategy: compaction looks at the key of each record and keeps most records as t
 relative to its batch's base offset and base timestamp, so one that stays where it was is copied byte for byte; only
 when the base timestamp changes are the first fields of each written again.
 
-A batch of which tombstones are kept carries the time from which on they may go: bit 6 of the attributes says that the
-base timestamp is that time, the *delete horizon* (KIP-534). Timestamps stay right for readers that know nothing of it,
-because each record's delta is taken from the new base.
+A batch that keeps tombstones carries the time from which on they may be removed, the *delete horizon*: bit 6 of the
+attributes declares that the base timestamp is that time (KIP-534). Each record's delta is relative to the new base, so
+timestamps stay right for readers that ignore the bit.
 """
 
-import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hutong.foundation.checksum import crc32c
 from hutong.foundation.errors import ProtocolError
 from hutong.wire.buffer import Buffer
 from hutong.wire.kafka.compression import Compression, compress, decompress
-from hutong.wire.kafka.records import CRC_START, HEADER_BYTES, LENGTH_END, BatchHeader
+from hutong.wire.kafka.records import HEADER_BYTES, BatchHeader, seal_batch
 from hutong.wire.kafka.varint import read_varlong, varlong
 
 DELETE_HORIZON = 0x40
-
-_HEADER = struct.Struct(">qiibIhiqqqhii")
 
 
 class RecordSlice(NamedTuple):
@@ -48,8 +44,8 @@ def unpack_records(header: BatchHeader, batch: Buffer, bytes_max: int) -> bytes:
 def iterate_slices(data: bytes, count: int, last_offset_delta: int) -> Iterator[RecordSlice]:
     """The `count` records of a batch, whose offset deltas grow up to `last_offset_delta` at most.
 
-    Raises ProtocolError where they are malformed. A forged delta would make a record stand for an offset of another
-    batch, whose record of that key compaction would then remove.
+    Raises ProtocolError if they are malformed. A forged delta would give a record the offset of another batch, and
+    compaction would then remove that batch's record with the same key.
     """
     position, size, previous = 0, len(data), -1
     try:
@@ -101,25 +97,19 @@ def rebuild_batch(
     Its offsets reach as far as before, whatever records are left (`last_offset_delta` stays), and so do its sequences.
     Raises UsageError when the codec is not installed.
     """
-    packed = compress(Compression(header.compression), records) if count else b""
     batch = bytearray(HEADER_BYTES)
-    _HEADER.pack_into(
+    batch += compress(Compression(header.compression), records) if count else b""
+    seal_batch(
         batch,
-        0,
-        header.base_offset,
-        HEADER_BYTES - LENGTH_END + len(packed),
-        header.leader_epoch,
-        header.magic,
-        0,
-        attributes,
-        header.last_offset_delta,
-        base_timestamp_ms,
-        max_timestamp_ms,
-        header.producer_id,
-        header.producer_epoch,
-        header.base_sequence,
-        count,
+        base_offset=header.base_offset,
+        leader_epoch=header.leader_epoch,
+        attributes=attributes,
+        last_offset_delta=header.last_offset_delta,
+        base_timestamp_ms=base_timestamp_ms,
+        max_timestamp_ms=max_timestamp_ms,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        record_count=count,
     )
-    batch += packed
-    struct.pack_into(">I", batch, 17, crc32c(memoryview(batch)[CRC_START:]))
     return bytes(batch)

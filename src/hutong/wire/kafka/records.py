@@ -25,7 +25,9 @@ from hutong.wire.kafka.varint import read_varlong, varlong
 MAGIC = 2
 HEADER_BYTES = 61
 LENGTH_END = 12  # the length counts what follows it
+CRC_AT = 17
 CRC_START = 21
+MAX_TIMESTAMP_AT = 35
 BATCH_BYTES_MAX = 1_048_588
 """Kafka's default of `max.message.bytes`: 1 MiB and the bytes before the length's end."""
 
@@ -67,7 +69,7 @@ class BatchHeader:
 
     @property
     def compression(self) -> int:
-        """A number of `Compression`, or 5 to 7, which nobody has defined."""
+        """A number of `Compression`, or 5 to 7, which are undefined."""
         return self.attributes & COMPRESSION_MASK
 
     @property
@@ -108,18 +110,18 @@ def parse_batch_header(view: Buffer, offset: int = 0) -> BatchHeader:
 
 
 def is_intact(view: memoryview, header: BatchHeader) -> bool:
-    """Whether the CRC holds. `view` is exactly one batch, `header` its header."""
+    """Check the CRC. `view` is exactly one batch, `header` its header."""
     return crc32c(view[CRC_START:]) == header.crc
 
 
 def validate_batch_set(
     view: memoryview | None, batch_bytes_max: int = BATCH_BYTES_MAX, *, zstd_allowed: bool = True
 ) -> BatchHeader:
-    """Checks the records field of one partition of a Produce request: exactly one sound batch. Returns its header.
+    """Check the records field of one partition of a Produce request: exactly one valid batch. Return its header.
 
-    Raises Refused as Kafka answers: 87 for what a producer may not send, 10 for a batch that is too large, 2 for one
-    that is damaged, 76 for zstd where `zstd_allowed` is false (Produce before version 7, KIP-110). Timestamps, keys and
-    sequences against earlier batches are for those who know the topic.
+    Raises Refused with Kafka's codes: INVALID_RECORD for content that a producer may not send, MESSAGE_TOO_LARGE,
+    CORRUPT_MESSAGE, and UNSUPPORTED_COMPRESSION_TYPE for zstd if `zstd_allowed` is False (Produce before version 7,
+    KIP-110). Checks of timestamps, keys and sequences need the topic's state and happen elsewhere.
     """
     size = len(view) if view is not None else 0
     if view is None or size < HEADER_BYTES:
@@ -194,7 +196,7 @@ def iterate_records(batch: Buffer, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> I
     if not header.record_count:  # compaction leaves batches without records, and no codec unpacks nothing
         return
     data = decompress(Compression(header.compression), memoryview(batch)[HEADER_BYTES : header.size], bytes_max)
-    data = bytes(data)  # slices of bytes are made faster than views and copied again
+    data = bytes(data)  # slicing bytes once is faster than slicing a view and copying the slice
     position = 0
     try:
         for _ in range(header.record_count):
@@ -249,7 +251,7 @@ def build_batch(
     producer_epoch: int = -1,
     base_sequence: int = -1,
 ) -> bytes:
-    """One batch with consecutive offsets from `base_offset`; `attributes` are the flags besides the compression.
+    """Build one batch with consecutive offsets from `base_offset`; `attributes` are the flags except the compression.
 
     Raises UsageError when the codec is not installed.
     """
@@ -259,28 +261,44 @@ def build_batch(
         fields = _record_fields(record, index, record.timestamp_ms - base_timestamp_ms)
         body += varlong(len(fields))
         body += fields
-    packed = compress(compression, bytes(body))
     batch = bytearray(HEADER_BYTES)
-    _HEADER.pack_into(
+    batch += compress(compression, bytes(body))
+    seal_batch(
         batch,
-        0,
-        base_offset,
-        HEADER_BYTES - LENGTH_END + len(packed),
-        leader_epoch,
-        MAGIC,
-        0,
-        attributes | compression,
-        len(records) - 1,
-        base_timestamp_ms,
-        max(record.timestamp_ms for record in records),
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        len(records),
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        attributes=attributes | compression,
+        last_offset_delta=len(records) - 1,
+        base_timestamp_ms=base_timestamp_ms,
+        max_timestamp_ms=max(record.timestamp_ms for record in records),
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        record_count=len(records),
     )
-    batch += packed
-    struct.pack_into(">I", batch, 17, crc32c(memoryview(batch)[CRC_START:]))
     return bytes(batch)
+
+
+def seal_batch(
+    batch: bytearray | memoryview,
+    *,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+    attributes: int,
+    last_offset_delta: int,
+    base_timestamp_ms: int,
+    max_timestamp_ms: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    record_count: int,
+) -> None:
+    """Fill in the header of a batch, and its CRC. The packed records follow the first HEADER_BYTES of `batch`."""
+    length = len(batch) - LENGTH_END
+    before_crc = base_offset, length, leader_epoch, MAGIC
+    after_crc = attributes, last_offset_delta, base_timestamp_ms, max_timestamp_ms, producer_id, producer_epoch
+    _HEADER.pack_into(batch, 0, *before_crc, 0, *after_crc, base_sequence, record_count)
+    struct.pack_into(">I", batch, CRC_AT, crc32c(memoryview(batch)[CRC_START:]))
 
 
 def _record_fields(record: Record, offset_delta: int, timestamp_delta_ms: int) -> bytes:

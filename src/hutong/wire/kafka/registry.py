@@ -1,8 +1,8 @@
-"""The APIs we speak, in one table: dispatch, headers, codecs and the ApiVersions response all read this.
+"""The supported APIs in one table: dispatch, headers, codecs and the ApiVersions response all read it.
 
-Strategy: what every start needs of an API stands here as numbers; its module, with the tables of its request and its
-response, is imported when one is first encoded or decoded. A node that nobody asks for most of them starts without
-them; a test compares the numbers with the tables.
+Strategy: this table holds the numbers that every start needs. An API's module, with the tables of its request and
+response, is imported when one is first encoded or decoded, so that a start does not pay for unused APIs. A test
+compares the numbers with the tables.
 """
 
 import re
@@ -17,7 +17,7 @@ API_VERSIONS_KEY = 18
 
 
 class UnknownApi(ProtocolError):
-    """A request whose API key we do not speak: the connection is closed."""
+    """A request with an unsupported API key: the connection is closed."""
 
     def __init__(self, api_key: int) -> None:
         super().__init__(f"API key {api_key} is not spoken here")
@@ -25,9 +25,9 @@ class UnknownApi(ProtocolError):
 
 
 class UnsupportedVersion(ProtocolError):
-    """A known API in a version we do not speak: the connection is closed, except for ApiVersions (KIP-511).
+    """A known API in an unsupported version: the connection is closed, except for ApiVersions (KIP-511).
 
-    There the client gets the version 0 body with error 35 and our range, and asks again.
+    ApiVersions answers in version 0 with error 35 and the supported range, and the client asks again.
     """
 
     def __init__(self, api_key: int, api_version: int) -> None:
@@ -38,7 +38,7 @@ class UnsupportedVersion(ProtocolError):
 
 @dataclass(frozen=True)
 class Api:
-    """One API: `versions` are accepted, `advertised_versions` are told to clients.
+    """One API: `versions` are accepted, `advertised_versions` are listed in ApiVersions.
 
     `flexible_from` is the first version with compact and tagged fields, None when there is none.
     """

@@ -1,9 +1,10 @@
-"""How many things one request may name. A byte of a request can become an object a hundred times its size, and one of
-an answer more: bytes alone do not bound what a request costs.
+"""Bounds on the number of elements in one request. A byte of a request can become an object of a hundred bytes, and
+more in the response, so bytes alone do not bound the cost of a request.
 
-Kafka has no such bound. The numbers are far above what clients do. What is handled part by part, with turns of others
-between (`broker/request_parts.py`), may name all that a node can have, twice. Others are handled all at once: they may
-name as many as take well under a tenth of a second (measured: 3 us for a partition of a Fetch, 5 to 10 of a Produce).
+Kafka has no such bound. The numbers are far above those of real clients. A request that is handled in parts, with other
+connections served between them (`broker/request_parts.py`), may name twice the partitions that a node can have. Others
+are handled at once: their bound keeps them well under 0.1 s (measured: 3 us for a partition of a Fetch, 5 to 10 of a
+Produce).
 
 Knows nothing of what the things are.
 """

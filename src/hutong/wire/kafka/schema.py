@@ -21,7 +21,7 @@ from functools import cache
 from typing import Any, TypeAlias, TypeVar, dataclass_transform
 
 ZERO_UUID = bytes(16)
-"""The UUID that stands for "none": 16 zero bytes."""
+"""The UUID that means "none": 16 zero bytes."""
 
 NOT_AN_API = -1
 
@@ -109,9 +109,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class MessageInfo:
-    """What is true of a message as a whole.
+    """Facts about one message type.
 
-    `api_key` is NOT_AN_API for what travels inside another message; `flexible` is None for messages without compact and
+    `api_key` is NOT_AN_API for a message inside another one; `flexible` is None for messages without compact and
     tagged fields; bytes may follow an `open_ended` one.
     """
 
@@ -185,7 +185,7 @@ def array(
     tag: int | None = None,
     default: tuple[()] | None = (),
 ) -> Any:
-    """Decoded as a fresh list each time, so the default `()` stands for "a new empty list"."""
+    """Declare an array. The default `()` means "a new empty list for each instance"."""
     wire_type = Struct(element) if isinstance(element, type) else element
     return _row(Array(wire_type), versions, nullable, tag, default)
 
@@ -230,7 +230,7 @@ def message(
 
 
 def message_info(table: type[Any]) -> MessageInfo:
-    """What `message` was told about this class."""
+    """Return the facts that the decorator `message` recorded."""
     info: MessageInfo = table.__message__
     return info
 
@@ -241,7 +241,7 @@ def rows_of(table: type[Any]) -> list[tuple[str, Row]]:
 
 
 def is_value(table: type[Any]) -> bool:
-    """Whether instances are frozen."""
+    """Return True if instances are frozen."""
     return bool(table.__dataclass_params__.frozen)
 
 

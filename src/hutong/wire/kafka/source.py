@@ -1,4 +1,4 @@
-"""Python source under construction, with the objects its names stand for."""
+"""Python source under construction, with the objects that its names refer to."""
 
 import linecache
 import struct
@@ -8,9 +8,9 @@ from typing import Any
 
 
 class Source:
-    """Grows line by line; `compile` turns it into a function.
+    """Source code that grows line by line; `compile` turns it into a function.
 
-    Everything in it comes from our own tables: names of fields, struct codes, numbers. Never from input.
+    All its text comes from this project's tables: names of fields, struct codes, numbers. Never from input.
     """
 
     def __init__(self, namespace: dict[str, Any]) -> None:
@@ -31,14 +31,14 @@ class Source:
         self._depth -= 1
 
     def fresh(self, prefix: str) -> str:
-        """A local name that nobody has used yet."""
+        """Return an unused local name."""
         count = self._names[prefix] = self._names.get(prefix, 0) + 1
         return f"{prefix}_{count}"
 
     def constant(self, name: str, item: object) -> str:
         """Makes `item` visible to the generated function under `name`."""
         held = self._namespace.setdefault(name, item)
-        assert held is item, f"{name} stands for something else already"
+        assert held is item, f"{name} refers to another object already"
         return name
 
     def packer(self, method: str, codes: str) -> str:

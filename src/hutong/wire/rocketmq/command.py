@@ -6,10 +6,10 @@
     binary header: i16 code, u8 language, i16 version, i32 opaque, i32 flag, i32 length and remark,
     i32 length and the ext fields, each: i16 length and key, i32 length and value; text is UTF-8
 
-Strategy: a binary header without a remark, which is what nearly every frame has, is read by one `unpack_from` and
-written by one `pack`. Ext fields are a run of bytes (`ext_block`) until somebody asks for them, so that a sender can
-keep a block that never changes and a receiver can know one again. Every length is looked at before it is used, and must
-fit exactly: whoever lies about one is told by ProtocolError, the only error that leaves a decoder.
+Strategy: nearly every frame has a binary header without a remark: it is read by one `unpack_from` and written by one
+`pack`. Ext fields stay undecoded bytes (`ext_block`) until they are read, so that a sender can cache a constant block
+and a receiver can recognize one. Every length is checked before it is used, and must fit exactly. ProtocolError is the
+only error that leaves a decoder.
 
 Java's remoting (4.9.8, 5.3.3) is what this follows. Known of others: ali-ons writes numbers and booleans as values of
 ext fields, Go and ali-ons set no oneway flag, and all take an answer in JSON. Knows nothing of what a code means.

@@ -1,1 +1,1 @@
-"""What Vert.x clients speak: bytes to values and back."""
+"""The protocols of Vert.x clients: bytes to values and back."""

@@ -1,14 +1,13 @@
 """Frames that clients of the event-bus bridges send: one JSON object each, checked here once and for all.
 
-Strategy: msgspec reads the envelope's known members and leaves out the rest; then each member is checked by hand, so
-that every way to be wrong has its own documented code. What follows works with strings, numbers and pairs that are what
-they say.
+Strategy: msgspec reads the envelope's known members and skips the rest. Then each member is checked by hand, so that
+every fault has its own documented code. Later code needs no checks of types.
 
-Nesting is bounded before anything walks the body, since every later step (copying, encoding) walks it by recursion,
-and so is the number of lists and objects, since copying one costs the bus a microsecond. A frame with few brackets has
-few of them, so only frames with many are looked at closely.
+Nesting is bounded before anything walks the body, because later steps (copying, encoding) walk it by recursion. The
+number of lists and objects is bounded too, because copying one costs the bus a microsecond. A frame with few brackets
+has few of them, so only frames with many brackets are counted exactly.
 
-Knows nothing of sockets, of what is permitted, or of who is registered.
+Knows nothing of sockets, permissions or registrations.
 """
 
 import json
@@ -28,12 +27,12 @@ CONTAINERS_MAX: Final = 20_000  # lists and objects in one frame
 HEADERS_MAX: Final = 100  # values, of all names together
 HEADER_CHARACTERS_MAX: Final = 16 * 1024  # names and values together
 EXPONENTS_MAX: Final = 256  # in a frame that msgspec decodes
-TIMEOUT_MS_MAX: Final = 3_600_000  # a client may not have us remember its request longer
+TIMEOUT_MS_MAX: Final = 3_600_000  # bounds how long the bridge keeps a client's request
 _INT32_MAX: Final = 2**31 - 1
 
 
 class Kind(StrEnum):
-    """What a client may ask for."""
+    """Types of a client's frames."""
 
     SEND = "send"
     PUBLISH = "publish"
@@ -43,7 +42,7 @@ class Kind(StrEnum):
 
 
 class ClientFrame(msgspec.Struct, frozen=True, gc=False):
-    """What a client asked for, checked. `address` is empty for a ping alone.
+    """A client's frame after all checks. `address` is empty for a ping alone.
 
     `headers` are those of the message, in order; the headers `timeout`, `localOnly` and `codecName` became
     `timeout_ms` (1 to TIMEOUT_MS_MAX), `local_only` and `codec_name`. `failure` is (code, text) of a reply that fails.
@@ -111,7 +110,7 @@ _PING: Final = ClientFrame(Kind.PING, "")
 
 
 def _has_many_exponents(data: Buffer | str) -> bool:
-    """Whether the frame may hold many numbers such as 1e300, for each of which msgspec takes up to 17 us."""
+    """Return True if the frame may hold many numbers such as 1e300, each of which costs msgspec up to 17 us."""
     if len(data) <= EXPONENTS_MAX:
         return False
     found = _EXPONENT_OF_TEXT.findall(data) if isinstance(data, str) else _EXPONENT.findall(data)
@@ -119,10 +118,10 @@ def _has_many_exponents(data: Buffer | str) -> bool:
 
 
 def _decode_slowly(data: Buffer | str) -> _Envelope:
-    """The same by Python's own decoder, whose worst is a hundredth of that."""
+    """Decode with Python's own decoder, whose worst case takes a hundredth of msgspec's time."""
     text = data if isinstance(data, str) else bytes(data).decode()
     found = json.loads(text, parse_constant=_not_json, parse_float=_finite)
-    _encode(found)  # it has no word for a lone surrogate
+    _encode(found)  # raises for a lone surrogate, which UTF-8 cannot express
     return msgspec.convert(found, _Envelope)
 
 
@@ -238,7 +237,7 @@ def _may_be_vast(data: Buffer | str) -> bool:
 
 
 def is_vast(values: Iterable[object]) -> bool:
-    """Whether lists and objects in `values` are more than CONTAINERS_MAX, or more than DEPTH_MAX within each other.
+    """Return True for more than CONTAINERS_MAX lists and objects in `values`, or a nesting deeper than DEPTH_MAX.
 
     Walks level by level, without recursion; costs a step for each value.
     """

@@ -1,4 +1,4 @@
-"""What the two event-bus bridges answer a refused frame with, and what else differs between them.
+"""Error codes of the two event-bus bridges, and other differences between them.
 
 The codes of the SockJS bridge are Vert.x's own. The TCP bridge of Vert.x knows few of them and leaves the rest
 unanswered; here it answers with the same codes.
@@ -8,14 +8,14 @@ from enum import Enum, StrEnum
 
 
 class Dialect(Enum):
-    """Which bridge is spoken: the TCP bridge's frames, or those inside SockJS."""
+    """The two forms of the bridge protocol: frames over TCP, and frames inside SockJS."""
 
     TCP = "tcp"
     SOCKJS = "sockjs"
 
 
 class Code(StrEnum):
-    """What a refused frame is answered with: `message` of an `err` frame over TCP, `body` of one over SockJS."""
+    """The error code for a refused frame: `message` of an `err` frame over TCP, `body` of one over SockJS."""
 
     INVALID_JSON = "invalid_json"  # no JSON object, no UTF-8, a lone surrogate, nested too deeply or too vast
     MISSING_TYPE = "missing_type"
@@ -35,7 +35,7 @@ class Code(StrEnum):
     MAX_HANDLERS_REACHED = "max_handlers_reached"
     ALREADY_REGISTERED = "address_already_registered"  # SockJS: once per address and socket
     REGISTRATION_FAILURE = "registration_failure"
-    NOT_DELIVERED = "not_delivered"  # the bus did not take it: a bound of its own, or a codec that is not there
+    NOT_DELIVERED = "not_delivered"  # the bus refused it: one of its bounds, or an unknown codec
     FRAME_TOO_LARGE = "frame_too_large"  # and the connection is closed
     SLOW_CLIENT = "slow_client"  # and the connection is closed
     NOT_JSON = "not_json"  # a message for this client has a body that JSON cannot carry

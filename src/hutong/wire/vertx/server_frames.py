@@ -138,10 +138,10 @@ def encode_failure(
 
 
 def encode_error(dialect: Dialect, code: Code, address: str = "", reply_address: str | None = None) -> bytes:
-    """What a refused frame is answered with.
+    """Encode the answer to a refused frame.
 
-    Where it was a request, the answer carries its reply address too, with failure code -1 and type ERROR, so that
-    clients fail that request at once. (Vert.x leaves it out, and the request waits for ever.)
+    For a request the answer carries its reply address too, with failure code -1 and type ERROR, so that the client
+    fails that request at once. (Vert.x omits it, and the request never ends.)
     """
     message, body = (code, None) if dialect is Dialect.TCP else (None, code)
     if reply_address is None:

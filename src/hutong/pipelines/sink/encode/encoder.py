@@ -1,10 +1,8 @@
-"""From an Arrow batch to sealed record batches: route the rows, encode each partition's, put the header before.
+"""From an Arrow batch to sealed record batches: route the rows, encode each partition's, prepend the header.
 
-Knows nothing of sockets. The producer's identity and sequence stand in the header under the checksum, so they are asked
-for when a batch is sealed.
+Knows nothing of sockets. The CRC covers the identity and sequence of the producer: both are needed to seal a batch.
 """
 
-import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -12,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hutong.foundation.checksum import crc32c
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.client.cluster import TopicPartition
 from hutong.pipelines.client.identities import Producer
@@ -21,9 +18,7 @@ from hutong.pipelines.sink.encode.partitioner import assign_partitions
 from hutong.pipelines.sink.encode.records import encode_records
 from hutong.pipelines.sink.encode.rows import RecordRows, record_rows
 from hutong.wire.kafka.compression import Compression, compress
-from hutong.wire.kafka.records import CRC_START, HEADER_BYTES, LENGTH_END, MAGIC, TRANSACTIONAL
-
-_HEADER = struct.Struct(">qiibIhiqqqhii")  # see wire.kafka.records
+from hutong.wire.kafka.records import HEADER_BYTES, TRANSACTIONAL, seal_batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +111,21 @@ class Encoder:
 def seal(
     records: EncodedRecords, producer: Producer, sequence: int, timestamp_ms: int, *, transactional: bool = False
 ) -> memoryview:
-    """Fills in the header: the batch as it goes out. Records without times get the time `timestamp_ms`."""
-    batch = records.content
-    count = records.record_count
-    before = (0, len(batch) - LENGTH_END, -1, MAGIC)
-    attributes = records.compression.value | (TRANSACTIONAL if transactional else 0)
-    times_ms = records.times_ms or (timestamp_ms, timestamp_ms)
-    after = (attributes, count - 1, *times_ms, *producer, sequence, count)
-    _HEADER.pack_into(batch, 0, *before, 0, *after)
-    _HEADER.pack_into(batch, 0, *before, crc32c(batch[CRC_START:]), *after)
-    return batch
+    """Fill in the header and return the batch as it is sent. Records without times get the time `timestamp_ms`."""
+    first_ms, latest_ms = records.times_ms or (timestamp_ms, timestamp_ms)
+    producer_id, producer_epoch = producer
+    seal_batch(
+        records.content,
+        attributes=records.compression.value | (TRANSACTIONAL if transactional else 0),
+        last_offset_delta=records.record_count - 1,
+        base_timestamp_ms=first_ms,
+        max_timestamp_ms=latest_ms,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=sequence,
+        record_count=records.record_count,
+    )
+    return records.content
 
 
 def _times(rows: RecordRows, chosen: Int64s) -> tuple[int, int] | None:

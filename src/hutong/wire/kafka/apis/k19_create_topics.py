@@ -1,7 +1,7 @@
 """CreateTopics (key 19), versions 2 to 7, flexible from 5.
 
-From version 4 -1 stands for the broker's default of partitions and replicas (KIP-464). Version 5 answers with what was
-created (KIP-525), 7 with the topic id (KIP-516). The count of partitions and the assignment exclude each other.
+From version 4 on, -1 means the broker's default of partitions and replicas (KIP-464). Version 5 answers with the
+topic's settings (KIP-525), 7 with its id (KIP-516). The count of partitions and the assignment exclude each other.
 """
 
 from hutong.wire.kafka.schema import INT32, array, boolean, int8, int16, int32, message, string, struct, uuid

@@ -1,7 +1,7 @@
 """OffsetForLeaderEpoch (key 23), versions 2 to 4, flexible from 4.
 
 Finds where a leader epoch ends, so that a reader knows whether its log has diverged (KIP-320). Version 3 adds the
-replica id; -2 stands for a debugging client.
+replica id; -2 means a debugging client.
 """
 
 from hutong.wire.kafka.schema import array, int16, int32, int64, message, string, struct
