@@ -73,7 +73,7 @@ class RightsTable(SphinxDirective):
     """What each Kafka API asks the ACLs for."""
 
     def run(self) -> list[nodes.Node]:
-        from hutong.broker.authorization_needs import NEEDS, OPEN
+        from hutong.broker.rights.needs import NEEDS, OPEN
         from hutong.wire.kafka.registry import APIS
 
         rows = []

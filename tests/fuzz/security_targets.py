@@ -9,7 +9,7 @@ import trustme
 from tests.fuzz.corpus import kept as kept_inputs
 from tests.fuzz.target import MEBIBYTE, Target
 from tests.support.revocation import revocation_list
-from tests.unit.broker.test_authentication import World
+from tests.unit.broker.authentication.test_authentication import World
 
 from hutong.foundation.errors import ProtocolError, UsageError
 from hutong.reactor.tls_session import HandshakeFailed, TlsSession

@@ -10,11 +10,11 @@ import msgspec
 from crc32c import crc32c
 from tests.fuzz.kafka_targets import batches
 from tests.fuzz.target import MEBIBYTE, Target
-from tests.unit.broker.test_state_topic import FakeStorage
+from tests.unit.broker.state.test_state_topic import FakeStorage
 
 from hutong.broker.admin_state import AdminState
-from hutong.broker.durable_table import DurableTable
-from hutong.broker.state_topic import StateTopic
+from hutong.broker.state.durable_table import DurableTable
+from hutong.broker.state.state_topic import StateTopic
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import CorruptData, UnknownFormat
 from hutong.groups.consumer import records as consumer_records

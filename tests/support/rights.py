@@ -1,6 +1,6 @@
 """Authorizers for handlers that are tried without a node."""
 
-from hutong.broker.authorization import Authorizer
+from hutong.broker.rights.authorization import Authorizer
 from hutong.foundation.clock import SystemClock
 from hutong.security.decisions import Decisions
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from hutong.broker.acl_table import AclTable
-from hutong.broker.features import Features
-from hutong.broker.metrics_configs import MetricsConfigs
-from hutong.broker.node_configs import NodeConfigs
+from hutong.broker.authentication.scram import ScramUsers
+from hutong.broker.configs.features import Features
+from hutong.broker.configs.metrics_configs import MetricsConfigs
+from hutong.broker.configs.node_configs import NodeConfigs
 from hutong.broker.quotas.book import QuotaBook
-from hutong.broker.scram import ScramUsers
+from hutong.broker.rights.acl_table import AclTable
 
 if TYPE_CHECKING:
-    from hutong.broker.topics import WideStateLog
+    from hutong.broker.topics.catalogue import WideStateLog
 
 
 class AdminState:

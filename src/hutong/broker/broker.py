@@ -9,26 +9,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from hutong.broker.admissions import Admissions
-from hutong.broker.request_errors import RequestErrors
-from hutong.broker.request_times import RequestTimes
-from hutong.broker.request_tracing import RequestTracer
+from hutong.broker.dispatch.request_errors import RequestErrors
+from hutong.broker.dispatch.request_times import RequestTimes
+from hutong.broker.dispatch.request_tracing import RequestTracer
+from hutong.broker.produce.admissions import Admissions
 from hutong.reactor.memory_budget import MemoryBudget
 
 if TYPE_CHECKING:
     from hutong.broker.admin_state import AdminState
-    from hutong.broker.authorization import Authorizer
-    from hutong.broker.cold_reads import ColdReads
-    from hutong.broker.congestion import Congestion
-    from hutong.broker.examinations import Examinations
-    from hutong.broker.fetch_sessions import FetchSessions
-    from hutong.broker.long_requests import LongRequests
-    from hutong.broker.producer_ids import ProducerIds
+    from hutong.broker.coordinators.producer_ids import ProducerIds
+    from hutong.broker.coordinators.transaction_markers import TransactionMarkers
+    from hutong.broker.dispatch.long_requests import LongRequests
+    from hutong.broker.fetch.disk_reads import ColdReads
+    from hutong.broker.fetch.session_table import FetchSessions
+    from hutong.broker.produce.congestion import Congestion
+    from hutong.broker.produce.examinations import Examinations
     from hutong.broker.quotas.meter import Meter
-    from hutong.broker.share_fetches import ShareFetches
-    from hutong.broker.share_sessions import ShareSessions
-    from hutong.broker.topics import Topics
-    from hutong.broker.transaction_markers import TransactionMarkers
+    from hutong.broker.rights.authorization import Authorizer
+    from hutong.broker.share.share_fetches import ShareFetches
+    from hutong.broker.share.share_sessions import ShareSessions
+    from hutong.broker.topics.catalogue import Topics
     from hutong.foundation.clock import Clock
     from hutong.foundation.parking import ParkingLot
     from hutong.groups.classic.driver import GroupCoordinator

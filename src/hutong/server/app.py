@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from hutong.broker.handling.listeners import SecurityProtocol
 from hutong.broker.kafka import HANDLERS
-from hutong.broker.listeners import SecurityProtocol
 from hutong.foundation.clock import Clock, SystemClock
 from hutong.journal.files.disk import Disk, RealDisk
 from hutong.reactor.door import Door

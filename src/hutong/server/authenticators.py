@@ -3,7 +3,7 @@
 Strategy: passwords are checked on one thread of their own, so that logins take no more than one core, and neither
 flushes nor reads wait for them; how many may wait for it is bounded.
 
-Decides nothing: `broker/authentication.py` carries out what `security/sasl` decides.
+Decides nothing: `broker/authentication/exchange.py` carries out what `security/sasl` decides.
 """
 
 import asyncio
@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from hutong.broker.authentication import Authentication, AuthenticationLimits, AuthenticationWaits
-from hutong.broker.dispatch import Dispatch
-from hutong.broker.node_configs import NodeConfigs
-from hutong.broker.scram import ScramUsers
-from hutong.broker.topic_config import ConfigKey, ConfigType, whole
+from hutong.broker.authentication.exchange import Authentication, AuthenticationLimits, AuthenticationWaits
+from hutong.broker.authentication.scram import ScramUsers
+from hutong.broker.configs.node_configs import NodeConfigs
+from hutong.broker.dispatch.dispatcher import Dispatch
+from hutong.broker.topics.topic_config import ConfigKey, ConfigType, whole
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import UsageError
 from hutong.foundation.parking import ParkingLot

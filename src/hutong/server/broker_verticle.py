@@ -17,14 +17,23 @@ from typing import Final
 
 from hutong.broker.admin_state import AdminState
 from hutong.broker.broker import Broker, NodeIdentity, NodeStorage
-from hutong.broker.cleaner_configs import CLEANER_KEYS, cleaner_backoff_ms
-from hutong.broker.cold_reads import ColdReads
-from hutong.broker.congestion import Congestion
-from hutong.broker.examinations import WORKERS as EXAMINERS
-from hutong.broker.examinations import Examinations, Outcome
-from hutong.broker.fetch_sessions import FetchSessions
+from hutong.broker.configs.cleaner_configs import CLEANER_KEYS, cleaner_backoff_ms
+from hutong.broker.configs.network_configs import NODE_KEYS, OF_LISTENERS
+from hutong.broker.coordinators.producer_ids import ProducerIds
+from hutong.broker.coordinators.transaction_markers import TransactionMarkers
+from hutong.broker.dispatch.long_requests import LONG_BYTES_MAX, Finished, LongRequests
+from hutong.broker.dispatch.request_tracing import RequestTracer
+from hutong.broker.fetch.disk_reads import ColdReads
+from hutong.broker.fetch.session_table import FetchSessions
 from hutong.broker.kafka import HANDLERS
-from hutong.broker.lifetimes import (
+from hutong.broker.produce.congestion import Congestion
+from hutong.broker.produce.examinations import WORKERS as EXAMINERS
+from hutong.broker.produce.examinations import Examinations, Outcome
+from hutong.broker.quotas.meter import Meter
+from hutong.broker.state.log_storage import LogStorage
+from hutong.broker.state.state_topic import StateTopic
+from hutong.broker.topics.catalogue import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC, Topics
+from hutong.broker.topics.lifetimes import (
     DATA_GROUPS,
     METADATA_GROUP,
     OFFSETS_GROUP,
@@ -32,19 +41,10 @@ from hutong.broker.lifetimes import (
     STATE_GROUPS,
     TRANSACTIONS_GROUP,
 )
-from hutong.broker.log_storage import LogStorage
-from hutong.broker.long_requests import LONG_BYTES_MAX, Finished, LongRequests
-from hutong.broker.network_configs import NODE_KEYS, OF_LISTENERS
-from hutong.broker.partition import Partition, Topic
-from hutong.broker.producer_ids import ProducerIds
-from hutong.broker.quotas.meter import Meter
-from hutong.broker.request_tracing import RequestTracer
-from hutong.broker.retention import Compaction, Retention
-from hutong.broker.segment_roller import SegmentRoller
-from hutong.broker.state_topic import StateTopic
-from hutong.broker.topic_config import effective
-from hutong.broker.topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC, Topics
-from hutong.broker.transaction_markers import TransactionMarkers
+from hutong.broker.topics.partition import Partition, Topic
+from hutong.broker.topics.retention import Compaction, Retention
+from hutong.broker.topics.segment_roller import SegmentRoller
+from hutong.broker.topics.topic_config import effective
 from hutong.foundation.clock import Clock
 from hutong.foundation.deletion_clock import DeletionClock
 from hutong.foundation.errors import CorruptData, DiskFull, OwnerGone, StorageError, StorageShortage

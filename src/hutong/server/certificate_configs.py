@@ -8,8 +8,8 @@ Knows nothing of TLS.
 
 from typing import Final
 
-from hutong.broker.node_configs import NodeConfigs
-from hutong.broker.topic_config import ConfigKey, ConfigType
+from hutong.broker.configs.node_configs import NodeConfigs
+from hutong.broker.topics.topic_config import ConfigKey, ConfigType
 from hutong.foundation.errors import Refused, UsageError
 from hutong.server.certificates import Certificates
 from hutong.server.sections.tls import TlsSettings

@@ -8,9 +8,9 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hutong.broker.partition import Topic
-from hutong.broker.state_topic import StateTopic
-from hutong.broker.topics import Topics
+from hutong.broker.state.state_topic import StateTopic
+from hutong.broker.topics.catalogue import Topics
+from hutong.broker.topics.partition import Topic
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import TimerWheel
 from hutong.groups.classic.driver import GroupCoordinator

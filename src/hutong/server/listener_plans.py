@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hutong.broker.listeners import SecurityProtocol
+from hutong.broker.handling.listeners import SecurityProtocol
 from hutong.foundation.errors import UsageError
 from hutong.server.sections.facts import Address
 from hutong.server.sections.network import KafkaSettings

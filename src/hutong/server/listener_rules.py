@@ -9,7 +9,7 @@ Knows nothing of sockets or certificates.
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-from hutong.broker.listeners import SecurityProtocol
+from hutong.broker.handling.listeners import SecurityProtocol
 from hutong.foundation.errors import UsageError
 from hutong.reactor.tls import ClientAuth
 from hutong.security.sasl import plain

@@ -15,10 +15,10 @@ from itertools import count
 from typing import Final
 
 from hutong.broker.broker import Broker
-from hutong.broker.dispatch import Dispatch, anonymous
+from hutong.broker.configs.network_configs import CONNECTIONS_MAX, connection_limits
+from hutong.broker.dispatch.dispatcher import Dispatch, anonymous
+from hutong.broker.handling.listeners import Listener, SecurityProtocol
 from hutong.broker.kafka import HANDLERS
-from hutong.broker.listeners import Listener, SecurityProtocol
-from hutong.broker.network_configs import CONNECTIONS_MAX, connection_limits
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import UsageError
 from hutong.foundation.timers import TimerWheel

@@ -13,11 +13,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from hutong.broker.lifetimes import METADATA_GROUP
-from hutong.broker.log_storage import LogStorage
-from hutong.broker.scram import ScramUsers
-from hutong.broker.state_topic import StateTopic
-from hutong.broker.topics import METADATA_TOPIC
+from hutong.broker.authentication.scram import ScramUsers
+from hutong.broker.state.log_storage import LogStorage
+from hutong.broker.state.state_topic import StateTopic
+from hutong.broker.topics.catalogue import METADATA_TOPIC
+from hutong.broker.topics.lifetimes import METADATA_GROUP
 from hutong.foundation.clock import SystemClock
 from hutong.journal.files.disk import RealDisk
 from hutong.journal.journal import Journal

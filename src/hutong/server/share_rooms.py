@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.share_fetches import ShareFetches
-from hutong.broker.share_logs import ShareLogs
-from hutong.broker.share_sessions import ShareSession, ShareSessions
+from hutong.broker.share.share_fetches import ShareFetches
+from hutong.broker.share.share_logs import ShareLogs
+from hutong.broker.share.share_sessions import ShareSession, ShareSessions
 from hutong.foundation.parking import ParkingLot
 from hutong.groups.share.configs import ShareRules
 from hutong.groups.share.driver import ShareCoordinator
@@ -19,10 +19,10 @@ from hutong.groups.share.members.messages import TopicShape
 from hutong.server import translate
 
 if TYPE_CHECKING:
-    from hutong.broker.cold_reads import ColdReads
-    from hutong.broker.partition import Topic
-    from hutong.broker.state_topic import StateTopic
-    from hutong.broker.topics import Topics
+    from hutong.broker.fetch.disk_reads import ColdReads
+    from hutong.broker.state.state_topic import StateTopic
+    from hutong.broker.topics.catalogue import Topics
+    from hutong.broker.topics.partition import Topic
     from hutong.foundation.clock import Clock
     from hutong.foundation.errors import HutongError
     from hutong.foundation.timers import TimerWheel

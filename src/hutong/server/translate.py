@@ -5,14 +5,14 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from hutong.broker.authorization import Authorizer
 from hutong.broker.broker import BrokerSettings
-from hutong.broker.cleaner_configs import CLEANER_KEYS
-from hutong.broker.lifetimes import STATE_GROUPS
-from hutong.broker.network_configs import NODE_KEYS
-from hutong.broker.node_configs import listener_prefix
-from hutong.broker.request_times import RequestTimes
-from hutong.broker.topic_config import KEYS
+from hutong.broker.configs.cleaner_configs import CLEANER_KEYS
+from hutong.broker.configs.network_configs import NODE_KEYS
+from hutong.broker.configs.node_configs import listener_prefix
+from hutong.broker.dispatch.request_times import RequestTimes
+from hutong.broker.rights.authorization import Authorizer
+from hutong.broker.topics.lifetimes import STATE_GROUPS
+from hutong.broker.topics.topic_config import KEYS
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import UsageError
 from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes, MigrationPolicy

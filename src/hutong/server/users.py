@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from hutong.broker.scram import ScramUsers, check_user
+from hutong.broker.authentication.scram import ScramUsers, check_user
 from hutong.foundation.errors import HutongError, Refused, UsageError
 from hutong.runtime.offload import Offload, run
 from hutong.security.sasl.scram_credentials import ITERATIONS_MIN, MECHANISMS, Salted, salt_password

@@ -11,7 +11,7 @@ import asyncio
 from itertools import count
 from typing import Any, Final
 
-from hutong.broker.session import Session
+from hutong.broker.handling.session import Session
 from hutong.foundation.errors import OwnerGone
 from hutong.reactor.channel import Held
 from hutong.reactor.framing import length_prefixed

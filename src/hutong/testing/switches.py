@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Final, Literal, Protocol, TypeVar
 
-from hutong.broker.lifetimes import DATA_GROUPS, METADATA_GROUP, OFFSETS_GROUP
+from hutong.broker.topics.lifetimes import DATA_GROUPS, METADATA_GROUP, OFFSETS_GROUP
 from hutong.testing import faults as disk_faults
 from hutong.testing.network_faults import Kind, NetworkFault, NetworkFaults
 from hutong.testing.refusals import REFUSABLE

@@ -11,9 +11,9 @@ from typing import Any, Final
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
 
-from hutong.broker.context import RequestContext
-from hutong.broker.request_errors import errors_in
-from hutong.broker.request_tracing import Ended
+from hutong.broker.dispatch.request_errors import errors_in
+from hutong.broker.dispatch.request_tracing import Ended
+from hutong.broker.handling.context import RequestContext
 from hutong.tracing import names
 from hutong.wire.kafka.error_codes import ErrorCode
 

@@ -11,8 +11,8 @@ from tests.support.every_api import EMPTY_SHARERS, MEMBER, READERS, SHARERS, TOP
 from tests.unit.broker.wire_node import WireClient, client_of, running_node
 
 from hutong.broker.broker import Broker
-from hutong.broker.dispatch import Dispatch
-from hutong.broker.listeners import Listener, SecurityProtocol
+from hutong.broker.dispatch.dispatcher import Dispatch
+from hutong.broker.handling.listeners import Listener, SecurityProtocol
 from hutong.security.acls import CLUSTER_NAME, Acl, Operation, PatternType, Permission, ResourceType
 from hutong.security.decisions import Decisions
 from hutong.security.principals import USER, Principal

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hutong.broker.listeners import SecurityProtocol
+from hutong.broker.handling.listeners import SecurityProtocol
 from hutong.foundation.errors import UsageError
 from hutong.server import config
 from hutong.server.listener_plans import ListenerPlan, planned

@@ -15,7 +15,7 @@ from tests.support.held_disk import HeldDisk
 from tests.support.monitored import get, monitored_node, scrape, settings
 from tests.unit.broker.wire_node import batch_of, client_of
 
-from hutong.broker.lifetimes import DATA_GROUPS, STATE_GROUPS
+from hutong.broker.topics.lifetimes import DATA_GROUPS, STATE_GROUPS
 from hutong.foundation.errors import UsageError
 from hutong.journal.files.disk import RealDisk
 from hutong.server.app import Node

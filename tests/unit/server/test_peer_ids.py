@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.monitored import monitored_node
 
-from hutong.broker.dispatch import Dispatch
+from hutong.broker.dispatch.dispatcher import Dispatch
 from hutong.reactor.handler import Peer
 from hutong.server.sections.network import KafkaSettings
 

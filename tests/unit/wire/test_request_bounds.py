@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from hutong.broker.request_parts import is_divisible
+from hutong.broker.dispatch.request_parts import is_divisible
 from hutong.foundation.errors import ProtocolError
 from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic

@@ -7,10 +7,10 @@ produced to (KIP-890).
 
 Who may not write to the transactional id is refused as a whole, who may not write to a topic in its partitions.
 
-The content of every batch is checked before any batch of the request is appended (`broker/record_checks.py`): where it
-is little at once, else on a worker, and the request is held meanwhile (`broker/examinations.py`).
+The content of every batch is checked before any batch of the request is appended (`produce.record_checks`): where it
+is little at once, else on a worker, and the request is held meanwhile (`produce.examinations`).
 
-A transactional batch is taken where its producer's transaction is open (`broker/admissions.py`), a plain one of that
+A transactional batch is taken where its producer's transaction is open (`produce.admissions`), a plain one of that
 producer is not. Without a transactional id a transactional batch is unauthorized, whoever sends it.
 
 Acknowledgement: acks=0 is never answered, and an error closes the connection; acks=1 waits for the topic's QoS;
@@ -24,12 +24,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.admissions import Asked
-from hutong.broker.authorization import may, permitted
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.examinations import Submitted, is_little
-from hutong.broker.gather import Gather, put_error
-from hutong.broker.record_checks import RefusedRecords, check_header, check_records, rules_for
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.gather import Gather, put_error
+from hutong.broker.produce.admissions import Asked
+from hutong.broker.produce.examinations import Submitted, is_little
+from hutong.broker.produce.record_checks import RefusedRecords, check_header, check_records, rules_for
+from hutong.broker.rights.authorization import may, permitted
 from hutong.foundation.errors import Expired, HutongError, ProtocolError, Refused
 from hutong.journal.append.qos import Qos
 from hutong.reactor.channel import HELD, Held
@@ -48,13 +48,13 @@ from hutong.wire.kafka.records import TRANSACTIONAL
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from hutong.broker.admissions import Refusals
     from hutong.broker.broker import BrokerSettings
-    from hutong.broker.examinations import Outcome
-    from hutong.broker.partition import Partition, Topic
-    from hutong.broker.record_checks import BatchRules, CheckedBatch
-    from hutong.broker.topic_config import TopicConfig
-    from hutong.broker.topics import Topics
+    from hutong.broker.produce.admissions import Refusals
+    from hutong.broker.produce.examinations import Outcome
+    from hutong.broker.produce.record_checks import BatchRules, CheckedBatch
+    from hutong.broker.topics.catalogue import Topics
+    from hutong.broker.topics.partition import Partition, Topic
+    from hutong.broker.topics.topic_config import TopicConfig
     from hutong.journal.append.writer import Appended
     from hutong.journal.log import PartitionLog
 

@@ -3,12 +3,12 @@
 Rules kept: an offset inside a batch returns the whole batch; the first partition that has data returns at least one
 batch even over the limits (KIP-74); an error, or enough bytes, is answered at once, everything else waits for data or
 `max_wait_ms`. A partition that does not exist is no reason to answer while there are others. From 7 a client may ask
-for an incremental session (KIP-227, `broker/session_fetch.py`); session id 0 in the answer declines. From 13 topics
+for an incremental session (KIP-227, `fetch.incremental_fetch`); session id 0 in the answer declines. From 13 topics
 come by id (KIP-516). A rack is accepted (KIP-392): there is no other replica to prefer.
 
 Strategy: look at all partitions, in a session at those that may have news; where that is enough, answer. Otherwise
 park one continuation and watch every partition; whatever wakes it makes it look again. Data that is no longer in memory
-is read in fair turns (`broker/cold_reads.py`) before the answer leaves.
+is read in fair turns (`broker/fetch/disk_reads.py`) before the answer leaves.
 
 A committed reader (isolation level 1) gets what is before the last stable offset, and with it which transactions were
 aborted there: leaving those out is the client's. Others get null instead, as from Kafka.
@@ -26,13 +26,13 @@ from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker import session_fetch
-from hutong.broker.authorization import may, may_in_cluster, refusal
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.fetch_sessions import NO_SESSION_EPOCH, NO_SESSION_ID
-from hutong.broker.gather import Gather, error_code_of
-from hutong.broker.partition import LEADER_EPOCH
-from hutong.broker.session_fetch import IDS_FROM_VERSION
+from hutong.broker.fetch import incremental_fetch
+from hutong.broker.fetch.incremental_fetch import IDS_FROM_VERSION
+from hutong.broker.fetch.session_table import NO_SESSION_EPOCH, NO_SESSION_ID
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.gather import Gather, error_code_of
+from hutong.broker.rights.authorization import may, may_in_cluster, refusal
+from hutong.broker.topics.partition import LEADER_EPOCH
 from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.journal.append.transactions import aborted_between
 from hutong.journal.format.batches import end_offset_of
@@ -53,8 +53,8 @@ from hutong.wire.kafka.error_codes import ErrorCode
 if TYPE_CHECKING:
     from array import array
 
-    from hutong.broker.partition import Partition
-    from hutong.broker.session_fetch import Turn
+    from hutong.broker.fetch.incremental_fetch import Turn
+    from hutong.broker.topics.partition import Partition
     from hutong.foundation.parking import Parked
     from hutong.journal.log import PartitionLog
 
@@ -67,7 +67,7 @@ TIGHT_BYTES: Final = 64 * 1024  # of one answer, and at least one batch, while m
 def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | Later[FetchResponse]:
     if request.session_epoch == NO_SESSION_EPOCH and request.session_id == NO_SESSION_ID:
         return _Fetch(request, context, None).begin()
-    turn = session_fetch.begin(request, context)
+    turn = incremental_fetch.begin(request, context)
     return turn if isinstance(turn, FetchResponse) else _Fetch(request, context, turn).begin()
 
 

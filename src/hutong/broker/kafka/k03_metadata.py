@@ -9,12 +9,12 @@ refused where it names them, there or not; to create one it needs CREATE, of the
 
 from __future__ import annotations
 
-from hutong.broker.authorization import cluster_operations, may, may_in_cluster, operations, permitted
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.gather import Gather, error_code_of
-from hutong.broker.holders import holder_of
-from hutong.broker.partition import LEADER_EPOCH, NO_LEADER, Topic
-from hutong.broker.topics import why_missing
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.gather import Gather, error_code_of
+from hutong.broker.handling.holders import holder_of
+from hutong.broker.rights.authorization import cluster_operations, may, may_in_cluster, operations, permitted
+from hutong.broker.topics.catalogue import why_missing
+from hutong.broker.topics.partition import LEADER_EPOCH, NO_LEADER, Topic
 from hutong.foundation.errors import HutongError, Refused
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k03_metadata import (

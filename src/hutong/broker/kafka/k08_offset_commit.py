@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from hutong.broker.authorization import may
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.group_offsets import commit_error
-from hutong.broker.holders import holder_of
-from hutong.broker.partition import Topic
+from hutong.broker.coordinators.group_offsets import commit_error
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.holders import holder_of
+from hutong.broker.rights.authorization import may
+from hutong.broker.topics.partition import Topic
 from hutong.groups.offsets.offset_log import Change
 from hutong.groups.offsets.records import NO_EXPIRY_MS, CommittedOffset, OffsetKey
 from hutong.security.acls import Operation, ResourceType

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from hutong.broker.authorization import may
-from hutong.broker.context import RequestContext
-from hutong.broker.group_offsets import offset_fetch_error
+from hutong.broker.coordinators.group_offsets import offset_fetch_error
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.rights.authorization import may
 from hutong.groups.offsets.records import CommittedOffset
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k09_offset_fetch import (

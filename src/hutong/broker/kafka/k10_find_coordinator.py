@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from hutong.broker.authorization import may, refusal
-from hutong.broker.context import RequestContext
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.rights.authorization import may, refusal
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k10_find_coordinator import (
     Coordinator,

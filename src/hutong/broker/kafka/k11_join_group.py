@@ -13,9 +13,9 @@ GROUP_MAX_SIZE_REACHED, where Kafka has no bounds by default.
 
 from __future__ import annotations
 
-from hutong.broker.authorization import may
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.holders import holder_of
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.holders import holder_of
+from hutong.broker.rights.authorization import may
 from hutong.groups.classic.messages import JoinReply
 from hutong.groups.requests import Caller
 from hutong.security.acls import Operation, ResourceType

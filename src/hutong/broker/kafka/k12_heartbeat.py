@@ -7,8 +7,8 @@ The client needs READ of the group.
 
 from __future__ import annotations
 
-from hutong.broker.authorization import may
-from hutong.broker.context import RequestContext
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.rights.authorization import may
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
 from hutong.wire.kafka.error_codes import ErrorCode

@@ -7,8 +7,8 @@ The client needs READ of the group.
 
 from __future__ import annotations
 
-from hutong.broker.authorization import may
-from hutong.broker.context import Later, RequestContext
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.rights.authorization import may
 from hutong.groups.classic.messages import Leaver, LeaveReply
 from hutong.groups.consumer.messages import Removal, RemoveReply
 from hutong.groups.directory import GroupKind

@@ -6,9 +6,9 @@ be the group's, else INCONSISTENT_GROUP_PROTOCOL (KIP-559). The client needs REA
 
 from __future__ import annotations
 
-from hutong.broker.authorization import may
-from hutong.broker.context import Later, RequestContext
+from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.kafka.k11_join_group import caller_of
+from hutong.broker.rights.authorization import may
 from hutong.groups.classic.messages import SyncReply
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest, SyncGroupResponse

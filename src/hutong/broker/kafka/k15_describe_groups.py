@@ -7,8 +7,8 @@ Metadata and assignments are only shown while the group is stable. The client ne
 
 from __future__ import annotations
 
-from hutong.broker.authorization import OPERATIONS_NOT_ASKED, may, operations
-from hutong.broker.context import RequestContext
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.rights.authorization import OPERATIONS_NOT_ASKED, may, operations
 from hutong.groups.classic.messages import GroupDescription
 from hutong.groups.classic.states import GroupState
 from hutong.security.acls import Operation, ResourceType

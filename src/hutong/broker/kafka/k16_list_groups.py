@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hutong.broker.authorization import may, may_in_cluster
-from hutong.broker.context import RequestContext
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.rights.authorization import may, may_in_cluster
 from hutong.groups.directory import GroupKind
 from hutong.groups.share.driver import PROTOCOL_TYPE, state_of
 from hutong.groups.subscription import CONSUMER_PROTOCOL_TYPE

@@ -11,8 +11,8 @@ feature is left out for them (KAFKA-17011); what is finalized they are told all 
 from collections.abc import Iterable
 from typing import Final
 
-from hutong.broker.context import RequestContext
-from hutong.broker.features import SUPPORTED
+from hutong.broker.configs.features import SUPPORTED
+from hutong.broker.handling.context import RequestContext
 from hutong.wire.kafka.apis.k18_api_versions import (
     ApiVersion,
     ApiVersionsRequest,

@@ -13,15 +13,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from hutong.broker.authorization import may, may_in_cluster
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.gather import Gather, put_error
-from hutong.broker.holders import holder_of
-from hutong.broker.node_configs import SOURCE_TOPIC
-from hutong.broker.partition import Topic
+from hutong.broker.configs.node_configs import SOURCE_TOPIC
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.gather import Gather, put_error
+from hutong.broker.handling.holders import holder_of
 from hutong.broker.quotas.meter import mutations_of
-from hutong.broker.replicas import check_replicas
-from hutong.broker.topic_config import KEYS
+from hutong.broker.rights.authorization import may, may_in_cluster
+from hutong.broker.topics.partition import Topic
+from hutong.broker.topics.replicas import check_replicas
+from hutong.broker.topics.topic_config import KEYS
 from hutong.foundation.errors import HutongError, Refused
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k19_create_topics import (

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hutong.broker.authorization import check, may, may_in_cluster, refusal
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.gather import Gather, put_error
-from hutong.broker.partition import Topic
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.gather import Gather, put_error
 from hutong.broker.quotas.meter import mutations_of
+from hutong.broker.rights.authorization import check, may, may_in_cluster, refusal
+from hutong.broker.topics.partition import Topic
 from hutong.foundation.errors import HutongError, Refused
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k20_delete_topics import (

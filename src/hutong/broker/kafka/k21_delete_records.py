@@ -6,9 +6,9 @@ that no restart brings back what was deleted. The client needs DELETE of the top
 
 from typing import Final
 
-from hutong.broker.authorization import may, refusal
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.gather import Gather, error_code_of
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.gather import Gather, error_code_of
+from hutong.broker.rights.authorization import may, refusal
 from hutong.foundation.errors import HutongError, Refused
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k21_delete_records import (

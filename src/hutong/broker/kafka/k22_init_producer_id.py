@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from hutong.broker.authorization import may, may_in_cluster
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.holders import holder_of
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.holders import holder_of
+from hutong.broker.rights.authorization import may, may_in_cluster
 from hutong.foundation.errors import HutongError
 from hutong.security.acls import Operation, ResourceType
 from hutong.transactions.messages import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerIdentity, Reply

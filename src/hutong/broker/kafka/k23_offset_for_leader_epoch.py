@@ -7,10 +7,10 @@ The client needs DESCRIBE of the topic, or CLUSTER_ACTION as brokers have it.
 
 from typing import Final
 
-from hutong.broker.authorization import may, may_in_cluster
-from hutong.broker.context import RequestContext
+from hutong.broker.handling.context import RequestContext
 from hutong.broker.kafka.k01_fetch import check_leader_epoch
-from hutong.broker.partition import LEADER_EPOCH
+from hutong.broker.rights.authorization import may, may_in_cluster
+from hutong.broker.topics.partition import LEADER_EPOCH
 from hutong.foundation.errors import Refused
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k23_offset_for_leader_epoch import (

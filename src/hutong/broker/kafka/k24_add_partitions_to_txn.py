@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from hutong.broker.authorization import may, may_in_cluster, permitted
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.gather import Gather
-from hutong.broker.topics import INTERNAL_TOPICS
-from hutong.broker.transaction_errors import for_client
+from hutong.broker.coordinators.transaction_errors import for_client
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.gather import Gather
+from hutong.broker.rights.authorization import may, may_in_cluster, permitted
+from hutong.broker.topics.catalogue import INTERNAL_TOPICS
 from hutong.security.acls import Operation, ResourceType
 from hutong.transactions.messages import ProducerIdentity, TopicPartition
 from hutong.wire.kafka.apis.k24_add_partitions_to_txn import (

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from hutong.broker.authorization import may
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.topics import OFFSETS_TOPIC
-from hutong.broker.transaction_errors import for_client
+from hutong.broker.coordinators.transaction_errors import for_client
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.rights.authorization import may
+from hutong.broker.topics.catalogue import OFFSETS_TOPIC
 from hutong.security.acls import Operation, ResourceType
 from hutong.transactions.messages import ProducerIdentity
 from hutong.wire.kafka.apis.k25_add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from hutong.broker.authorization import may
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.transaction_errors import for_client
+from hutong.broker.coordinators.transaction_errors import for_client
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.rights.authorization import may
 from hutong.security.acls import Operation, ResourceType
 from hutong.transactions.messages import CLASSIC, EPOCH_BUMPING, ProducerIdentity, Reply
 from hutong.wire.kafka.apis.k26_end_txn import EndTxnRequest, EndTxnResponse

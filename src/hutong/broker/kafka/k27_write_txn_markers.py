@@ -7,9 +7,9 @@ TRANSACTION_COORDINATOR_FENCED. The client needs ALTER of the cluster, or CLUSTE
 
 from __future__ import annotations
 
-from hutong.broker.authorization import may_in_cluster
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.gather import Gather
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.gather import Gather
+from hutong.broker.rights.authorization import may_in_cluster
 from hutong.foundation.errors import HutongError, Refused
 from hutong.security.acls import Operation
 from hutong.transactions.messages import ProducerIdentity

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from hutong.broker.authorization import may
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.group_offsets import transactional_commit_error
-from hutong.broker.holders import holder_of
+from hutong.broker.coordinators.group_offsets import transactional_commit_error
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.holders import holder_of
 from hutong.broker.kafka.k25_add_offsets_to_txn import OFFSETS_PARTITION
+from hutong.broker.rights.authorization import may
 from hutong.groups.offsets.offset_log import Change
 from hutong.groups.offsets.records import CommittedOffset, OffsetKey
 from hutong.groups.requests import group_id_error

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from hutong.broker.authorization import check_cluster
-from hutong.broker.context import RequestContext
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.rights.authorization import check_cluster
 from hutong.foundation.errors import ProtocolError, Refused
 from hutong.security.acls import AclFilter, Operation, PatternType, Permission, ResourceType
 from hutong.wire.kafka.apis.k29_describe_acls import (

@@ -7,10 +7,10 @@ there are too many. What says "unknown" closes the connection, as with Kafka.
 
 from __future__ import annotations
 
-from hutong.broker.acl_table import check_acl
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.gather import put_error
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.gather import put_error
 from hutong.broker.kafka.k29_describe_acls import check_acl_use
+from hutong.broker.rights.acl_table import check_acl
 from hutong.foundation.errors import HutongError, ProtocolError, Refused
 from hutong.security.acls import CLUSTER_NAME, Acl, Operation, PatternType, Permission, ResourceType
 from hutong.wire.kafka.apis.k30_create_acls import (

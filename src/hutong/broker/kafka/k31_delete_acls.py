@@ -7,8 +7,8 @@ Kafka.
 
 from __future__ import annotations
 
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.gather import put_error
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.gather import put_error
 from hutong.broker.kafka.k29_describe_acls import check_acl_use, filter_of, says_unknown
 from hutong.foundation.errors import HutongError, Refused
 from hutong.security.acls import Acl, Operation

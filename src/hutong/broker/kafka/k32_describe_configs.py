@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from hutong.broker import loggers
-from hutong.broker.config_changes import BROKER, GROUP, LOGGER, METRICS, TOPIC, check_configs
-from hutong.broker.context import RequestContext
-from hutong.broker.metrics_configs import METRICS_KEYS
-from hutong.broker.node_configs import (
+from hutong.broker.configs import loggers
+from hutong.broker.configs.config_changes import BROKER, GROUP, LOGGER, METRICS, TOPIC, check_configs
+from hutong.broker.configs.metrics_configs import METRICS_KEYS
+from hutong.broker.configs.node_configs import (
     CLUSTER,
     SOURCE_CLUSTER,
     SOURCE_DEFAULT,
@@ -21,8 +20,9 @@ from hutong.broker.node_configs import (
     Layer,
     type_of,
 )
-from hutong.broker.topic_config import KEYS, UNNAMED_DEFAULTS, ConfigKey, ConfigType
-from hutong.broker.topics import check_topic_name
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.topics.catalogue import check_topic_name
+from hutong.broker.topics.topic_config import KEYS, UNNAMED_DEFAULTS, ConfigKey, ConfigType
 from hutong.foundation.errors import Refused
 from hutong.groups.configs import GroupConfigKey
 from hutong.security.acls import Operation

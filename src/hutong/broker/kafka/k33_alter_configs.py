@@ -6,9 +6,9 @@ twice is refused. The client needs ALTER_CONFIGS of the topic, the group, or for
 
 from __future__ import annotations
 
-from hutong.broker.config_changes import alter_whole
-from hutong.broker.config_requests import Then, alter_each
-from hutong.broker.context import Later, RequestContext
+from hutong.broker.configs.config_changes import alter_whole
+from hutong.broker.configs.config_requests import Then, alter_each
+from hutong.broker.handling.context import Later, RequestContext
 from hutong.wire.kafka.apis.k33_alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,

@@ -4,10 +4,10 @@ A node keeps everything in one data folder: what is to go there is there already
 The client needs ALTER of the cluster.
 """
 
-from hutong.broker.authorization import may_in_cluster
 from hutong.broker.broker import Broker
-from hutong.broker.context import RequestContext
-from hutong.broker.topics import why_missing
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.rights.authorization import may_in_cluster
+from hutong.broker.topics.catalogue import why_missing
 from hutong.security.acls import Operation
 from hutong.wire.kafka.apis.k34_alter_replica_log_dirs import (
     AlterReplicaLogDir,

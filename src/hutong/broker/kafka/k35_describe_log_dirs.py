@@ -5,10 +5,10 @@ last offset, in whichever journal they lie. Unknown topics and partitions are le
 The client needs DESCRIBE of the cluster.
 """
 
-from hutong.broker.authorization import may_in_cluster
 from hutong.broker.broker import Broker
-from hutong.broker.context import RequestContext
-from hutong.broker.partition import Partition
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.rights.authorization import may_in_cluster
+from hutong.broker.topics.partition import Partition
 from hutong.security.acls import Operation
 from hutong.wire.kafka.apis.k35_describe_log_dirs import (
     DescribableLogDirTopic,

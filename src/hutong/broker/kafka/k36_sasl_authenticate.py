@@ -1,6 +1,6 @@
 """SaslAuthenticate (key 36, versions 0-2): the listener has no SASL, so the request comes at the wrong time."""
 
-from hutong.broker.context import RequestContext
+from hutong.broker.handling.context import RequestContext
 from hutong.wire.kafka.apis.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from hutong.wire.kafka.error_codes import ErrorCode
 

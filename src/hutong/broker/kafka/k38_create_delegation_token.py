@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from hutong.broker.context import RequestContext
-from hutong.broker.listeners import SecurityProtocol
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.handling.listeners import SecurityProtocol
 from hutong.security.principals import ANONYMOUS
 from hutong.wire.kafka.apis.k38_create_delegation_token import (
     CreateDelegationTokenRequest,

@@ -1,6 +1,6 @@
 """ExpireDelegationToken (key 40, versions 1-2): this node has no delegation tokens (KIP-48)."""
 
-from hutong.broker.context import RequestContext
+from hutong.broker.handling.context import RequestContext
 from hutong.broker.kafka.k38_create_delegation_token import code_for
 from hutong.wire.kafka.apis.k40_expire_delegation_token import (
     ExpireDelegationTokenRequest,

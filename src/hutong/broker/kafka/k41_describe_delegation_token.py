@@ -1,6 +1,6 @@
 """DescribeDelegationToken (key 41, versions 1-3): this node has no delegation tokens (KIP-48)."""
 
-from hutong.broker.context import RequestContext
+from hutong.broker.handling.context import RequestContext
 from hutong.broker.kafka.k38_create_delegation_token import code_for
 from hutong.wire.kafka.apis.k41_describe_delegation_token import (
     DescribeDelegationTokenRequest,

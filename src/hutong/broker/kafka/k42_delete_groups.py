@@ -7,9 +7,9 @@ DELETE of the group.
 
 from __future__ import annotations
 
-from hutong.broker.authorization import may
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.gather import Gather
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.gather import Gather
+from hutong.broker.rights.authorization import may
 from hutong.groups.directory import GroupKind
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k42_delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse

@@ -6,9 +6,9 @@ The client needs ALTER of the cluster.
 
 from typing import Final
 
-from hutong.broker.authorization import may_in_cluster, refusal
 from hutong.broker.broker import Broker
-from hutong.broker.context import RequestContext
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.rights.authorization import may_in_cluster, refusal
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k43_elect_leaders import (
     ElectLeadersRequest,

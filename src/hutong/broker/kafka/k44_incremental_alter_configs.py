@@ -7,10 +7,10 @@ The client needs ALTER_CONFIGS of the topic, the group, or for all else of the c
 
 from __future__ import annotations
 
-from hutong.broker.config_changes import GROUP, alter_single, check_once
-from hutong.broker.config_requests import Then, alter_each
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.group_config_changes import alter_group
+from hutong.broker.configs.config_changes import GROUP, alter_single, check_once
+from hutong.broker.configs.config_requests import Then, alter_each
+from hutong.broker.configs.group_config_changes import alter_group
+from hutong.broker.handling.context import Later, RequestContext
 from hutong.wire.kafka.apis.k44_incremental_alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,

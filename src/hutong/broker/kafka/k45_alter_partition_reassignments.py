@@ -4,11 +4,11 @@ This node is the only one: a reassignment to it is done at once, any other is re
 The client needs ALTER of the cluster.
 """
 
-from hutong.broker.authorization import may_in_cluster, refusal
 from hutong.broker.broker import Broker
-from hutong.broker.context import RequestContext
-from hutong.broker.gather import put_error
-from hutong.broker.replicas import check_replicas
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.handling.gather import put_error
+from hutong.broker.rights.authorization import may_in_cluster, refusal
+from hutong.broker.topics.replicas import check_replicas
 from hutong.foundation.errors import Refused
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k45_alter_partition_reassignments import (

@@ -3,8 +3,8 @@
 On one node a reassignment is done at once, so none goes on. The client needs DESCRIBE of the cluster.
 """
 
-from hutong.broker.authorization import may_in_cluster, refusal
-from hutong.broker.context import RequestContext
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.rights.authorization import may_in_cluster, refusal
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k46_list_partition_reassignments import (
     ListPartitionReassignmentsRequest,

@@ -8,8 +8,8 @@ The client needs DELETE of the group and READ of the topics.
 
 from __future__ import annotations
 
-from hutong.broker.authorization import may
-from hutong.broker.context import Later, RequestContext
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.rights.authorization import may
 from hutong.groups.classic.states import GroupState
 from hutong.groups.offsets.records import OffsetKey
 from hutong.groups.requests import group_id_error

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from hutong.broker.authorization import may_in_cluster
-from hutong.broker.context import RequestContext
-from hutong.broker.gather import put_error
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.handling.gather import put_error
 from hutong.broker.quotas.entities import ENTITY_TYPES, IP, Entity
+from hutong.broker.rights.authorization import may_in_cluster
 from hutong.foundation.errors import Refused
 from hutong.security.acls import Operation
 from hutong.wire.kafka.apis.k48_describe_client_quotas import (

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from hutong.broker.authorization import check_cluster
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.gather import Gather, put_error
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.gather import Gather, put_error
 from hutong.broker.quotas.entities import Entity, check_quota, entity_of
+from hutong.broker.rights.authorization import check_cluster
 from hutong.foundation.errors import HutongError, Refused
 from hutong.security.acls import Operation
 from hutong.wire.kafka.apis.k49_alter_client_quotas import (

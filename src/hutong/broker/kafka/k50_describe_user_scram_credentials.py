@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from hutong.broker.authorization import may_in_cluster
-from hutong.broker.context import RequestContext
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.rights.authorization import may_in_cluster
 from hutong.security.acls import Operation
 from hutong.wire.kafka.apis.k50_describe_user_scram_credentials import (
     CredentialInfo,

@@ -7,10 +7,10 @@ client needs ALTER of the cluster.
 
 from __future__ import annotations
 
-from hutong.broker.authorization import check_cluster
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.gather import Gather, put_error
-from hutong.broker.scram import ScramUsers, check_credential, check_user, mechanism_of
+from hutong.broker.authentication.scram import ScramUsers, check_credential, check_user, mechanism_of
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.gather import Gather, put_error
+from hutong.broker.rights.authorization import check_cluster
 from hutong.foundation.errors import HutongError, Refused
 from hutong.security.acls import Operation
 from hutong.security.sasl.scram_credentials import Mechanism

@@ -6,10 +6,10 @@ The node's own listener stands for that of its controller. The client needs DESC
 
 from typing import Final
 
-from hutong.broker.authorization import may_in_cluster, refusal
 from hutong.broker.broker import Broker
-from hutong.broker.context import RequestContext
-from hutong.broker.topics import METADATA_TOPIC
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.rights.authorization import may_in_cluster, refusal
+from hutong.broker.topics.catalogue import METADATA_TOPIC
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k55_describe_quorum import (
     DescribeQuorumRequest,

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from hutong.broker.authorization import check_cluster
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.features import METADATA_VERSION, SUPPORTED, Features
-from hutong.broker.gather import Gather, put_error
+from hutong.broker.configs.features import METADATA_VERSION, SUPPORTED, Features
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.gather import Gather, put_error
+from hutong.broker.rights.authorization import check_cluster
 from hutong.foundation.errors import HutongError, Refused
 from hutong.security.acls import Operation
 from hutong.wire.kafka.apis.k57_update_features import (

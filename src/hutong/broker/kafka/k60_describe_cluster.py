@@ -6,8 +6,8 @@ Kafka's brokers. Everybody may know where the cluster is; what they may do with 
 
 from typing import Final
 
-from hutong.broker.authorization import OPERATIONS_NOT_ASKED, cluster_operations
-from hutong.broker.context import RequestContext
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.rights.authorization import OPERATIONS_NOT_ASKED, cluster_operations
 from hutong.wire.kafka.apis.k60_describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,

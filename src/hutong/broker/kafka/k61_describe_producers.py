@@ -10,8 +10,8 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.authorization import may, refusal
-from hutong.broker.topics import why_missing
+from hutong.broker.rights.authorization import may, refusal
+from hutong.broker.topics.catalogue import why_missing
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k61_describe_producers import (
     DescribeProducersRequest,
@@ -23,7 +23,7 @@ from hutong.wire.kafka.apis.k61_describe_producers import (
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from hutong.broker.context import RequestContext
+    from hutong.broker.handling.context import RequestContext
     from hutong.journal.log import PartitionLog
 
 API_KEY = 61

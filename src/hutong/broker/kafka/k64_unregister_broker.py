@@ -3,8 +3,8 @@
 No node but this one is registered, and this one is not gone. The client needs ALTER of the cluster.
 """
 
-from hutong.broker.authorization import may_in_cluster, refusal
-from hutong.broker.context import RequestContext
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.rights.authorization import may_in_cluster, refusal
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k64_unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from hutong.wire.kafka.error_codes import ErrorCode

@@ -11,8 +11,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from hutong.broker.authorization import may
-from hutong.broker.context import RequestContext
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.rights.authorization import may
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k65_describe_transactions import (
     DescribeTransactionsRequest,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import re2
 
-from hutong.broker.authorization import may
-from hutong.broker.context import RequestContext
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.rights.authorization import may
 from hutong.security.acls import Operation, ResourceType
 from hutong.transactions.states import TransactionState as State
 from hutong.wire.kafka.apis.k66_list_transactions import (

@@ -9,10 +9,10 @@ it names.
 
 from __future__ import annotations
 
-from hutong.broker.authorization import may
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.group_rights import denial_of_heartbeat
+from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.kafka.k11_join_group import caller_of
+from hutong.broker.rights.authorization import may
+from hutong.broker.rights.group_rights import denial_of_heartbeat
 from hutong.groups.consumer.messages import HeartbeatReply, Partition
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import (

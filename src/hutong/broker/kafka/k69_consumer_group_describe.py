@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from hutong.broker.authorization import may, operations
-from hutong.broker.context import RequestContext
-from hutong.broker.group_rights import HIDDEN_TOPICS, may_see_all
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.rights.authorization import may, operations
+from hutong.broker.rights.group_rights import HIDDEN_TOPICS, may_see_all
 from hutong.groups.consumer.assignment.catalogue import Catalogue
 from hutong.groups.consumer.messages import GroupDescription, MemberDescription, Partition
 from hutong.security.acls import Operation, ResourceType

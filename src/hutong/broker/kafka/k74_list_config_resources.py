@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hutong.broker.authorization import may_in_cluster
 from hutong.broker.broker import Broker
-from hutong.broker.config_changes import BROKER, GROUP, LOGGER, METRICS, TOPIC
-from hutong.broker.context import RequestContext
+from hutong.broker.configs.config_changes import BROKER, GROUP, LOGGER, METRICS, TOPIC
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.rights.authorization import may_in_cluster
 from hutong.security.acls import Operation
 from hutong.wire.kafka.apis.k74_list_config_resources import (
     ConfigResource,

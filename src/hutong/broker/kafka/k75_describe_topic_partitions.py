@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.authorization import may, operations
-from hutong.broker.context import RequestContext
-from hutong.broker.partition import LEADER_EPOCH, NO_LEADER
-from hutong.broker.topics import why_missing
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.rights.authorization import may, operations
+from hutong.broker.topics.catalogue import why_missing
+from hutong.broker.topics.partition import LEADER_EPOCH, NO_LEADER
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k75_describe_topic_partitions import (
     Cursor,
@@ -24,7 +24,7 @@ from hutong.wire.kafka.apis.k75_describe_topic_partitions import (
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from hutong.broker.partition import Topic
+    from hutong.broker.topics.partition import Topic
 
 API_KEY = 75
 PAGE_PARTITIONS_MAX: Final = 2_000  # max.request.partition.size.limit of Kafka

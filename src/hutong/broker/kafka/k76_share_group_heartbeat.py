@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.group_rights import denial_of_heartbeat
-from hutong.broker.holders import holder_of
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.holders import holder_of
+from hutong.broker.rights.group_rights import denial_of_heartbeat
 from hutong.groups.share.members.messages import Answer, Heartbeat
 from hutong.wire.kafka.apis.k76_share_group_heartbeat import (
     Assignment,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hutong.broker.authorization import may, operations
-from hutong.broker.context import RequestContext
-from hutong.broker.group_rights import HIDDEN_TOPICS, may_see_all
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.rights.authorization import may, operations
+from hutong.broker.rights.group_rights import HIDDEN_TOPICS, may_see_all
 from hutong.groups.share.assignor import NAME
 from hutong.groups.share.driver import state_of
 from hutong.security.acls import Operation, ResourceType

@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from hutong.broker.authorization import may
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.gather import Gather
-from hutong.broker.holders import holder_of
-from hutong.broker.share_fetches import Found, Wish
-from hutong.broker.share_requests import RENEWS_FROM, acknowledge, check_caller, keys_of, problem_of
-from hutong.broker.share_sessions import BEGIN_EPOCH, END_EPOCH, ShareSession
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.gather import Gather
+from hutong.broker.handling.holders import holder_of
+from hutong.broker.rights.authorization import may
+from hutong.broker.share.share_fetches import Found, Wish
+from hutong.broker.share.share_requests import RENEWS_FROM, acknowledge, check_caller, keys_of, problem_of
+from hutong.broker.share.share_sessions import BEGIN_EPOCH, END_EPOCH, ShareSession
 from hutong.foundation.errors import Refused
 from hutong.groups.share.delivery.messages import Settle
 from hutong.groups.share.records import PartitionKey

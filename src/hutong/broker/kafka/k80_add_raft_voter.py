@@ -3,9 +3,9 @@
 Kafka answers the same while `kraft.version` is 0, its quorum being fixed then. The client needs ALTER of the cluster.
 """
 
-from hutong.broker.authorization import may_in_cluster
-from hutong.broker.authorization import refusal as refusal_of
-from hutong.broker.context import RequestContext
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.rights.authorization import may_in_cluster
+from hutong.broker.rights.authorization import refusal as refusal_of
 from hutong.foundation.errors import Refused
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k80_add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse

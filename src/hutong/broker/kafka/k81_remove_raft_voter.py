@@ -3,7 +3,7 @@
 The client needs ALTER of the cluster.
 """
 
-from hutong.broker.context import RequestContext
+from hutong.broker.handling.context import RequestContext
 from hutong.broker.kafka.k80_add_raft_voter import refusal_of_voters
 from hutong.wire.kafka.apis.k81_remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 

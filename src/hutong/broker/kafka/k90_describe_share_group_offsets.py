@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.authorization import may, refusal
-from hutong.broker.context import RequestContext
-from hutong.broker.partition import LEADER_EPOCH
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.rights.authorization import may, refusal
+from hutong.broker.topics.partition import LEADER_EPOCH
 from hutong.groups.share.records import PartitionKey
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k90_describe_share_group_offsets import (
@@ -27,7 +27,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.schema import ZERO_UUID
 
 if TYPE_CHECKING:
-    from hutong.broker.partition import Topic
+    from hutong.broker.topics.partition import Topic
 
 API_KEY = 90
 _NOT_BEGUN: Final = -1

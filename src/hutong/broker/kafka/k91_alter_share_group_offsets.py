@@ -7,10 +7,10 @@ The client needs READ of the group and of each topic.
 
 from __future__ import annotations
 
-from hutong.broker.authorization import may, refusal
-from hutong.broker.context import Later, RequestContext
-from hutong.broker.gather import put_error
-from hutong.broker.holders import holder_of
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.gather import put_error
+from hutong.broker.handling.holders import holder_of
+from hutong.broker.rights.authorization import may, refusal
 from hutong.foundation.errors import HutongError
 from hutong.groups.directory import GroupKind
 from hutong.groups.share.records import PartitionKey

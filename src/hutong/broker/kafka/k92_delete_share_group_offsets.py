@@ -6,9 +6,9 @@ the group knows nothing of → UNKNOWN_TOPIC_OR_PARTITION. The client needs DELE
 
 from __future__ import annotations
 
-from hutong.broker.authorization import may, refusal
-from hutong.broker.context import Later, RequestContext
+from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.kafka.k91_alter_share_group_offsets import NO_SUCH_PARTITION, NOT_EMPTY
+from hutong.broker.rights.authorization import may, refusal
 from hutong.foundation.errors import HutongError
 from hutong.groups.share.records import PartitionKey
 from hutong.security.acls import Operation, ResourceType

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.durable_table import DurableTable
 from hutong.broker.quotas.entities import CLIENT_KEYS, CONNECTION, IP, Entity, candidates, entity_from, text_of
+from hutong.broker.state.durable_table import DurableTable
 
 if TYPE_CHECKING:
-    from hutong.broker.topics import StateLog
+    from hutong.broker.topics.catalogue import StateLog
     from hutong.foundation.errors import HutongError
 
 ENTITIES_MAX: Final = 10_000

@@ -21,7 +21,7 @@ from hutong.foundation.errors import Refused
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from hutong.broker.context import RequestContext
+    from hutong.broker.handling.context import RequestContext
     from hutong.broker.quotas.book import QuotaBook
     from hutong.foundation.clock import Clock
     from hutong.foundation.errors import HutongError

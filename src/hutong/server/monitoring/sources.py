@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hutong.broker.cold_reads import ColdReads
-from hutong.broker.fetch_sessions import FetchSessions
+from hutong.broker.fetch.disk_reads import ColdReads
+from hutong.broker.fetch.session_table import FetchSessions
 from hutong.foundation.deletion_clock import DeletionClock
 from hutong.foundation.parking import ParkingLot
 from hutong.journal.journal import Journal

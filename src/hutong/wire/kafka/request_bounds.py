@@ -2,9 +2,9 @@
 more in the response, so bytes alone do not bound the cost of a request.
 
 Kafka has no such bound. The numbers are far above those of real clients. A request that is handled in parts, with other
-connections served between them (`broker/request_parts.py`), may name twice the partitions that a node can have. Others
-are handled at once: their bound keeps them well under 0.1 s (measured: 3 us for a partition of a Fetch, 5 to 10 of a
-Produce).
+connections served between them (`broker/dispatch/request_parts.py`), may name twice the partitions that a node can
+have. Others are handled at once: their bound keeps them well under 0.1 s (measured: 3 us for a partition of a Fetch,
+5 to 10 of a Produce).
 
 Knows nothing of what the things are.
 """

@@ -6,8 +6,8 @@ Knows nothing of topics.
 from collections.abc import Callable
 from typing import Final
 
-from hutong.broker.cold_reads import ColdReads
-from hutong.broker.fetch_sessions import FetchSessions
+from hutong.broker.fetch.disk_reads import ColdReads
+from hutong.broker.fetch.session_table import FetchSessions
 from hutong.server.monitoring.metric import COUNTER, GAUGE, Labelled, Read, metric
 from hutong.server.monitoring.sources import Sources
 

@@ -5,7 +5,7 @@ Knows nothing of how they are measured.
 
 from typing import Final
 
-from hutong.broker.request_times import RequestTimes
+from hutong.broker.dispatch.request_times import RequestTimes
 from hutong.server.monitoring.exposition import Spread
 from hutong.server.monitoring.metric import COUNTER, HISTOGRAM, SECONDS, SUMMARY, Labelled, Metric, Read, metric
 from hutong.server.monitoring.sources import Sources

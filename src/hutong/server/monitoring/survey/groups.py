@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from hutong.broker.broker import Broker
-from hutong.broker.partition import Partition
+from hutong.broker.topics.partition import Partition
 from hutong.groups.directory import GroupKind
 from hutong.groups.share.driver import state_of
 from hutong.server.monitoring.exposition import braced

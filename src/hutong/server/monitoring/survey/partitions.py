@@ -8,8 +8,8 @@ Knows nothing of groups.
 
 from collections.abc import Iterator
 
-from hutong.broker.partition import Partition
-from hutong.broker.topics import Topics
+from hutong.broker.topics.catalogue import Topics
+from hutong.broker.topics.partition import Partition
 from hutong.server.monitoring.exposition import braced
 from hutong.server.monitoring.survey.result import (
     OTHER,

@@ -1,0 +1,1 @@
+"""SASL before the dispatch: the exchange on a connection, its frames, and the users' stored credentials."""

@@ -1,0 +1,376 @@
+"""Stands before the dispatch of a listener with SASL: nobody gets past it who has not said who he is (KIP-43, KIP-152).
+
+Strategy: while a connection is not authenticated, ApiVersions, SaslHandshake and SaslAuthenticate are all that is
+answered, frames are small and a deadline runs. What follows from each message is the machine's (`security/sasl`). One
+that fails is answered and closed after a while, unread meanwhile (KIP-306). A session that has ended counts no more
+from that moment, express lane included; its connection is closed when it is used, unless it begins anew (KIP-368).
+
+An authenticated connection costs one look at a flag for each request, and a plain listener nothing at all.
+
+Knows nothing of sockets, nor how passwords are kept: it decides nothing that the machine could.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final, cast
+
+from hutong.broker.authentication import sasl_frames
+from hutong.broker.authentication.sasl_frames import AUTHENTICATE, HANDSHAKE
+from hutong.foundation.errors import Expired, LimitExceeded, ProtocolError
+from hutong.reactor.channel import HELD
+from hutong.reactor.connection import Pending
+from hutong.security.principals import USER, Principal
+from hutong.security.sasl.machine import Login, Phase, Rules
+from hutong.security.sasl.steps import Accepted, Challenge, CheckPassword, CheckProof, Fault, Rejected
+from hutong.wire.kafka.error_codes import ErrorCode
+from hutong.wire.kafka.headers import RequestHeader, decode_request_header
+
+if TYPE_CHECKING:
+    from hutong.broker.dispatch.dispatcher import Dispatch
+    from hutong.broker.handling.session import Session
+    from hutong.foundation.clock import Clock
+    from hutong.foundation.errors import HutongError
+    from hutong.foundation.parking import ParkingLot
+    from hutong.reactor.connection import Peer, Response
+    from hutong.runtime.offload import Offload
+    from hutong.security.sasl.figures import SaslFigures
+    from hutong.security.sasl.guesses import Guesses
+    from hutong.wire.buffer import Buffer
+
+API_VERSIONS: Final = 18
+TELL_INTERVAL_MS: Final = 1_000
+LINGER_MS: Final = 50  # between an error and the end: some clients drop what they read together with the end
+_HANDSHAKE_BYTES: Final = HANDSHAKE.to_bytes(2, "big")
+_KEY_BYTES: Final = 2
+_BUSY: Final = "too many passwords are being checked"
+_log = logging.getLogger("hutong.kafka")
+
+Encode = Callable[[Accepted | Challenge | Rejected], "list[Buffer] | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticationLimits:
+    """Bounds of connections that are not authenticated."""
+
+    frame_bytes_max: int = 512 * 1024  # sasl.server.max.receive.size
+    deadline_ms: int = 10_000  # from the opening of a connection
+    failure_delay_ms: int = 100  # connection.failed.authentication.delay.ms
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticationWaits:
+    """Where it waits; keys are peers. Shared by the listeners of a node."""
+
+    deadlines: ParkingLot[None]
+    delays: ParkingLot[None]
+    sessions: ParkingLot[None]
+    checks: ParkingLot[bool]
+    turns: ParkingLot[None]  # checks slowed by failures before
+
+
+@dataclass(slots=True)
+class Check:
+    """A password or a proof to be checked, of which connection, and since when; `promised` once its answer is."""
+
+    asked: CheckPassword | CheckProof
+    peer: Peer
+    login: Login
+    encode: Encode
+    since_ms: int
+    promised: Pending | None = None
+
+
+class Authentication:
+    """The reactor's handler for one listener with SASL.
+
+    `password_check` gives, for a user, what tells whether a password is the right one; that runs on `workers`.
+    """
+
+    def __init__(
+        self,
+        dispatch: Dispatch,
+        rules: Rules,
+        password_check: Callable[[str], Callable[[bytes], bool]],
+        *,
+        workers: Offload,
+        waits: AuthenticationWaits,
+        limits: AuthenticationLimits,
+        clock: Clock,
+        figures: SaslFigures,
+        guesses: Guesses,
+    ) -> None:
+        self._dispatch = dispatch
+        self._rules = rules
+        self._password_check = password_check
+        self._workers = workers
+        self._waits = waits
+        self._limits = limits
+        self._clock = clock
+        self._figures = figures
+        self._guesses = guesses
+        self._told_at_ms = -TELL_INTERVAL_MS
+        self._untold = 0
+        self._frame_bytes_max = 0  # of the authenticated: what the acceptor gives each connection
+
+    # What the reactor calls.
+
+    def connection_opened(self, peer: Peer) -> None:
+        self._dispatch.connection_opened(peer)
+        _session(peer).login = Login(self._rules)
+        self._frame_bytes_max = peer.frame_limit
+        self._begin_deadline(peer)
+
+    def connection_closed(self, peer: Peer) -> None:
+        """What waited for it has ended with its owner."""
+        self._dispatch.connection_closed(peer)
+
+    def request_received(self, frame: Buffer, peer: Peer) -> Response:
+        login = _session(peer).login
+        if login is None or (login.is_open and frame[:_KEY_BYTES] != _HANDSHAKE_BYTES):
+            return self._dispatch.request_received(frame, peer)
+        try:
+            return self._received(frame, peer, login)
+        except ProtocolError:
+            return self._refuse(peer, login, login.fail(Fault.MALFORMED, "bytes that are no request"), None)
+
+    # By phase.
+
+    def _received(self, frame: Buffer, peer: Peer, login: Login) -> Response:
+        phase = login.phase
+        if phase in (Phase.CHECKING, Phase.FAILED):
+            return HELD
+        if phase is Phase.EXCHANGE and login.is_raw:
+            return self._step(bytes(frame), peer, login, sasl_frames.raw)
+        header, body_at = decode_request_header(frame)
+        if phase is Phase.EXCHANGE:
+            return self._continue(header, frame, body_at, peer, login)
+        if header.api_key == HANDSHAKE:
+            return self._begin(header, frame, body_at, peer, login)
+        if phase is Phase.AUTHENTICATED:
+            self._figures.expired_total += 1
+            peer.close()
+            return None
+        if header.api_key == API_VERSIONS:
+            return self._dispatch.request_received(frame, peer)
+        return self._refuse_misplaced(header, peer, login)
+
+    def _begin(self, header: RequestHeader, frame: Buffer, body_at: int, peer: Peer, login: Login) -> Response:
+        """SaslHandshake: after version 0 bare frames follow, after version 1 SaslAuthenticate."""
+        now_ms = self._clock.monotonic_ms()
+        is_again = login.phase is Phase.AUTHENTICATED
+        if is_again and not login.may_begin_again(now_ms):
+            return self._dispatch.request_received(frame, peer)
+        request = sasl_frames.decode(header, frame, body_at)
+        self._dispatch.requests_total[HANDSHAKE] += 1
+        rejected = login.begin(request.mechanism, is_raw=header.api_version == 0, now_ms=now_ms)
+        code = ErrorCode.NONE if rejected is None else ErrorCode.UNSUPPORTED_SASL_MECHANISM
+        answer = sasl_frames.handshake(header, self._rules.exchanges, code)
+        if rejected is not None:
+            self._dispatch.errors.note(HANDSHAKE, {code})
+            return self._refuse(peer, login, rejected, answer)
+        if is_again:  # without a deadline: this answer waits behind others, such as a long poll's
+            peer.express = None
+        return answer
+
+    def _continue(self, header: RequestHeader, frame: Buffer, body_at: int, peer: Peer, login: Login) -> Response:
+        """SaslAuthenticate: one message of the mechanism."""
+        if header.api_key != AUTHENTICATE:
+            return self._refuse_misplaced(header, peer, login)
+        request = sasl_frames.decode(header, frame, body_at)
+        self._dispatch.requests_total[AUTHENTICATE] += 1
+        encode = partial(sasl_frames.authenticate, header, login.session_ms)
+        return self._step(bytes(request.auth_bytes), peer, login, encode)
+
+    def _step(self, message: bytes, peer: Peer, login: Login, encode: Encode) -> Response:
+        step = login.respond(message)
+        if isinstance(step, CheckPassword | CheckProof):
+            return self._check(Check(step, peer, login, encode, self._clock.monotonic_ms()))
+        return self._settle(step, peer, login, encode, None)
+
+    # A password or a proof that is checked.
+
+    def _check(self, check: Check) -> Response:
+        """Check now, or once a guess for this user may be made; the connection is not read meanwhile."""
+        now_ms = self._clock.monotonic_ms()
+        wait_ms = self._guesses.wait_ms(check.asked.user, check.peer.address, check.since_ms, now_ms)
+        if wait_ms:
+            return self._check_later(check, now_ms + wait_ms)
+        if isinstance(check.asked, CheckProof):
+            step = check.login.proved(check.asked)
+            self._note_guess(check, None if _is_of_other_cause(step) else isinstance(step, Accepted))
+            return self._answer(check, step)
+        return self._check_password(check, check.asked)
+
+    def _check_later(self, check: Check, at_ms: int) -> Response:
+        def turn(outcome: HutongError | None) -> None:
+            if isinstance(outcome, Expired):
+                self._check(check)
+
+        try:
+            self._waits.turns.park(check.peer, turn, deadline_ms=at_ms, owner=check.peer.owner)
+        except LimitExceeded:
+            return self._answer(check, check.login.fail(Fault.BUSY, _BUSY))
+        if check.promised is None:
+            self._figures.delayed_total += 1
+            check.promised = Pending()
+        return check.promised
+
+    def _check_password(self, check: Check, asked: CheckPassword) -> Response:
+        """Find out about a password on a worker."""
+        peer, login = check.peer, check.login
+
+        def settled(outcome: bool | HutongError) -> None:
+            if isinstance(outcome, bool):
+                self._answer(check, login.checked(asked.user, is_right=outcome))
+
+        def worked(outcome: bool | BaseException) -> None:
+            self._note_guess(check, outcome if isinstance(outcome, bool) else None)
+            self._waits.checks.resume(peer, outcome is True)
+            if isinstance(outcome, BaseException):
+                raise outcome  # a fault of ours: the loop tells of it
+
+        try:
+            ticket = self._waits.checks.park(peer, settled, owner=peer.owner)
+        except LimitExceeded:
+            self._note_guess(check, None)
+            return self._answer(check, login.fail(Fault.BUSY, _BUSY))
+        promised = check.promised = check.promised or Pending()
+        try:
+            self._workers.submit(partial(self._password_check(asked.user), asked.password), worked)
+        except LimitExceeded:
+            ticket.abandon()
+            self._note_guess(check, None)
+            return self._answer(check, login.fail(Fault.BUSY, _BUSY))
+        return promised
+
+    def _note_guess(self, check: Check, is_right: bool | None) -> None:
+        now_ms = self._clock.monotonic_ms()
+        self._guesses.ended(check.asked.user, check.peer.address, now_ms, is_right=is_right)
+
+    def _answer(self, check: Check, step: Accepted | Rejected) -> Response:
+        response = self._settle(step, check.peer, check.login, check.encode, check.promised)
+        if check.promised is not None:
+            check.peer.release()
+        return response
+
+    def _settle(
+        self,
+        step: Accepted | Challenge | Rejected,
+        peer: Peer,
+        login: Login,
+        encode: Encode,
+        promised: Pending | None,
+    ) -> Response:
+        """The answer to one message, which may have been promised."""
+        answer = encode(step)
+        if isinstance(step, Rejected):
+            if not login.is_raw:
+                self._dispatch.errors.note(AUTHENTICATE, {ErrorCode.SASL_AUTHENTICATION_FAILED})
+            return self._refuse(peer, login, step, answer, promised)
+        if isinstance(step, Accepted):
+            self._let_in(peer, login, step.user)
+        if promised is None:
+            return answer
+        promised.complete(answer)
+        return promised
+
+    # What follows.
+
+    def _let_in(self, peer: Peer, login: Login, user: str) -> None:
+        self._waits.deadlines.resume(peer, None)
+        self._waits.sessions.resume(peer, None)
+        totals = self._figures.succeeded_total if login.accepted_total == 1 else self._figures.again_total
+        mechanism = login.mechanism or ""
+        totals[mechanism] = totals.get(mechanism, 0) + 1
+        _session(peer).principal = Principal(USER, user)
+        peer.frame_limit = self._frame_bytes_max
+        if login.session_ms:
+            self._begin_session(peer, login)
+
+    def _begin_session(self, peer: Peer, login: Login) -> None:
+        def ended(outcome: HutongError | None) -> None:
+            if isinstance(outcome, Expired):
+                peer.express = None
+                login.expire()
+
+        deadline_ms = self._clock.monotonic_ms() + login.session_ms
+        self._waits.sessions.park(peer, ended, deadline_ms=deadline_ms, owner=peer.owner)
+
+    def _begin_deadline(self, peer: Peer) -> None:
+        def ended(outcome: HutongError | None) -> None:
+            login = _session(peer).login
+            if login is not None and isinstance(outcome, Expired):
+                self._note(peer, login, login.fail(Fault.DEADLINE, "nothing came of it in time"))
+                peer.close()
+
+        peer.frame_limit = self._limits.frame_bytes_max
+        deadline_ms = self._clock.monotonic_ms() + self._limits.deadline_ms
+        self._waits.deadlines.park(peer, ended, deadline_ms=deadline_ms, owner=peer.owner)
+
+    def _refuse_misplaced(self, header: RequestHeader, peer: Peer, login: Login) -> Response:
+        """A request that is not for who is on the way in: without an answer, unless it is one of SASL's own."""
+        rejected = login.fail(Fault.STATE, f"a request with API key {header.api_key} before authentication")
+        answer = sasl_frames.illegal_state(header)
+        if answer is not None:
+            self._dispatch.requests_total[header.api_key] += 1
+            self._dispatch.errors.note(header.api_key, {ErrorCode.ILLEGAL_SASL_STATE})
+        return self._refuse(peer, login, rejected, answer)
+
+    def _refuse(
+        self,
+        peer: Peer,
+        login: Login,
+        rejected: Rejected,
+        answer: list[Buffer] | None,
+        promised: Pending | None = None,
+    ) -> Pending:
+        """Answer after a while, since whoever guesses passwords shall wait for each, and close a moment later."""
+        self._note(peer, login, rejected)
+        self._waits.deadlines.resume(peer, None)
+        pending = promised or Pending()
+
+        def over(_: HutongError | None) -> None:
+            pending.complete(answer)
+            if answer is None:
+                peer.close()
+            else:
+                self._after(LINGER_MS, peer, lambda _: peer.close())
+
+        self._after(self._limits.failure_delay_ms, peer, over)
+        return pending
+
+    def _after(self, delay_ms: int, peer: Peer, then: Callable[[HutongError | None], None]) -> None:
+        """Nothing is read of the connection meanwhile; where too many wait it is closed at once."""
+        try:
+            self._waits.delays.park(peer, then, deadline_ms=self._clock.monotonic_ms() + delay_ms, owner=peer.owner)
+        except LimitExceeded:
+            peer.close()
+
+    def _note(self, peer: Peer, login: Login, rejected: Rejected) -> None:
+        """Count it, and say it in one line, but not more than one in each interval."""
+        self._figures.failed_total[rejected.fault] += 1
+        now_ms = self._clock.monotonic_ms()
+        if now_ms - self._told_at_ms < TELL_INTERVAL_MS:
+            self._untold += 1
+            return
+        _log.warning(
+            "the authentication of %s at listener %s failed (%s): %s (%d more like it before)",
+            peer,
+            _session(peer).listener.name,
+            login.mechanism or "no mechanism yet",
+            rejected.detail,
+            self._untold,
+        )
+        self._told_at_ms, self._untold = now_ms, 0
+
+
+def _is_of_other_cause(step: Accepted | Rejected) -> bool:
+    return isinstance(step, Rejected) and step.fault is not Fault.CREDENTIALS
+
+
+def _session(peer: Peer) -> Session:
+    return cast("Session", peer.session)

@@ -1,0 +1,353 @@
+"""From a frame to a handler and back: decode, call, encode.
+
+Strategy: one route per (API, version), found by the first four bytes of the frame; a route holds the compiled decoder
+and encoder, so that nothing is looked up twice. The set of handlers is the one registry: it also feeds ApiVersions.
+
+Knows nothing of sockets: the reactor gives frames and takes buffers. Raising ProtocolError closes the connection.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from hutong.broker.dispatch.long_requests import LONG_FROM_BYTES, LongRequest
+from hutong.broker.dispatch.request_errors import Look, errors_in
+from hutong.broker.dispatch.request_tracing import TRACED, traced
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.session import Session
+from hutong.broker.kafka import HANDLERS, k00_produce, k01_fetch, k18_api_versions
+from hutong.broker.produce.fast_path import lane_for
+from hutong.foundation.errors import LimitExceeded, ProtocolError
+from hutong.reactor.channel import HELD, Held
+from hutong.reactor.connection import Pending
+from hutong.security.principals import ANONYMOUS, Principal
+from hutong.wire.kafka import codecs
+from hutong.wire.kafka.headers import RequestHeader, decode_request_header, encode_response_frame
+from hutong.wire.kafka.produce_frame import encode_produce_response_frame
+from hutong.wire.kafka.registry import APIS
+
+if TYPE_CHECKING:
+    from hutong.broker.broker import Broker
+    from hutong.broker.dispatch.request_times import ApiTimes
+    from hutong.broker.handling.listeners import Listener
+    from hutong.reactor.connection import Peer, Response
+    from hutong.wire.buffer import Buffer
+
+Handle = Callable[[Any, RequestContext], Any]
+Encode = Callable[[int, Any], "list[Buffer]"]  # (correlation id, response) to a frame
+_API_VERSIONS: Final = k18_api_versions.API_KEY
+_PRODUCE: Final = k00_produce.API_KEY
+_FETCH: Final = k01_fetch.API_KEY
+TELL_INTERVAL_MS: Final = 1_000
+_log = logging.getLogger("hutong.kafka")
+_UNBOUNDED: Final = 1 << 62  # but for what the reactor takes
+
+
+def anonymous(peer: Peer) -> Principal:
+    """Who a client is that has shown nothing."""
+    return ANONYMOUS
+
+
+OTHER_FRAME_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Only Produce carries data; in any other request a byte can become an object many times its size."""
+
+
+OBJECT_BYTES_PER_BYTE: Final = 8
+"""What a byte of a request takes as objects, where they are kept (measured for Fetch with 500,000 partitions)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """What one (API, version) needs. `decode` takes (frame, offset of the body)."""
+
+    decode: Callable[[Any, int], Any]
+    handle: Handle
+    encode: Encode
+    frame_bytes_max: int
+    times: ApiTimes
+    errors_in: Look
+
+
+class Dispatch:
+    """The reactor's handler for the Kafka connections of one listener.
+
+    `listener` is what connections that open from now on are told. `requests_total` counts by API, for all listeners.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        listener: Listener,
+        requests_total: dict[int, int] | None = None,
+        handlers: Mapping[int, Handle] = HANDLERS,
+        identify: Callable[[Peer], Principal] = anonymous,
+    ) -> None:
+        """`identify` says who a client is when its connection opens, and raises ProtocolError to have it closed."""
+        self._broker = broker
+        self.listener = listener
+        self._meter = broker.meter
+        self._times = broker.request_times
+        self.errors = broker.request_errors
+        self._tracer = broker.tracer
+        self._now_us = broker.clock.monotonic_us
+        self._handlers = handlers
+        self._identify = identify
+        self._routes: dict[int, Route] = {}
+        self._told_at_ms = -TELL_INTERVAL_MS
+        self._untold = 0
+        self.requests_total = dict.fromkeys(handlers, 0) if requests_total is None else requests_total
+
+    def connection_opened(self, peer: Peer) -> None:
+        """Who the client is stays open until it says so, unless it has shown a certificate."""
+        peer.session = Session(self.listener)
+        peer.sending_changed = partial(self._sending_changed, peer)
+        try:
+            peer.session.principal = self._identify(peer)
+        except ProtocolError as error:
+            self._tell(peer, error)
+            peer.close()
+
+    def connection_closed(self, peer: Peer) -> None:
+        """What the connection was waiting for has ended with its owner."""
+        self._broker.admissions.forget(peer)
+        self._broker.examinations.forget(peer)
+        self._broker.long_requests.forget(peer)
+
+    def request_received(self, frame: Buffer, peer: Peer) -> Response:
+        """Handle one request; returns the response's buffers, a Pending one, or None where none is due."""
+        try:
+            return self._received(frame, peer)
+        except ProtocolError as error:
+            self._tell(peer, error)
+            raise
+        except LimitExceeded as full:
+            # A handler answers each bound that its request can meet (tests/unit/broker/kafka/test_every_bound.py). One
+            # that it does not know ends this connection and nothing else.
+            self._tell(peer, full)
+            raise ProtocolError(str(full)) from full
+
+    def _received(self, frame: Buffer, peer: Peer) -> Response:
+        meter, now_us = self._meter, self._now_us
+        if meter.is_on:
+            peer.express = None
+            if meter.is_muted(peer):
+                return HELD
+        began_us = now_us()
+        header, offset = decode_request_header(frame)
+        api_key, api_version = header.api_key, header.api_version
+        route = self._routes.get(api_key << 16 | api_version) or self._add_route(api_key, api_version)
+        if len(frame) > route.frame_bytes_max:
+            raise ProtocolError(f"a request of {len(frame)} bytes with API key {api_key}")
+        context = RequestContext(api_version, header.client_id, peer, self._broker)
+        if len(frame) > LONG_FROM_BYTES and api_key != _PRODUCE:
+            return self._long(frame, offset, route, header, context, began_us)
+        return self._handled(route.decode(frame, offset), frame, route, header, context, began_us)
+
+    def _handled(
+        self, request: Any, frame: Buffer, route: Route, header: RequestHeader, context: RequestContext, began_us: int
+    ) -> Response:
+        """Hand a decoded request to its handler, and encode the answer if it is there."""
+        meter, peer, api_key = self._meter, context.peer, header.api_key
+        if meter.is_on and api_key == _FETCH:
+            meter.limit_fetch(request, peer.session.principal.name, header.client_id)
+        answer = route.handle(request, context)
+        if isinstance(answer, Held):
+            return answer
+        self.requests_total[api_key] += 1
+        peer.session.times = route.times
+        if api_key == _PRODUCE and not meter.is_on and self._tracer is None:
+            peer.express = lane_for(frame, request, context, self.requests_total)
+        if isinstance(answer, Later):
+            return self._pending(answer, route, header, peer, len(frame), began_us)
+        encoded = None if answer is None else self._encoded(answer, route, header)
+        return self._told(encoded, answer, route, header, peer, len(frame), self._now_us() - began_us)
+
+    def _long(
+        self, frame: Buffer, offset: int, route: Route, header: RequestHeader, context: RequestContext, began_us: int
+    ) -> Response:
+        """A long request is done out of the ordinary way, as far as it can be; it is held meanwhile."""
+        decode, encode = partial(route.decode, frame, offset), partial(route.encode, header.correlation_id)
+        long = LongRequest(frame, header.api_key, decode, route.handle, encode, route.errors_in, context)
+        done = self._broker.long_requests.look(long)
+        if isinstance(done, Held):
+            return HELD
+        if done.encoded is None:
+            return self._handled(done.request, frame, route, header, context, began_us)
+        if done.errors is not None:
+            self.errors.note(header.api_key, done.errors)
+        return self._answered(done.encoded, done.answer, route, header, context.peer, len(frame), began_us)
+
+    def _answered(
+        self,
+        encoded: list[Buffer],
+        answer: Any,
+        route: Route,
+        header: RequestHeader,
+        peer: Peer,
+        received_bytes: int,
+        began_us: int,
+    ) -> list[Buffer] | None:
+        """A long request whose answer is there."""
+        self.requests_total[header.api_key] += 1
+        peer.session.times = route.times
+        spent_us = self._now_us() - began_us
+        return self._told(encoded, answer, route, header, peer, received_bytes, spent_us)
+
+    def _told(
+        self,
+        encoded: list[Buffer] | None,
+        answer: Any,
+        route: Route,
+        header: RequestHeader,
+        peer: Peer,
+        received_bytes: int,
+        local_us: int,
+    ) -> list[Buffer] | None:
+        """Note how long a request took that is answered now; returns its answer, with the wait that a quota asks."""
+        times = route.times
+        times.local.record(local_us)
+        if peer.queued_ms or local_us >= self._times.slow_us:
+            self._count_late(local_us, header, peer, times)
+        else:
+            times.total.record(local_us)
+        if not self._meter.is_on:
+            return encoded
+        return self._metered(encoded, answer, route, header, peer, received_bytes, local_us)
+
+    def _encoded(self, answer: Any, route: Route, header: RequestHeader) -> list[Buffer]:
+        codes = route.errors_in(answer)
+        if codes is not None:
+            self.errors.note(header.api_key, codes)
+        return route.encode(header.correlation_id, answer)
+
+    def _count_late(self, local_us: int, header: RequestHeader, peer: Peer, times: ApiTimes) -> None:
+        """A request that was answered at once, but had waited in the queue or took long."""
+        queue_us = peer.queued_ms * 1000
+        if queue_us:
+            times.queue.record(queue_us)
+        times.total.record(queue_us + local_us)
+        if queue_us + local_us >= self._times.slow_us:
+            self._tell_slow(header, peer, {"queue": queue_us, "local": local_us})
+
+    def _pending(
+        self, later: Later[Any], route: Route, header: RequestHeader, peer: Peer, received_bytes: int, began_us: int
+    ) -> Pending:
+        """The reactor's answer to come, completed by the handler's. It may be complete already: both take that."""
+        monotonic_us, times = self._now_us, route.times
+        local_us, queue_us, ready_us = monotonic_us() - began_us, peer.queued_ms * 1000, 0
+        pending = Pending(_parked_bytes(header.api_key, received_bytes))
+
+        def taken() -> None:
+            now_us = monotonic_us()
+            response_queue_us, remote_us = now_us - ready_us, ready_us - began_us - local_us
+            times.local.record(local_us)
+            times.remote.record(remote_us)
+            times.response_queue.record(response_queue_us)
+            if queue_us:
+                times.queue.record(queue_us)
+            times.total.record(queue_us + now_us - began_us)
+            own_us = queue_us + local_us + response_queue_us
+            if (own_us if times.waiting_is_meant else own_us + remote_us) >= self._times.slow_us:
+                self._tell_slow(
+                    header,
+                    peer,
+                    {"queue": queue_us, "local": local_us, "remote": remote_us, "response queue": response_queue_us},
+                )
+
+        def completed(response: Any) -> None:
+            nonlocal ready_us
+            encoded: list[Buffer] | None = self._encoded(response, route, header)
+            if self._meter.is_on:
+                encoded = self._metered(encoded, response, route, header, peer, received_bytes, local_us)
+            ready_us = monotonic_us()
+            pending.complete(encoded)
+
+        pending.taken = taken
+        later.then(completed)
+        return pending
+
+    def _metered(
+        self,
+        encoded: list[Buffer] | None,
+        answer: Any,
+        route: Route,
+        header: RequestHeader,
+        peer: Peer,
+        received_bytes: int,
+        spent_us: int,
+    ) -> list[Buffer] | None:
+        """Note what a request used; if that was too much, its answer says how long the peer is muted, which it is."""
+        meter, name = self._meter, peer.session.principal.name
+        sent_bytes = sum(map(len, encoded or ()))
+        wait_ms = meter.throttle_ms(header.api_key, name, header.client_id, received_bytes, sent_bytes, spent_us)
+        if not wait_ms:
+            return encoded
+        route.times.throttle.record(wait_ms * 1000)
+        meter.mute(peer, wait_ms)
+        if not hasattr(answer, "throttle_time_ms"):
+            return encoded
+        answer.throttle_time_ms = max(wait_ms, answer.throttle_time_ms)
+        return route.encode(header.correlation_id, answer)
+
+    def _sending_changed(self, peer: Peer, is_paused: bool) -> None:
+        """How long a client did not read counts for the last request that was answered before."""
+        session: Session = peer.session
+        now_us = self._broker.clock.monotonic_us()
+        if is_paused:
+            session.paused_at_us = now_us
+        elif session.times is not None:
+            session.times.send.record(now_us - session.paused_at_us)
+
+    def _tell_slow(self, header: RequestHeader, peer: Peer, stages_us: Mapping[str, int]) -> None:
+        now_us = self._broker.clock.monotonic_us()
+        self._times.tell(header, peer.session.principal, peer.address, stages_us, now_us)
+
+    def _tell(self, peer: Peer, error: ProtocolError | LimitExceeded) -> None:
+        """One line in the log for a connection that is closed for this, and not more than one in each interval."""
+        now_ms = self._broker.clock.monotonic_ms()
+        if now_ms - self._told_at_ms < TELL_INTERVAL_MS:
+            self._untold += 1
+            return
+        _log.warning("closing the connection of %s: %s (%d more like it before)", peer, error, self._untold)
+        self._told_at_ms, self._untold = now_ms, 0
+
+    def _add_route(self, api_key: int, api_version: int) -> Route:
+        handle = self._handlers.get(api_key)
+        if handle is None:
+            raise ProtocolError(f"API key {api_key} is not supported")
+        times, errors = self._times.of(api_key), errors_in(api_key)
+        if api_version not in APIS[api_key].versions:
+            if api_key == _API_VERSIONS:  # answered all the same, and not kept: there are many such versions
+                return Route(_undecoded, _unsupported, _unsupported_encoder, OTHER_FRAME_BYTES_MAX, times, errors)
+            raise ProtocolError(f"version {api_version} of API key {api_key} is not supported")
+        encode: Encode = (
+            partial(encode_produce_response_frame, api_version)
+            if api_key == _PRODUCE
+            else partial(encode_response_frame, api_key, api_version)
+        )
+        if self._tracer is not None and api_key in TRACED:
+            handle = traced(api_key, handle, self._tracer)
+        frame_bytes_max = _UNBOUNDED if api_key == _PRODUCE else OTHER_FRAME_BYTES_MAX
+        route = Route(codecs.request_decoder(api_key, api_version), handle, encode, frame_bytes_max, times, errors)
+        self._routes[api_key << 16 | api_version] = route
+        return route
+
+
+def _parked_bytes(api_key: int, received_bytes: int) -> int:
+    """What a request keeps until it is answered. What Produce brings is in the journal's cache, which has a bound."""
+    return 0 if api_key == _PRODUCE else OBJECT_BYTES_PER_BYTE * received_bytes
+
+
+def _undecoded(_frame: Buffer, _offset: int) -> None:
+    """The body of a request in a version of which nothing is known."""
+
+
+def _unsupported(_request: None, _context: RequestContext) -> Any:
+    return k18_api_versions.unsupported_version()
+
+
+_unsupported_encoder: Final[Encode] = partial(encode_response_frame, _API_VERSIONS, 0)

@@ -1,0 +1,52 @@
+"""Produce and Fetch requests as spans, for whoever records them (`hutong.tracing`).
+
+Strategy: where there is a tracer, the handlers of these two are wrapped when a route to them is made, so a node without
+one does not even ask. A traced Produce always goes the ordinary way, never by the express lane.
+
+Knows nothing of OpenTelemetry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.reactor.channel import Held
+
+TRACED: Final = frozenset((0, 1))
+"""Produce and Fetch."""
+
+Ended = Callable[[Any], None]
+"""Told of the answer once it is there: None where none is due."""
+
+
+class RequestTracer(Protocol):
+    """Begins the span of one request. A request whose client leaves has no answer, and its span no end."""
+
+    def begin(self, api_key: int, request: Any, context: RequestContext) -> Ended: ...
+
+
+def traced(
+    api_key: int, handle: Callable[[Any, RequestContext], Any], tracer: RequestTracer
+) -> Callable[[Any, RequestContext], Any]:
+    """The handler, with a span around each request."""
+
+    def handled(request: Any, context: RequestContext) -> Any:
+        ended = tracer.begin(api_key, request, context)
+        answer = handle(request, context)
+        if isinstance(answer, Held):  # it is handled anew later, with a span of its own
+            return answer
+        if not isinstance(answer, Later):
+            ended(answer)
+            return answer
+        later: Later[Any] = Later()
+
+        def completed(response: Any) -> None:
+            ended(response)
+            later.complete(response)
+
+        answer.then(completed)
+        return later
+
+    return handled

@@ -1,0 +1,142 @@
+"""Reads of what is no longer in memory, for all connections in fair turns.
+
+Strategy: each connection is an actor, each partition that it asks for a message, so a reader of a long backlog has one
+turn when everybody else had one, and answers of many readers never fill one turn of the loop. In its turn a read takes
+what the machine holds in its page cache, which never blocks; what it does not hold is brought by a worker while others
+have their turns. The bytes that are on their way together are bounded, as is the time that a read may wait.
+
+Each read is small while somebody waits for a flush: the flush waits for the read before it, and its answer for the
+loop that sends what was read. Otherwise a read is as large as clients ask for.
+
+Each journal has a queue of its own: one whose disk stalls keeps what was begun for it, and others go on.
+
+Hot reads do not come by here. Knows nothing of requests.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hutong.foundation.errors import CorruptData, HutongError
+from hutong.journal.log import COLD_BYTES_MAX
+from hutong.scheduler.driver import WAITING, FairExecutor, Waiting
+
+if TYPE_CHECKING:
+    from hutong.broker.topics.partition import Partition
+    from hutong.foundation.clock import Clock
+    from hutong.journal.log import ColdRead, PartitionLog
+    from hutong.reactor.connection import Peer
+
+COLD_WAIT_MS_MAX: Final = 20_000  # clients give a request 30 s (Java) or 60 s (librdkafka)
+TELL_INTERVAL_MS: Final = 1_000
+CONTENDED_BYTES_MAX: Final = 256 * 1024  # of one partition (measured: ten readers beside flushes, p50 1.7 ms, not 5.6)
+_log = logging.getLogger("hutong.reads")
+
+Then = Callable[["list[memoryview] | HutongError"], None]
+
+
+class ColdReads:
+    """The queue for the disk. Figures: damaged_total, refused_total, and those of the journals' readers."""
+
+    def __init__(
+        self, make_executor: Callable[[], FairExecutor], clock: Clock, is_contended: Callable[[], bool]
+    ) -> None:
+        """`make_executor` makes the queue of one journal."""
+        self.damaged_total = 0
+        self._is_contended = is_contended
+        self._make_executor = make_executor
+        self._executors: dict[Path, FairExecutor] = {}  # by the folder of the journal
+        self._closed: HutongError | None = None
+        self._clock = clock
+        self._told_at_ms = -TELL_INTERVAL_MS
+        self._untold = 0
+
+    @property
+    def refused_total(self) -> int:
+        return sum(executor.refused_total for executor in self._executors.values())
+
+    @property
+    def bytes_max(self) -> int:
+        """How much of one partition to read at a time, besides a larger batch."""
+        return CONTENDED_BYTES_MAX if self._is_contended() else COLD_BYTES_MAX
+
+    def read(self, cold: ColdRead[list[memoryview]], partition: Partition, offset: int, peer: Peer, then: Then) -> None:
+        """`then` gets whole, sound batches, or once: StorageError (CorruptData where a batch is damaged), Expired or
+        LimitExceeded where the node is too busy, OwnerGone.
+        """
+
+        def ended(outcome: list[memoryview] | HutongError) -> None:
+            if isinstance(outcome, CorruptData):
+                self._tell(partition, offset, outcome)
+            then(outcome)
+
+        self._executor_of(cold.segment.path.parent).send(
+            peer.id,
+            _Reading(partition.log, cold).step,
+            ended,
+            cost=cold.size,
+            deadline_ms=self._clock.monotonic_ms() + COLD_WAIT_MS_MAX,
+            owner=peer.owner,
+        )
+
+    def close(self, error: HutongError) -> None:
+        """Fail all reads, and from now on each new one at once."""
+        self._closed = error
+        for executor in self._executors.values():
+            executor.close(error)
+
+    def _executor_of(self, journal: Path) -> FairExecutor:
+        executor = self._executors.get(journal)
+        if executor is None:
+            executor = self._executors[journal] = self._make_executor()
+            if self._closed is not None:
+                executor.close(self._closed)
+        return executor
+
+    def _tell(self, partition: Partition, offset: int, error: CorruptData) -> None:
+        """One line in the log, and not more than one in each interval: a reader may ask again at once."""
+        self.damaged_total += 1
+        now_ms = self._clock.monotonic_ms()
+        if now_ms - self._told_at_ms < TELL_INTERVAL_MS:
+            self._untold += 1
+            return
+        _log.error(
+            "%s; readers of topic %s partition %d are refused offset %d, all else is served (%d more like it before)",
+            error,
+            partition.topic_name,
+            partition.index,
+            offset,
+            self._untold,
+        )
+        self._told_at_ms, self._untold = now_ms, 0
+
+
+class _Reading:
+    """One read, in one step or two."""
+
+    __slots__ = ("_cold", "_log", "_outcome")
+
+    def __init__(self, log: PartitionLog, cold: ColdRead[list[memoryview]]) -> None:
+        self._log = log
+        self._cold = cold
+        self._outcome: list[memoryview] | HutongError | None = None
+
+    def step(self, wake: Callable[[], None]) -> list[memoryview] | Waiting:
+        outcome = self._outcome
+        if outcome is None:
+            cached = self._log.read_cached(self._cold)
+            if cached is not None:
+                return cached
+
+            def ended(outcome: list[memoryview] | HutongError) -> None:
+                self._outcome = outcome
+                wake()
+
+            self._log.read_cold(self._cold, ended)
+            return WAITING
+        if isinstance(outcome, HutongError):
+            raise outcome
+        return outcome

@@ -1,0 +1,214 @@
+"""A fetch in a session (KIP-227): what it looks at, and what of that it says.
+
+Strategy: a fetch with a session asks a turn of that session which partitions to look at, tells it what the look found,
+and lets it have the last word on the response. A turn is one of three kinds: `FullTurn` looks at what the request
+names and opens a session when it answers; `IncrementalTurn` looks at what is due, answers what is new, and lets the
+other partitions watch their logs. What cannot be begun is a response at once.
+
+Knows nothing of reading: `k01_fetch` does that, in a session as without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
+
+from hutong.broker.fetch.session_table import FIRST_EPOCH, NO_SESSION_EPOCH, Entry, Session, next_epoch
+from hutong.broker.handling.holders import holder_of
+from hutong.wire.kafka.apis.k01_fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from hutong.broker.handling.context import RequestContext
+    from hutong.journal.log import PartitionLog
+
+IDS_FROM_VERSION: Final = 13  # KIP-516
+
+
+class Turn(Protocol):
+    """One request of a session."""
+
+    @property
+    def idle_partitions(self) -> int:
+        """How many partitions there are besides those to look at."""
+        ...
+
+    def topics(self) -> Sequence[FetchTopic]:
+        """What to look at now, in this order."""
+        ...
+
+    def looked(self, response: FetchResponse) -> None:
+        """What a look found; the partitions are those of `topics`, in their order."""
+        ...
+
+    def wait(self, wake: Callable[[], None]) -> bool:
+        """The request waits. Whether `wake` will be called; if not, the caller watches the logs itself."""
+        ...
+
+    def wait_no_more(self, wake: Callable[[], None]) -> None: ...
+
+    def finish(self, response: FetchResponse) -> FetchResponse:
+        """What to answer, given the response of the last look."""
+        ...
+
+
+def begin(request: FetchRequest, context: RequestContext) -> Turn | FetchResponse | None:
+    """The turn of a request that names a session or asks for one; None if it goes on without any."""
+    sessions = context.broker.fetch_sessions
+    if request.session_epoch in (FIRST_EPOCH, NO_SESSION_EPOCH):
+        sessions.close(request.session_id)
+        return FullTurn(request, context) if request.session_epoch == FIRST_EPOCH else None
+    session = sessions.begin(
+        request.session_id,
+        request.session_epoch,
+        request.topics,
+        request.forgotten_topics_data,
+        uses_ids=context.api_version >= IDS_FROM_VERSION,
+        now_ms=context.broker.clock.monotonic_ms(),
+    )
+    if isinstance(session, ErrorCode):
+        return FetchResponse(error_code=session)
+    if session.is_dropped:
+        return None
+    return IncrementalTurn(session, request, context)
+
+
+class FullTurn:
+    """Looks at what the request names; its answer opens a session."""
+
+    __slots__ = ("_context", "_request")
+
+    idle_partitions = 0
+
+    def __init__(self, request: FetchRequest, context: RequestContext) -> None:
+        self._request = request
+        self._context = context
+
+    def topics(self) -> Sequence[FetchTopic]:
+        return self._request.topics
+
+    def looked(self, response: FetchResponse) -> None:
+        """A full answer says all."""
+
+    def wait(self, wake: Callable[[], None]) -> bool:
+        return False
+
+    def wait_no_more(self, wake: Callable[[], None]) -> None:
+        """Nothing of a session waits."""
+
+    def finish(self, response: FetchResponse) -> FetchResponse:
+        context = self._context
+        uses_ids = context.api_version >= IDS_FROM_VERSION
+        session = context.broker.fetch_sessions.open(
+            [
+                (topic.topic_id if uses_ids else topic.topic, asked)
+                for topic in self._request.topics
+                for asked in topic.partitions
+            ],
+            uses_ids=uses_ids,
+            is_follower=self._request.replica_id >= 0 or self._request.replica_state.replica_id >= 0,
+            now_ms=context.broker.clock.monotonic_ms(),
+            holder=holder_of(context),
+        )
+        if session is None:
+            return response
+        response.session_id = session.id
+        session.isolation_level = self._request.isolation_level
+        for topic in response.responses:
+            for data in topic.partitions:
+                key = topic.topic_id if uses_ids else topic.topic, data.partition_index
+                session.entries[key].tell(data)
+        return response
+
+
+class IncrementalTurn:
+    """Looks at the session's due partitions, and answers those with something new."""
+
+    __slots__ = ("_context", "_epoch", "_is_committed_only", "_looked", "_session")
+
+    def __init__(self, session: Session, request: FetchRequest, context: RequestContext) -> None:
+        self._session = session
+        self._context = context
+        self._epoch = next_epoch(request.session_epoch)  # the session's, until another request of it begins
+        self._is_committed_only = request.isolation_level == 1
+        self._looked: list[tuple[Entry, PartitionLog | None]] = []
+        if session.isolation_level != request.isolation_level:
+            session.isolation_level = request.isolation_level
+            session.all_due()
+
+    @property
+    def idle_partitions(self) -> int:
+        return len(self._session.entries) - len(self._session.due)
+
+    def topics(self) -> Sequence[FetchTopic]:
+        self._looked = [(entry, self._log_of(entry)) for entry in self._session.in_turn()]
+        topics: list[FetchTopic] = []
+        before: str | bytes | None = None
+        for entry, _ in self._looked:
+            if entry.topic != before:
+                before = entry.topic
+                topics.append(FetchTopic(topic_id=before) if isinstance(before, bytes) else FetchTopic(topic=before))
+            topics[-1].partitions.append(entry.asked)
+        return topics
+
+    def looked(self, response: FetchResponse) -> None:
+        data_of_all = (data for topic in response.responses for data in topic.partitions)
+        for (entry, log), data in zip(self._looked, data_of_all, strict=True):
+            end = data.last_stable_offset if self._is_committed_only else data.high_watermark
+            if log is not None and entry.asked.fetch_offset >= end and entry.is_told(data):
+                self._session.put_idle(entry, log)
+
+    def wait(self, wake: Callable[[], None]) -> bool:
+        self._session.wake = wake
+        for entry, log in self._looked:
+            if log is not None:
+                entry.watch(log)
+        return True
+
+    def wait_no_more(self, wake: Callable[[], None]) -> None:
+        self._session.wake_no_more(wake)
+
+    def finish(self, response: FetchResponse) -> FetchResponse:
+        session = self._session
+        if session.epoch != self._epoch:
+            return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.id)
+        response.session_id = session.id
+        told: list[FetchableTopicResponse] = []
+        looked = iter(self._looked)
+        for topic in response.responses:
+            news = [data for data in topic.partitions if self._is_news(next(looked)[0], data)]
+            if news:
+                topic.partitions = news
+                told.append(topic)
+        response.responses = told
+        return response
+
+    def _is_news(self, entry: Entry, data: PartitionData) -> bool:
+        if data.error_code == ErrorCode.UNKNOWN_TOPIC_ID and entry.name is not None:
+            data.error_code = self._what_became_of(entry.name)
+        if entry.is_told(data):
+            return False
+        entry.tell(data)
+        if data.records:
+            self._session.put_last(entry)
+        return True
+
+    def _what_became_of(self, name: str) -> ErrorCode:
+        """A topic that the session knew by its id, which is gone: nothing has the name, or another topic has it."""
+        is_there = self._context.broker.topics.get(name) is not None
+        return ErrorCode.INCONSISTENT_TOPIC_ID if is_there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def _log_of(self, entry: Entry) -> PartitionLog | None:
+        topics = self._context.broker.topics
+        topic = topics.by_id(entry.topic) if isinstance(entry.topic, bytes) else topics.get(entry.topic)
+        partition = topic.partition(entry.asked.partition) if topic is not None else None
+        if partition is None:
+            return None
+        entry.name = partition.topic_name
+        return partition.log

@@ -1,0 +1,84 @@
+"""What a handler is given beside the request, and how it answers later.
+
+Strategy: a handler is a function from (request, context) to a response. What cannot be answered at once is a `Later`:
+the handler returns it empty and something else (a flush, a timer, another member joining) completes it. Whether
+completion or return comes first makes no difference, so handlers need not know which of their steps are immediate.
+
+Knows nothing of connections: the order of responses on the wire is the reactor's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from hutong.broker.broker import Broker
+    from hutong.broker.handling.listeners import Listener
+    from hutong.broker.handling.session import Session
+    from hutong.reactor.connection import Peer
+    from hutong.security.principals import Principal
+
+ResponseT = TypeVar("ResponseT")
+
+
+class RequestContext:
+    """Everything about one request that is not in its body. One is made for each request, so it is kept bare.
+
+    `client_id` is None where the client sent a null one. `peer.owner` ends with the connection: waits that only make
+    sense while the client is there are parked under it.
+    """
+
+    __slots__ = ("api_version", "broker", "client_id", "peer")
+
+    def __init__(self, api_version: int, client_id: str | None, peer: Peer, broker: Broker) -> None:
+        self.api_version = api_version
+        self.client_id = client_id
+        self.peer = peer
+        self.broker = broker
+
+    @property
+    def session(self) -> Session:
+        """Of the connection that the request came by."""
+        session: Session = self.peer.session
+        return session
+
+    @property
+    def principal(self) -> Principal:
+        """Who asks."""
+        return self.session.principal
+
+    @property
+    def listener(self) -> Listener:
+        """Where the client came in, and so what it is told to connect to."""
+        return self.session.listener
+
+
+class Later(Generic[ResponseT]):
+    """A response that is completed exactly once, on the loop thread, and consumed by exactly one callback."""
+
+    __slots__ = ("_then", "_value", "is_complete")
+
+    def __init__(self) -> None:
+        self.is_complete = False
+        self._value: ResponseT | None = None
+        self._then: Callable[[ResponseT], None] | None = None
+
+    def complete(self, response: ResponseT) -> None:
+        """Hand the response over. A second completion is our own fault and raises RuntimeError."""
+        if self.is_complete:
+            raise RuntimeError("a response was completed twice")
+        self.is_complete = True
+        if self._then is None:
+            self._value = response
+            return
+        then, self._then = self._then, None
+        then(response)
+
+    def then(self, callback: Callable[[ResponseT], None]) -> None:
+        """Call back with the response: now if it is already here, else when it is completed."""
+        if not self.is_complete:
+            self._then = callback
+            return
+        response, self._value = self._value, None
+        callback(response)  # type: ignore[arg-type]  # None here means that None is a ResponseT

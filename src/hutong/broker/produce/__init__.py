@@ -1,0 +1,1 @@
+"""Produce: checks of batches, admission to transactions, back-pressure, and the fast path of a repeating producer."""

@@ -1,0 +1,161 @@
+"""A transactional Produce before its batches are appended: does each belong to an open transaction?
+
+Strategy: where the log knows of the producer's transaction already, nobody is asked. Else the coordinator is, once for
+all partitions of the request. Where its word takes time the request is held in its connection, with all that come
+behind it, and looked at again when the word is there: so nothing overtakes it, and nothing of it is kept but the word.
+
+Between the word and the append a marker may have ended the transaction (KIP-890's hanging transactions). So the word is
+bound to the number of markers that each log had when it was asked for; if that changed, it is asked for again.
+
+Knows nothing of how transactions are coordinated, and appends nothing.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hutong.foundation.errors import Refused
+from hutong.reactor.channel import HELD, Held
+from hutong.wire.kafka.error_codes import ErrorCode
+from hutong.wire.kafka.records import HEADER_BYTES, TRANSACTIONAL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from hutong.broker.coordinators.transaction_gateway import TopicPartition, TransactionDoor, Verdicts
+    from hutong.broker.topics.partition import Partition
+    from hutong.reactor.connection import Peer
+
+_PRODUCER: Final = struct.Struct(">21xh20xqh")  # of a batch header: attributes, producer id, producer epoch
+_ADDS_FROM_VERSION: Final = 12  # KIP-890: partitions are added by producing to them
+_ABORTABLE_FROM_VERSION: Final = 11  # and clients know TRANSACTION_ABORTABLE
+_TRY_AGAIN: Final = frozenset(  # every client sends again after NOT_ENOUGH_REPLICAS, and none looks for another leader
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NETWORK_EXCEPTION,
+    }
+)
+_SENTENCES: Final = {
+    ErrorCode.INVALID_TXN_STATE: "The partition is not part of an open transaction of the producer.",
+    ErrorCode.TRANSACTION_ABORTABLE: "The partition is not part of the producer's transaction, which must be aborted.",
+}
+
+
+class Asked(NamedTuple):
+    """What one request has for one partition: `records` as they came."""
+
+    partition: Partition
+    records: memoryview | None
+
+
+class _Word(NamedTuple):
+    """What the coordinator said to one connection's request, for as long as the logs have no more markers."""
+
+    producer: tuple[str, int, int]
+    verdicts: Verdicts
+    markers: Mapping[TopicPartition, int]
+
+    def settles(self, unknown: Mapping[TopicPartition, int]) -> bool:
+        """Whether it answers for these partitions as they are now. A refusal stays one whatever a log has seen."""
+        return all(
+            self.verdicts.get(partition, ErrorCode.NONE) != ErrorCode.NONE
+            or self.markers.get(partition) == markers_total
+            for partition, markers_total in unknown.items()
+        )
+
+
+Refusals = dict["TopicPartition", Refused]
+
+
+class Admissions:
+    """Asks for those that a request brings. Keeps a word for each connection whose request is held, no more."""
+
+    def __init__(self) -> None:
+        self._words: dict[int, _Word] = {}  # by peer id
+
+    @property
+    def kept(self) -> int:
+        """How many words wait for their requests to be looked at again."""
+        return len(self._words)
+
+    def forget(self, peer: Peer) -> None:
+        """The connection has ended."""
+        self._words.pop(peer.id, None)
+
+    def look(
+        self, door: TransactionDoor, transactional_id: str, api_version: int, asked: Sequence[Asked], peer: Peer
+    ) -> Refusals | Held:
+        """Which partitions must be refused, or HELD. Raises Refused for the whole of a request that is not sound."""
+        word = self._words.pop(peer.id, None)
+        producers = {found for _, records in asked if (found := _producer_of(records)) is not None}
+        if len(producers) > 1:
+            raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "Transactional records of more than one producer.")
+        if not producers:
+            return {}
+        producer_id, epoch = producers.pop()
+        unknown = {
+            (partition.topic_name, partition.index): partition.log.markers_total
+            for partition, records in asked
+            if _producer_of(records) is not None and not partition.log.is_in_transaction(producer_id, epoch)
+        }
+        if not unknown:
+            return {}
+        name = (transactional_id, producer_id, epoch)
+        if word is not None and word.producer == name and word.settles(unknown):
+            return _refusals(word.verdicts, api_version)
+        return self._ask(door, name, unknown, api_version, peer)
+
+    def _ask(
+        self,
+        door: TransactionDoor,
+        producer: tuple[str, int, int],
+        unknown: Mapping[TopicPartition, int],
+        api_version: int,
+        peer: Peer,
+    ) -> Refusals | Held:
+        at_once: list[Verdicts] = []
+        is_held = False
+
+        def answered(verdicts: Verdicts) -> None:
+            if not is_held:
+                at_once.append(verdicts)
+            elif not peer.owner.has_ended:
+                self._words[peer.id] = _Word(producer, verdicts, unknown)
+                peer.release()
+
+        door.admit(*producer, list(unknown), may_add=api_version >= _ADDS_FROM_VERSION, then=answered)
+        if at_once:
+            return _refusals(at_once[0], api_version)
+        is_held = True
+        return HELD
+
+
+def _producer_of(records: memoryview | None) -> tuple[int, int] | None:
+    """Producer id and epoch of a transactional batch, None of what is none. Validated later."""
+    if records is None or len(records) < HEADER_BYTES:
+        return None
+    attributes, producer_id, epoch = _PRODUCER.unpack_from(records)
+    return (producer_id, epoch) if attributes & TRANSACTIONAL and producer_id >= 0 else None
+
+
+def _refusals(verdicts: Verdicts, api_version: int) -> Refusals:
+    refusals = {}
+    for partition, verdict in verdicts.items():
+        if verdict != ErrorCode.NONE:
+            code = _code_for(verdict, api_version)
+            refusals[partition] = Refused(code, _SENTENCES.get(code, ""))
+    return refusals
+
+
+def _code_for(verdict: ErrorCode, api_version: int) -> ErrorCode:
+    """The coordinator's error as a client of Produce expects it."""
+    if verdict == ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if verdict == ErrorCode.TRANSACTION_ABORTABLE and api_version < _ABORTABLE_FROM_VERSION:
+        return ErrorCode.INVALID_TXN_STATE
+    if verdict in _TRY_AGAIN or (verdict == ErrorCode.CONCURRENT_TRANSACTIONS and api_version < _ADDS_FROM_VERSION):
+        return ErrorCode.NOT_ENOUGH_REPLICAS
+    return verdict

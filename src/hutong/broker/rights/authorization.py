@@ -1,0 +1,159 @@
+"""May this client do that? What handlers ask before they answer.
+
+Strategy: who, from where, is the connection's; what, with which resource, is the handler's; the answer is that of the
+ACLs (`security/decisions.py`). Where nothing is authorized, `is_on` is False and everybody may do everything: handlers
+come here all the same, and it costs them one flag. What is refused is counted, and told in the log in one line at a
+time. Some questions are asked quietly, because who is refused has another way, or is only shown less.
+
+`NEEDS` (`needs.py`) says for every API what it asks for.
+
+Knows nothing of requests: which error a refusal becomes is the handler's.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from hutong.foundation.errors import Refused
+from hutong.security.acls import CLUSTER_NAME, OPERATIONS_OF, Operation, ResourceType
+from hutong.security.decisions import Decisions
+from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from hutong.broker.handling.context import RequestContext
+    from hutong.foundation.clock import Clock
+
+OPERATIONS_NOT_ASKED: Final = -(2**31)
+NO_OPERATIONS: Final = 0
+TELL_INTERVAL_MS: Final = 1_000
+_SHOWN_CHARACTERS_MAX: Final = 200  # of a name that a client has chosen
+_log = logging.getLogger("hutong.authorizer")
+_BITS: Final = {kind: sum(1 << each for each in operations) for kind, operations in OPERATIONS_OF.items()}
+_REFUSALS: Final = {
+    ResourceType.TOPIC: (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."),
+    ResourceType.GROUP: (ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed."),
+    ResourceType.CLUSTER: (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."),
+    ResourceType.TRANSACTIONAL_ID: (
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        "Transactional Id authorization failed.",
+    ),
+}
+
+
+class Authorizer:
+    """Asks the ACLs on behalf of requests. `denied_total` counts refusals by kind of resource."""
+
+    def __init__(self, decisions: Decisions, clock: Clock, *, is_on: bool) -> None:
+        self.is_on = is_on
+        self.decisions = decisions
+        self.denied_total = dict.fromkeys(ResourceType, 0)
+        self.allowed_total = 0
+        self._clock = clock
+        self._told_at_ms = -TELL_INTERVAL_MS
+        self._untold = 0
+
+    @property
+    def version(self) -> int:
+        """Rises whenever an answer may have changed."""
+        return self.decisions.version
+
+    def allows(
+        self, context: RequestContext, operation: Operation, kind: ResourceType, name: str, *, quietly: bool = False
+    ) -> bool:
+        """Whether the client may do that with the resource. Quietly: a no is neither told nor counted."""
+        if not self.is_on:
+            return True
+        principal, host = str(context.principal), context.peer.address
+        if self.decisions.allows(principal, host, operation, kind, name):
+            self.allowed_total += 1
+            return True
+        if not quietly:
+            self._refused(principal, host, operation, kind, name)
+        return False
+
+    def allows_some(self, context: RequestContext, operation: Operation, kind: ResourceType) -> bool:
+        """Whether the client may do that with some resource of the kind, whichever."""
+        if not self.is_on:
+            return True
+        principal, host = str(context.principal), context.peer.address
+        if self.decisions.allows_some(principal, host, operation, kind):
+            self.allowed_total += 1
+            return True
+        self._refused(principal, host, operation, kind, "any")
+        return False
+
+    def operations(self, context: RequestContext, kind: ResourceType, name: str) -> int:
+        """All that the client may do with the resource, as bits by the numbers of operations (KIP-430)."""
+        if not self.is_on:
+            return _BITS[kind]
+        principal, host, allows = str(context.principal), context.peer.address, self.decisions.allows
+        return sum(1 << each for each in OPERATIONS_OF[kind] if allows(principal, host, each, kind, name))
+
+    def _refused(self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str) -> None:
+        self.denied_total[kind] += 1
+        now_ms = self._clock.monotonic_ms()
+        if now_ms - self._told_at_ms < TELL_INTERVAL_MS:
+            self._untold += 1
+            return
+        _log.warning(
+            "%.*r from %s may not %s %s %.*r (%d more refusals before)",
+            _SHOWN_CHARACTERS_MAX,
+            principal,
+            host,
+            operation.name,
+            kind.name,
+            _SHOWN_CHARACTERS_MAX,
+            name,
+            self._untold,
+        )
+        self._told_at_ms, self._untold = now_ms, 0
+
+
+def may(context: RequestContext, operation: Operation, kind: ResourceType, name: str, *, quietly: bool = False) -> bool:
+    """Whether the client may do that with the resource."""
+    authorizer = context.broker.authorizer
+    return not authorizer.is_on or authorizer.allows(context, operation, kind, name, quietly=quietly)
+
+
+def may_in_cluster(context: RequestContext, operation: Operation, *, quietly: bool = False) -> bool:
+    """Whether the client may do that with the cluster as a whole."""
+    return may(context, operation, ResourceType.CLUSTER, CLUSTER_NAME, quietly=quietly)
+
+
+def check(context: RequestContext, operation: Operation, kind: ResourceType, name: str) -> None:
+    """Raises Refused with the code for that kind of resource where the client may not."""
+    if not may(context, operation, kind, name):
+        raise refusal(kind)
+
+
+def check_cluster(context: RequestContext, operation: Operation) -> None:
+    """Raises Refused(CLUSTER_AUTHORIZATION_FAILED) where the client may not do that with the cluster as a whole."""
+    check(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def refusal(kind: ResourceType) -> Refused:
+    """What is said to somebody who may not use a resource of this kind."""
+    return Refused(*_REFUSALS[kind])
+
+
+def permitted(
+    context: RequestContext, operation: Operation, kind: ResourceType, names: Iterable[str], *, quietly: bool = False
+) -> set[str]:
+    """Those of the names with which the client may do that."""
+    return {name for name in set(names) if may(context, operation, kind, name, quietly=quietly)}
+
+
+def operations(context: RequestContext, kind: ResourceType, name: str) -> int:
+    """All that the client may do with the resource, as bits by the numbers of operations (KIP-430)."""
+    return context.broker.authorizer.operations(context, kind, name)
+
+
+def cluster_operations(context: RequestContext, *, is_asked: bool) -> int:
+    """The same for the cluster; who may not see it is told that he may do nothing."""
+    if not is_asked:
+        return OPERATIONS_NOT_ASKED
+    if not may_in_cluster(context, Operation.DESCRIBE):
+        return NO_OPERATIONS
+    return operations(context, ResourceType.CLUSTER, CLUSTER_NAME)

@@ -1,0 +1,34 @@
+"""What the newer groups' requests ask of the ACLs alike: who may join, and who may see what a group reads.
+
+Knows nothing of how either is answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final
+
+from hutong.broker.rights.authorization import may, permitted
+from hutong.security.acls import Operation, ResourceType
+from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from hutong.broker.handling.context import RequestContext
+
+HIDDEN_TOPICS: Final = "The group has described topic(s) that the client is not authorized to describe."
+
+
+def denial_of_heartbeat(group_id: str, topics: Collection[str] | None, context: RequestContext) -> ErrorCode:
+    """Why this client may not be a member that reads these topics; NONE where it may."""
+    if not may(context, Operation.READ, ResourceType.GROUP, group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    if topics and not may_see_all(context, topics):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return ErrorCode.NONE
+
+
+def may_see_all(context: RequestContext, topics: Collection[str]) -> bool:
+    """Whether the client may DESCRIBE each of these topics."""
+    if not context.broker.authorizer.is_on:
+        return True
+    return len(permitted(context, Operation.DESCRIBE, ResourceType.TOPIC, topics)) == len(set(topics))

@@ -1,0 +1,427 @@
+"""Share fetches: who waits for records of which share partition, and whose turn it is.
+
+Strategy: each share partition (a group in a partition) has a line of fetches that found nothing; who comes while others
+stand there stands behind them. Whenever something is to be had the share partition is due, and in each turn of the loop
+one due share partition serves the first of its line and goes to the end of those that are due. So members of a group
+take turns, and so do groups and partitions, however much there is to be had in one of them.
+
+A fetch looks at its session's partitions beginning with another one each time, and is answered when it has got
+something, when something is wrong, or when its time is over. Records that left memory are read in fair turns
+(`broker/fetch/disk_reads.py`).
+
+Decides nothing of who gets which record: that is the share partition's (`groups/share/delivery/machine.py`).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from hutong.broker.handling.gather import error_code_of
+from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, OwnerGone, Refused
+from hutong.groups.share.delivery.messages import Acquire, Acquired, Span
+from hutong.journal.log import ColdRead
+from hutong.wire.kafka.error_codes import ErrorCode
+from hutong.wire.kafka.records import BatchHeader, iterate_batches
+
+if TYPE_CHECKING:
+    from hutong.broker.fetch.disk_reads import ColdReads
+    from hutong.broker.share.share_logs import ShareLogs
+    from hutong.broker.topics.partition import Partition
+    from hutong.foundation.clock import Clock
+    from hutong.foundation.parking import Parked, ParkingLot
+    from hutong.groups.share.delivery.machine import SharePartition
+    from hutong.groups.share.driver import ShareCoordinator
+    from hutong.groups.share.records import PartitionKey
+    from hutong.reactor.connection import Peer
+
+READ_BYTES_MAX: Final = 1024 * 1024  # of one partition, besides a larger batch
+ROUNDS_MAX: Final = 64  # of one look at one partition, over what is not for readers
+Batch = tuple[BatchHeader, memoryview]
+
+
+@dataclass(slots=True)
+class Found:
+    """What a fetch has of one partition."""
+
+    error: int = ErrorCode.NONE
+    message: str | None = None
+    buffers: list[memoryview] = field(default_factory=list)
+    acquired: list[Acquired] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a fetch asks for."""
+
+    group_id: str
+    member_id: str
+    wait_ms_max: int
+    bytes_max: int
+    records_max: int
+    batch_size: int
+    is_strict: bool
+
+
+class _Line:
+    """The fetches that wait for one share partition."""
+
+    __slots__ = ("has_missed", "is_due", "key", "partition", "waiting", "wake")
+
+    def __init__(self, key: PartitionKey, partition: Partition | None, wake: Callable[[], None]) -> None:
+        self.key = key
+        self.partition = partition
+        self.wake = wake
+        self.waiting: OrderedDict[ShareFetch, None] = OrderedDict()
+        self.is_due = False
+        self.has_missed = False  # it was due, and all who stand here were being served elsewhere
+
+
+class ShareFetches:
+    """All share fetches of this node."""
+
+    def __init__(
+        self,
+        groups: ShareCoordinator,
+        logs: ShareLogs,
+        cold_reads: ColdReads,
+        lot: ParkingLot[None],
+        clock: Clock,
+        call_soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self.groups = groups
+        self.logs = logs
+        self.cold_reads = cold_reads
+        self.lot = lot
+        self.clock = clock
+        self.records_total = 0
+        self._call_soon = call_soon
+        self._lines: dict[PartitionKey, _Line] = {}
+        self._due: deque[_Line] = deque()
+        self._is_armed = False
+        groups.deliveries.on_offer = self.offered
+
+    def fetch(
+        self, wish: Wish, keys: Sequence[PartitionKey], peer: Peer, then: Callable[[dict[PartitionKey, Found]], None]
+    ) -> None:
+        """Get records of some of these partitions; `then` is called once, never when the peer has gone."""
+        ShareFetch(self, wish, keys, peer, then).begin()
+
+    def offered(self, key: PartitionKey) -> None:
+        """Something may be had of this share partition."""
+        line = self._lines.get(key)
+        if line is not None and not line.is_due:
+            line.is_due = True
+            self._due.append(line)
+            self._arm()
+
+    def is_awaited(self, key: PartitionKey) -> bool:
+        """Whether others stand in line here already."""
+        return key in self._lines
+
+    def stand_in_line(self, fetch: ShareFetch, keys: Iterable[PartitionKey]) -> None:
+        for key in keys:
+            line = self._lines.get(key)
+            if line is None:
+                line = self._lines[key] = _Line(key, self.logs.find(key), lambda key=key: self.offered(key))  # type: ignore[misc]
+                if line.partition is not None:
+                    line.partition.log.watch(line.wake)
+            line.waiting[fetch] = None
+
+    def leave(self, fetch: ShareFetch, keys: Iterable[PartitionKey]) -> None:
+        for key in keys:
+            line = self._lines.get(key)
+            if line is None or line.waiting.pop(fetch, _ABSENT) is _ABSENT or line.waiting:
+                continue
+            del self._lines[key]
+            if line.partition is not None:
+                line.partition.log.unwatch(line.wake)
+
+    def _arm(self) -> None:
+        if not self._is_armed:
+            self._is_armed = True
+            self._call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._is_armed = False
+        line = self._due.popleft()
+        line.is_due = False
+        if self._due:
+            self._arm()
+        if self._lines.get(line.key) is not line:
+            return
+        first = next((fetch for fetch in line.waiting if not fetch.is_in_service), None)
+        if first is None:
+            line.has_missed = True
+        else:
+            first.serve(line.key)
+
+    def serve_missed(self, keys: Iterable[PartitionKey]) -> None:
+        """Somebody who stands in line here is free again."""
+        for key in keys:
+            line = self._lines.get(key)
+            if line is not None and line.has_missed:
+                line.has_missed = False
+                self.offered(key)
+
+
+_ABSENT: Final = object()
+
+
+class ShareFetch:
+    """One fetch, from its coming to its answer."""
+
+    __slots__ = (
+        "_all",
+        "_bytes_left",
+        "_found",
+        "_is_over",
+        "_keys",
+        "_open",
+        "_parked",
+        "_peer",
+        "_records_left",
+        "_then",
+        "_wish",
+    )
+
+    def __init__(
+        self,
+        everybody: ShareFetches,
+        wish: Wish,
+        keys: Sequence[PartitionKey],
+        peer: Peer,
+        then: Callable[[dict[PartitionKey, Found]], None],
+    ) -> None:
+        self._all = everybody
+        self._wish = wish
+        self._keys = keys
+        self._peer = peer
+        self._then: Callable[[dict[PartitionKey, Found]], None] | None = then
+        self._found: dict[PartitionKey, Found] = {}
+        self._records_left = wish.records_max  # after what is taken already, whether handed over yet or not
+        self._bytes_left = wish.bytes_max
+        self._open = 0  # looks that have not ended
+        self._is_over = False  # its time has come, or it has got something
+        self._parked: Parked[None] | None = None
+
+    @property
+    def is_in_service(self) -> bool:
+        return self._open > 0
+
+    @property
+    def _has_enough(self) -> bool:
+        """Of records, or of bytes; a first batch may be larger than is asked for (KIP-74)."""
+        is_first = self._records_left == self._wish.records_max
+        return self._records_left <= 0 or (self._bytes_left <= 0 and not is_first)
+
+    def begin(self) -> None:
+        self._open += 1
+        for key in self._keys:
+            if not self._has_enough and not self._all.is_awaited(key):
+                self._look(key)
+        self._ended()
+
+    def serve(self, key: PartitionKey) -> None:
+        """It is this fetch's turn at a share partition."""
+        self._open += 1
+        self._look(key)
+        self._ended()
+
+    # ---- one look at one partition
+
+    def _look(self, key: PartitionKey) -> None:
+        self._open += 1
+
+        def opened(outcome: SharePartition | HutongError) -> None:
+            if isinstance(outcome, HutongError):
+                self._fail(key, outcome)
+            else:
+                self._read(key, outcome, ROUNDS_MAX)
+
+        self._all.groups.deliveries.open(key, opened)
+
+    def _read(self, key: PartitionKey, machine: SharePartition, rounds: int) -> None:
+        if self._peer.owner.has_ended or not rounds or self._has_enough:
+            self._ended()
+            return
+        self._all.groups.deliveries.refresh(machine, key)
+        partition, offset = self._all.logs.find(key), machine.next_offset()
+        if partition is None:
+            self._fail(key, Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            return
+        if offset is None:
+            self._ended()
+            return
+        log = partition.log
+        is_committed = self._all.groups.rules_of(key.group_id).is_read_committed
+        limit = log.last_stable_offset if is_committed else log.high_watermark
+        try:
+            size = max(0, min(self._bytes_left, READ_BYTES_MAX))
+            found = log.read(offset, size, up_to=limit, cold_bytes_max=self._all.cold_reads.bytes_max)
+        except Refused:
+            self._ended()  # the group stands where the log has not got to
+            return
+
+        def read(outcome: Sequence[memoryview] | HutongError) -> None:
+            if isinstance(outcome, HutongError):
+                self._unread(key, outcome)
+            else:
+                self._acquire(key, partition, offset, outcome, rounds)
+
+        if isinstance(found, ColdRead):
+            self._all.cold_reads.read(found, partition, offset, self._peer, read)
+        elif found.size:
+            read(found.buffers)
+        else:
+            self._ended()
+
+    def _unread(self, key: PartitionKey, error: HutongError) -> None:
+        if isinstance(error, Expired | LimitExceeded | OwnerGone):
+            self._is_over = True  # the node is too busy: the client asks again
+            self._ended()
+        else:
+            self._fail(key, error)
+
+    def _acquire(
+        self, key: PartitionKey, partition: Partition, offset: int, buffers: Sequence[memoryview], rounds: int
+    ) -> None:
+        machine = self._all.groups.deliveries.get(key)
+        if machine is None or self._peer.owner.has_ended or self._has_enough:
+            self._ended()
+            return
+        wish = self._wish
+        is_committed = self._all.groups.rules_of(key.group_id).is_read_committed
+        batches = list(_wanted(buffers, machine, self._records_left))
+        spans = tuple(_spans(batches, partition, is_committed))
+        event = Acquire(
+            wish.member_id,
+            self._all.clock.monotonic_ms(),
+            offset,
+            spans,
+            self._records_left,
+            max(1, wish.batch_size),
+            wish.is_strict,
+        )
+
+        def handed(outcome: tuple[Acquired, ...] | HutongError) -> None:
+            if isinstance(outcome, HutongError):
+                self._fail(key, outcome)
+            elif outcome:
+                self._got(key, batches, outcome)
+            elif machine.next_offset() not in (None, offset):
+                self._read(key, machine, rounds - 1)  # what was there is not for readers
+            else:
+                self._ended()
+
+        taken = self._all.groups.deliveries.acquire(key, event, handed)
+        self._records_left -= taken
+        self._all.records_total += taken
+        if taken:
+            self._bytes_left -= sum(len(batch) for _, batch in batches)
+
+    def _got(self, key: PartitionKey, batches: Sequence[Batch], acquired: tuple[Acquired, ...]) -> None:
+        found = self._found.setdefault(key, Found())
+        found.acquired += acquired
+        found.buffers += _overlapping(batches, acquired)
+        self._is_over = True
+        self._ended()
+
+    def _fail(self, key: PartitionKey, error: HutongError) -> None:
+        is_damaged = isinstance(error, CorruptData)
+        code = ErrorCode.CORRUPT_MESSAGE if is_damaged else error_code_of(error)
+        self._found[key] = Found(code, str(error))
+        self._is_over = True
+        self._ended()
+
+    # ---- waiting
+
+    def _ended(self) -> None:
+        """One look is over; after the last one it is answered, or waits."""
+        self._open -= 1
+        if self._open or self._then is None:
+            return
+        if self._is_over or self._wish.wait_ms_max <= 0:
+            self._answer()
+            return
+        if self._parked is None:
+            self._all.stand_in_line(self, self._keys)
+            deadline_ms = self._all.clock.monotonic_ms() + self._wish.wait_ms_max
+            try:
+                self._parked = self._all.lot.park(
+                    self._peer.id, self._woken, deadline_ms=deadline_ms, owner=self._peer.owner
+                )
+            except LimitExceeded:
+                self._answer()
+                return
+            for key in self._keys:  # something may have come while it looked elsewhere
+                if self._all.groups.deliveries.get(key) is None or self._has_something(key):
+                    self._all.offered(key)
+        else:
+            self._all.serve_missed(self._keys)
+
+    def _has_something(self, key: PartitionKey) -> bool:
+        machine, partition = self._all.groups.deliveries.get(key), self._all.logs.find(key)
+        offset = machine.next_offset() if machine is not None else None
+        if offset is None or partition is None:
+            return False
+        is_committed = self._all.groups.rules_of(key.group_id).is_read_committed
+        return offset < (partition.log.last_stable_offset if is_committed else partition.log.high_watermark)
+
+    def _woken(self, outcome: HutongError | None) -> None:
+        """Its time is over, or its connection is."""
+        if isinstance(outcome, OwnerGone) and self._peer.owner.has_ended:
+            self._then = None
+            self._all.leave(self, self._keys)
+            return
+        self._is_over = True
+        if not self._open:
+            self._answer()
+
+    def _answer(self) -> None:
+        then, self._then = self._then, None
+        self._all.leave(self, self._keys)
+        if self._parked is not None:
+            self._parked.abandon()
+        for key in self._found:
+            self._all.offered(key)  # to the next in line
+        if then is not None:
+            then(self._found)
+
+
+def _wanted(buffers: Sequence[memoryview], machine: SharePartition, records_max: int) -> Iterator[Batch]:
+    """As many batches as hold the records that are wanted."""
+    for view in buffers:
+        for header, batch in iterate_batches(view):
+            yield header, batch
+            records_max -= machine.available_between(header.base_offset, header.last_offset)
+            if records_max <= 0:
+                return
+
+
+def _spans(batches: Sequence[Batch], partition: Partition, is_committed: bool) -> Iterator[Span]:
+    """What of them is for readers; what was aborted is not for those who read committed records."""
+    aborted: deque[tuple[int, int]] = deque()
+    if is_committed and batches:
+        found = partition.log.aborted_between(batches[0][0].base_offset, batches[-1][0].last_offset + 1)
+        aborted.extend(sorted(found, key=lambda entry: entry[1]))
+    ended_badly: set[int] = set()
+    for header, _ in batches:
+        while aborted and aborted[0][1] <= header.last_offset:
+            ended_badly.add(aborted.popleft()[0])
+        if header.is_control:
+            ended_badly.discard(header.producer_id)
+        is_aborted = header.is_transactional and header.producer_id in ended_badly
+        yield Span(header.base_offset, header.last_offset, header.is_control or is_aborted)
+
+
+def _overlapping(batches: Sequence[Batch], acquired: Sequence[Acquired]) -> Iterator[memoryview]:
+    """The batches that hold something of what was acquired; both come in the order of offsets."""
+    index = 0
+    for header, batch in batches:
+        while index < len(acquired) and acquired[index].last < header.base_offset:
+            index += 1
+        if index < len(acquired) and acquired[index].first <= header.last_offset:
+            yield batch

@@ -1,0 +1,250 @@
+"""The partitions' logs as share groups need them: where a group begins, where a log starts, and dead letters.
+
+A dead letter is the record again in the group's dead-letter topic (`errors.deadletterqueue.topic.name`, KIP-1191), with
+headers that say why and where from, the same as those of durable addresses (`hutong-dead-*`). It is written before the
+record is archived, so a crash may write it twice, never not at all. The topic is made where topics are made for those
+who ask for them. A record that no dead letter can be made of is told in the log and let go. Batches are unpacked on a
+worker, once each: the records that were asked for last go on where the last dead letters ended.
+
+Knows nothing of members or sessions.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError, Refused, UsageError
+from hutong.journal.append.qos import Qos
+from hutong.journal.log import ColdRead
+from hutong.wire.kafka.error_codes import ErrorCode
+from hutong.wire.kafka.records import Record, build_batch, iterate_batches, iterate_records, parse_batch_header
+
+if TYPE_CHECKING:
+    from hutong.broker.topics.catalogue import Topics
+    from hutong.broker.topics.partition import Partition, Topic
+    from hutong.foundation.clock import Clock
+    from hutong.groups.share.delivery.messages import Bury
+    from hutong.groups.share.records import PartitionKey
+    from hutong.groups.share.settings import GroupRules
+    from hutong.journal.append.writer import Appended
+    from hutong.runtime.offload import Offload
+
+READ_BYTES: Final = 1024 * 1024
+LETTERS_MAX: Final = 500  # in one batch
+REJECTED: Final = ("Rejected", "a member of the group rejected the record")
+EXHAUSTED: Final = ("DeliveryCountLimit", "the record was delivered as often as the group's settings allow")
+_log = logging.getLogger("hutong.share")
+
+
+class ShareLogs:
+    """Implements `LogPort` of the share groups."""
+
+    def __init__(
+        self, topics: Topics, clock: Clock, offload: Offload, *, creates_topics: bool, default_partitions: int
+    ) -> None:
+        self.dead_letters_total = 0
+        self.offload = offload
+        self._topics = topics
+        self._clock = clock
+        self._creates_topics = creates_topics
+        self._default_partitions = default_partitions
+
+    def find(self, key: PartitionKey) -> Partition | None:
+        topic = self._topics.by_id(key.topic_id)
+        return topic.partition(key.partition) if topic is not None else None
+
+    def first_offset(self, key: PartitionKey, rules: GroupRules, then: Callable[[int | HutongError], None]) -> None:
+        partition = self.find(key)
+        if partition is None:
+            then(Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            return
+        log = partition.log
+        if log.offline is not None:
+            then(log.offline)
+            return
+        end_offset = log.last_stable_offset if rules.is_read_committed else log.high_watermark
+        if rules.auto_offset_reset == "earliest":
+            then(log.start_offset)
+        elif rules.auto_offset_reset == "latest":
+            then(end_offset)
+        else:
+
+            def found(outcome: tuple[int, int] | HutongError) -> None:
+                if isinstance(outcome, HutongError):
+                    then(outcome)
+                else:
+                    then(outcome[1] if outcome[1] >= 0 else end_offset)
+
+            log.offset_for_timestamp(self._clock.wall_ms() - rules.reset_duration_ms, found)
+
+    def start_offset(self, key: PartitionKey) -> int | None:
+        partition = self.find(key)
+        is_known = partition is not None and partition.log.offline is None
+        return partition.log.start_offset if partition is not None and is_known else None
+
+    def bury(self, key: PartitionKey, letter: Bury, topic: str, then: Callable[[bool], None]) -> None:
+        source, target = self.find(key), self._topics.get(topic)
+        if source is None:
+            then(True)
+        elif target is not None:
+            _Burial(self, key, source, target, letter, then).go_on()
+        elif self._creates_topics:
+
+            def made(outcome: Topic | HutongError) -> None:
+                if isinstance(outcome, HutongError):
+                    _log.error("group %s: no dead-letter topic %s: %s", key.group_id, topic, outcome)
+                    then(False)
+                else:
+                    _Burial(self, key, source, outcome, letter, then).go_on()
+
+            try:
+                self._topics.get_or_create(topic, self._default_partitions, made)
+            except Refused as refused:
+                made(refused)
+        else:
+            _log.error("group %s: there is no dead-letter topic %s", key.group_id, topic)
+            then(False)
+
+    @property
+    def now_ms(self) -> int:
+        return self._clock.wall_ms()
+
+
+class _Burial:
+    """One stretch of records on its way, batch after batch."""
+
+    __slots__ = ("_key", "_letter", "_logs", "_offset", "_rest", "_source", "_target", "_then")
+
+    def __init__(
+        self,
+        logs: ShareLogs,
+        key: PartitionKey,
+        source: Partition,
+        target: Topic,
+        letter: Bury,
+        then: Callable[[bool], None],
+    ) -> None:
+        self._logs = logs
+        self._key = key
+        self._source = source
+        self._target = target
+        self._letter = letter
+        self._then = then
+        self._offset = letter.first
+        self._rest: Iterator[Record] | None = None  # of what was read, while records of it are left
+
+    def go_on(self) -> None:
+        log = self._source.log
+        self._offset = max(self._offset, log.start_offset)
+        if self._offset > self._letter.last:
+            self._then(True)
+            return
+        if self._rest is not None:
+            self._take(self._rest)
+            return
+        try:
+            found = log.read(self._offset, READ_BYTES)
+        except Refused:
+            self._then(True)  # it is not in the log any more
+            return
+        if isinstance(found, ColdRead):
+            log.read_cold(found, self._found)
+        else:
+            self._found(found.buffers)
+
+    def _found(self, outcome: Sequence[memoryview] | HutongError) -> None:
+        if isinstance(outcome, HutongError):
+            _log.error("group %s: no dead letter could be written: %s", self._key.group_id, outcome)
+            self._then(False)
+        else:
+            self._rest = _records(outcome, self._offset, self._letter.last)
+            self._take(self._rest)
+
+    def _take(self, rest: Iterator[Record]) -> None:
+        """Make dead letters of the next records, on a worker."""
+        try:
+            self._logs.offload.submit(partial(self._letters, rest), self._taken)
+        except LimitExceeded as error:
+            _log.error("group %s: no dead letter could be written: %s", self._key.group_id, error)
+            self._then(False)
+
+    def _letters(self, rest: Iterator[Record]) -> tuple[list[Record], int, bool]:
+        """The next dead letters, the offset after the last of their records, and True if there may be more."""
+        letters, offset, size = [], self._offset, 0
+        for record in rest:
+            letters.append(self._letter_of(record))
+            offset = record.offset + 1
+            size += len(record.value or b"") + len(record.key or b"")
+            if len(letters) >= LETTERS_MAX or size >= READ_BYTES // 2:
+                return letters, offset, True
+        return letters, offset, False
+
+    def _taken(self, outcome: tuple[list[Record], int, bool] | BaseException) -> None:
+        if isinstance(outcome, (ProtocolError, LimitExceeded, UsageError)):
+            _log.error("group %s: a record cannot become a dead letter: %s", self._key.group_id, outcome)
+            self._then(True)
+            return
+        if isinstance(outcome, BaseException):
+            raise outcome
+        letters, self._offset, has_more = outcome
+        if not has_more:
+            self._rest = None
+        if letters:
+            self._append(letters)
+        else:
+            self._then(True)
+
+    def _letter_of(self, record: Record) -> Record:
+        # Few nodes bury anything, and every start would pay for the bus.
+        from hutong.bus.durable.records import Death, StoredRecord, dead_letter
+
+        error_type, error_text = REJECTED if self._letter.is_rejected else EXHAUSTED
+        death = Death(
+            self._key.group_id, error_type, error_text, self._letter.deliveries, first_failure_ms=0, last_failure_ms=0
+        )
+        stored = StoredRecord(
+            self._source.topic_name,
+            self._source.index,
+            record.offset,
+            record.timestamp_ms,
+            record.key,
+            record.value,
+            list(record.headers and [(name, value) for name, value in record.headers]),
+            0,
+        )
+        told = dead_letter(stored, self._target.name, death)
+        return Record(timestamp_ms=self._logs.now_ms, key=told.key, value=told.value, headers=told.headers)
+
+    def _append(self, records: list[Record]) -> None:
+        partition = self._target.partitions[self._source.index % len(self._target.partitions)]
+        batch = build_batch(records)
+
+        def appended(outcome: Appended | HutongError) -> None:
+            if not isinstance(outcome, HutongError):
+                self._logs.dead_letters_total += len(records)
+                self.go_on()
+                return
+            _log.error("group %s: dead letters were refused: %s", self._key.group_id, outcome)
+            is_hopeless = isinstance(outcome, Refused) and outcome.code == ErrorCode.MESSAGE_TOO_LARGE
+            if is_hopeless:
+                self.go_on()
+            else:
+                self._then(False)
+
+        partition.log.append(memoryview(batch), parse_batch_header(batch), Qos.ALL, appended)
+
+
+def _records(buffers: Sequence[memoryview], first: int, last: int) -> Iterator[Record]:
+    """The records from `first` to `last`. Raises ProtocolError, LimitExceeded, UsageError."""
+    for view in buffers:
+        for header, batch in iterate_batches(view):
+            if header.is_control or header.last_offset < first:
+                continue
+            for record in iterate_records(batch):
+                if record.offset > last:
+                    return
+                if record.offset >= first:
+                    yield record

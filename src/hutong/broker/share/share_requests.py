@@ -1,0 +1,91 @@
+"""What ShareFetch and ShareAcknowledge have in common: who asks, and what is acknowledged.
+
+Knows nothing of how either is answered otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
+
+from hutong.broker.rights.authorization import may
+from hutong.foundation.errors import Refused
+from hutong.groups.share.delivery.messages import Acknowledge, AcknowledgedBatch, Acknowledgement, Settle
+from hutong.groups.share.records import PartitionKey
+from hutong.security.acls import Operation, ResourceType
+from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from hutong.broker.handling.context import RequestContext
+
+MEMBER_ID_CHARS_MAX: Final = 36
+RENEWS_FROM: Final = 2  # KIP-1222
+
+
+class _Batch(Protocol):
+    first_offset: int
+    last_offset: int
+    acknowledge_types: list[int]
+
+
+class _Partition(Protocol):
+    @property
+    def partition_index(self) -> int: ...
+    @property
+    def acknowledgement_batches(self) -> Sequence[_Batch]: ...
+
+
+class _Topic(Protocol):
+    @property
+    def topic_id(self) -> bytes: ...
+    @property
+    def partitions(self) -> Sequence[_Partition]: ...
+
+
+def check_caller(group_id: str | None, member_id: str | None) -> tuple[str, str]:
+    """The group and the member. Raises Refused."""
+    if not group_id:
+        raise Refused(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
+    if not member_id or len(member_id) > MEMBER_ID_CHARS_MAX:
+        raise Refused(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
+    return group_id, member_id
+
+
+def keys_of(group_id: str, topics: Sequence[_Topic]) -> Iterator[tuple[PartitionKey, Sequence[_Batch]]]:
+    """Each partition of a request, with what is acknowledged there."""
+    for topic in topics:
+        for partition in topic.partitions:
+            key = PartitionKey(group_id, topic.topic_id, partition.partition_index)
+            yield key, partition.acknowledgement_batches
+
+
+def problem_of(key: PartitionKey, context: RequestContext) -> ErrorCode:
+    """What is wrong with a partition of a request; that of a group nobody has joined is answered as Kafka does."""
+    broker = context.broker
+    topic = broker.topics.by_id(key.topic_id)
+    if topic is not None and not may(context, Operation.READ, ResourceType.TOPIC, topic.name):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if broker.share_groups.get(key.group_id) is None:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    if topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    return ErrorCode.NONE if topic.partition(key.partition) is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def acknowledge(
+    key: PartitionKey,
+    batches: Sequence[_Batch],
+    member_id: str,
+    context: RequestContext,
+    *,
+    may_renew: bool,
+    then: Callable[[Settle], None],
+) -> None:
+    """Take a member's word; `then` is called once that is durable, or with why it is not taken."""
+    event = Acknowledge(
+        member_id,
+        context.broker.clock.monotonic_ms(),
+        [AcknowledgedBatch(batch.first_offset, batch.last_offset, batch.acknowledge_types) for batch in batches],
+        Acknowledgement.RENEW if may_renew else Acknowledgement.REJECT,
+    )
+    context.broker.share_groups.deliveries.acknowledge(key, event, then)

@@ -1,0 +1,1 @@
+"""Durable maps: state topics kept in a log, and tables of the node's metadata on top of them."""

@@ -1,0 +1,391 @@
+"""The catalogue of topics: who exists, with which partitions, settings and logs.
+
+Strategy: the catalogue is a replayed log (`__hutong_metadata`). A change is decided, written as a record, and applied
+only when that record is durable; replaying records at start applies them by the same code, so that memory can never
+say more than the disk. Changes of one topic are in order because the log is.
+
+Knows nothing of requests. Logs come from the journals it is given.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Protocol, TypedDict
+
+from hutong.broker.topics.lifetimes import partition_group_for
+from hutong.broker.topics.partition import Partition, Topic
+from hutong.broker.topics.partition_budget import PartitionBudget
+from hutong.broker.topics.topic_config import check_overrides, effective
+from hutong.foundation.errors import HutongError, LimitExceeded, Refused
+from hutong.foundation.fair_shares import NOBODY
+from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from hutong.foundation.parking import ParkingLot
+    from hutong.journal.journal import Journal
+
+TOPIC_NAME_LENGTH_MAX: Final = 249
+PARTITIONS_PER_TOPIC_MAX: Final = 10_000
+LOG_ID_BLOCK: Final = 1_000
+_LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
+_TOPIC_KEY: Final = b"topic/"
+_LOG_IDS_KEY: Final = b"log-ids"
+METADATA_TOPIC: Final = "__hutong_metadata"
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+SHARE_TOPIC: Final = "__share_group_state"
+TRANSACTIONS_TOPIC: Final = "__transaction_state"
+INTERNAL_TOPICS: Final = frozenset((METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC))
+
+
+class TopicRecord(TypedDict):
+    """One topic as the log has it. `id` is hexadecimal, `partitions` are log ids in index order."""
+
+    id: str
+    group: str
+    partitions: list[int]
+    config: dict[str, str]
+
+
+class StateLog(Protocol):
+    """Where the catalogue's records go: an internal compacted topic."""
+
+    def append(self, key: bytes, value: bytes | None, then: Callable[[HutongError | None], None]) -> None:
+        """Append; `then` is called with None once durable, or with the error."""
+        ...
+
+
+class WideStateLog(StateLog, Protocol):
+    """One that takes many records at once, too."""
+
+    def append_all(
+        self, entries: Sequence[tuple[bytes, bytes | None]], then: Callable[[HutongError | None], None]
+    ) -> None:
+        """Append all: after a crash all of it is there or nothing."""
+        ...
+
+
+def check_topic_name(name: str) -> None:
+    """Kafka's rule for names. Raises Refused(INVALID_TOPIC_EXCEPTION)."""
+    if not name:
+        problem = "the empty string is not allowed"
+    elif name in {".", ".."}:
+        problem = f"'{name}' is not allowed"
+    elif len(name) > TOPIC_NAME_LENGTH_MAX:
+        problem = f"the length of the name is longer than {TOPIC_NAME_LENGTH_MAX}"
+    elif not _LEGAL_NAME.fullmatch(name):
+        problem = "it has a character other than ASCII letters and digits, '.', '_' and '-'"
+    else:
+        return
+    raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
+
+
+def why_missing(name: str) -> int:
+    """The code for a topic that is not there: no topic can have that name, or none has it now."""
+    try:
+        check_topic_name(name)
+    except Refused as refused:
+        return refused.code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class Topics:
+    """All topics of this node, and the only way to change them."""
+
+    def __init__(
+        self,
+        journals: Mapping[str, Journal],
+        defaults: Mapping[str, str],
+        random_bytes: Callable[[int], bytes],
+        creations: ParkingLot[Topic],
+    ) -> None:
+        self.defaults = dict(defaults)
+        self.budget = PartitionBudget()
+        self._journals = journals
+        self._random_bytes = random_bytes
+        self._creations = creations
+        self._by_name: dict[str, Topic] = {}
+        self._by_id: dict[bytes, Topic] = {}
+        self._by_flat_name: dict[str, str] = {}  # names with `_` for `.`, which are one and the same in Kafka's metrics
+        self._being_created: set[str] = set()
+        self._next_log_id = 1
+        self._log_ids_end = 1  # ids below this are reserved by a record; never less than _next_log_id
+        self._state: StateLog | None = None
+        self.version = 0  # rises with every change of any topic
+        self.on_change: list[Callable[[Topic, bool], None]] = []  # called with (topic, exists) after each change
+
+    # -- reading
+
+    def get(self, name: str) -> Topic | None:
+        return self._by_name.get(name)
+
+    def by_id(self, topic_id: bytes) -> Topic | None:
+        return self._by_id.get(topic_id)
+
+    def all(self) -> list[Topic]:
+        """Every topic, by name."""
+        return [self._by_name[name] for name in sorted(self._by_name)]
+
+    def newest_last(self) -> list[Topic]:
+        """Every topic in the order in which this process came to know them: new ones change no other's place."""
+        return list(self._by_name.values())
+
+    def partition(self, name: str, index: int) -> Partition | None:
+        topic = self._by_name.get(name)
+        return topic.partition(index) if topic is not None else None
+
+    # -- replaying
+
+    def start(self, state: StateLog) -> None:
+        """From here on changes are recorded in `state`. Called once, after replay."""
+        self._state = state
+        self._next_log_id = self._log_ids_end
+
+    def replay(self, key: bytes, value: bytes | None) -> None:
+        """Apply one record of the log; `value` is None where the topic was deleted."""
+        if key == _LOG_IDS_KEY and value is not None:
+            self._log_ids_end = max(self._log_ids_end, int(value))
+        elif key.startswith(_TOPIC_KEY):
+            name = key[len(_TOPIC_KEY) :].decode()
+            if value is None:
+                self._forget(name)
+            else:
+                self._put(name, json.loads(value))
+
+    def add_internal(self, topic: Topic) -> None:
+        """An internal topic is there by construction, without a record."""
+        self._by_name[topic.name] = topic
+        self._by_id[topic.topic_id] = topic
+
+    # -- changing
+
+    def check_creation(
+        self, name: str, partition_count: int, overrides: Mapping[str, str | None], holder: str = NOBODY
+    ) -> dict[str, str]:
+        """What a creation must satisfy; returns the overrides to store. Raises Refused with Kafka's code.
+
+        `holder` is the client that asks, whose share of all partitions it counts against.
+        """
+        check_topic_name(name)
+        if name in self._by_name or name in self._being_created:
+            raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        twin = self._by_flat_name.get(name.replace(".", "_"), name)
+        if twin != name:
+            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {twin}.")
+        if not 0 < partition_count <= PARTITIONS_PER_TOPIC_MAX:
+            raise Refused(
+                ErrorCode.INVALID_PARTITIONS, f"A topic has from 1 to {PARTITIONS_PER_TOPIC_MAX} partitions here."
+            )
+        if not self.budget.has_room(holder, partition_count):
+            raise Refused(ErrorCode.POLICY_VIOLATION, self._no_room())
+        return check_overrides(overrides)
+
+    def create(
+        self,
+        name: str,
+        partition_count: int,
+        overrides: Mapping[str, str | None],
+        then: Callable[[Topic | HutongError], None],
+        holder: str = NOBODY,
+    ) -> None:
+        """Create a topic; `then` gets it once it is durable. Raises Refused like `check_creation`."""
+        checked = self.check_creation(name, partition_count, overrides, holder)
+        group = partition_group_for(effective(checked, self.defaults))
+        if (reason := self._journals[group].offline) is not None:
+            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"The partition group {group} is offline: {reason}")
+        self._await_creation(name, then)
+        record: TopicRecord = {
+            "id": self._random_bytes(16).hex(),
+            "group": group,
+            "partitions": self._take_log_ids(partition_count),
+            "config": checked,
+        }
+        self._being_created.add(name)
+        self.budget.note(name, partition_count, holder)
+        self._record(name, record, lambda error: self._created(name, record, error))
+
+    def get_or_create(
+        self,
+        name: str,
+        partition_count: int,
+        then: Callable[[Topic | HutongError], None],
+        holder: str = NOBODY,
+    ) -> None:
+        """The topic, created first where it is missing; callers that come while it is being made share the result.
+
+        Raises Refused like `check_creation`.
+        """
+        topic = self._by_name.get(name)
+        if topic is not None:
+            then(topic)
+        elif name in self._being_created:
+            self._await_creation(name, then)
+        else:
+            self.create(name, partition_count, {}, then, holder)
+
+    def delete(self, topic: Topic, then: Callable[[HutongError | None], None]) -> None:
+        """Delete a topic and its logs; `then` is called once that is durable."""
+
+        def deleted(error: HutongError | None) -> None:
+            if error is None:
+                self._forget(topic.name)
+            then(error)
+
+        self._append(_TOPIC_KEY + topic.name.encode(), None, deleted)
+
+    def alter(
+        self, topic: Topic, overrides: Mapping[str, str | None], then: Callable[[HutongError | None], None]
+    ) -> None:
+        """Replace the settings of a topic. Raises Refused(INVALID_CONFIG)."""
+        self._change(topic, check_overrides(overrides), topic.log_ids, then)
+
+    def set_defaults(self, defaults: Mapping[str, str]) -> None:
+        """What topics go by that have no setting of their own; it counts at once."""
+        self.defaults = dict(defaults)
+        for topic in self._by_name.values():
+            if not topic.is_internal:
+                self._configure(topic)
+                self._announce(topic, exists=True)
+
+    def add_partitions(self, topic: Topic, count: int, then: Callable[[HutongError | None], None]) -> None:
+        """Grow a topic to `count` partitions. Raises Refused(INVALID_PARTITIONS)."""
+        self.check_growth(topic, count)
+        self.budget.note(topic.name, count)
+
+        def grown(error: HutongError | None) -> None:
+            if error is not None and self._by_name.get(topic.name) is topic:
+                self.budget.note(topic.name, len(topic.partitions))
+            then(error)
+
+        log_ids = [*topic.log_ids, *self._take_log_ids(count - len(topic.partitions))]
+        self._change(topic, topic.overrides, log_ids, grown)
+
+    def check_growth(self, topic: Topic, count: int) -> None:
+        """Whether a topic may grow to `count` partitions. Raises Refused(INVALID_PARTITIONS)."""
+        now = len(topic.partitions)
+        if count <= now:
+            raise Refused(
+                ErrorCode.INVALID_PARTITIONS,
+                f"The topic {topic.name} currently has {now} partition(s); {count} would not be an increase.",
+            )
+        if count > PARTITIONS_PER_TOPIC_MAX:
+            raise Refused(ErrorCode.INVALID_PARTITIONS, f"At most {PARTITIONS_PER_TOPIC_MAX} partitions a topic.")
+        if not self.budget.has_room(self.budget.holder(topic.name), count - now):
+            raise Refused(ErrorCode.INVALID_PARTITIONS, self._no_room())
+
+    def orphaned_logs(self) -> Iterable[tuple[Journal, int]]:
+        """Logs on disk that no topic owns: a deletion was recorded but its data outlived a crash."""
+        owned = {log_id for topic in self._by_name.values() for log_id in topic.log_ids}
+        for journal in self._journals.values():
+            for log_id in journal.log_ids():
+                if log_id not in owned:
+                    yield journal, log_id
+
+    # -- inside
+
+    def _no_room(self) -> str:
+        return (
+            f"This node holds at most {self.budget.maximum} partitions, and of one client's topics at most three times "
+            "what is left: delete topics that nobody needs."
+        )
+
+    def _await_creation(self, name: str, then: Callable[[Topic | HutongError], None]) -> None:
+        """Raises Refused where too many creations are on their way to the disk already."""
+        try:
+            self._creations.park(name, then)
+        except LimitExceeded as full:
+            raise Refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED, f"Too many topics are being created: {full}.") from None
+
+    def _change(
+        self,
+        topic: Topic,
+        overrides: dict[str, str],
+        log_ids: list[int],
+        then: Callable[[HutongError | None], None],
+    ) -> None:
+        record: TopicRecord = {
+            "id": topic.topic_id.hex(),
+            "group": topic.group,
+            "partitions": log_ids,
+            "config": overrides,
+        }
+
+        def changed(error: HutongError | None) -> None:
+            if error is None and topic.name in self._by_name:
+                self._put(topic.name, record)
+            then(error)
+
+        self._record(topic.name, record, changed)
+
+    def _record(self, name: str, record: TopicRecord, then: Callable[[HutongError | None], None]) -> None:
+        value = json.dumps(record, separators=(",", ":")).encode()
+        self._append(_TOPIC_KEY + name.encode(), value, then)
+
+    def _append(self, key: bytes, value: bytes | None, then: Callable[[HutongError | None], None]) -> None:
+        assert self._state is not None, "the catalogue is changed before it was started"
+        self._state.append(key, value, then)
+
+    def _created(self, name: str, record: TopicRecord, error: HutongError | None) -> None:
+        self._being_created.discard(name)
+        if error is not None:
+            self.budget.forget(name)
+            self._creations.fail_all(name, error)
+            return
+        self._creations.resume_all(name, self._put(name, record))
+
+    def _take_log_ids(self, count: int) -> list[int]:
+        """Ids for new logs. The reservation precedes the topic's record in the same log, so it is durable no later."""
+        first = self._next_log_id
+        self._next_log_id += count
+        if self._next_log_id > self._log_ids_end:
+            self._log_ids_end = self._next_log_id + LOG_ID_BLOCK
+            self._append(_LOG_IDS_KEY, str(self._log_ids_end).encode(), self._reserved)
+        return list(range(first, self._next_log_id))
+
+    def _reserved(self, error: HutongError | None) -> None:
+        if error is not None:
+            self._log_ids_end = 0  # not on record: the next topic must reserve its ids anew
+
+    def _put(self, name: str, record: TopicRecord) -> Topic:
+        overrides, log_ids, group = record["config"], record["partitions"], record["group"]
+        config = effective(overrides, self.defaults)
+        topic = self._by_name.get(name)
+        topic_id = bytes.fromhex(record["id"])
+        if topic is None or topic.topic_id != topic_id:
+            topic = Topic(name, topic_id, group, [], overrides, config, is_internal=False)
+            self._by_name[name] = topic
+            self._by_id[topic_id] = topic
+            self._by_flat_name.setdefault(name.replace(".", "_"), name)
+        topic.overrides = overrides
+        journal = self._journals[group]
+        for index in range(len(topic.log_ids), len(log_ids)):
+            topic.partitions.append(Partition(name, index, journal.log(log_ids[index]), config, is_internal=False))
+        topic.log_ids = log_ids
+        self.budget.note(name, len(log_ids))
+        self._configure(topic)
+        self._announce(topic, exists=True)
+        return topic
+
+    def _configure(self, topic: Topic) -> None:
+        topic.config = config = effective(topic.overrides, self.defaults)
+        for partition in topic.partitions:
+            partition.config = config
+            partition.log.configure(receive_qos=config.receive_qos, log_append_time=config.log_append_time)
+
+    def _forget(self, name: str) -> None:
+        topic = self._by_name.pop(name, None)
+        if topic is None:
+            return
+        del self._by_id[topic.topic_id]
+        if self._by_flat_name.get(name.replace(".", "_")) == name:
+            del self._by_flat_name[name.replace(".", "_")]
+        self.budget.forget(name)
+        for log_id in topic.log_ids:
+            self._journals[topic.group].delete_log(log_id)
+        self._announce(topic, exists=False)
+
+    def _announce(self, topic: Topic, exists: bool) -> None:
+        self.version += 1
+        for listener in self.on_change:
+            listener(topic, exists)

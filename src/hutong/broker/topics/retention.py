@@ -1,0 +1,155 @@
+"""Old records go: every so often each partition group is told how long and how much its logs keep, and what to clean.
+
+Strategy: two timers for the node, besides that of `segment_roller`. At each look the journals are given their topics'
+wishes; they decide which bytes are dead and which keys were overwritten. A topic that is only compacted, or neither,
+wishes nothing of age or size. So that what is old can go, the segment that a topic writes to is closed when the topic's
+settings say so, and no later than its records would have gone.
+
+Knows nothing of segments.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from hutong.journal.clean.compaction import CompactionPolicy
+from hutong.journal.clean.retention import RetentionPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from hutong.broker.topics.catalogue import Topics
+    from hutong.broker.topics.topic_config import TopicConfig
+    from hutong.foundation.clock import Clock
+    from hutong.foundation.timers import Timer, TimerWheel
+    from hutong.journal.journal import Journal
+
+
+def retention_policy(config: TopicConfig) -> RetentionPolicy:
+    """What a topic's settings ask of its logs and their segments."""
+    roll_ms = config.segment_ms
+    if config.compacted:
+        roll_ms = min(roll_ms, config.max_compaction_lag_ms)
+    if not config.deletes:
+        return RetentionPolicy(roll_ms=roll_ms, roll_bytes=config.segment_bytes)
+    if config.retention_ms >= 0:
+        roll_ms = min(roll_ms, config.retention_ms)
+    return RetentionPolicy(config.retention_ms, config.retention_bytes, roll_ms, config.segment_bytes)
+
+
+def compaction_policy(config: TopicConfig) -> CompactionPolicy:
+    """What a compacted topic's settings ask of cleaning."""
+    return CompactionPolicy(
+        config.min_compaction_lag_ms,
+        config.max_compaction_lag_ms,
+        config.delete_retention_ms,
+        config.min_dirty_ratio,
+    )
+
+
+class Retention:
+    """Applies the topics' retention each `interval_ms`, from `start` to `stop`."""
+
+    def __init__(
+        self, topics: Topics, journals: Mapping[str, Journal], wheel: TimerWheel, clock: Clock, interval_ms: int
+    ) -> None:
+        self._topics = topics
+        self._journals = journals
+        self._wheel = wheel
+        self._clock = clock
+        self._interval_ms = interval_ms
+        self._timer: Timer | None = None
+
+    def start(self) -> None:
+        self._timer = self._wheel.add(self._clock.monotonic_ms() + self._interval_ms, self._run)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def apply(self) -> None:
+        """Tell every partition group what its logs keep. Those without a wish still drop what is dead already."""
+        policies: dict[str, dict[int, RetentionPolicy]] = defaultdict(dict)
+        for topic in self._topics.all():
+            if not topic.is_internal:
+                policies[topic.group].update(dict.fromkeys(topic.log_ids, retention_policy(topic.config)))
+        for group, journal in self._journals.items():
+            journal.enforce_retention(policies.get(group, {}))
+
+    def _run(self) -> None:
+        self.apply()
+        self.start()
+
+
+class Compaction:
+    """Has compacted topics cleaned where that is due, looking each `interval_ms`, from `start` to `stop`.
+
+    The interval is asked for after each look; `interval_changed` lets a new one count at once. `report` gets a sentence
+    about whatever keeps cleaning from its work, each once.
+    """
+
+    def __init__(
+        self,
+        topics: Topics,
+        journals: Mapping[str, Journal],
+        wheel: TimerWheel,
+        clock: Clock,
+        interval_ms: Callable[[], int],
+        report: Callable[[str], None],
+    ) -> None:
+        self._topics = topics
+        self._journals = journals
+        self._wheel = wheel
+        self._clock = clock
+        self._interval_ms = interval_ms
+        self._report = report
+        self._reported: set[str] = set()
+        self._timer: Timer | None = None
+
+    def start(self) -> None:
+        self._timer = self._wheel.add(self._clock.monotonic_ms() + self._interval_ms(), self._run)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def interval_changed(self) -> None:
+        """Count the new interval from now on, if looks are taken."""
+        if self._timer is not None:
+            self.stop()
+            self.start()
+
+    def apply(self) -> None:
+        """Close the segments of compacted topics that are old or large enough, then clean what is worth it."""
+        rolls: dict[str, dict[int, RetentionPolicy]] = defaultdict(dict)
+        policies: dict[str, dict[int, CompactionPolicy]] = defaultdict(dict)
+        names: dict[int, str] = {}
+        for topic in self._topics.all():
+            if topic.config.compacted and not topic.is_internal:
+                rolls[topic.group].update(dict.fromkeys(topic.log_ids, retention_policy(topic.config)))
+                policies[topic.group].update(dict.fromkeys(topic.log_ids, compaction_policy(topic.config)))
+                names.update((log_id, f"{topic.name}-{index}") for index, log_id in enumerate(topic.log_ids))
+        for group in policies:
+            journal = self._journals[group]
+            journal.roll_if_full(rolls[group])
+            journal.enforce_compaction(policies[group])
+            self._tell_problems(group, journal, names)
+
+    def _tell_problems(self, group: str, journal: Journal, names: Mapping[int, str]) -> None:
+        cleaner = journal.cleaner
+        sentences = [
+            f"{names.get(log_id, log_id)} is not compacted any further: {problem}"
+            for log_id, problem in cleaner.problems.items()
+        ]
+        if cleaner.last_error is not None:
+            sentences.append(f"partition group {group} could not be cleaned: {cleaner.last_error}")
+        for sentence in sentences:
+            if sentence not in self._reported:
+                self._reported.add(sentence)
+                self._report(sentence)
+
+    def _run(self) -> None:
+        self.apply()
+        self.start()
