@@ -24,7 +24,7 @@ from rich.table import Table
 
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import HutongError
-from hutong.foundation.numbered_lot import Wait
+from hutong.foundation.waiting.numbered import Wait
 from hutong.foundation.timers import TimerWheel
 from hutong.remoting.answers import Answer
 from hutong.remoting.channel import Channel

@@ -22,8 +22,8 @@ from tests.unit.journal.recover import test_past_faults as past_faults
 from tests.unit.journal.recover import test_recovery as transcripts
 
 from hutong.foundation.errors import FlushFailed, HutongError
-from hutong.foundation.parking import NEVER
 from hutong.foundation.regions import RegionCache
+from hutong.foundation.waiting.table import NEVER
 from hutong.journal.append import flusher, writer
 from hutong.journal.append.producers import Producers
 from hutong.journal.append.progress import Progress

@@ -73,7 +73,7 @@ class BridgedBus:
         consumers = len(HANDLERS) + 1
 
         def is_empty() -> bool:
-            parked = sum(len(lot) for lot in waits.values()) + self.bus.replies_waiting
+            parked = sum(len(table) for table in waits.values()) + self.bus.replies_waiting
             registered = sum(len(found) for found in self.bus._consumers.values())
             return not (figures.clients or figures.registrations or parked) and registered == consumers
 

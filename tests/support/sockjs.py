@@ -148,7 +148,7 @@ class SockJSBus:
         figures, waits = self.bridge.figures, self.bridge.waits
 
         def is_empty() -> bool:
-            parked = sum(len(lot) for lot in waits.values()) + self.bus.replies_waiting
+            parked = sum(len(table) for table in waits.values()) + self.bus.replies_waiting
             return not (figures.clients or figures.registrations or parked or self.server.figures.connections_open)
 
         self.until(is_empty, "an empty bridge")

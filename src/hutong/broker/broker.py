@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hutong.broker.share.share_sessions import ShareSessions
     from hutong.broker.topics.catalogue import Topics
     from hutong.foundation.clock import Clock
-    from hutong.foundation.parking import ParkingLot
+    from hutong.foundation.waiting.table import WaitTable
     from hutong.groups.classic.driver import GroupCoordinator
     from hutong.groups.configs import GroupConfigs
     from hutong.groups.consumer.driver import ConsumerGroupCoordinator
@@ -88,7 +88,7 @@ class Broker:
     share_fetches: ShareFetches
     transactions: TransactionCoordinator
     transaction_markers: TransactionMarkers
-    fetches: ParkingLot[None]
+    fetches: WaitTable[None]
     fetch_sessions: FetchSessions
     congestion: Congestion
     examinations: Examinations

@@ -35,8 +35,8 @@ from hutong.bus.producer import WRITE_QUEUE_MAX, MessageProducer
 from hutong.bus.reply import LoopReply, Reply
 from hutong.bus.tracing import BusTracer
 from hutong.foundation.errors import LimitExceeded, UsageError
-from hutong.foundation.numbered_lot import NumberedLot, Numbers
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.numbered import NumberedWaitTable, Numbers
 from hutong.runtime.contexts import QUEUED_MAX, Context, carried_variables, current_context
 from hutong.runtime.runtime import Runtime
 from hutong.runtime.timers import LoopTimers
@@ -313,7 +313,7 @@ class EventBus:
             desks = list(self._desks.values())
         for desk in desks:
             desk.end(error)
-        await asyncio.sleep(0)  # the lots have their timers stopped on this loop
+        await asyncio.sleep(0)  # the tables have their timers stopped on this loop
         self._timers.close()
 
     async def __aenter__(self) -> "EventBus":
@@ -328,8 +328,8 @@ class EventBus:
     def replies_waiting(self) -> int:
         """How many replies are awaited, in all contexts together."""
         for desk in list(self._desks.values()):
-            desk.lot.forget_abandoned()
-        return sum([len(desk.lot) for desk in list(self._desks.values())])
+            desk.waits.forget_abandoned()
+        return sum([len(desk.waits) for desk in list(self._desks.values())])
 
     def answer(self, reply: Reply, body: Any, options: DeliveryOptions) -> None:
         """For messages: deliver the reply. Dropped if it is not awaited any more."""
@@ -597,10 +597,10 @@ class EventBus:
             desk = self._desks.get(key)
             if desk is not None:
                 return desk
-            lot: NumberedLot[Any] = NumberedLot(
+            table: NumberedWaitTable[Any] = NumberedWaitTable(
                 "replies_max", self._wheel, self._runtime.clock, REPLIES_MAX, self.on_home_loop, self._numbers
             )
-            desk = self._desks[key] = Desk(self, lane, lot)
+            desk = self._desks[key] = Desk(self, lane, table)
             gone = [key for key in self._desks if isinstance(key, asyncio.AbstractEventLoop) and key.is_closed()]
             lost = [self._desks.pop(key) for key in gone]
         for other in lost:

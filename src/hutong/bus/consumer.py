@@ -23,7 +23,7 @@ from hutong.bus.errors import BUILT_IN_CODE, BusClosed, FailureType, HandlerRais
 from hutong.bus.interceptors import Delivery
 from hutong.bus.message import FullMessage, Message
 from hutong.bus.promise import Promise
-from hutong.foundation.parking import NEVER
+from hutong.foundation.waiting.table import NEVER
 from hutong.runtime.contexts import Context
 
 if TYPE_CHECKING:
@@ -343,7 +343,7 @@ class Iteration:
             return kept
         desk = consumer._desk.bus.callers_desk()
         waiting: Promise[Message | None] = Promise(desk.lane)
-        desk.lot.line(NEVER).park(waiting)
+        desk.waits.queue(NEVER).park(waiting)
         self._waiting = waiting
         consumer.fetch(1)
         if not consumer.is_registered:

@@ -1,6 +1,6 @@
 """Desks: what the bus keeps for one context: the replies it awaits and the consumers that run in it.
 
-Strategy: all of a context ends together, so it lies together: a lot of its own for what it waits for, and one close
+Strategy: all of a context ends together, so it lies together: a table of its own for what it waits for, and one close
 hook however many consumers come and go.
 
 Knows no addresses.
@@ -13,7 +13,7 @@ from hutong.bus.errors import BusClosed
 from hutong.bus.lane import Lane
 from hutong.bus.options import TIMEOUT_MS_DEFAULT
 from hutong.foundation.errors import HutongError
-from hutong.foundation.numbered_lot import Line, NumberedLot
+from hutong.foundation.waiting.numbered import NumberedWaitTable, WaitQueue
 from hutong.runtime.contexts import Context
 
 if TYPE_CHECKING:
@@ -28,24 +28,24 @@ REPLIES_MAX: Final = 1_000_000
 class Desk:
     """One context's place at the bus. `line` is where replies with the default timeout are awaited."""
 
-    __slots__ = ("bus", "consumers", "context", "lane", "line", "lot")
+    __slots__ = ("bus", "consumers", "context", "lane", "line", "waits")
 
-    def __init__(self, bus: "EventBus", lane: Lane, lot: NumberedLot[Any]) -> None:
+    def __init__(self, bus: "EventBus", lane: Lane, table: NumberedWaitTable[Any]) -> None:
         self.bus = bus
         self.lane = lane
-        self.lot = lot
-        self.line = lot.line(TIMEOUT_MS_DEFAULT)
+        self.waits = table
+        self.line = table.queue(TIMEOUT_MS_DEFAULT)
         self.consumers: dict[Consumer | DurableConsumer, None] = {}
         self.context: Context | None = None  # whose close ends this desk; of a context made for one consumer, None
 
-    def line_for(self, timeout_ms: int) -> Line[Any]:
+    def line_for(self, timeout_ms: int) -> WaitQueue[Any]:
         """Where replies with this timeout are awaited."""
-        return self.line if timeout_ms == TIMEOUT_MS_DEFAULT else self.lot.line(timeout_ms)
+        return self.line if timeout_ms == TIMEOUT_MS_DEFAULT else self.waits.queue(timeout_ms)
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is lost when the desk of a context that was made for one consumer is forgotten."""
-        return self.context is None and not self.consumers and not len(self.lot)
+        return self.context is None and not self.consumers and not len(self.waits)
 
     def end_with(self, context: Context) -> None:
         """The context is somebody's, who may close it."""
@@ -63,4 +63,4 @@ class Desk:
         """Unregister every consumer and fail all that is awaited, now and from now on. A second call does nothing."""
         for consumer in list(self.consumers):
             consumer.unregister()
-        self.lot.close(error)
+        self.waits.close(error)

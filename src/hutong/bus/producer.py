@@ -21,7 +21,7 @@ from hutong.bus.message import FullMessage
 from hutong.bus.options import DeliveryOptions
 from hutong.bus.promise import Promise
 from hutong.foundation.errors import HutongError, LimitExceeded
-from hutong.foundation.parking import NEVER
+from hutong.foundation.waiting.table import NEVER
 
 if TYPE_CHECKING:
     from hutong.bus.bus import EventBus
@@ -124,7 +124,7 @@ class MessageProducer:
     def _promise(self) -> Promise[None]:
         desk = self._bus.callers_desk()
         promise: Promise[None] = Promise(desk.lane)
-        desk.lot.line(NEVER).park(promise)
+        desk.waits.queue(NEVER).park(promise)
         return promise
 
     def _hold(self, message: FullMessage) -> Promise[None]:

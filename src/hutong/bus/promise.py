@@ -1,6 +1,6 @@
 """Promises: parked waits that can be awaited, called back from and blocked on.
 
-Strategy: a promise *is* its parked continuation (foundation/numbered_lot.py). Whoever awaits it puts a future of its
+Strategy: a promise *is* its parked continuation (`foundation.waiting.numbered`). Whoever awaits it puts a future of its
 own loop there: asyncio's tasks treat any other kind of awaitable with four times the ceremony (measured), and so any
 loop can await. Any thread may end a promise. Its outcome is there at once, for who polls or blocks; who is to be called
 is called in the promise's context, never inline.
@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar, cast
 
 from hutong.bus.lane import Lane, carrying
 from hutong.foundation.errors import HutongError
-from hutong.foundation.numbered_lot import Wait
+from hutong.foundation.waiting.numbered import Wait
 
 V = TypeVar("V")
 PENDING: Final[Any] = object()
@@ -54,7 +54,7 @@ class Promise(Wait[V]):
         return promise
 
     def end(self, outcome: V | HutongError) -> None:
-        """Called by the lot, once, on any thread."""
+        """Called by the table, once, on any thread."""
         self._failed = isinstance(outcome, BaseException)
         self._outcome = outcome
         self._tell()

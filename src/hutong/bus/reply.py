@@ -94,7 +94,7 @@ class LoopReply(Reply):
     no step in Python. `EventBus.request` fills the slots, which is half the price of an `__init__`. Handlers are not
     left to the future, which would take another turn of the loop to call them. Both are touched on that loop alone.
 
-    A task that is cancelled cancels the future, of which nobody is told; the lot forgets such waits by and by.
+    A task that is cancelled cancels the future, of which nobody is told; the table forgets such waits by and by.
     """
 
     __slots__ = ("__await__", "_future", "_handlers")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hutong.foundation.fair_shares import NOBODY
-from hutong.foundation.parking import Owner
+from hutong.foundation.waiting.table import Owner
 from hutong.groups.classic.messages import Join, Sync
 from hutong.groups.settings import GroupSettings
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest

@@ -17,8 +17,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from hutong.foundation.errors import HutongError, OwnerGone, Refused, StorageError
-from hutong.foundation.parking import NEVER
 from hutong.foundation.regions import RegionCache
+from hutong.foundation.waiting.table import NEVER
 from hutong.journal.append.producers import Producers
 from hutong.journal.append.progress import Progress
 from hutong.journal.append.qos import Qos

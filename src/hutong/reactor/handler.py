@@ -8,7 +8,7 @@ and is told by `Peer.sending_changed` when its peer does not read.
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from hutong.foundation.parking import Owner
+from hutong.foundation.waiting.table import Owner
 from hutong.reactor.channel import Pending, Response
 from hutong.reactor.figures import CloseReason
 from hutong.reactor.framing import Framing

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import Expired
-from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import WaitTable
 from hutong.reactor.figures import CloseReason
 from hutong.reactor.handler import Peer
 from hutong.reactor.protocol import ConnectionProtocol
@@ -26,7 +26,7 @@ class OpenConnections:
         self.is_draining = False
         self._clock = clock
         self._connections: set[ConnectionProtocol] = set()
-        self._drained: ParkingLot[None] = ParkingLot("drain_waiters_max", wheel, DRAIN_WAITERS_MAX)
+        self._drained: WaitTable[None] = WaitTable("drain_waiters_max", wheel, DRAIN_WAITERS_MAX)
 
     def __contains__(self, connection: ConnectionProtocol) -> bool:
         return connection in self._connections

@@ -1,8 +1,8 @@
 """A channel: one connection, over which either side asks and either side answers, in any order.
 
-Strategy: what this side asks is parked in a numbered lot of the channel's own, under a number of 31 bits that is the
-frame's opaque. So one dictionary entry is all that an invocation costs besides its frame, the end of the connection is
-the end of its lot, and a peer can only answer what it was asked. Frames are pushed; those of one turn of the loop
+Strategy: what this side asks is parked in a numbered wait table of the channel's own, under a number of 31 bits that is
+the frame's opaque. So one dictionary entry is all that an invocation costs besides its frame, the end of the connection
+is the end of its waits, and a peer can only answer what it was asked. Frames are pushed; those of one turn of the loop
 leave in one write.
 
 Bounds, since a peer may not read: at most `invocations_max` answers are awaited; beyond `unsent_bytes_max` nothing more
@@ -21,7 +21,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded
-from hutong.foundation.numbered_lot import Line, NumberedLot, ShortNumbers, Wait
+from hutong.foundation.waiting.numbered import NumberedWaitTable, ShortNumbers, Wait, WaitQueue
 from hutong.reactor.handler import Peer
 from hutong.remoting.answers import frame_of
 from hutong.remoting.errors import AbortProcess, RemotingSendFailed, RemotingTimeout, TooManyRequests
@@ -63,13 +63,13 @@ class Channel:
         "_endpoint",
         "_hooks",
         "_is_congested",
-        "_line",
-        "_line_ms",
-        "_lot",
         "_push",
+        "_queue",
+        "_queue_ms",
         "_said",
         "_send",
         "_unsent_oneway",
+        "_waits",
         "address",
         "attributes",
         "is_slowed",
@@ -92,7 +92,7 @@ class Channel:
         self._answering_is_held = False
         self._unsent_oneway = 0
         numbers = ShortNumbers()
-        self._lot: NumberedLot[Command] = NumberedLot(
+        self._waits: NumberedWaitTable[Command] = NumberedWaitTable(
             "invocations_max",
             endpoint.wheel,
             endpoint.clock,
@@ -101,8 +101,8 @@ class Channel:
             numbers,
         )
         self.take: Callable[[int], Wait[Command] | None] = numbers.take  # who awaits the answer with this opaque
-        self._line_ms = INVOKE_MS
-        self._line: Line[Command] = self._lot.line(INVOKE_MS)
+        self._queue_ms = INVOKE_MS
+        self._queue: WaitQueue[Command] = self._waits.queue(INVOKE_MS)
         self._push = peer.push
         self._send = peer.send
         self._said = 0  # frames since the last parcel
@@ -120,7 +120,7 @@ class Channel:
     @property
     def awaited(self) -> int:
         """How many answers of the peer are awaited."""
-        return len(self._lot)
+        return len(self._waits)
 
     # Asking.
 
@@ -131,10 +131,10 @@ class Channel:
         with RemotingSendFailed at the end of the connection, which may be before this returns. `wait.abandon()` forgets
         it. Raises TooManyRequests. Hooks do not see it.
         """
-        if timeout_ms != self._line_ms:
-            self._line_ms, self._line = timeout_ms, self._lot.line(timeout_ms)
+        if timeout_ms != self._queue_ms:
+            self._queue_ms, self._queue = timeout_ms, self._waits.queue(timeout_ms)
         try:
-            self._line.park(wait)
+            self._queue.park(wait)
         except LimitExceeded as error:
             raise TooManyRequests(error.limit, error.maximum) from None
         opaque = wait._number
@@ -228,7 +228,7 @@ class Channel:
 
     def ended(self) -> None:
         """For the endpoint: the connection is gone, and with it what was asked over it."""
-        self._lot.close(RemotingSendFailed(f"the connection to {self.address} ended before the answer came"))
+        self._waits.close(RemotingSendFailed(f"the connection to {self.address} ended before the answer came"))
 
     # Steps of the above.
 
@@ -254,10 +254,10 @@ class Channel:
     def _ask(self, command: Command, timeout_ms: int, wait: "_Asked") -> None:
         if self._hooks:
             self._endpoint.hooks_before(self, command)
-        if timeout_ms != self._line_ms:
-            self._line_ms, self._line = timeout_ms, self._lot.line(timeout_ms)
+        if timeout_ms != self._queue_ms:
+            self._queue_ms, self._queue = timeout_ms, self._waits.queue(timeout_ms)
         try:
-            self._line.park(wait)
+            self._queue.park(wait)
         except LimitExceeded as error:
             raise TooManyRequests(error.limit, error.maximum) from None
         command.opaque = wait._number

@@ -22,8 +22,8 @@ from typing import Any
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded
-from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import WaitTable
 from hutong.reactor.connector import Connector
 from hutong.reactor.figures import ReactorFigures
 from hutong.reactor.framing import length_prefixed
@@ -55,7 +55,7 @@ class RemotingClient(Endpoint):
         self._chance = chance
         self._by_address: dict[str, Channel] = {}
         self._back_offs: dict[str, BackOff] = {}
-        self._waiting: ParkingLot[Channel] = ParkingLot("invocations_max", wheel, limits.invocations_max)
+        self._waiting: WaitTable[Channel] = WaitTable("invocations_max", wheel, limits.invocations_max)
         self._dialling: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 

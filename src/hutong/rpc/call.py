@@ -15,7 +15,7 @@ from hutong.rpc.errors import Failure
 from hutong.rpc.options import HeaderPairs
 
 if TYPE_CHECKING:
-    from hutong.foundation.parking import Owner
+    from hutong.foundation.waiting.table import Owner
 
 A = TypeVar("A")
 ACTION: Final = "action"

@@ -16,8 +16,8 @@ from hutong.bus.bus import ADDRESS_CHARACTERS_MAX, EventBus
 from hutong.bus.durable.addresses import is_durable
 from hutong.bus.message import REPLY_PREFIX
 from hutong.foundation.errors import UsageError
-from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import WaitTable
 from hutong.rpc.binding import Binding, Registry, Round
 from hutong.rpc.bus_door import BusDoor, ServiceFailure, ServiceFailureCodec
 from hutong.rpc.bus_transport import BusTransport
@@ -82,8 +82,8 @@ class Rpc(Caller):
         self._discovery: Binding | None = None
         self._wheel = TimerWheel(runtime.clock.monotonic_ms())
         self._timers = LoopTimers(self._loop, self._wheel, runtime.clock)
-        lot: ParkingLot[None] = ParkingLot("temporaries_max", self._wheel, TEMPORARIES_MAX)
-        self.temporaries = Surroundings(bus, self.registry, runtime.clock, lot, idle_ms)
+        waits: WaitTable[None] = WaitTable("temporaries_max", self._wheel, TEMPORARIES_MAX)
+        self.temporaries = Surroundings(bus, self.registry, runtime.clock, waits, idle_ms)
         bus.add_close_hook(self.close)
         with suppress(ValueError):  # another one of the same bus was first
             bus.register_codec(ServiceFailureCodec(), default_for=ServiceFailure)

@@ -159,7 +159,7 @@ class StreamSource:
 
     async def _rest(self) -> None:
         """Until something is wanted."""
-        from hutong.foundation.parking import NEVER
+        from hutong.foundation.waiting.table import NEVER
 
         self._puller = self._parked(NEVER)
         try:
@@ -179,7 +179,7 @@ class StreamSource:
     def _parked(self, timeout_ms: int) -> Promise[None]:
         desk = self._bus.callers_desk()
         waiting: Promise[None] = Promise(desk.lane)
-        desk.lot.line(timeout_ms).park(waiting)
+        desk.waits.queue(timeout_ms).park(waiting)
         return waiting
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hutong.bus.bus import EventBus
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, UsageError
-from hutong.foundation.parking import Owner, Parked, ParkingLot
+from hutong.foundation.waiting.table import Owner, Parked, WaitTable
 from hutong.rpc.bus_door import PEER, BusDoor
 from hutong.rpc.call import PROXY_ADDRESS, STREAM_ADDRESS, IncomingCall, Outcome
 from hutong.rpc.description import Kind, MethodDescription, ServiceDescription, describe
@@ -36,13 +36,13 @@ IDLE_MS_DEFAULT: Final = 300_000  # as in Vert.x
 
 
 class Surroundings:
-    """What all temporary services of one Rpc share. `lot` is for the home loop alone."""
+    """What all temporary services of one Rpc share. `waits` is for the home loop alone."""
 
-    def __init__(self, bus: EventBus, registry: "Registry", clock: Clock, lot: ParkingLot[None], idle_ms: int) -> None:
+    def __init__(self, bus: EventBus, registry: "Registry", clock: Clock, waits: WaitTable[None], idle_ms: int) -> None:
         self.bus = bus
         self.registry = registry
         self.clock = clock
-        self.lot = lot
+        self.waits = waits
         self.idle_ms = idle_ms
         self.tracer: CallTracer | None = None
         self.open: set[Temporary] = set()
@@ -161,7 +161,7 @@ class Temporary:
             due_ms = self._dispatcher.last_used_us // 1_000 + around.idle_ms
             if self._dispatcher.in_flight:
                 due_ms = around.clock.monotonic_ms() + around.idle_ms
-            self._ticket = around.lot.park(self, self._woken, deadline_ms=due_ms, owner=self._owner)
+            self._ticket = around.waits.park(self, self._woken, deadline_ms=due_ms, owner=self._owner)
 
     def _unpark(self) -> None:
         if self._ticket is not None:

@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded
-from hutong.foundation.parking import Continuation, Owner, Parked, ParkingLot
+from hutong.foundation.waiting.table import Continuation, Owner, Parked, WaitTable
 from hutong.scheduler.machine import (
     Instruction,
     Key,
@@ -61,13 +61,13 @@ class FairExecutor:
     def __init__(
         self,
         machine: Scheduler,
-        lot: ParkingLot[Any],
+        waits: WaitTable[Any],
         clock: Clock,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
         self.refused_total = 0
         self._machine = machine
-        self._lot = lot
+        self._waits = waits
         self._clock = clock
         self._call_soon = call_soon
         self._messages: dict[int, _Message[Any]] = {}  # those that the machine knows
@@ -97,7 +97,7 @@ class FairExecutor:
             then(outcome)
 
         try:
-            message.ticket = self._lot.park(number, ended, deadline_ms=deadline_ms, owner=owner)
+            message.ticket = self._waits.park(number, ended, deadline_ms=deadline_ms, owner=owner)
         except LimitExceeded as error:
             self.refused_total += 1
             then(error)
@@ -108,7 +108,7 @@ class FairExecutor:
 
     def close(self, error: HutongError) -> None:
         """Fail every message that is not done, and from now on each new one at once."""
-        self._lot.close(error)
+        self._waits.close(error)
 
     def _turn(self) -> None:
         self._is_armed = False

@@ -20,8 +20,8 @@ from hutong.broker.dispatch.dispatcher import Dispatch
 from hutong.broker.topics.topic_config import ConfigKey, ConfigType, whole
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import UsageError
-from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import WaitTable
 from hutong.reactor.handler import Handler
 from hutong.runtime.offload import ThreadOffload
 from hutong.security.sasl import plain
@@ -71,20 +71,20 @@ class Authenticators:
         )
         self._workers = ThreadOffload(loop, 1, "hutong-password", _CHECKS_MAX)
         self._waits = AuthenticationWaits(
-            deadlines=ParkingLot("authentications", wheel, _CONNECTIONS_MAX),
-            delays=ParkingLot("failed_authentications", wheel, _CONNECTIONS_MAX),
-            sessions=ParkingLot("authenticated_sessions", wheel, _CONNECTIONS_MAX),
-            checks=ParkingLot("password_checks", wheel, _CHECKS_MAX),
-            turns=ParkingLot("slowed_guesses", wheel, _CONNECTIONS_MAX),
+            deadlines=WaitTable("authentications", wheel, _CONNECTIONS_MAX),
+            delays=WaitTable("failed_authentications", wheel, _CONNECTIONS_MAX),
+            sessions=WaitTable("authenticated_sessions", wheel, _CONNECTIONS_MAX),
+            checks=WaitTable("password_checks", wheel, _CHECKS_MAX),
+            turns=WaitTable("slowed_guesses", wheel, _CONNECTIONS_MAX),
         )
         self._guesses = Guesses(section.guess_delay_max_ms)
 
     @property
-    def waits(self) -> Mapping[str, ParkingLot[Any]]:
+    def waits(self) -> Mapping[str, WaitTable[Any]]:
         """By name, for the page of metrics."""
         waits = self._waits
-        lots: tuple[ParkingLot[Any], ...] = (waits.deadlines, waits.delays, waits.sessions, waits.checks, waits.turns)
-        return {lot.name: lot for lot in lots}
+        tables: tuple[WaitTable[Any], ...] = (waits.deadlines, waits.delays, waits.sessions, waits.checks, waits.turns)
+        return {table.name: table for table in tables}
 
     def before(self, dispatch: Dispatch) -> Handler:
         """What the connections of a listener with SASL are given as their handler.

@@ -48,8 +48,8 @@ from hutong.broker.topics.topic_config import effective
 from hutong.foundation.clock import Clock
 from hutong.foundation.deletion_clock import DeletionClock
 from hutong.foundation.errors import CorruptData, DiskFull, OwnerGone, StorageError, StorageShortage
-from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import Timer
+from hutong.foundation.waiting.table import WaitTable
 from hutong.journal.files.disk import Disk
 from hutong.journal.journal import Journal
 from hutong.journal.offline import OfflineJournal
@@ -141,8 +141,8 @@ class BrokerVerticle(Verticle):
         markers = TransactionMarkers(topics, self._groups.classic.transactional)
         self._transactions = await self._replay_transactions(topics, producer_ids, markers)
         self._begin_upkeep(topics)
-        held_producers: ParkingLot[None] = ParkingLot("held_producers", self._wheel, _HELD_MAX)
-        muted: ParkingLot[None] = ParkingLot("throttled", self._wheel, _HELD_MAX)
+        held_producers: WaitTable[None] = WaitTable("held_producers", self._wheel, _HELD_MAX)
+        muted: WaitTable[None] = WaitTable("throttled", self._wheel, _HELD_MAX)
         self._sources.waits |= {"held_producers": held_producers, "throttled": muted}
         broker = Broker(
             api_keys=tuple(HANDLERS),
@@ -194,20 +194,20 @@ class BrokerVerticle(Verticle):
         # What batches unpack to is bounded by these threads: no disk's work may use them, nor they the disk's.
         examiners = ThreadOffload(loop, EXAMINERS, "hutong-examiner")
         self._offloads = [self._offload, *self._flush_offloads.values(), *self._read_offloads.values(), examiners]
-        self._fetches: ParkingLot[None] = ParkingLot("fetches", self._wheel, _FETCHES_MAX)
-        cold_reads: ParkingLot[list[memoryview]] = ParkingLot("cold_reads", self._wheel, _COLD_READS_MAX)
+        self._fetches: WaitTable[None] = WaitTable("fetches", self._wheel, _FETCHES_MAX)
+        cold_reads: WaitTable[list[memoryview]] = WaitTable("cold_reads", self._wheel, _COLD_READS_MAX)
         limits = translate.scheduler_limits(settings)
 
         def queue_of_journal() -> FairExecutor:
             return FairExecutor(Scheduler(**limits), cold_reads, self._clock, loop.call_soon)
 
         self._cold_reads = ColdReads(queue_of_journal, self._clock, lambda: self._device.is_contended)
-        examined: ParkingLot[list[Outcome | None]] = ParkingLot("examined_produces", self._wheel, _HELD_MAX)
+        examined: WaitTable[list[Outcome | None]] = WaitTable("examined_produces", self._wheel, _HELD_MAX)
         executor = FairExecutor(Scheduler(), examined, self._clock, loop.call_soon)
         self._examinations = Examinations(executor, examiners, self._clock, settings.log.unpacked_batch_bytes_max)
         codec = ThreadOffload(loop, 1, "hutong-codec")
         self._offloads.append(codec)
-        long_requests: ParkingLot[Finished] = ParkingLot("long_requests", self._wheel, _HELD_MAX)
+        long_requests: WaitTable[Finished] = WaitTable("long_requests", self._wheel, _HELD_MAX)
         executor = FairExecutor(Scheduler(cost_max=LONG_BYTES_MAX), long_requests, self._clock, loop.call_soon)
         self._long_requests = LongRequests(executor, codec, self._clock)
         self._sources.waits["long_requests"] = long_requests
@@ -348,9 +348,9 @@ class BrokerVerticle(Verticle):
 
     async def _replay_catalogue(self) -> tuple[Topics, ProducerIds]:
         """Topics and producer ids as the catalogue's log has them."""
-        creations: ParkingLot[Topic] = ParkingLot("topic_creations", self._wheel, _CREATIONS_MAX)
+        creations: WaitTable[Topic] = WaitTable("topic_creations", self._wheel, _CREATIONS_MAX)
         topics = Topics(self._journals, translate.topic_defaults(self._settings), os.urandom, creations)
-        producer_ids = ProducerIds(ParkingLot("producer_ids", self._wheel, _PRODUCER_ID_WAITS_MAX))
+        producer_ids = ProducerIds(WaitTable("producer_ids", self._wheel, _PRODUCER_ID_WAITS_MAX))
         state = self._state_topic(METADATA_TOPIC, METADATA_GROUP, topics)
 
         self._group_configs = group_configs(self._settings)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from hutong.broker.share.share_fetches import ShareFetches
 from hutong.broker.share.share_logs import ShareLogs
 from hutong.broker.share.share_sessions import ShareSession, ShareSessions
-from hutong.foundation.parking import ParkingLot
+from hutong.foundation.waiting.table import WaitTable
 from hutong.groups.share.configs import ShareRules
 from hutong.groups.share.driver import ShareCoordinator
 from hutong.groups.share.members.messages import TopicShape
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hutong.server.monitoring.sources import Sources
     from hutong.server.settings import Settings
 
-_SESSIONS_MAX: Final = 1_000_000  # the setting bounds them: this is the lot's own
+_SESSIONS_MAX: Final = 1_000_000  # the setting bounds them: this is the table's own
 _WAITS_MAX: Final = 100_000
 
 
@@ -46,7 +46,7 @@ class ShareRooms:
 
     def close(self, error: HutongError) -> None:
         """Those who wait for records are answered without."""
-        self.fetches.lot.close(error)
+        self.fetches.waits.close(error)
         self.groups.close()
 
 
@@ -87,8 +87,8 @@ async def open_share_rooms(
     await state.replay(groups.replay)
     state.on_late = groups.apply_late
     groups.start()
-    waits: ParkingLot[None] = ParkingLot("share_fetches", wheel, _WAITS_MAX)
-    held: ParkingLot[None] = ParkingLot("share_sessions", wheel, _SESSIONS_MAX)
+    waits: WaitTable[None] = WaitTable("share_fetches", wheel, _WAITS_MAX)
+    held: WaitTable[None] = WaitTable("share_sessions", wheel, _SESSIONS_MAX)
     sources.waits |= {"share_fetches": waits, "share_sessions": held}
 
     def session_ended(session: ShareSession) -> None:

@@ -17,9 +17,9 @@ from typing import Final, Protocol, TypeAlias
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.foundation.fair_shares import NOBODY, FairShares
-from hutong.foundation.fair_waits import FairWaits
-from hutong.foundation.parking import Owner, ParkingLot
 from hutong.foundation.timers import Timer, TimerWheel
+from hutong.foundation.waiting.fair import FairWaits
+from hutong.foundation.waiting.table import Owner, WaitTable
 from hutong.transactions.machine import ID_BYTES, PARTITION_BYTES, Transaction
 from hutong.transactions.messages import (
     CLASSIC,
@@ -138,9 +138,9 @@ class TransactionCoordinator:
         self._places = FairShares("transaction.max_ids", self.settings.ids_max)
         self._memory = FairShares("ids_bytes_max", self.settings.ids_bytes_max)
         self._refused_told_at_ms = -REFUSAL_INTERVAL_MS
-        self._waits: ParkingLot[Reply] = ParkingLot("transaction waits", timers, self.settings.waits_max)
+        self._waits: WaitTable[Reply] = WaitTable("transaction waits", timers, self.settings.waits_max)
         self._fair_waits = FairWaits(self._waits, self.settings.waits_max)
-        self._changes: ParkingLot[None] = ParkingLot("transaction changes", timers, self.settings.waits_max)
+        self._changes: WaitTable[None] = WaitTable("transaction changes", timers, self.settings.waits_max)
         self._tickets = itertools.count(1)
         self._expiration_timer: Timer | None = None
         self._is_closed = False

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import HutongError
-from hutong.foundation.parking import Owner
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import Owner
 from hutong.groups.classic.driver import GroupCoordinator
 from hutong.groups.classic.messages import JoinReply, SyncReply
 from hutong.groups.consumer.assignment.catalogue import TopicFacts

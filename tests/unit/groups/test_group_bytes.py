@@ -9,8 +9,8 @@ from tests.unit.groups import stage as stages
 from tests.unit.groups.stage import SETTINGS, FakeState, Stage, topic_id
 
 from hutong.foundation.clock import ManualClock
-from hutong.foundation.parking import Owner
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import Owner
 from hutong.groups.consumer.messages import HeartbeatReply
 from hutong.groups.directory import GroupDirectory
 from hutong.groups.requests import Caller

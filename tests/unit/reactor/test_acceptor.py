@@ -15,8 +15,8 @@ from tests.support.waiting import turning_until as until
 
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import HutongError, OwnerGone, ProtocolError
-from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import WaitTable
 from hutong.reactor.acceptor import Acceptor, close_longest_idle
 from hutong.reactor.channel import Pending, Response
 from hutong.reactor.connection import Connection
@@ -279,13 +279,13 @@ async def test_a_fault_in_the_backlog_is_told_too() -> None:
 @on_both_loops
 async def test_what_a_peer_waits_for_ends_with_it() -> None:
     async with serving() as server:
-        lot: ParkingLot[str] = ParkingLot("waits", server.wheel, 10)
+        table: WaitTable[str] = WaitTable("waits", server.wheel, 10)
         endings: list[str | HutongError] = []
         reader, writer = await server.connect()
         writer.write(framed(b"later"))
         await until(lambda: bool(server.pending))
         (peer,) = server.peers.values()
-        lot.park("key", endings.append, owner=peer.owner)
+        table.park("key", endings.append, owner=peer.owner)
         writer.close()
         await until(lambda: bool(endings))
         assert isinstance(endings[0], OwnerGone)

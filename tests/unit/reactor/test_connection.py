@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutong.foundation.errors import HutongError, OwnerGone, ProtocolError
-from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import WaitTable
 from hutong.reactor.channel import HELD, Pending, Response
 from hutong.reactor.connection import JOIN_BELOW_BYTES, Connection
 from hutong.reactor.figures import CloseReason, ReactorFigures
@@ -409,7 +409,7 @@ def test_a_pending_answer_may_close_the_connection() -> None:
 
 def test_the_end_fails_everything_parked_and_late_answers_are_harmless() -> None:
     harness = Harness()
-    lot: ParkingLot[str] = ParkingLot("waits", TimerWheel(0), 10)
+    table: WaitTable[str] = WaitTable("waits", TimerWheel(0), 10)
     endings: list[str | HutongError] = []
 
     def answer(value: str | HutongError) -> None:
@@ -417,7 +417,7 @@ def test_the_end_fails_everything_parked_and_late_answers_are_harmless() -> None
         harness.pending[b"later"].complete([b"nobody reads this"])
 
     harness.receive(b"later")
-    lot.park("key", answer, owner=harness.peer.owner, deadline_ms=10)
+    table.park("key", answer, owner=harness.peer.owner, deadline_ms=10)
     harness.engine.connection_lost()
     assert [type(ending) for ending in endings] == [OwnerGone]
     assert harness.engine.close_reason is CloseReason.PEER

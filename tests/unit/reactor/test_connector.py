@@ -14,8 +14,8 @@ import uvloop
 
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded, OwnerGone
-from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import WaitTable
 from hutong.reactor.acceptor import Acceptor
 from hutong.reactor.channel import Response
 from hutong.reactor.connector import Connector
@@ -153,9 +153,9 @@ async def test_what_is_pushed_waits_for_the_end_of_the_turn_and_what_is_sent_doe
 async def test_what_waits_for_the_other_side_fails_when_it_goes() -> None:
     async with town() as it:
         peer = await it.connect()
-        lot: ParkingLot[str] = ParkingLot("waits", it.wheel, 10)
+        table: WaitTable[str] = WaitTable("waits", it.wheel, 10)
         endings: list[str | HutongError] = []
-        lot.park("key", endings.append, owner=peer.owner)
+        table.park("key", endings.append, owner=peer.owner)
         it.acceptor.cut(lambda _: True)
         assert await it.here.closed.get() is peer
         assert isinstance(endings[0], OwnerGone)

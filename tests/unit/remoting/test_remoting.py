@@ -11,8 +11,8 @@ import uvloop
 
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import Expired, HutongError
-from hutong.foundation.numbered_lot import Wait
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.numbered import Wait
 from hutong.remoting.answers import LATER, NOT_SUPPORTED, SUCCESS, SYSTEM_BUSY, SYSTEM_ERROR, Answer
 from hutong.remoting.channel import FRAMES_TOGETHER, Channel
 from hutong.remoting.client import RemotingClient

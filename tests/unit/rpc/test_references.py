@@ -4,7 +4,7 @@ import pytest
 from tests.unit.rpc.scenes import Shop, Store, until
 
 from hutong.bus import DeliveryOptions, EventBus, Headers
-from hutong.foundation.parking import Owner
+from hutong.foundation.waiting.table import Owner
 from hutong.rpc import DispatchFailed, NoService, Rpc
 from hutong.rpc.call import IncomingCall, Outcome
 from hutong.runtime.runtime import Runtime
@@ -28,7 +28,7 @@ async def test_a_method_that_closes_ends_it(rpc: Rpc, bus: EventBus) -> None:
     with pytest.raises(NoService):
         await cursor.fetch(1)
     assert not rpc.temporaries.open
-    assert not len(rpc.temporaries.lot)
+    assert not len(rpc.temporaries.waits)
 
 
 async def test_an_idle_reference_is_closed(bus: EventBus, runtime: Runtime) -> None:

@@ -59,7 +59,7 @@ class Numbers:
 
 
 def parked(rpc: Rpc, bus: EventBus) -> int:
-    return len(rpc.temporaries.lot) + len(rpc.temporaries.open) + bus.replies_waiting
+    return len(rpc.temporaries.waits) + len(rpc.temporaries.open) + bus.replies_waiting
 
 
 @pytest.mark.parametrize("count", [0, 1, BATCH_DEFAULT, BATCH_DEFAULT + 1, 1_000])

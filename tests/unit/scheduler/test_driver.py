@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded, OwnerGone, StorageError
-from hutong.foundation.parking import Owner, ParkingLot
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import Owner, WaitTable
 from hutong.scheduler.driver import WAITING, FairExecutor
 from hutong.scheduler.machine import Scheduler
 
@@ -33,9 +33,9 @@ class Loop:
 
     def __post_init__(self) -> None:
         self.wheel = TimerWheel(self.clock.monotonic_ms(), tick_ms=1)
-        self.lot: ParkingLot[Any] = ParkingLot("test messages", self.wheel, self.capacity)
+        self.waits: WaitTable[Any] = WaitTable("test messages", self.wheel, self.capacity)
         self.machine = Scheduler(quota_us=5_000, mailbox_max=self.mailbox_max, cost_max=self.cost_max)
-        self.executor = FairExecutor(self.machine, self.lot, self.clock, self.turns.append)
+        self.executor = FairExecutor(self.machine, self.waits, self.clock, self.turns.append)
 
     def send(self, key: str, name: str, *, ms: int = 0, error: HutongError | None = None, **how: Any) -> None:
         """A message whose work takes `ms`."""
@@ -135,17 +135,17 @@ def test_an_error_of_the_work_ends_its_message() -> None:
     assert loop.endings == {"bad": [error], "good": ["good done"]}
 
 
-def test_a_refusal_is_answered_by_mailbox_and_by_lot() -> None:
+def test_a_refusal_is_answered_by_mailbox_and_by_wait_table() -> None:
     loop = Loop(mailbox_max=1, capacity=2)
     loop.send("a", "first")
     loop.send("a", "second")
     loop.send("b", "third")
     loop.send("c", "fourth")
-    (mailbox,), (lot,) = loop.endings["second"], loop.endings["fourth"]
+    (mailbox,), (table,) = loop.endings["second"], loop.endings["fourth"]
     assert isinstance(mailbox, LimitExceeded)
     assert mailbox.limit == "mailbox_max"
-    assert isinstance(lot, LimitExceeded)
-    assert lot.limit == "test messages"
+    assert isinstance(table, LimitExceeded)
+    assert table.limit == "test messages"
     assert loop.executor.refused_total == 2
     loop.settle()
     assert loop.endings["first"] == ["first done"]
@@ -242,4 +242,4 @@ def test_over_any_history_each_message_is_answered_exactly_once(
         for name in list(loop.wakers):
             loop.wakers.pop(name)()
     assert {name: len(ended) for name, ended in loop.endings.items()} == dict.fromkeys(loop.endings, 1)
-    assert len(loop.machine) == len(loop.lot) == len(loop.executor._messages) == loop.machine.cost_begun == 0
+    assert len(loop.machine) == len(loop.waits) == len(loop.executor._messages) == loop.machine.cost_begun == 0

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import HutongError
-from hutong.foundation.parking import Owner
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import Owner
 from hutong.transactions.driver import Entry, TransactionCoordinator
 from hutong.transactions.machine import Transaction
 from hutong.transactions.messages import CLASSIC, EPOCH_BUMPING, ProducerIdentity, Reply, TopicPartition

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.unit.transactions.stage import SETTINGS, Stage
 
-from hutong.foundation.parking import Owner
+from hutong.foundation.waiting.table import Owner
 from hutong.transactions.machine import ID_BYTES, PARTITION_BYTES
 from hutong.transactions.messages import ProducerIdentity, Reply
 from hutong.transactions.settings import TransactionSettings

@@ -4,7 +4,7 @@ import pytest
 from tests.unit.transactions.stage import ID, P0, P1, SETTINGS, Marked, Stage, errors
 
 from hutong.foundation.errors import DiskFull, Refused
-from hutong.foundation.parking import Owner
+from hutong.foundation.waiting.table import Owner
 from hutong.transactions.messages import ProducerIdentity, Reply
 from hutong.transactions.records import encode_key, encode_record
 from hutong.transactions.states import TransactionState as State

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.transactions.stage import ID, P0, P1, Marked, Stage
 
-from hutong.foundation.parking import Owner
+from hutong.foundation.waiting.table import Owner
 from hutong.transactions.messages import ProducerIdentity, Reply, TransactionRecord
 from hutong.transactions.records import decode_key, decode_record
 from hutong.transactions.states import TransactionState as State

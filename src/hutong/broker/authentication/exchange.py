@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hutong.broker.handling.session import Session
     from hutong.foundation.clock import Clock
     from hutong.foundation.errors import HutongError
-    from hutong.foundation.parking import ParkingLot
+    from hutong.foundation.waiting.table import WaitTable
     from hutong.reactor.connection import Peer, Response
     from hutong.runtime.offload import Offload
     from hutong.security.sasl.figures import SaslFigures
@@ -65,11 +65,11 @@ class AuthenticationLimits:
 class AuthenticationWaits:
     """Where it waits; keys are peers. Shared by the listeners of a node."""
 
-    deadlines: ParkingLot[None]
-    delays: ParkingLot[None]
-    sessions: ParkingLot[None]
-    checks: ParkingLot[bool]
-    turns: ParkingLot[None]  # checks slowed by failures before
+    deadlines: WaitTable[None]
+    delays: WaitTable[None]
+    sessions: WaitTable[None]
+    checks: WaitTable[bool]
+    turns: WaitTable[None]  # checks slowed by failures before
 
 
 @dataclass(slots=True)

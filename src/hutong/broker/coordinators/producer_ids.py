@@ -16,7 +16,7 @@ from hutong.foundation.errors import LimitExceeded
 if TYPE_CHECKING:
     from hutong.broker.topics.catalogue import StateLog
     from hutong.foundation.errors import HutongError
-    from hutong.foundation.parking import ParkingLot
+    from hutong.foundation.waiting.table import WaitTable
 
 PRODUCER_ID_BLOCK: Final = 1_000
 _KEY: Final = b"producer-ids"
@@ -25,7 +25,7 @@ _KEY: Final = b"producer-ids"
 class ProducerIds:
     """Gives out producer ids, each once."""
 
-    def __init__(self, waiting: ParkingLot[None]) -> None:
+    def __init__(self, waiting: WaitTable[None]) -> None:
         self._waiting = waiting
         self._state: StateLog | None = None
         self._next = 0

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from hutong.broker.fetch.incremental_fetch import Turn
     from hutong.broker.topics.partition import Partition
-    from hutong.foundation.parking import Parked
+    from hutong.foundation.waiting.table import Parked
     from hutong.journal.log import PartitionLog
 
 API_KEY = 1

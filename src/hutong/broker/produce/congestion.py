@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hutong.foundation.errors import HutongError
-    from hutong.foundation.parking import ParkingLot
+    from hutong.foundation.waiting.table import WaitTable
     from hutong.journal.journal import Journal
     from hutong.reactor.handler import Peer
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Congestion:
     """Which partition groups are congested, and who waits for them."""
 
-    def __init__(self, journals: Mapping[str, Journal], waiting: ParkingLot[None]) -> None:
+    def __init__(self, journals: Mapping[str, Journal], waiting: WaitTable[None]) -> None:
         self.groups: set[str] = set()  # nearly always empty: the produce path looks here first
         self._waiting = waiting
         for group, journal in journals.items():

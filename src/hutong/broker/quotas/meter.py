@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hutong.broker.quotas.book import QuotaBook
     from hutong.foundation.clock import Clock
     from hutong.foundation.errors import HutongError
-    from hutong.foundation.parking import ParkingLot
+    from hutong.foundation.waiting.table import WaitTable
     from hutong.reactor.handler import Peer
     from hutong.wire.kafka.apis.k01_fetch import FetchRequest
 
@@ -69,7 +69,7 @@ class Throttled(Protocol):
 class Meter:
     """What clients used, and who is muted. `is_on` while anybody is to be metered or muted."""
 
-    def __init__(self, book: QuotaBook, clock: Clock, muted: ParkingLot[None], window_ms: int) -> None:
+    def __init__(self, book: QuotaBook, clock: Clock, muted: WaitTable[None], window_ms: int) -> None:
         self.is_on = False
         self._book = book
         self._clock = clock

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hutong.broker.share.share_logs import ShareLogs
     from hutong.broker.topics.partition import Partition
     from hutong.foundation.clock import Clock
-    from hutong.foundation.parking import Parked, ParkingLot
+    from hutong.foundation.waiting.table import Parked, WaitTable
     from hutong.groups.share.delivery.machine import SharePartition
     from hutong.groups.share.driver import ShareCoordinator
     from hutong.groups.share.records import PartitionKey
@@ -87,14 +87,14 @@ class ShareFetches:
         groups: ShareCoordinator,
         logs: ShareLogs,
         cold_reads: ColdReads,
-        lot: ParkingLot[None],
+        table: WaitTable[None],
         clock: Clock,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
         self.groups = groups
         self.logs = logs
         self.cold_reads = cold_reads
-        self.lot = lot
+        self.waits = table
         self.clock = clock
         self.records_total = 0
         self._call_soon = call_soon
@@ -350,7 +350,7 @@ class ShareFetch:
             self._all.stand_in_line(self, self._keys)
             deadline_ms = self._all.clock.monotonic_ms() + self._wish.wait_ms_max
             try:
-                self._parked = self._all.lot.park(
+                self._parked = self._all.waits.park(
                     self._peer.id, self._woken, deadline_ms=deadline_ms, owner=self._peer.owner
                 )
             except LimitExceeded:

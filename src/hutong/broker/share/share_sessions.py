@@ -19,7 +19,7 @@ from hutong.groups.share.records import PartitionKey
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from hutong.foundation.parking import Parked, ParkingLot
+    from hutong.foundation.waiting.table import Parked, WaitTable
     from hutong.reactor.connection import Peer
 
 BEGIN_EPOCH: Final = 0
@@ -54,8 +54,8 @@ class ShareSession:
 class ShareSessions:
     """All share sessions of this node. `on_end` hears of each that is over, whoever ended it."""
 
-    def __init__(self, lot: ParkingLot[None], sessions_max: int, on_end: Callable[[ShareSession], None]) -> None:
-        self._lot = lot
+    def __init__(self, waits: WaitTable[None], sessions_max: int, on_end: Callable[[ShareSession], None]) -> None:
+        self._waits = waits
         self._slots = FairShares("group.share.max.share.sessions", sessions_max)
         self._partitions = FairShares("SESSIONS_PARTITIONS_MAX", SESSIONS_PARTITIONS_MAX)
         self._on_end = on_end
@@ -84,7 +84,7 @@ class ShareSessions:
             self._forget(session)
 
         try:
-            session.ticket = self._lot.park((group_id, member_id), over, owner=peer.owner)
+            session.ticket = self._waits.park((group_id, member_id), over, owner=peer.owner)
         except LimitExceeded:
             self._remove(session)
             raise Refused(ErrorCode.SHARE_SESSION_LIMIT_REACHED) from None

@@ -23,7 +23,7 @@ from hutong.foundation.fair_shares import NOBODY
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from hutong.foundation.parking import ParkingLot
+    from hutong.foundation.waiting.table import WaitTable
     from hutong.journal.journal import Journal
 
 TOPIC_NAME_LENGTH_MAX: Final = 249
@@ -98,7 +98,7 @@ class Topics:
         journals: Mapping[str, Journal],
         defaults: Mapping[str, str],
         random_bytes: Callable[[int], bytes],
-        creations: ParkingLot[Topic],
+        creations: WaitTable[Topic],
     ) -> None:
         self.defaults = dict(defaults)
         self.budget = PartitionBudget()

@@ -16,8 +16,8 @@ from hutong.bus.bridge.limits import BridgeLimits, default_limits
 from hutong.bus.bridge.permissions import Permissions
 from hutong.bus.bus import EventBus
 from hutong.foundation.clock import Clock
-from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import WaitTable
 from hutong.runtime.contexts import Context
 from hutong.wire.vertx.codes import Dialect
 from hutong.wire.vertx.server_frames import FrameEncoder
@@ -53,8 +53,8 @@ class Bridge:
             permissions,
             self.limits,
             clock,
-            ParkingLot[Answer](f"{dialect.value}_bridge_replies_owed", wheel, REPLIES_OWED_MAX),
-            ParkingLot[None](f"{dialect.value}_bridge_slow_clients", wheel, SLOW_CLIENTS_MAX),
+            WaitTable[Answer](f"{dialect.value}_bridge_replies_owed", wheel, REPLIES_OWED_MAX),
+            WaitTable[None](f"{dialect.value}_bridge_slow_clients", wheel, SLOW_CLIENTS_MAX),
             authenticator,
             hook,
             self.figures,
@@ -62,9 +62,9 @@ class Bridge:
         )
 
     @property
-    def waits(self) -> dict[str, ParkingLot[Any]]:
+    def waits(self) -> dict[str, WaitTable[Any]]:
         """What is parked, by name, for the metrics."""
-        return {lot.name: lot for lot in (self._around.replies_owed, self._around.slow_clients)}
+        return {table.name: table for table in (self._around.replies_owed, self._around.slow_clients)}
 
     def connect(self, peer: BridgePeer, outlet: Outlet) -> Client | None:
         """A new client, or None where the event hook refuses it: then its connection is to be closed."""

@@ -36,7 +36,7 @@ from hutong.bus.promise import Promise
 from hutong.bus.reply import Reply
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import Expired, HutongError, OwnerGone, UsageError
-from hutong.foundation.parking import Owner, Parked, ParkingLot
+from hutong.foundation.waiting.table import Owner, Parked, WaitTable
 from hutong.runtime.contexts import Context
 from hutong.wire.buffer import Buffer
 from hutong.wire.vertx.client_frames import ClientFrame, Kind, Malformed, decode
@@ -77,8 +77,8 @@ class Surroundings:
     permissions: Permissions
     limits: BridgeLimits
     clock: Clock
-    replies_owed: ParkingLot[Answer]
-    slow_clients: ParkingLot[None]
+    replies_owed: WaitTable[Answer]
+    slow_clients: WaitTable[None]
     authenticator: Authenticator | None
     hook: EventHook | None
     figures: BridgeFigures

@@ -49,7 +49,7 @@ from hutong.bus.durable.records import Death, StoredRecord, UnreadableBody, dead
 from hutong.bus.promise import Promise
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded
-from hutong.foundation.parking import NEVER
+from hutong.foundation.waiting.table import NEVER
 from hutong.runtime.contexts import Context
 
 if TYPE_CHECKING:
@@ -461,7 +461,7 @@ class DurableConsumer:
         """Parked with the caller's other waits."""
         desk = self._desk.bus.callers_desk()
         promise: Promise[None] = Promise(desk.lane)
-        desk.lot.line(NEVER).park(promise)
+        desk.waits.queue(NEVER).park(promise)
         return promise
 
     def _promise(self, waiting: list[Promise[None]], is_so: Callable[[], bool]) -> Promise[None]:

@@ -98,7 +98,7 @@ class KafkaLog:
         key = None if headers is None else headers.get(KEY_HEADER)
         record = OutgoingRecord(topic, encode_key(key), value, encode_headers(pairs, content_type))
         publication = Publication(desk, address)
-        desk.lot.line(options.timeout_ms).park(publication)
+        desk.waits.queue(options.timeout_ms).park(publication)
         settle: Settle = publication.settle
         tracer = desk.bus.tracer
         if tracer is not None and options.is_traced:

@@ -29,8 +29,8 @@ from typing import Final
 from hutong.cli.meet.machine import Side
 from hutong.foundation.clock import Clock, SystemClock
 from hutong.foundation.errors import Expired, HutongError, ProtocolError
-from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import WaitTable
 from hutong.reactor.acceptor import Acceptor
 from hutong.reactor.channel import HELD, Response
 from hutong.reactor.connector import Connector
@@ -101,7 +101,7 @@ class Conversation:
         self._stage = stage
         self._leaves_first = leaves_first
         self._owed_bytes_max = owed_bytes_max
-        self._lot: ParkingLot[None] = ParkingLot("meet_waits_max", stage.wheel, _WAITS_MAX)
+        self._waits: WaitTable[None] = WaitTable("meet_waits_max", stage.wheel, _WAITS_MAX)
         self._peer: Peer | None = None
         self._is_paused = False
         self._is_deaf = False
@@ -148,8 +148,8 @@ class Conversation:
         if peer is self._peer:
             if self._is_finished:
                 self._note_time()
-            self._lot.resume_all(_DONE, None)
-            self._lot.resume_all(_GONE, None)
+            self._waits.resume_all(_DONE, None)
+            self._waits.resume_all(_GONE, None)
 
     # Called by whoever waits for the end.
 
@@ -160,7 +160,7 @@ class Conversation:
     async def ended(self) -> Told:
         """Once both sides have heard every line. Raises ProtocolError for a line that is wrong or missing."""
         if not self._is_finished and not self._is_gone:
-            await self._lot.wait(_DONE)
+            await self._waits.wait(_DONE)
         if not self._is_gone:
             await self._leave()
         if self._side.failure is not None:
@@ -189,7 +189,7 @@ class Conversation:
         if peer is None or peer.owner.has_ended:
             return
         if self._is_paused:
-            self._lot.park(_MOUTH, self._speak_again, owner=peer.owner)
+            self._waits.park(_MOUTH, self._speak_again, owner=peer.owner)
             return
         self._is_speaking = False
         said = self._next_words()
@@ -255,7 +255,7 @@ class Conversation:
                 self._speak_soon()
 
         deadline_ms = self._stage.clock.monotonic_ms() + silence_ms
-        self._lot.park(_SILENCE, over, deadline_ms=deadline_ms, owner=self._peer.owner)
+        self._waits.park(_SILENCE, over, deadline_ms=deadline_ms, owner=self._peer.owner)
 
     def _owe(self, answers: Buffer) -> None:
         owed = self._owed
@@ -274,12 +274,12 @@ class Conversation:
         if is_paused:
             self.told.pauses += 1
         else:
-            self._lot.resume_all(_MOUTH, None)
+            self._waits.resume_all(_MOUTH, None)
 
     def _finish(self) -> None:
         self._is_finished = True
         self._note_time()
-        self._lot.resume_all(_DONE, None)
+        self._waits.resume_all(_DONE, None)
 
     def _note_time(self) -> None:
         self.told.seconds = (self._stage.clock.monotonic_us() - self._begun_us) / 1e6
@@ -291,12 +291,12 @@ class Conversation:
         deadline_ms = self._stage.clock.monotonic_ms() + LEAVE_MS_MAX
         try:
             if not self._leaves_first:
-                await self._lot.wait(_GONE, deadline_ms=deadline_ms)
+                await self._waits.wait(_GONE, deadline_ms=deadline_ms)
                 return
         except Expired:
             pass
         self._peer.close()
-        await self._lot.wait(_GONE)
+        await self._waits.wait(_GONE)
 
 
 async def listen(

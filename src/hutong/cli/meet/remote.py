@@ -16,8 +16,8 @@ from hutong.cli.meet.driver import LEAVE_MS_MAX, Stage, Told, limits_of, residen
 from hutong.cli.meet.lines import encode_line
 from hutong.cli.meet.machine import Side
 from hutong.foundation.errors import Expired, HutongError, ProtocolError
-from hutong.foundation.numbered_lot import Wait
-from hutong.foundation.parking import ParkingLot
+from hutong.foundation.waiting.numbered import Wait
+from hutong.foundation.waiting.table import WaitTable
 from hutong.remoting.answers import Answer
 from hutong.remoting.channel import Channel
 from hutong.remoting.client import RemotingClient
@@ -42,7 +42,7 @@ class RemoteConversation:
         self.told = Told()
         self._side = side
         self._stage = stage
-        self._lot: ParkingLot[None] = ParkingLot("meet_waits_max", stage.wheel, 8)
+        self._waits: WaitTable[None] = WaitTable("meet_waits_max", stage.wheel, 8)
         self._channel: Channel | None = None
         self._is_asking = False
         self._failure: HutongError | None = None
@@ -53,12 +53,12 @@ class RemoteConversation:
     async def ended(self, *, leaves_first: bool) -> Told:
         """As `driver.Conversation.ended`."""
         if not self._side.is_done and not self._is_gone:
-            await self._lot.wait(_DONE)
+            await self._waits.wait(_DONE)
         self._note_time()
         if not self._is_gone and not leaves_first and self._failure is None:
             deadline_ms = self._stage.clock.monotonic_ms() + LEAVE_MS_MAX
             try:
-                await self._lot.wait(_GONE, deadline_ms=deadline_ms)
+                await self._waits.wait(_GONE, deadline_ms=deadline_ms)
                 self._note_time()
             except Expired:
                 pass
@@ -80,8 +80,8 @@ class RemoteConversation:
             self._begun_us = self._stage.clock.monotonic_us()
             self._ask_soon()
         elif event.kind is ChannelEventKind.CLOSE and event.channel is self._channel:
-            self._lot.resume_all(_DONE, None)
-            self._lot.resume_all(_GONE, None)
+            self._waits.resume_all(_DONE, None)
+            self._waits.resume_all(_GONE, None)
 
     def _answer(self, command: Command, channel: Channel) -> Answer:
         answers = self._hear(command.body)
@@ -91,7 +91,7 @@ class RemoteConversation:
         """The answer to a question, or why there is none."""
         if isinstance(outcome, HutongError):
             self._failure = self._failure or outcome
-            self._lot.resume_all(_DONE, None)
+            self._waits.resume_all(_DONE, None)
             return
         self._hear(outcome.body)
         self._ask_soon()
@@ -103,10 +103,10 @@ class RemoteConversation:
             self.told.memory_tenth = resident_bytes()
         if side.failure is not None:
             self._failure = side.failure
-            self._lot.resume_all(_DONE, None)
+            self._waits.resume_all(_DONE, None)
             raise side.failure
         if side.is_done:
-            self._stage.loop.call_soon(partial(self._lot.resume_all, _DONE, None))
+            self._stage.loop.call_soon(partial(self._waits.resume_all, _DONE, None))
         return answers
 
     def _ask_soon(self) -> None:

@@ -17,9 +17,9 @@ from typing import Final, TypeVar
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.foundation.fair_shares import NOBODY
-from hutong.foundation.fair_waits import FairWaits
-from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import Timer, TimerWheel
+from hutong.foundation.waiting.fair import FairWaits
+from hutong.foundation.waiting.table import WaitTable
 from hutong.groups.classic.entry import Seat, bytes_of_join
 from hutong.groups.classic.machine import ClassicGroup
 from hutong.groups.classic.membership.admission import refused
@@ -119,7 +119,7 @@ class GroupCoordinator:
         self._random_bytes = random_bytes
         self._topic_exists = topic_exists
         self.transactional = TransactionalOffsets(
-            self.offsets, state, ParkingLot("transactional offsets", timers, self.settings.waits_max)
+            self.offsets, state, WaitTable("transactional offsets", timers, self.settings.waits_max)
         )
         self.offset_log = OffsetLog(self.offsets, state, self.transactional)
         self._seats: dict[str, Seat] = {}
@@ -131,7 +131,7 @@ class GroupCoordinator:
         )
         self._refusals = GroupRefusals(clock)
         self._stored: dict[str, StoredGroup] = {}  # filled by replay, emptied by start
-        self._waits: ParkingLot[Reply] = ParkingLot("group waits", timers, self.settings.waits_max)
+        self._waits: WaitTable[Reply] = WaitTable("group waits", timers, self.settings.waits_max)
         self._fair_waits = FairWaits(self._waits, self.settings.waits_max)
         self._tickets = itertools.count(1)
         self._retention_timer: Timer | None = None

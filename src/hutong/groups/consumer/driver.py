@@ -19,9 +19,9 @@ from typing import Final, Protocol
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone
 from hutong.foundation.fair_shares import NOBODY
-from hutong.foundation.fair_waits import FairWaits
-from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import Timer, TimerWheel
+from hutong.foundation.waiting.fair import FairWaits
+from hutong.foundation.waiting.table import WaitTable
 from hutong.groups.classic.messages import GroupRecord, JoinReply, SyncReply
 from hutong.groups.consumer.assignment.catalogue import Catalogue, TopicFacts
 from hutong.groups.consumer.machine import ConsumerGroup
@@ -138,7 +138,7 @@ class ConsumerGroupCoordinator:
         self._times_of = times_of or (lambda _group_id: self.settings.times)
         self._seats: dict[str, _Seat] = {}
         self._stored: dict[str, StoredGroup] = {}  # filled by replay, emptied by start
-        self._waits: ParkingLot[Reply] = ParkingLot("consumer group waits", timers, self.settings.waits_max)
+        self._waits: WaitTable[Reply] = WaitTable("consumer group waits", timers, self.settings.waits_max)
         self._fair_waits = FairWaits(self._waits, self.settings.waits_max)
         self._tickets = itertools.count(1)
         self._match_timer: Timer | None = None

@@ -20,7 +20,7 @@ from itertools import islice
 from typing import Final
 
 from hutong.foundation.errors import CorruptData, HutongError, LimitExceeded
-from hutong.foundation.parking import ParkingLot
+from hutong.foundation.waiting.table import WaitTable
 from hutong.groups.offsets.offset_log import Change, Entry, StatePort, Then
 from hutong.groups.offsets.records import (
     CommittedOffset,
@@ -58,7 +58,7 @@ def is_transactional_key(key: bytes) -> bool:
 class TransactionalOffsets:
     """Every offset of this node that waits for the end of a transaction."""
 
-    def __init__(self, store: OffsetStore, state: StatePort, waits: ParkingLot[None]) -> None:
+    def __init__(self, store: OffsetStore, state: StatePort, waits: WaitTable[None]) -> None:
         self._store = store
         self._state = state
         self._waits = waits

@@ -1,9 +1,9 @@
 """What becomes visible and acknowledged as the journal's positions pass a chunk.
 
 Strategy: two positions rise: flushed and committed, in either order. Acknowledgements are parked at the end of their
-chunk, one ordered lot for each level of service, and each advance of either position releases what it lets go: so the
-last of the two releases what waits for both. A log's high watermark follows the lesser of the two, chunk by chunk. All
-are queues in stream order, so an advance costs only what it releases.
+chunk, one ordered wait table for each level of service, and each advance of either position releases what it lets go:
+so the last of the two releases what waits for both. A log's high watermark follows the lesser of the two, chunk by
+chunk. All are queues in stream order, so an advance costs only what it releases.
 
 While replication has failed, who waits for a majority is refused and the rest goes on; the flushed position alone says
 then how long bytes are kept for the replicator.
@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, Refused
-from hutong.foundation.parking import NEVER, OrderedLot
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.ordered import OrderedWaitTable
+from hutong.foundation.waiting.table import NEVER
 from hutong.journal.append.qos import Qos, released_through
 from hutong.journal.figures import JournalFigures
 
@@ -57,11 +58,11 @@ class Progress:
         self._is_replicated = is_replicated
         self._refusal: HutongError | None = None
         self._no_majority: HutongError | None = None
-        self._lots: dict[Qos, OrderedLot[Appended]] = {
-            qos: OrderedLot(f"acknowledgements_{qos.name.lower()}", timers, acknowledgements_max)
+        self._tables: dict[Qos, OrderedWaitTable[Appended]] = {
+            qos: OrderedWaitTable(f"acknowledgements_{qos.name.lower()}", timers, acknowledgements_max)
             for qos in (Qos.PERSISTENCE, Qos.REPLICATION, Qos.ALL)
         }
-        self._replication_lot = self._lots[Qos.REPLICATION]
+        self._replication_table = self._tables[Qos.REPLICATION]
         # Chunks by their end position: when they were begun and each log's end offset there; when they were sealed.
         self._invisible: deque[tuple[int, int, list[tuple[PartitionLog, int]]]] = deque()
         self._unflushed: deque[tuple[int, int]] = deque()
@@ -73,13 +74,13 @@ class Progress:
         return self._no_majority
 
     @property
-    def lots(self) -> Mapping[Qos, OrderedLot["Appended"]]:
+    def tables(self) -> Mapping[Qos, OrderedWaitTable["Appended"]]:
         """The parked acknowledgements, for whoever shows their figures."""
-        return self._lots
+        return self._tables
 
     @property
     def acknowledgements_parked(self) -> int:
-        return sum(len(lot) for lot in self._lots.values())
+        return sum(len(table) for table in self._tables.values())
 
     def sealed(
         self, end_position: int, log_ends: "list[tuple[PartitionLog, int]]", begun_us: int, sealed_us: int
@@ -111,7 +112,7 @@ class Progress:
             if qos is not Qos.REPLICATION and position > self.awaited_position:
                 self.awaited_position = position
             try:
-                self._lots[qos].park(position, waits, timeout_ms=timeout_ms, now_ms=now_ms)
+                self._tables[qos].park(position, waits, timeout_ms=timeout_ms, now_ms=now_ms)
                 return
             except LimitExceeded as error:
                 refusal = error
@@ -139,22 +140,22 @@ class Progress:
         if was_behind:
             self._release(self._clock.monotonic_us())
             self.on_late_commit()
-        elif not self._replication_lot.is_empty:
-            self._replication_lot.resume_through(self.committed_position)
+        elif not self._replication_table.is_empty:
+            self._replication_table.resume_through(self.committed_position)
 
     def replication_failed(self, error: HutongError) -> None:
         """Refuse who waits for a majority, now and until something is committed again. Flushes go on."""
         refusal = Refused(NOT_ENOUGH_REPLICAS_AFTER_APPEND, f"Stored here, but on no majority: {error}")
         self._no_majority = refusal
         for qos in (Qos.REPLICATION, Qos.ALL):
-            self._lots[qos].fail_all(refusal)
+            self._tables[qos].fail_all(refusal)
         self.released_position = max(self.released_position, self.flushed_position)
         self.on_late_commit()
 
     def refuse(self, error: HutongError) -> int:
         """Fail every parked acknowledgement, and each new one, until `accept`. Returns how many were parked."""
         self._refusal = error
-        return sum(lot.fail_all(error) for lot in self._lots.values())
+        return sum(table.fail_all(error) for table in self._tables.values())
 
     def accept(self) -> None:
         """Positions may advance again."""
@@ -162,13 +163,13 @@ class Progress:
 
     def stop(self) -> None:
         """No deadline passes any more."""
-        for lot in self._lots.values():
-            lot.stop_timers()
+        for table in self._tables.values():
+            table.stop_timers()
 
     def check_invariants(self) -> None:
         assert self.released_position <= self.flushed_position
-        for lot in self._lots.values():
-            lot.check_invariants()
+        for table in self._tables.values():
+            table.check_invariants()
 
     def _release(self, now_us: int) -> None:
         """Let go what the positions allow, watermarks before acknowledgements."""
@@ -183,9 +184,9 @@ class Progress:
             for log, end_offset in log_ends:
                 if end_offset > log.high_watermark:  # of receive-QoS logs it is past already
                     log.advance_high_watermark(end_offset)
-        for qos, lot in self._lots.items():
-            if not lot.is_empty:
-                lot.resume_through(released_through(qos, flushed_position, committed_position))
+        for qos, table in self._tables.items():
+            if not table.is_empty:
+                table.resume_through(released_through(qos, flushed_position, committed_position))
 
     def _note_commits(self, position: int) -> None:
         uncommitted, replicate = self._uncommitted, self._figures.replicate_us

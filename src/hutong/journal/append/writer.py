@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 from hutong.foundation.checksum import crc32c
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded
-from hutong.foundation.parking import NEVER
 from hutong.foundation.regions import RegionCache
+from hutong.foundation.waiting.table import NEVER
 from hutong.journal.append.progress import Progress
 from hutong.journal.append.qos import Qos
 from hutong.journal.append.replicator import Replicator

@@ -17,8 +17,8 @@ from typing import Final, NamedTuple, Protocol
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, OwnerGone, ProtocolError
-from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import Timer, TimerWheel
+from hutong.foundation.waiting.table import WaitTable
 from hutong.rpc.call import Done, IncomingCall, Outcome
 from hutong.rpc.delivery.fingerprints import fingerprint_of
 from hutong.rpc.delivery.ids import CallId, parse_acked_below, parse_request_id
@@ -117,7 +117,7 @@ class CallMemory:
         self._clock = clock
         self._wheel = wheel
         self._waiting_max = waiting_max
-        self._lot: ParkingLot[Outcome] = ParkingLot("rpc_waiting_max", wheel, waiting_max)
+        self._waits: WaitTable[Outcome] = WaitTable("rpc_waiting_max", wheel, waiting_max)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._numbers = itertools.count()
         self._asking: dict[int, _Asker] = {}  # while the machine is asked
@@ -161,13 +161,13 @@ class CallMemory:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._lot.close(OwnerGone("the service has been unbound"))
+        self._waits.close(OwnerGone("the service has been unbound"))
         await self._table.close()
 
     @property
     def waiting(self) -> int:
         """Requests that wait for an outcome, those that are executed included."""
-        return len(self._lot)
+        return len(self._waits)
 
     def _replay(self, key: bytes, value: bytes | None) -> None:
         changed, record = decode_change(key, value)
@@ -176,8 +176,8 @@ class CallMemory:
     def _ask(self, asker: _Asker, acked_below: int) -> None:
         if self._table.failure is not None:
             self._refuse(asker, Refusal(Reason.NOT_STORED))
-        elif len(self._lot) >= self._waiting_max:
-            self._refuse(asker, Refusal(Reason.FULL, self._lot.name, self._waiting_max))
+        elif len(self._waits) >= self._waiting_max:
+            self._refuse(asker, Refusal(Reason.FULL, self._waits.name, self._waiting_max))
         else:
             number = next(self._numbers)
             self._asking[number] = asker
@@ -209,7 +209,7 @@ class CallMemory:
             self._first[call] = asker
         else:
             self.waited_total += 1
-        self._lot.park(call, asker.tell, deadline_ms=None if is_first else asker.deadline_ms)
+        self._waits.park(call, asker.tell, deadline_ms=None if is_first else asker.deadline_ms)
 
     def _answer(self, asker: _Asker, outcome: bytes | Refusal) -> None:
         if isinstance(outcome, Refusal):
@@ -244,7 +244,7 @@ class CallMemory:
         if isinstance(outcome, Refusal):
             fresh = refused(outcome)
         assert fresh is not None, "what is settled was executed here"
-        self._lot.resume_all(call, fresh)
+        self._waits.resume_all(call, fresh)
 
     def stored(self, store: Store, error: HutongError | None) -> None:
         """For the writes of one Store: the last of them has ended."""
@@ -255,7 +255,7 @@ class CallMemory:
             _log.warning("the memory of calls could not be stored, it is tried again: %s", error)
         self._tell(NotStored(store.number))
         if self._table.failure is not None:  # whoever has it now does not know what is executed here
-            self._lot.close(self._table.failure)
+            self._waits.close(self._table.failure)
 
     def _arm(self) -> None:
         self._timer = self._wheel.add(self._clock.monotonic_ms() + TICK_MS, self._tick)

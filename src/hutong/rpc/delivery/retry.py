@@ -21,8 +21,8 @@ from typing import Final
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded, UsageError
-from hutong.foundation.parking import Parked, ParkingLot
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import Parked, WaitTable
 from hutong.rpc.call import Outcome
 from hutong.rpc.delivery.caller_session import CallerSession
 from hutong.rpc.delivery.ids import CallId, parse_request_id
@@ -93,7 +93,7 @@ class Reliability:
         self.clock = clock
         self.pace = pace or Pace()
         self.chance = chance or random.Random().random
-        self.lot: ParkingLot[None] = ParkingLot("rpc_pauses", wheel, PAUSES_MAX)
+        self.waits: WaitTable[None] = WaitTable("rpc_pauses", wheel, PAUSES_MAX)
         self.loop = asyncio.get_running_loop()
         self.attempts_total = 0
         self.calls_total = 0
@@ -241,7 +241,7 @@ class _Attempts:
         pause_ms = reliability.pace.pause_ms(self._tried, reliability.chance(), is_silent=is_silent)
         next_ms = reliability.clock.monotonic_ms() + pause_ms
         try:
-            self._pause = reliability.lot.park(self, self._continue, deadline_ms=min(next_ms, self._deadline_ms))
+            self._pause = reliability.waits.park(self, self._continue, deadline_ms=min(next_ms, self._deadline_ms))
         except LimitExceeded as error:  # too many calls wait: this one has only the attempts that it has begun
             self._retries_left = 0
             self._refusal = Overloaded(str(error))

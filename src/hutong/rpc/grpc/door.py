@@ -16,9 +16,9 @@ import grpc
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import LimitExceeded, OwnerGone, UsageError
-from hutong.foundation.numbered_lot import NumberedLot
-from hutong.foundation.parking import NEVER
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.numbered import NumberedWaitTable
+from hutong.foundation.waiting.table import NEVER
 from hutong.rpc.call import Done, IncomingCall, Outcome
 from hutong.rpc.description import Kind, ServiceDescription
 from hutong.rpc.errors import DispatchFailed
@@ -86,10 +86,10 @@ class GrpcDoor(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no typ
         self._clock = clock
         self._credentials = credentials
         self._loop = asyncio.get_running_loop()
-        self.waits: NumberedLot[Outcome] = NumberedLot(
+        self.waits: NumberedWaitTable[Outcome] = NumberedWaitTable(
             "grpc_calls_max", wheel, clock, self.limits.calls_max, self._post
         )
-        self._line = self.waits.line(NEVER)  # gRPC itself ends a call whose deadline passes
+        self._queue = self.waits.queue(NEVER)  # gRPC itself ends a call whose deadline passes
         self._server: Any = None
 
     def add(self, service: ServiceDescription, *, address: str | None = None, package: str | None = None) -> str:
@@ -226,7 +226,7 @@ class GrpcDoor(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no typ
         """Park until what `begin` has begun is told. Raises Refusal."""
         wait = AwaitedOutcome(self._loop)
         try:
-            self._line.park(wait)
+            self._queue.park(wait)
         except LimitExceeded as error:
             raise Refusal(_exhausted(error)) from None
         try:

@@ -8,7 +8,7 @@ import threading
 from typing import Any, TypeVar
 
 from hutong.foundation.errors import HutongError
-from hutong.foundation.numbered_lot import Wait
+from hutong.foundation.waiting.numbered import Wait
 from hutong.rpc.call import IncomingCall, Outcome
 from hutong.rpc.errors import BadArguments
 from hutong.rpc.grpc.conversion import MethodConversion

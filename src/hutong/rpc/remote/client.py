@@ -76,7 +76,7 @@ class Client(Caller):
         """Fail the calls under way and end the connection. A second call does nothing."""
         await self.transport.close()
         await self.remoting.close(0)
-        await asyncio.sleep(0)  # lots have their timers stopped on this loop
+        await asyncio.sleep(0)  # tables have their timers stopped on this loop
         self._timers.close()
 
     async def __aenter__(self) -> Self:

@@ -13,8 +13,8 @@ from typing import Final
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded
-from hutong.foundation.parking import Parked, ParkingLot
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import Parked, WaitTable
 from hutong.remoting.channel import Channel
 from hutong.rpc.errors import CallFailed, NotConnected
 from hutong.rpc.remote.outgoing import Answer, Preparations, begin
@@ -32,7 +32,7 @@ class DialledTransport:
         self, dial: Callable[[], Awaitable[Channel]], loop: asyncio.AbstractEventLoop, clock: Clock, wheel: TimerWheel
     ) -> None:
         """`dial` raises OSError or a HutongError where there is no connection to be had."""
-        self.waiting: ParkingLot[Channel] = ParkingLot("calls_waiting_max", wheel, CALLS_WAITING_MAX)
+        self.waiting: WaitTable[Channel] = WaitTable("calls_waiting_max", wheel, CALLS_WAITING_MAX)
         self._dial = dial
         self._loop = loop
         self._now_ms = clock.monotonic_ms

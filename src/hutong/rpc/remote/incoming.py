@@ -18,8 +18,8 @@ import msgspec
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import Expired, LimitExceeded, ProtocolError
-from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import WaitTable
 from hutong.remoting.answers import frame_of
 from hutong.remoting.channel import Channel
 from hutong.rpc.binding import Round
@@ -83,7 +83,7 @@ class IncomingCalls:
         self._find = services.find
         self._loop = loop
         self._now_ms = clock.monotonic_ms
-        self._drained: ParkingLot[None] | None = None  # once no more calls are taken
+        self._drained: WaitTable[None] | None = None  # once no more calls are taken
         self._heads = wire.Heads()
         self._decoders: dict[type, Callable[[Any], Any]] = {}  # by struct of arguments: as many as there are methods
 
@@ -125,7 +125,7 @@ class IncomingCalls:
 
     async def drain(self, wheel: TimerWheel, grace_ms: int) -> None:
         """Take no more calls, and let those under way be answered; after the grace, no longer."""
-        self._drained = ParkingLot("drain_waiters_max", wheel, 1)
+        self._drained = WaitTable("drain_waiters_max", wheel, 1)
         if self.calls:
             with suppress(Expired):
                 await self._drained.wait(DRAINED, deadline_ms=self._now_ms() + grace_ms)

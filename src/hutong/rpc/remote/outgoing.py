@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded, ProtocolError
-from hutong.foundation.numbered_lot import Wait
+from hutong.foundation.waiting.numbered import Wait
 from hutong.remoting.answers import NOT_SUPPORTED, SYSTEM_BUSY
 from hutong.remoting.channel import Channel
 from hutong.rpc.call import Outcome

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hutong.broker.fetch.disk_reads import ColdReads
 from hutong.broker.fetch.session_table import FetchSessions
 from hutong.foundation.deletion_clock import DeletionClock
-from hutong.foundation.parking import ParkingLot
+from hutong.foundation.waiting.table import WaitTable
 from hutong.journal.journal import Journal
 from hutong.reactor.figures import ReactorFigures
 from hutong.reactor.memory_watch import MemoryWatch
@@ -37,7 +37,7 @@ class Sources:
     stalls: StallMonitor
     collector: Collector
     started_at_ms: int = 0  # wall time
-    waits: dict[str, ParkingLot[Any]] = field(default_factory=dict)
+    waits: dict[str, WaitTable[Any]] = field(default_factory=dict)
     reactor: ReactorFigures | None = None
     acceptors: "Mapping[str, Acceptor]" = field(default_factory=dict)  # by listener
     memory: MemoryWatch | None = None

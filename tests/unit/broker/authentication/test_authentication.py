@@ -11,8 +11,8 @@ from hutong.broker.dispatch.request_errors import RequestErrors
 from hutong.broker.handling.listeners import Listener, SecurityProtocol
 from hutong.broker.handling.session import Session
 from hutong.foundation.clock import ManualClock
-from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import WaitTable
 from hutong.reactor.channel import HELD
 from hutong.reactor.connection import Connection, Peer, Response
 from hutong.reactor.figures import ReactorFigures
@@ -100,11 +100,11 @@ class World:
         self.clock = ManualClock()
         self.wheel = TimerWheel(self.clock.monotonic_ms())
         self.waits = AuthenticationWaits(
-            deadlines=ParkingLot("deadlines", self.wheel, 10),
-            delays=ParkingLot("delays", self.wheel, 10),
-            sessions=ParkingLot("sessions", self.wheel, 10),
-            checks=ParkingLot("checks", self.wheel, checks_max),
-            turns=ParkingLot("turns", self.wheel, 10),
+            deadlines=WaitTable("deadlines", self.wheel, 10),
+            delays=WaitTable("delays", self.wheel, 10),
+            sessions=WaitTable("sessions", self.wheel, 10),
+            checks=WaitTable("checks", self.wheel, checks_max),
+            turns=WaitTable("turns", self.wheel, 10),
         )
         self.figures, self.behind, self.workers = SaslFigures(), Behind(), Offload()
         self.rules = Rules(
@@ -182,7 +182,7 @@ def test_plain_lets_in_who_knows_the_password() -> None:
     assert str(world.peer.session.principal) == "User:alice"
     assert world.reaches()
     assert world.figures.succeeded_total == {"PLAIN": 1}
-    assert all(len(lot) == 0 for lot in (world.waits.deadlines, world.waits.delays, world.waits.sessions))
+    assert all(len(table) == 0 for table in (world.waits.deadlines, world.waits.delays, world.waits.sessions))
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from hutong.broker.coordinators.producer_ids import PRODUCER_ID_BLOCK, ProducerIds
 from hutong.foundation.errors import DiskFull, FlushFailed, HutongError
-from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import WaitTable
 
 
 class Records:
@@ -27,7 +27,7 @@ class Records:
 
 
 def started(records: Records) -> ProducerIds:
-    ids = ProducerIds(ParkingLot("producer-ids", TimerWheel(0), 1000))
+    ids = ProducerIds(WaitTable("producer-ids", TimerWheel(0), 1000))
     for key, value in records.durable:
         ids.replay(key, value)
     ids.start(records)

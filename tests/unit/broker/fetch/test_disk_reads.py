@@ -18,7 +18,7 @@ from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.kafka.k01_fetch import _Look
 from hutong.broker.topics.partition import Partition
 from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, OwnerGone
-from hutong.foundation.parking import ParkingLot
+from hutong.foundation.waiting.table import WaitTable
 from hutong.journal.files.segments import Segment
 from hutong.journal.log import COLD_BYTES_MAX, ColdRead
 from hutong.reactor.framing import length_prefixed
@@ -49,12 +49,12 @@ class Scene:
             self.stage.settle()
         self.stage.disk.is_cached = is_cached
         self.turns: deque[Callable[[], None]] = deque()
-        lot: ParkingLot[Any] = ParkingLot("cold reads", self.stage.wheel, 100)
+        table: WaitTable[Any] = WaitTable("cold reads", self.stage.wheel, 100)
         self.is_contended = False
 
         def executor() -> FairExecutor:
             machine = Scheduler(mailbox_max=mailbox_max, cost_max=cost_max)
-            return FairExecutor(machine, lot, self.stage.clock, self.turns.append)
+            return FairExecutor(machine, table, self.stage.clock, self.turns.append)
 
         self.reads = ColdReads(executor, self.stage.clock, lambda: self.is_contended)
         self.partition = Partition("t", 0, self.stage.journal.log(1), None, False)  # type: ignore[arg-type]

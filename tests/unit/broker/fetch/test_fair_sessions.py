@@ -9,8 +9,8 @@ import pytest
 from hutong.broker.fetch.session_table import FetchSessions
 from hutong.broker.share.share_sessions import SESSION_PARTITIONS_MAX, SESSIONS_PARTITIONS_MAX, ShareSessions
 from hutong.foundation.errors import Refused
-from hutong.foundation.parking import Owner, ParkingLot
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import Owner, WaitTable
 from hutong.groups.share.records import PartitionKey
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchTopic
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -50,8 +50,8 @@ def test_a_session_that_grows_over_its_share_ends() -> None:
 
 class Sharers:
     def __init__(self, sessions_max: int) -> None:
-        lot: ParkingLot[None] = ParkingLot("test", TimerWheel(0), 1_000)
-        self.sessions = ShareSessions(lot, sessions_max, lambda _session: None)
+        waits: WaitTable[None] = WaitTable("test", TimerWheel(0), 1_000)
+        self.sessions = ShareSessions(waits, sessions_max, lambda _session: None)
         self.owners: list[Owner] = []
 
     def begin(self, member_id: str, holder: str, count: int = 1) -> int:

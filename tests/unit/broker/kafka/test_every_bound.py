@@ -1,6 +1,6 @@
 """Every named bound of waits that a request can meet is met by a request: it is answered, and the connection goes on.
 
-A lot is made full by taking its room away. A new lot must be named here, with the request that meets it or with the
+A table is made full by taking its room away. A new table must be named here, with the request that meets it or with the
 reason for which none can.
 """
 
@@ -14,7 +14,7 @@ from tests.unit.broker.share_member import Member
 from tests.unit.broker.wire_node import WireClient, batch_of, client_of, fetch_request, running_node
 
 from hutong.broker.broker import BrokerSettings
-from hutong.foundation.parking import ParkingLot
+from hutong.foundation.waiting.table import WaitTable
 from hutong.wire.kafka.apis.k03_metadata import MetadataRequest, MetadataRequestTopic
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
@@ -116,32 +116,32 @@ NOT_MET_HERE = {
 
 
 @pytest.fixture
-def lots(monkeypatch: pytest.MonkeyPatch) -> list[ParkingLot[Any]]:
-    """Every lot that is made from now on."""
-    made: list[ParkingLot[Any]] = []
-    begin = ParkingLot.__init__
+def tables(monkeypatch: pytest.MonkeyPatch) -> list[WaitTable[Any]]:
+    """Every table that is made from now on."""
+    made: list[WaitTable[Any]] = []
+    begin = WaitTable.__init__
 
-    def noted(lot: ParkingLot[Any], *arguments: Any, **options: Any) -> None:
-        begin(lot, *arguments, **options)
-        made.append(lot)
+    def noted(table: WaitTable[Any], *arguments: Any, **options: Any) -> None:
+        begin(table, *arguments, **options)
+        made.append(table)
 
-    monkeypatch.setattr(ParkingLot, "__init__", noted)
+    monkeypatch.setattr(WaitTable, "__init__", noted)
     return made
 
 
 @pytest.mark.parametrize(("name", "meet", "answered"), MEETINGS, ids=[f"{m[0]}-{m[1].__name__}" for m in MEETINGS])
 def test_a_request_that_meets_the_bound_is_answered(
-    tmp_path: Path, lots: list[ParkingLot[Any]], name: str, meet: Meet, answered: list[int]
+    tmp_path: Path, tables: list[WaitTable[Any]], name: str, meet: Meet, answered: list[int]
 ) -> None:
     async def scenario() -> None:
         async with running_node(tmp_path) as address, client_of(address) as client:
             await client.create("t")
             assert (await client.produce(batch_of(b"a", timestamp_ms=NOW_MS))).error_code == 0
         async with running_node(tmp_path) as address, client_of(address) as client:
-            lot = [each for each in lots if each.name == name][-1]  # of this life of the node
-            room, lot._capacity = lot._capacity, 0
+            table = [each for each in tables if each.name == name][-1]  # of this life of the node
+            room, table._capacity = table._capacity, 0
             assert await meet(client) == answered
-            lot._capacity = room
+            table._capacity = room
             assert (await client.ask(MetadataRequest([MetadataRequestTopic(name="new")], True), 8)).topics[
                 0
             ].error_code == 0, "the same connection goes on, and nothing of the refused request is left"
@@ -149,9 +149,9 @@ def test_a_request_that_meets_the_bound_is_answered(
     asyncio.run(scenario())
 
 
-def test_every_bound_is_known_here(tmp_path: Path, lots: list[ParkingLot[Any]]) -> None:
+def test_every_bound_is_known_here(tmp_path: Path, tables: list[WaitTable[Any]]) -> None:
     async def scenario() -> None:
         async with running_node(tmp_path):
-            assert {lot.name for lot in lots} == {name for name, _, _ in MEETINGS} | NOT_MET_HERE.keys()
+            assert {table.name for table in tables} == {name for name, _, _ in MEETINGS} | NOT_MET_HERE.keys()
 
     asyncio.run(scenario())

@@ -23,7 +23,7 @@ from hutong.broker.kafka import (
     k42_delete_groups,
     k47_offset_delete,
 )
-from hutong.foundation.parking import Owner
+from hutong.foundation.waiting.table import Owner
 from hutong.groups.settings import GroupSettings
 from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k08_offset_commit import (

@@ -27,8 +27,8 @@ from hutong.broker.produce.examinations import (
 from hutong.broker.produce.record_checks import BatchRules, CheckedBatch
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
-from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import WaitTable
 from hutong.reactor.channel import HELD
 from hutong.reactor.framing import LengthPrefixedFraming
 from hutong.reactor.handler import Peer
@@ -76,13 +76,13 @@ class HeldOffload:
 
 
 class Scene:
-    def __init__(self, lot_max: int = 100) -> None:
+    def __init__(self, waits_max: int = 100) -> None:
         self.clock = SlowClock()
         self.workers = HeldOffload()
         self.soon: deque[Callable[[], None]] = deque()
         self.released: list[int] = []
-        lot: ParkingLot[Any] = ParkingLot("examined", TimerWheel(0), lot_max)
-        executor = FairExecutor(Scheduler(), lot, self.clock, self.soon.append)
+        table: WaitTable[Any] = WaitTable("examined", TimerWheel(0), waits_max)
+        executor = FairExecutor(Scheduler(), table, self.clock, self.soon.append)
         self.examinations = Examinations(executor, self.workers, self.clock, 8 * MEBIBYTE)
 
     def peer(self, number: int, address: str = "127.0.0.1") -> Peer:
@@ -268,7 +268,7 @@ def test_a_connection_that_ends_leaves_nothing() -> None:
 
 
 def test_where_there_is_no_room_the_batches_are_refused_and_clients_come_again() -> None:
-    scene = Scene(lot_max=1)
+    scene = Scene(waits_max=1)
     assert scene.look(scene.peer(1), of(BOMB)) is HELD
     refused = scene.look(scene.peer(2), of(BOMB), of(GOOD))
     assert [type(outcome) for outcome in refused] == [LimitExceeded] * 2

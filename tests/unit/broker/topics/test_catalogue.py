@@ -16,8 +16,8 @@ from hutong.broker.topics.partition import Topic
 from hutong.broker.topics.partition_budget import PartitionBudget
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import HutongError, Refused
-from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import WaitTable
 from hutong.journal.journal import Journal
 from hutong.journal.settings import JournalSettings
 from hutong.runtime.offload import InlineOffload
@@ -47,7 +47,7 @@ class Node:
                 timers=wheel,
                 settings=SETTINGS,
             )
-        self.topics = Topics(self.journals, {}, self._random.randbytes, ParkingLot("creations", wheel, 100))
+        self.topics = Topics(self.journals, {}, self._random.randbytes, WaitTable("creations", wheel, 100))
         state = StateTopic(METADATA_TOPIC, LogStorage(self.journals[METADATA_GROUP].log(0)), clock)
         await state.replay(self.topics.replay)
         state.on_late = self.topics.replay

@@ -11,7 +11,7 @@ from hutong.broker.topics.partition import Topic
 from hutong.broker.topics.retention import Compaction, Retention, compaction_policy, retention_policy
 from hutong.broker.topics.segment_roller import LOOK_INTERVAL_MS, SegmentRoller
 from hutong.broker.topics.topic_config import INT64_MAX, effective
-from hutong.foundation.parking import ParkingLot
+from hutong.foundation.waiting.table import WaitTable
 from hutong.journal.clean.compaction import CompactionPolicy
 from hutong.journal.clean.retention import UNLIMITED, RetentionPolicy
 from hutong.wire.kafka.compression import Compression
@@ -59,8 +59,8 @@ def test_what_a_compacted_topic_asks_for() -> None:
 
 def test_compacted_topics_are_cleaned_and_what_prevents_it_is_said_once() -> None:
     stage, said, interval_ms = Stage(), list[str](), 1_000
-    lot: ParkingLot[Topic] = ParkingLot("topic_creations", stage.wheel, 1)
-    topics = Topics({"days": stage.journal}, {}, lambda count: bytes(count), lot)
+    waits: WaitTable[Topic] = WaitTable("topic_creations", stage.wheel, 1)
+    topics = Topics({"days": stage.journal}, {}, lambda count: bytes(count), waits)
     for number, name in enumerate(("good", "bad", "plain"), 1):
         config = {} if name == "plain" else EAGER
         record = {"id": f"{number:032x}", "group": "days", "partitions": [number], "config": config}
@@ -114,8 +114,8 @@ def topic_record(config: dict[str, str]) -> bytes:
 
 
 def catalogue(stage: Stage, config: dict[str, str]) -> Topics:
-    lot: ParkingLot[Topic] = ParkingLot("topic_creations", stage.wheel, 1)
-    topics = Topics({"days": stage.journal}, {}, lambda count: bytes(count), lot)
+    waits: WaitTable[Topic] = WaitTable("topic_creations", stage.wheel, 1)
+    topics = Topics({"days": stage.journal}, {}, lambda count: bytes(count), waits)
     topics.replay(b"topic/t", topic_record(config))
     return topics
 

@@ -69,7 +69,7 @@ class Rig:
         self.wheel.advance(self.clock.monotonic_ms())
 
     def parked(self) -> int:
-        return sum(len(lot) for lot in self.bridge.waits.values())
+        return sum(len(table) for table in self.bridge.waits.values())
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.groups.stage import RETENTION_MS, SESSION_MS, SETTINGS, SUBSCRIPTION, Stage
 
 from hutong.foundation.errors import DiskFull, Refused
-from hutong.foundation.parking import Owner
+from hutong.foundation.waiting.table import Owner
 from hutong.groups.classic.messages import JoinReply, Leaver, LeaveReply, SyncReply
 from hutong.groups.classic.states import GroupState
 from hutong.groups.offsets.offset_log import Change

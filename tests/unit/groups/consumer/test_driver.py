@@ -6,7 +6,7 @@ import pytest
 from tests.unit.groups.stage import RETENTION_MS, Stage, topic_id
 
 from hutong.foundation.errors import DiskFull
-from hutong.foundation.parking import Owner
+from hutong.foundation.waiting.table import Owner
 from hutong.groups.consumer.assignment.catalogue import TopicFacts
 from hutong.groups.consumer.messages import HeartbeatReply, Removal, RemoveReply
 from hutong.groups.consumer.states import ConsumerGroupState

@@ -10,8 +10,8 @@ from tests.unit.groups.stage import RETENTION_MS, FakeState, Stage
 
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import DiskFull, HutongError
-from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import WaitTable
 from hutong.groups.offsets.offset_log import OffsetLog
 from hutong.groups.offsets.records import CommittedOffset, OffsetKey, decode_key, decode_offset
 from hutong.groups.offsets.store import OffsetStore
@@ -33,7 +33,7 @@ class Desk:
     def _start(self) -> None:
         self.store = OffsetStore()
         wheel = TimerWheel(ManualClock().monotonic_ms())
-        self.waiting = TransactionalOffsets(self.store, self.state, ParkingLot("test", wheel, 100))
+        self.waiting = TransactionalOffsets(self.store, self.state, WaitTable("test", wheel, 100))
         for key, value in self.state.durable:
             if is_transactional_key(key):
                 self.waiting.replay(key, value)

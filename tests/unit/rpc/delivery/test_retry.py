@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import HutongError, LimitExceeded, StorageError, UsageError
-from hutong.foundation.parking import ParkingLot
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import WaitTable
 from hutong.rpc import (
     CallOptions,
     CallTimeout,
@@ -79,7 +79,7 @@ class Stage:
 
     @property
     def waits(self) -> int:
-        return len(self.reliability.lot)
+        return len(self.reliability.waits)
 
 
 @pytest.fixture
@@ -236,7 +236,7 @@ async def test_an_attempt_that_cannot_begin_does_not_leave_the_call_open(
 
 
 async def test_a_call_for_whose_pause_there_is_no_room_ends_with_its_first_attempt(stage: Stage) -> None:
-    stage.reliability.lot = ParkingLot("rpc_pauses", stage.wheel, 1)
+    stage.reliability.waits = WaitTable("rpc_pauses", stage.wheel, 1)
     stage.call()
     stage.call()
     stage.attempts[1].answer(NoService())
@@ -245,7 +245,7 @@ async def test_a_call_for_whose_pause_there_is_no_room_ends_with_its_first_attem
 
 async def test_a_call_that_loses_its_place_among_the_pauses_says_which_bound_it_was(stage: Stage) -> None:
     stage.call()
-    stage.reliability.lot = ParkingLot("rpc_pauses", stage.wheel, 0)
+    stage.reliability.waits = WaitTable("rpc_pauses", stage.wheel, 0)
     stage.attempts[0].answer(NoService())
     assert [str(result) for result in stage.results] == [str(LimitExceeded("rpc_pauses", 0))]
 

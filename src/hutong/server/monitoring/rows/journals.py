@@ -44,17 +44,17 @@ def _stages(sources: Sources) -> Labelled:
 
 def _acknowledgements(sources: Sources) -> Labelled:
     for group, journal in sources.journals.items():
-        for qos, lot in journal.progress.lots.items():
+        for qos, waits in journal.progress.tables.items():
             level = qos.name.lower()
-            yield (group, level, "given"), lot.resumed_total
-            yield (group, level, "expired"), lot.expired_total
-            yield (group, level, "failed"), lot.failed_total
+            yield (group, level, "given"), waits.resumed_total
+            yield (group, level, "expired"), waits.expired_total
+            yield (group, level, "failed"), waits.failed_total
 
 
 def _parked(sources: Sources) -> Labelled:
     for group, journal in sources.journals.items():
-        for qos, lot in journal.progress.lots.items():
-            yield (group, qos.name.lower()), len(lot)
+        for qos, waits in journal.progress.tables.items():
+            yield (group, qos.name.lower()), len(waits)
 
 
 def _each_cache(read: Callable[[RegionCache], int]) -> Read:

@@ -19,8 +19,8 @@ _PAGE_BYTES: Final = resource.getpagesize()
 
 
 def _waits(sources: Sources) -> Labelled:
-    for name, lot in sources.waits.items():
-        yield (name,), len(lot)
+    for name, table in sources.waits.items():
+        yield (name,), len(table)
 
 
 def _memory(column: int) -> Read:

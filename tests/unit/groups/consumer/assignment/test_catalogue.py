@@ -4,7 +4,7 @@ import pytest
 from tests.unit.groups.stage import Stage
 
 from hutong.foundation.errors import Refused
-from hutong.foundation.parking import Owner
+from hutong.foundation.waiting.table import Owner
 from hutong.groups.consumer.assignment import catalogue as catalogues
 from hutong.groups.consumer.assignment.catalogue import Catalogue, TopicFacts
 from hutong.groups.consumer.driver import MATCH_PAUSE_MS

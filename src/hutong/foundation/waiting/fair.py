@@ -1,6 +1,6 @@
-"""A lot of waits that many clients share: nobody can park so many that others find no room.
+"""A table of waits that many clients share: nobody can park so many that others find no room.
 
-Strategy: `foundation.fair_shares` over a parking lot. A wait counts for its holder from its parking to its end, however
+Strategy: `foundation.fair_shares` over a wait table. A wait counts for its holder from its parking to its end, however
 that comes about.
 
 Knows nothing of what is awaited or of who holders are.
@@ -11,22 +11,22 @@ from typing import Generic, TypeVar
 
 from hutong.foundation.errors import HutongError, LimitExceeded
 from hutong.foundation.fair_shares import FairShares
-from hutong.foundation.parking import Owner, ParkingLot
+from hutong.foundation.waiting.table import Owner, WaitTable
 
 V = TypeVar("V")
 
 
 class FairWaits(Generic[V]):
-    """Parks in `lot`, at most a fair share of `waits_max` for each holder."""
+    """Parks in `table`, at most a fair share of `waits_max` for each holder."""
 
-    __slots__ = ("_lot", "_shares")
+    __slots__ = ("_shares", "_table")
 
-    def __init__(self, lot: ParkingLot[V], waits_max: int) -> None:
-        self._lot = lot
-        self._shares = FairShares(lot.name, waits_max)
+    def __init__(self, table: WaitTable[V], waits_max: int) -> None:
+        self._table = table
+        self._shares = FairShares(table.name, waits_max)
 
     def park(self, key: Hashable, then: Callable[[V | HutongError], None], *, owner: Owner | None, holder: str) -> None:
-        """As the lot does. Raises LimitExceeded when the lot, or the holder's share of it, is full."""
+        """As the table does. Raises LimitExceeded when the table, or the holder's share of it, is full."""
         if not self._shares.may_take(holder):
             raise LimitExceeded(self._shares.name, self._shares.maximum)
 
@@ -36,11 +36,11 @@ class FairWaits(Generic[V]):
 
         self._shares.take(holder)
         try:
-            self._lot.park(key, ended, owner=owner)
+            self._table.park(key, ended, owner=owner)
         except LimitExceeded:
             self._shares.release(holder)
             raise
 
     def check_invariants(self) -> None:
         self._shares.check_invariants()
-        assert self._shares.taken == len(self._lot)
+        assert self._shares.taken == len(self._table)

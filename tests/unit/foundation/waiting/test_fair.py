@@ -3,27 +3,27 @@
 import pytest
 
 from hutong.foundation.errors import HutongError, LimitExceeded
-from hutong.foundation.fair_waits import FairWaits
-from hutong.foundation.parking import Owner, ParkingLot
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.fair import FairWaits
+from hutong.foundation.waiting.table import Owner, WaitTable
 
 
 def test_one_client_leaves_waits_to_others_and_every_end_frees_its_place() -> None:
-    lot: ParkingLot[int] = ParkingLot("test", TimerWheel(0), 100)
-    waits, ended, owner = FairWaits(lot, 100), list[int | HutongError](), Owner()
+    table: WaitTable[int] = WaitTable("test", TimerWheel(0), 100)
+    waits, ended, owner = FairWaits(table, 100), list[int | HutongError](), Owner()
     for number in range(75):
         waits.park(number, ended.append, owner=owner, holder="flood")
     with pytest.raises(LimitExceeded):
         waits.park(75, ended.append, owner=owner, holder="flood")
     waits.park("own", ended.append, owner=None, holder="other")
     waits.check_invariants()
-    lot.resume(0, 7)
-    lot.resume("own", 8)
+    table.resume(0, 7)
+    table.resume("own", 8)
     waits.check_invariants()
     waits.park(75, ended.append, owner=owner, holder="flood")
     owner.end()
     waits.check_invariants()
-    assert len(lot) == 0
+    assert len(table) == 0
     assert ended[:2] == [7, 8]
     assert len(ended) == 77
     waits.park("after", ended.append, owner=owner, holder="flood")  # its connection has ended already
@@ -31,8 +31,8 @@ def test_one_client_leaves_waits_to_others_and_every_end_frees_its_place() -> No
 
 
 def test_a_lot_that_is_full_for_others_takes_nothing() -> None:
-    lot: ParkingLot[int] = ParkingLot("test", TimerWheel(0), 0)
-    waits = FairWaits(lot, 100)
+    table: WaitTable[int] = WaitTable("test", TimerWheel(0), 0)
+    waits = FairWaits(table, 100)
     with pytest.raises(LimitExceeded):
         waits.park(1, print, owner=None, holder="a")
     waits.check_invariants()

@@ -1,4 +1,4 @@
-"""The numbered lot: each wait ends once, never early, hardly late; bounded, counted, and safe among threads."""
+"""The numbered wait table: each wait ends once, never early, hardly late; bounded, counted, and safe among threads."""
 
 import threading
 from collections import deque
@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded, Refused
-from hutong.foundation.numbered_lot import (
+from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.numbered import (
     BLOCK_MAX,
     EXPIRED_PER_TURN_MAX,
     LATE_MS_MAX,
     SHORT_BITS,
     SHORT_GENERATIONS,
-    NumberedLot,
+    NumberedWaitTable,
     ShortNumbers,
     Wait,
 )
-from hutong.foundation.parking import NEVER
-from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import NEVER
 
 
 class Noted(Wait[str]):
@@ -36,17 +36,19 @@ class Noted(Wait[str]):
 
 
 class Scene:
-    """A lot with its wheel and a clock moved by hand."""
+    """A table with its wheel and a clock moved by hand."""
 
     def __init__(self, capacity: int = 100) -> None:
         self.clock = ManualClock()
         self.wheel = TimerWheel(0)
         self.posted: deque[Callable[[], None]] = deque()
-        self.lot: NumberedLot[str] = NumberedLot("replies", self.wheel, self.clock, capacity, self.posted.append)
+        self.waits: NumberedWaitTable[str] = NumberedWaitTable(
+            "replies", self.wheel, self.clock, capacity, self.posted.append
+        )
 
     def park(self, timeout_ms: int = 1000) -> Noted:
         wait = Noted()
-        self.lot.line(timeout_ms).park(wait)
+        self.waits.queue(timeout_ms).park(wait)
         return wait
 
     def turn(self) -> None:
@@ -56,7 +58,7 @@ class Scene:
 
     def check(self) -> None:
         self.turn()
-        self.lot.check_invariants()
+        self.waits.check_invariants()
 
     def pass_time(self, milliseconds: int) -> None:
         """As a loop does: the wheel is advanced when it asks to be."""
@@ -75,14 +77,14 @@ def test_a_wait_ends_once_with_its_value() -> None:
     scene = Scene()
     wait = scene.park()
     assert wait.is_waiting
-    assert scene.lot.numbers.find(wait._number) is wait
+    assert scene.waits.numbers.find(wait._number) is wait
     assert wait.resume("value")
     assert not wait.resume("again")
     assert not wait.fail(Refused(1))
     assert not wait.abandon()
     assert wait.outcomes == ["value"]
-    assert scene.lot.numbers.find(wait._number) is None
-    assert (scene.lot.parked_total, scene.lot.resumed_total, len(scene.lot)) == (1, 1, 0)
+    assert scene.waits.numbers.find(wait._number) is None
+    assert (scene.waits.parked_total, scene.waits.resumed_total, len(scene.waits)) == (1, 1, 0)
     scene.check()
 
 
@@ -94,7 +96,7 @@ def test_a_wait_expires_not_early_and_hardly_late(timeout_ms: int) -> None:
     assert wait.is_waiting
     scene.pass_time(1 + timeout_ms // 8 + LATE_MS_MAX)
     assert [type(outcome) for outcome in wait.outcomes] == [Expired]
-    assert (scene.lot.expired_total, len(scene.lot), len(scene.wheel)) == (1, 0, 0)
+    assert (scene.waits.expired_total, len(scene.waits), len(scene.wheel)) == (1, 0, 0)
     scene.check()
 
 
@@ -113,7 +115,7 @@ def test_a_line_in_which_nobody_stands_has_no_timer_and_no_generation() -> None:
         scene.pass_time(100)
     scene.pass_time(200)
     assert len(scene.wheel) == 0
-    assert not scene.lot.numbers._generations
+    assert not scene.waits.numbers._generations
     assert scene.park().is_waiting
     scene.turn()
     assert len(scene.wheel) == 1
@@ -123,7 +125,7 @@ def test_thousands_of_timeouts_make_few_lines() -> None:
     scene = Scene(capacity=20_000)
     for timeout_ms in range(1, 10_001):
         scene.park(timeout_ms)
-    assert len(scene.lot._lines) < 200
+    assert len(scene.waits._queues) < 200
     scene.check()
 
 
@@ -136,7 +138,7 @@ def test_the_bound_is_exact_across_lines() -> None:
     scene.park(20)
     with pytest.raises(LimitExceeded):
         scene.park(100)
-    assert (len(scene.lot), scene.lot.parked_total, scene.lot.abandoned_total) == (10, 11, 1)
+    assert (len(scene.waits), scene.waits.parked_total, scene.waits.abandoned_total) == (10, 11, 1)
     scene.check()
 
 
@@ -153,12 +155,12 @@ def test_a_closed_lot_fails_what_waits_and_what_comes() -> None:
     scene = Scene()
     error = Refused(1)
     waits = [scene.park(timeout_ms) for timeout_ms in (100, 200, NEVER)]
-    assert scene.lot.close(error) == 3
+    assert scene.waits.close(error) == 3
     scene.turn()
     waits.append(scene.park())
     assert [wait.outcomes for wait in waits] == [[error]] * 4
     assert not waits[3].is_waiting
-    assert (scene.lot.failed_total, scene.lot.parked_total, len(scene.wheel)) == (4, 4, 0)
+    assert (scene.waits.failed_total, scene.waits.parked_total, len(scene.wheel)) == (4, 4, 0)
     scene.check()
 
 
@@ -168,11 +170,11 @@ def test_many_expire_over_several_turns() -> None:
     scene.pass_time(10)
     scene.clock.advance(30)
     scene.wheel.advance(scene.clock.monotonic_ms())
-    assert scene.lot.expired_total == EXPIRED_PER_TURN_MAX
+    assert scene.waits.expired_total == EXPIRED_PER_TURN_MAX
     scene.turn()
-    assert scene.lot.expired_total == 2 * EXPIRED_PER_TURN_MAX
+    assert scene.waits.expired_total == 2 * EXPIRED_PER_TURN_MAX
     scene.turn()
-    assert scene.lot.expired_total == 2 * EXPIRED_PER_TURN_MAX + 1
+    assert scene.waits.expired_total == 2 * EXPIRED_PER_TURN_MAX + 1
     assert all(len(wait.outcomes) == 1 for wait in waits)
 
 
@@ -182,7 +184,7 @@ def test_an_end_that_raises_loses_no_other() -> None:
             raise ZeroDivisionError
 
     scene = Scene()
-    scene.lot.line(100).park(Broken())
+    scene.waits.queue(100).park(Broken())
     wait = scene.park(100)
     with pytest.raises(ZeroDivisionError):
         scene.pass_time(200)
@@ -194,14 +196,14 @@ def test_an_end_that_raises_loses_no_other() -> None:
 def test_what_meets_a_generation_as_it_closes_is_parked_in_the_next() -> None:
     scene = Scene()
     scene.park(1000)
-    line = scene.lot.line(1000)
-    generation = line._open
+    queue = scene.waits.queue(1000)
+    generation = queue._open
 
     class Closing(dict[int, Wait[str]]):
         """Another thread closes the generation just before the entry."""
 
         def __setitem__(self, number: int, wait: Wait[str]) -> None:
-            scene.lot._shut(line, scene.clock.monotonic_ms())
+            scene.waits._shut(queue, scene.clock.monotonic_ms())
             super().__setitem__(number, wait)
 
     generation.waiting = Closing(generation.waiting)
@@ -230,11 +232,11 @@ def test_threads_that_park_resume_and_expire_lose_nothing() -> None:
         scene.pass_time(7)
     for thread in threads:
         thread.join()
-    while len(scene.lot):
+    while len(scene.waits):
         scene.pass_time(50)
     assert all(len(wait.outcomes) == 1 for mine in waits for wait in mine)
-    assert scene.lot.parked_total == 20_000
-    assert scene.lot.resumed_total + scene.lot.expired_total == 20_000
+    assert scene.waits.parked_total == 20_000
+    assert scene.waits.resumed_total + scene.waits.expired_total == 20_000
     scene.check()
 
 
@@ -247,7 +249,7 @@ STEPS = st.one_of(
 
 @hypothesis_settings(max_examples=150, deadline=None)
 @given(st.lists(STEPS, max_size=60))
-def test_a_numbered_lot_is_a_bounded_set_of_waits_with_deadlines(script: list[tuple[str, int]]) -> None:
+def test_a_numbered_wait_table_is_a_bounded_set_of_waits_with_deadlines(script: list[tuple[str, int]]) -> None:
     scene = Scene(capacity=8)
     waits: list[Noted] = []
     waiting: dict[int, tuple[int, int]] = {}  # index of the wait: earliest and latest millisecond of its expiry
@@ -280,8 +282,8 @@ def test_a_numbered_lot_is_a_bounded_set_of_waits_with_deadlines(script: list[tu
             }
             assert ends[step]() == (waiting.pop(index, None) is not None)
         assert all(len(wait.outcomes) <= 1 for wait in waits)
-        assert len(scene.lot) == len(waiting)
-        assert scene.lot.parked_total == len(waits)
+        assert len(scene.waits) == len(waiting)
+        assert scene.waits.parked_total == len(waits)
         scene.check()
         scene.wheel.check_invariants()
 
@@ -291,7 +293,7 @@ class Short(Scene):
 
     def __init__(self, capacity: int = 100) -> None:
         super().__init__(capacity)
-        self.lot = NumberedLot("replies", self.wheel, self.clock, capacity, self.posted.append, ShortNumbers())
+        self.waits = NumberedWaitTable("replies", self.wheel, self.clock, capacity, self.posted.append, ShortNumbers())
 
 
 def test_short_numbers_have_31_bits_and_find_their_waits() -> None:
@@ -299,13 +301,13 @@ def test_short_numbers_have_31_bits_and_find_their_waits() -> None:
     for _ in range(3 * SHORT_GENERATIONS):
         wait = scene.park(1000)
         assert 0 < wait._number < 1 << 31
-        taken = scene.lot.numbers.take(wait._number)
+        taken = scene.waits.numbers.take(wait._number)
         assert taken is wait
         taken.end("answer")
-        assert scene.lot.numbers.take(wait._number) is None
+        assert scene.waits.numbers.take(wait._number) is None
         scene.pass_time(100)
     scene.check()
-    assert scene.lot.resumed_total == 3 * SHORT_GENERATIONS
+    assert scene.waits.resumed_total == 3 * SHORT_GENERATIONS
 
 
 def test_short_numbers_pass_over_those_that_are_taken() -> None:
@@ -317,7 +319,7 @@ def test_short_numbers_pass_over_those_that_are_taken() -> None:
         assert wait._number >> SHORT_BITS != first
         wait.resume("answer")
         scene.pass_time(100)
-    assert scene.lot.numbers.take(forever._number) is forever
+    assert scene.waits.numbers.take(forever._number) is forever
     forever.end("at last")
     scene.check()
 
@@ -325,8 +327,8 @@ def test_short_numbers_pass_over_those_that_are_taken() -> None:
 def test_short_numbers_can_all_be_taken() -> None:
     numbers = ShortNumbers()
     scene = Scene()
-    scene.lot = NumberedLot("replies", scene.wheel, scene.clock, 100, scene.posted.append, numbers)
+    scene.waits = NumberedWaitTable("replies", scene.wheel, scene.clock, 100, scene.posted.append, numbers)
     for number in range(1, SHORT_GENERATIONS + 1):
-        numbers._generations[number] = scene.lot._idle
+        numbers._generations[number] = scene.waits._idle
     with pytest.raises(LimitExceeded, match="short_generations"):
         scene.park()

@@ -1,24 +1,23 @@
 """Parking: the one primitive for every wait. A continuation is parked under a key, with a deadline and an owner.
 
 Strategy: a parked continuation ends exactly once: resumed with a value, expired by the timer wheel, or failed together
-with its owner or its lot. Whoever comes first takes it out of the other two places, so every step costs the same
+with its owner or its table. Whoever comes first takes it out of the other two places, so every step costs the same
 however many are parked. Almost every key holds one continuation at a time, so a key maps to the ticket itself and
 only to a queue of tickets when there are several.
 
-A wait that cannot begin, because its owner or its lot has ended, ends at once inside `park`. A continuation that raises
-is our fault: the error passes through `resume`, `end` or `advance`, and those not yet ended stay parked.
+A wait that cannot begin, because its owner or its table has ended, ends at once inside `park`. A continuation that
+raises is our fault: the error passes through `resume`, `end` or `advance`, and those not yet ended stay parked.
 
 `resume` says whether the wait took the value. A coroutine whose task was cancelled does not take it, although the task
 has not run since: the value is for the next wait under the key, or `resume` returns False. A task that is cancelled
 after its wait took a value, and before it runs, gives the value back (`give_back` of `wait`). So of a value that was
 taken one coroutine returns from `wait` with it, or it is given back.
 
-Knows nothing of what is awaited, nor of threads: a lot belongs to one loop.
+Knows nothing of what is awaited, nor of threads: a table belongs to one loop.
 """
 
-from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from operator import length_hint
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded, OwnerGone
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 Continuation = Callable[[V | HutongError], None]
 NEVER: Final = -1
-"""As a timeout of an ordered lot: the wait has no deadline."""
+"""As a timeout of an ordered wait table: the wait has no deadline."""
 
 
 class Owner:
@@ -57,12 +56,12 @@ class Owner:
 
 
 class Parked(Generic[V]):
-    """One parked continuation: the ticket by which it is ended from outside its lot."""
+    """One parked continuation: the ticket by which it is ended from outside its table."""
 
-    __slots__ = ("_key", "_lot", "_owner", "_then", "_timer")
+    __slots__ = ("_key", "_owner", "_table", "_then", "_timer")
 
-    def __init__(self, lot: "ParkingLot[V]", key: Hashable, then: Continuation[V], owner: Owner | None) -> None:
-        self._lot = lot
+    def __init__(self, table: "WaitTable[V]", key: Hashable, then: Continuation[V], owner: Owner | None) -> None:
+        self._table = table
         self._key = key
         self._then: Continuation[V] | None = then
         self._owner = owner
@@ -77,7 +76,7 @@ class Parked(Generic[V]):
         then = self._leave()
         if then is None:
             return False
-        self._lot.resumed_total += 1
+        self._table.resumed_total += 1
         then(value)
         return True
 
@@ -86,26 +85,26 @@ class Parked(Generic[V]):
         then = self._leave()
         if then is None:
             return False
-        self._lot.failed_total += 1
+        self._table.failed_total += 1
         then(error)
         return True
 
     def abandon(self) -> bool:
         """End the wait without calling the continuation: the waiter itself has lost interest."""
         then = self._leave()
-        self._lot.abandoned_total += then is not None
+        self._table.abandoned_total += then is not None
         return then is not None
 
     def _expire(self) -> None:
         then = self._leave()
         if then is not None:
-            self._lot.expired_total += 1
-            then(Expired(f"nothing came in time ({self._lot.name})"))
+            self._table.expired_total += 1
+            then(Expired(f"nothing came in time ({self._table.name})"))
 
     def _leave(self) -> Continuation[V] | None:
         then, self._then = self._then, None
         if then is not None:
-            self._lot._remove(self)
+            self._table._remove(self)
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
@@ -120,8 +119,8 @@ class _Awaited(Parked[V]):
 
     __slots__ = ("future",)
 
-    def __init__(self, lot: "ParkingLot[V]", key: Hashable, future: "asyncio.Future[V]", owner: Owner | None) -> None:
-        super().__init__(lot, key, self.settle, owner)
+    def __init__(self, table: "WaitTable[V]", key: Hashable, future: "asyncio.Future[V]", owner: Owner | None) -> None:
+        super().__init__(table, key, self.settle, owner)
         self.future = future
 
     @property
@@ -150,11 +149,11 @@ class _Awaited(Parked[V]):
         return False
 
 
-class ParkingLot(Generic[V]):
+class WaitTable(Generic[V]):
     """Continuations parked under keys, at most `capacity` at a time.
 
-    Invariant: parked_total = resumed_total + expired_total + failed_total + abandoned_total + len(lot). Of the resumed,
-    given_back_total were cancelled before they ran.
+    Invariant: parked_total = resumed_total + expired_total + failed_total + abandoned_total + len(table). Of the
+    resumed, given_back_total were cancelled before they ran.
     """
 
     def __init__(self, name: str, wheel: TimerWheel, capacity: int) -> None:
@@ -184,7 +183,7 @@ class ParkingLot(Generic[V]):
     ) -> Parked[V]:
         """Call `then` exactly once: with the value, or with Expired, OwnerGone or whatever error ends the wait.
 
-        `deadline_ms` is absolute, in monotonic milliseconds. Raises LimitExceeded when the lot is full.
+        `deadline_ms` is absolute, in monotonic milliseconds. Raises LimitExceeded when the table is full.
         """
         ticket = Parked(self, key, then, owner)
         self._park(ticket, deadline_ms, owner)
@@ -222,7 +221,7 @@ class ParkingLot(Generic[V]):
         return sum(ticket.fail(error) for ticket in self._all(key))
 
     def close(self, error: HutongError) -> int:
-        """Fail every wait of the lot, and from now on each new one at once. Returns how many."""
+        """Fail every wait of the table, and from now on each new one at once. Returns how many."""
         self._closed = error
         return sum(self.fail_all(key, error) for key in list(self._waiting))
 
@@ -292,165 +291,3 @@ class ParkingLot(Generic[V]):
         if present is None:
             return []
         return list(present) if isinstance(present, OrderedDict) else [present]
-
-
-_Batch = tuple[int, int, Iterator[tuple[Continuation[V], V]]]
-"""What was parked together: position, deadline, and what is left of it, oldest first."""
-
-
-class _Line(Generic[V]):
-    """The batches of one timeout, so positions and deadlines both rise. `timer` is set for the oldest, or earlier."""
-
-    __slots__ = ("batches", "timeout_ms", "timer")
-
-    def __init__(self, timeout_ms: int) -> None:
-        self.timeout_ms = timeout_ms
-        self.batches: deque[_Batch[V]] = deque()
-        self.timer: Timer | None = None
-
-
-class OrderedLot(Generic[V]):
-    """Continuations parked at a rising position: acknowledgements that wait for a flush.
-
-    Positions never decrease, so plain queues are enough: no keys, no tickets. Nor does a deadline cost anything while
-    all goes well: what is parked with the same timeout stands in one line, whose deadlines rise, so one timer for the
-    oldest is enough, and that is looked at again only when it fires. Timeouts are rounded up, by an eighth at most, so
-    that there are few lines whatever is asked for.
-
-    Resumed is in the order of positions; at one position, those of one timeout in the order in which they came.
-    Invariant: parked_total = resumed_total + expired_total + failed_total + len(lot).
-    """
-
-    __slots__ = (
-        "_capacity",
-        "_foremost",
-        "_last_position",
-        "_lines",
-        "_wheel",
-        "expired_total",
-        "failed_total",
-        "name",
-        "parked_total",
-        "resumed_total",
-    )
-
-    def __init__(self, name: str, wheel: TimerWheel, capacity: int) -> None:
-        self.name = name
-        self.parked_total = 0
-        self.resumed_total = 0
-        self.expired_total = 0
-        self.failed_total = 0
-        self._wheel = wheel
-        self._capacity = capacity
-        self._last_position = 0
-        self._lines: dict[int, _Line[V]] = {}
-        self._foremost: _Line[V] | None = None  # whose oldest batch has the least position; None while nothing waits
-
-    @property
-    def is_empty(self) -> bool:
-        return self._foremost is None
-
-    def __len__(self) -> int:
-        return self.parked_total - self.resumed_total - self.expired_total - self.failed_total
-
-    def park(
-        self,
-        position: int,
-        waits: "Sequence[tuple[Continuation[V], V]]",
-        *,
-        timeout_ms: int = NEVER,
-        now_ms: int = 0,
-    ) -> None:
-        """Call `then(value)` for each (then, value) once `position` is passed, or `then(Expired)` after `timeout_ms`.
-
-        `now_ms` is monotonic time; it and the position never decrease. Raises LimitExceeded, with nothing parked, when
-        there are too many, and ValueError if out of order.
-        """
-        if position < self._last_position:
-            raise ValueError(f"position {position} is before {self._last_position}, where some were parked already")
-        if len(self) + len(waits) > self._capacity:
-            raise LimitExceeded(self.name, self._capacity)
-        self._last_position = position
-        if timeout_ms != NEVER:
-            timeout_ms = _rounded_up(timeout_ms)
-        line = self._lines.get(timeout_ms)
-        if line is None:
-            line = self._lines[timeout_ms] = _Line(timeout_ms)
-        line.batches.append((position, 0 if timeout_ms == NEVER else now_ms + timeout_ms, iter(waits)))
-        self.parked_total += len(waits)
-        if self._foremost is None:
-            self._foremost = line
-        if line.timer is None and timeout_ms != NEVER:
-            self._arm(line)
-
-    def resume_through(self, position: int) -> int:
-        """Resume, in order, everything parked at or before `position`. Returns how many."""
-        before = self.resumed_total
-        while (line := self._foremost) is not None and line.batches[0][0] <= position:
-            for then, value in line.batches[0][2]:
-                self.resumed_total += 1
-                then(value)
-            self._drop_ended(line)
-        return self.resumed_total - before
-
-    def fail_all(self, error: HutongError) -> int:
-        """Fail everything parked, in order. Returns how many."""
-        before = self.failed_total
-        while (line := self._foremost) is not None:
-            for then, _ in line.batches[0][2]:
-                self.failed_total += 1
-                then(error)
-            self._drop_ended(line)
-        return self.failed_total - before
-
-    def stop_timers(self) -> None:
-        """The owner ends: nothing expires any more. What is parked can still be resumed or failed."""
-        for line in self._lines.values():
-            if line.timer is not None:
-                line.timer.cancel()
-
-    def check_invariants(self) -> None:
-        for line in self._lines.values():
-            ordered = [(position, deadline_ms) for position, deadline_ms, _ in line.batches]
-            assert ordered == sorted(ordered)
-            if ordered:
-                assert self._foremost is not None
-                assert self._foremost.batches[0][0] <= ordered[0][0]
-            assert line.timeout_ms == NEVER or line.timer is not None
-        assert len(self) == sum(length_hint(waits) for line in self._lines.values() for _, _, waits in line.batches)
-
-    def _drop_ended(self, line: "_Line[V]") -> None:
-        """Drop the line's oldest batch if nothing is left of it: a continuation may have ended more meanwhile."""
-        batches = line.batches
-        if batches and not length_hint(batches[0][2]):
-            batches.popleft()
-        foremost = line if batches else None
-        if len(self._lines) > 1:
-            waiting = [line for line in self._lines.values() if line.batches]
-            foremost = min(waiting, key=lambda line: line.batches[0][0], default=None)
-        self._foremost = foremost
-
-    def _arm(self, line: "_Line[V]") -> None:
-        line.timer = self._wheel.add(line.batches[0][1], lambda: self._expire(line))
-
-    def _expire(self, line: "_Line[V]") -> None:
-        """End what is overdue, and look again when the then oldest is due; a line that nobody stands in goes."""
-        error = Expired(f"nothing came in time ({self.name})")
-        try:
-            while line.batches and line.batches[0][1] <= self._wheel.now_ms:
-                for then, _ in line.batches[0][2]:
-                    self.expired_total += 1
-                    then(error)
-                self._drop_ended(line)
-        finally:
-            if line.batches:
-                self._arm(line)
-            else:
-                del self._lines[line.timeout_ms]
-
-
-def _rounded_up(timeout_ms: int) -> int:
-    """The next number with at most four binary digits before its zeros, so by less than an eighth."""
-    timeout_ms = max(timeout_ms, 0)
-    shift = max(0, timeout_ms.bit_length() - 4)
-    return -(-timeout_ms >> shift) << shift

@@ -1,17 +1,17 @@
-"""Numbered lot: parking for waits that begin and end a million times a second, from several threads.
+"""Numbered table: parking for waits that begin and end a million times a second, from several threads.
 
-Strategy: beside `ParkingLot` (a key and a timer per wait) and `OrderedLot` (positions that are passed in order), the
-third shape of waiting: each wait gets a number, is ended by it in any order, and costs one entry of a dict, no timer
-and no look at the clock. Waits of one timeout stand in one line, and a line is cut into generations, as memory is into
-regions. A generation is open for a sixteenth of the timeout; what is left in it a timeout after it was closed has
-expired. So nothing expires early, and nothing later than an eighth of its timeout and LATE_MS_MAX (a sixteenth is the
-rounding up of timeouts, which keeps the lines few). A line in which nobody stands has no timer.
+Strategy: beside `WaitTable` (a key and a timer per wait) and `OrderedWaitTable` (positions that are passed in order),
+the third shape of waiting: each wait gets a number, is ended by it in any order, and costs one entry of a dict, no
+timer and no look at the clock. Waits of one timeout stand in one queue, and a queue is cut into generations, as memory
+is into regions. A generation is open for a sixteenth of the timeout; what is left in it a timeout after it was closed
+has expired. So nothing expires early, and nothing later than an eighth of its timeout and LATE_MS_MAX (a sixteenth is
+the rounding up of timeouts, which keeps the queues few). A queue in which nobody stands has no timer.
 
 Numbers come in blocks out of an iterator. Taking one is a single step of the interpreter, so it needs no lock; the
 bound is looked at when a block is used up; and what was parked follows from what was handed out, so nobody counts.
 Whoever takes the entry out of the dict ends the wait, which is a single step as well: exactly one comes first.
 
-Knows nothing of what is awaited. An owner has a lot of its own: its end is the lot's `close`. Timers belong to the
+Knows nothing of what is awaited. An owner has a table of its own: its end is the table's `close`. Timers belong to the
 thread of the wheel; `post` brings work there.
 """
 
@@ -25,15 +25,15 @@ from typing import Any, Final, Generic, TypeVar
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded
-from hutong.foundation.parking import NEVER
 from hutong.foundation.timers import TICK_MS, Timer, TimerWheel
+from hutong.foundation.waiting.table import NEVER
 
 V = TypeVar("V")
 BLOCK_MAX: Final = 4096  # numbers that a generation holds ready
 NUMBER_BITS: Final = 32  # a number is its generation's, shifted, plus one that counts within the generation
 SHORT_BITS: Final = 20  # the same where a number has 31 bits
 SHORT_GENERATIONS: Final = (1 << 31 - SHORT_BITS) - 1
-EXPIRED_PER_TURN_MAX: Final = 500  # of one line; the loop turns before the next
+EXPIRED_PER_TURN_MAX: Final = 500  # of one queue; the loop turns before the next
 LOOKED_AT_MAX: Final = 10_000  # waits of a closing generation that are asked whether they are abandoned
 LATE_MS_MAX: Final = 4 * TICK_MS
 _FOREVER_MS: Final = 1 << 62
@@ -56,7 +56,7 @@ class Wait(Generic[V]):
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether the waiter has lost interest without a word. The lot asks when the wait's generation is closed."""
+        """Whether the waiter has lost interest without a word. The table asks when the wait's generation is closed."""
         return False
 
     def end(self, outcome: V | HutongError) -> None:
@@ -77,7 +77,7 @@ class Wait(Generic[V]):
         """End the wait with `error`; from any thread. False if it had already ended."""
         if self._generation.waiting.pop(self._number, None) is None:
             return False
-        self._generation.lot._count("failed_total")
+        self._generation.table._count("failed_total")
         self.end(error)
         return True
 
@@ -85,24 +85,24 @@ class Wait(Generic[V]):
         """Forget the wait without an `end`: the waiter has lost interest. False if it had already ended."""
         if self._generation.waiting.pop(self._number, None) is None:
             return False
-        self._generation.lot._count("abandoned_total")
+        self._generation.table._count("abandoned_total")
         return True
 
 
 class _Generation(Generic[V]):
-    """What was parked in one line in one span of time.
+    """What was parked in one queue in one span of time.
 
     `numbers` are those it may still hand out; once closed it has none, and `due_ms` says when what is left expires.
     """
 
-    __slots__ = ("closes_ms", "due_ms", "is_closed", "lot", "next_number", "number", "numbers", "waiting")
+    __slots__ = ("closes_ms", "due_ms", "is_closed", "next_number", "number", "numbers", "table", "waiting")
 
-    def __init__(self, lot: "NumberedLot[V]", number: int, closes_ms: int) -> None:
-        self.lot = lot
+    def __init__(self, table: "NumberedWaitTable[V]", number: int, closes_ms: int) -> None:
+        self.table = table
         self.number = number
         self.waiting: dict[int, Wait[V]] = {}
         self.numbers = _NO_NUMBERS
-        self.next_number = number << lot.numbers.bits
+        self.next_number = number << table.numbers.bits
         self.closes_ms = closes_ms
         self.due_ms = 0
         self.is_closed = False
@@ -136,7 +136,7 @@ class Numbers:
 
 
 class ShortNumbers(Numbers):
-    """Numbers of 31 bits, for a protocol that has no room for more. Of one lot alone.
+    """Numbers of 31 bits, for a protocol that has no room for more. Of one table alone.
 
     The numbers of a generation that has ended come again when all others have had their turn, 2,046 generations later:
     minutes for a timeout of seconds, at any rate. Whoever answers later than that may answer another question.
@@ -156,27 +156,27 @@ class ShortNumbers(Numbers):
         raise LimitExceeded("short_generations", SHORT_GENERATIONS)
 
 
-class Line(Generic[V]):
+class WaitQueue(Generic[V]):
     """The waits of one timeout. Keep it where the timeout is always the same: `park` is then all that a wait costs."""
 
-    __slots__ = ("_closed", "_lot", "_open", "_timer", "_timer_ms", "timeout_ms")
+    __slots__ = ("_closed", "_open", "_table", "_timer", "_timer_ms", "timeout_ms")
 
-    def __init__(self, lot: "NumberedLot[V]", timeout_ms: int) -> None:
+    def __init__(self, table: "NumberedWaitTable[V]", timeout_ms: int) -> None:
         self.timeout_ms = timeout_ms
-        self._lot = lot
-        self._open: _Generation[V] = lot._idle
+        self._table = table
+        self._open: _Generation[V] = table._idle
         self._closed: deque[_Generation[V]] = deque()  # oldest first, so with rising `due_ms`
         self._timer: Timer | None = None
         self._timer_ms = 0
 
     def park(self, wait: Wait[V]) -> None:
-        """From now on `wait` is ended exactly once. Raises LimitExceeded when the lot is full; any thread may call."""
+        """Enter `wait`, to be ended exactly once; any thread may call. Raises LimitExceeded when the table is full."""
         while True:
             generation = self._open
             try:
                 number = next(generation.numbers)
             except StopIteration:
-                if self._lot._make_room(self, wait):
+                if self._table._make_room(self, wait):
                     continue
                 return
             wait._number = number
@@ -186,13 +186,13 @@ class Line(Generic[V]):
             # expire early, or never.
             if not generation.is_closed or generation.waiting.pop(number, None) is None:
                 return
-            self._lot._count("_unused_total")
+            self._table._count("_unused_total")
 
 
-class NumberedLot(Generic[V]):
+class NumberedWaitTable(Generic[V]):
     """Continuations under numbers, at most `capacity` at a time.
 
-    Invariant: parked_total = resumed_total + expired_total + failed_total + abandoned_total + len(lot).
+    Invariant: parked_total = resumed_total + expired_total + failed_total + abandoned_total + len(table).
     """
 
     def __init__(
@@ -208,13 +208,13 @@ class NumberedLot(Generic[V]):
         self._post = post
         self._handed_total = 0  # numbers given to generations; those not used are counted once their generation closes
         self._unused_total = 0
-        self._refused_total = 0  # parked when the lot was closed: they never had a number
+        self._refused_total = 0  # parked when the table was closed: they never had a number
         self.numbers = numbers or Numbers()
         self._idle: _Generation[V] = _Generation(
             self, 0, 0
-        )  # of a line in which nobody parks: no numbers, never an entry
+        )  # of a queue in which nobody parks: no numbers, never an entry
         self._idle.is_closed = True
-        self._lines: dict[int, Line[V]] = {}
+        self._queues: dict[int, WaitQueue[V]] = {}
         self._ended: HutongError | None = None
         self._lock = threading.Lock()  # of all but the entries themselves
 
@@ -223,7 +223,7 @@ class NumberedLot(Generic[V]):
 
     @property
     def parked_total(self) -> int:
-        unused = sum([length_hint(line._open.numbers) for line in list(self._lines.values())])
+        unused = sum([length_hint(queue._open.numbers) for queue in list(self._queues.values())])
         return self._handed_total - self._unused_total - unused + self._refused_total
 
     @property
@@ -234,24 +234,24 @@ class NumberedLot(Generic[V]):
     def has_ended(self) -> bool:
         return self._ended is not None
 
-    def line(self, timeout_ms: int) -> Line[V]:
-        """Where waits with this timeout stand (NEVER: without one). The same line for timeouts that round to it."""
+    def queue(self, timeout_ms: int) -> WaitQueue[V]:
+        """Where waits with this timeout stand (NEVER: without one). The same queue for timeouts that round to it."""
         rounded_ms = timeout_ms if timeout_ms == NEVER else _rounded_up(timeout_ms)
-        line = self._lines.get(rounded_ms)
-        if line is None:
+        queue = self._queues.get(rounded_ms)
+        if queue is None:
             with self._lock:
-                line = self._lines.setdefault(rounded_ms, Line(self, rounded_ms))
-        return line
+                queue = self._queues.setdefault(rounded_ms, WaitQueue(self, rounded_ms))
+        return queue
 
     def close(self, error: HutongError) -> int:
         """Fail every wait, and from now on each new one at once. Returns how many."""
         with self._lock:
             self._ended = self._ended or error
-            for line in self._lines.values():
-                self._shut(line, 0)
+            for queue in self._queues.values():
+                self._shut(queue, 0)
             generations = list(self._living())
-            for line in self._lines.values():
-                line._closed.clear()
+            for queue in self._queues.values():
+                queue._closed.clear()
             left = [wait for generation in generations for wait in list(generation.waiting.values())]
         failed = sum([wait.fail(self._ended) for wait in left])
         for generation in generations:
@@ -260,19 +260,19 @@ class NumberedLot(Generic[V]):
         return failed
 
     def check_invariants(self) -> None:
-        """For one thread alone with the lot, when what was posted has been done."""
+        """For one thread alone with the table, when what was posted has been done."""
         ended = self.resumed_total + self.expired_total + self.failed_total + self.abandoned_total
         assert self.parked_total == ended + len(self)
         assert self.resumed_total >= 0
         assert len(self) <= self._capacity
         assert not self._idle.waiting
-        for line in self._lines.values():
-            generations = [*line._closed, *([] if line._open is self._idle else [line._open])]
+        for queue in self._queues.values():
+            generations = [*queue._closed, *([] if queue._open is self._idle else [queue._open])]
             assert all(self.numbers._generations[generation.number] is generation for generation in generations)
-            assert all(generation.is_closed for generation in line._closed)
-            dues_ms = [generation.due_ms for generation in line._closed]
+            assert all(generation.is_closed for generation in queue._closed)
+            dues_ms = [generation.due_ms for generation in queue._closed]
             assert dues_ms == sorted(dues_ms)
-            assert not generations or line.timeout_ms == NEVER or line._timer is not None
+            assert not generations or queue.timeout_ms == NEVER or queue._timer is not None
         assert all(
             number >> self.numbers.bits == generation.number and wait._generation is generation
             for generation in self._living()
@@ -294,19 +294,19 @@ class NumberedLot(Generic[V]):
 
     def _living(self) -> Iterator["_Generation[V]"]:
         """The generations in which somebody may wait."""
-        for line in list(self._lines.values()):
-            yield from list(line._closed)
-            yield line._open
+        for queue in list(self._queues.values()):
+            yield from list(queue._closed)
+            yield queue._open
 
     def _count(self, figure: str) -> None:
         with self._lock:
             setattr(self, figure, getattr(self, figure) + 1)
 
-    def _make_room(self, line: Line[V], wait: Wait[V]) -> bool:
-        """Give the line numbers to hand out; False if the lot has ended, and so the wait with it."""
+    def _make_room(self, queue: WaitQueue[V], wait: Wait[V]) -> bool:
+        """Give the queue numbers to hand out; False if the table has ended, and so the wait with it."""
         with self._lock:
             if self._ended is None:
-                opened = self._supply(line)
+                opened = self._supply(queue)
             else:
                 self._refused_total += 1
                 self.failed_total += 1
@@ -314,97 +314,99 @@ class NumberedLot(Generic[V]):
             wait._number, wait._generation = -1, self._idle
             wait.end(self._ended)
             return False
-        if opened and line.timeout_ms != NEVER:
-            self._post(lambda: self._arm(line))
+        if opened and queue.timeout_ms != NEVER:
+            self._post(lambda: self._arm(queue))
         return True
 
-    def _supply(self, line: Line[V]) -> bool:
-        """Another block for the open generation of `line`; True if one had to be opened."""
-        generation = line._open
+    def _supply(self, queue: WaitQueue[V]) -> bool:
+        """Another block for the open generation of `queue`; True if one had to be opened."""
+        generation = queue._open
         if length_hint(generation.numbers):
             return False  # another thread was here first
-        room = self._capacity - len(self) - sum([length_hint(other._open.numbers) for other in self._lines.values()])
+        room = self._capacity - len(self) - sum([length_hint(other._open.numbers) for other in self._queues.values()])
         if room < 1:
-            room += self._take_back(line)
+            room += self._take_back(queue)
         if room < 1:
             raise LimitExceeded(self.name, self._capacity)
         if generation.next_number + BLOCK_MAX > generation.number + 1 << self.numbers.bits:
-            self._shut(line, _FOREVER_MS if line.timeout_ms == NEVER else self._clock.monotonic_ms() + line.timeout_ms)
-            generation = line._open
+            self._shut(
+                queue, _FOREVER_MS if queue.timeout_ms == NEVER else self._clock.monotonic_ms() + queue.timeout_ms
+            )
+            generation = queue._open
         opened = generation is self._idle
         if opened:
-            closes_ms = 0 if line.timeout_ms == NEVER else self._clock.monotonic_ms() + _span_ms(line.timeout_ms)
+            closes_ms = 0 if queue.timeout_ms == NEVER else self._clock.monotonic_ms() + _span_ms(queue.timeout_ms)
             generation = _Generation(self, self.numbers._new_generation(), closes_ms)
             self.numbers._generations[generation.number] = generation
         first, size = generation.next_number, min(room, BLOCK_MAX)
         generation.next_number += size
         generation.numbers = iter(range(first, first + size))
         self._handed_total += size
-        line._open = generation
+        queue._open = generation
         return opened
 
-    def _take_back(self, line: Line[V]) -> int:
-        """The room that other lines keep ready, so that the bound is exact."""
+    def _take_back(self, queue: WaitQueue[V]) -> int:
+        """The room that other queues keep ready, so that the bound is exact."""
         taken = 0
-        for other in self._lines.values():
-            if other is not line:
+        for other in self._queues.values():
+            if other is not queue:
                 taken += length_hint(other._open.numbers)
                 other._open.numbers = _NO_NUMBERS
         self._unused_total += taken
         return taken
 
-    def _shut(self, line: Line[V], due_ms: int) -> None:
+    def _shut(self, queue: WaitQueue[V], due_ms: int) -> None:
         """Close the open generation; if nobody waits in it, it is gone."""
-        generation = line._open
+        generation = queue._open
         if generation is self._idle:
             return
-        line._open = self._idle
+        queue._open = self._idle
         generation.is_closed = True
         generation.due_ms = due_ms
         self._unused_total += length_hint(generation.numbers)
         generation.numbers = _NO_NUMBERS
         self._forget(generation, LOOKED_AT_MAX)
         if generation.waiting:
-            line._closed.append(generation)
+            queue._closed.append(generation)
         else:
             del self.numbers._generations[generation.number]
 
-    def _arm(self, line: Line[V]) -> None:
-        """Have `_look` called when the line's open generation closes or its oldest closed one is due."""
-        times_ms = [generation.due_ms for generation in islice(line._closed, 1)]
-        if line._open is not self._idle:
-            times_ms.append(line._open.closes_ms)
+    def _arm(self, queue: WaitQueue[V]) -> None:
+        """Have `_look` called when the queue's open generation closes or its oldest closed one is due."""
+        times_ms = [generation.due_ms for generation in islice(queue._closed, 1)]
+        if queue._open is not self._idle:
+            times_ms.append(queue._open.closes_ms)
         if not times_ms or self._ended is not None:
             return
         at_ms = min(times_ms)
-        if line._timer is not None:
-            if line._timer_ms <= at_ms:
+        if queue._timer is not None:
+            if queue._timer_ms <= at_ms:
                 return
-            line._timer.cancel()
-        line._timer_ms = at_ms
-        line._timer = self._wheel.add(at_ms, lambda: self._look(line))
+            queue._timer.cancel()
+        queue._timer_ms = at_ms
+        queue._timer = self._wheel.add(at_ms, lambda: self._look(queue))
 
-    def _look(self, line: Line[V]) -> None:
-        if line._timer is not None:
-            line._timer.cancel()
-            line._timer = None
+    def _look(self, queue: WaitQueue[V]) -> None:
+        if queue._timer is not None:
+            queue._timer.cancel()
+            queue._timer = None
         now_ms = self._clock.monotonic_ms()
         with self._lock:
-            if line._open is not self._idle and line._open.closes_ms <= now_ms:
-                self._shut(line, now_ms + line.timeout_ms)
+            if queue._open is not self._idle and queue._open.closes_ms <= now_ms:
+                self._shut(queue, now_ms + queue.timeout_ms)
         try:
-            self._expire(line, now_ms)
+            self._expire(queue, now_ms)
         finally:
-            if line._closed and line._closed[0].due_ms <= now_ms:
-                self._post(lambda: self._look(line))
+            if queue._closed and queue._closed[0].due_ms <= now_ms:
+                self._post(lambda: self._look(queue))
             else:
-                self._arm(line)
+                self._arm(queue)
 
-    def _expire(self, line: Line[V], now_ms: int) -> None:
+    def _expire(self, queue: WaitQueue[V], now_ms: int) -> None:
         error = Expired(f"nothing came in time ({self.name})")
         left = EXPIRED_PER_TURN_MAX
-        while line._closed and (line._closed[0].due_ms <= now_ms or not line._closed[0].waiting):
-            waiting = line._closed[0].waiting
+        while queue._closed and (queue._closed[0].due_ms <= now_ms or not queue._closed[0].waiting):
+            waiting = queue._closed[0].waiting
             for number in list(islice(waiting, left)):
                 wait = waiting.pop(number, None)
                 if wait is not None:
@@ -414,13 +416,13 @@ class NumberedLot(Generic[V]):
             if waiting:
                 return
             with self._lock:
-                self.numbers._generations.pop(line._closed.popleft().number, None)
+                self.numbers._generations.pop(queue._closed.popleft().number, None)
 
     def _stop_timers(self) -> None:
-        for line in self._lines.values():
-            if line._timer is not None:
-                line._timer.cancel()
-                line._timer = None
+        for queue in self._queues.values():
+            if queue._timer is not None:
+                queue._timer.cancel()
+                queue._timer = None
 
 
 def _span_ms(timeout_ms: int) -> int:

@@ -1,0 +1,1 @@
+"""Waiting: every parked continuation of the program is in one of three tables."""
