@@ -24,8 +24,8 @@ from rich.table import Table
 
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import HutongError
-from hutong.foundation.waiting.numbered import Wait
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.numbered import Wait
 from hutong.remoting.answers import Answer
 from hutong.remoting.channel import Channel
 from hutong.remoting.client import RemotingClient
