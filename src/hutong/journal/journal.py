@@ -8,6 +8,7 @@ Decides nothing itself. It says nothing either: `recovery` and `on_failure` are 
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -244,6 +245,23 @@ class Journal:
         A cleaned log keeps the newest record of each key, and its offsets, between which there are gaps then.
         """
         self.cleaner.begin(policies)
+
+    def alter_settings(self, settings: JournalSettings) -> None:
+        """Use another expiry of producers and other bounds of cleaning from now on. All else stays as opened."""
+        known = self._stores.settings
+        changed = replace(
+            known,
+            producer_expiry_ms=settings.producer_expiry_ms,
+            clean_keys_max=settings.clean_keys_max,
+            clean_bytes_per_second_max=settings.clean_bytes_per_second_max,
+        )
+        if changed == known:
+            return
+        self._stores.settings = changed
+        self.cleaner.alter_settings(changed)
+        for log in self._logs.values():
+            if log.producers is not None:
+                log.producers.expiry_ms = changed.producer_expiry_ms
 
     def roll_if_full(self, policies: Mapping[int, RetentionPolicy]) -> None:
         """Close the active segment if it is old, or holds much, in the eyes of a log that has something in it."""

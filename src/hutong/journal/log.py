@@ -12,6 +12,7 @@ Knows nothing of topics. Offsets are Kafka's; positions, the journal's, stay ins
 is the whole contract of a partition in many small doors, whose order of offsets is checked in one place.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -46,6 +47,7 @@ __all__ = ["ColdRead", "PartitionLog", "Stores", "Views"]
 
 OFFSET_OUT_OF_RANGE: Final = 1
 COLD_BYTES_MAX: Final = 2 * 1024 * 1024  # of one read from the disk, besides a larger batch: about 1.5 ms of the loop
+ROLL_BYTES_MIN: Final = 1024 * 1024
 UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 MESSAGE_TOO_LARGE: Final = 10
 _NOTHING: Final = Views([], 0)
@@ -94,6 +96,7 @@ class PartitionLog:
         "partition_id",
         "producers",
         "receive_qos",
+        "roll_bytes",
         "sealed_offset",
         "served_bytes",
         "spans",
@@ -116,6 +119,7 @@ class PartitionLog:
         self.high_watermark = end_offset
         self.receive_qos = False
         self.log_append_time = False
+        self.roll_bytes = sys.maxsize  # what the active segment may hold of the log
         self.is_deleted = False
         self.clean_offset = 0  # no key has two records before it, unless it was written without compaction since
         self.hot = HotRuns()
@@ -131,10 +135,13 @@ class PartitionLog:
         self._batch_bytes_max = min(stores.settings.batch_bytes_max, stores.settings.segment_bytes)
         self._watchers: dict[Callable[[], None], None] = {}
 
-    def configure(self, *, receive_qos: bool, log_append_time: bool) -> None:
+    def configure(self, *, receive_qos: bool, log_append_time: bool, segment_bytes: int = sys.maxsize) -> None:
         """What the topic's settings ask of its logs; applies to what is appended from now on."""
         self.receive_qos = receive_qos
         self.log_append_time = log_append_time
+        # Kafka takes no `segment.bytes` below 1 MiB (KIP-1030). Here the segment is shared: a file for every few
+        # records of one topic would cost all topics of the partition group.
+        self.roll_bytes = max(segment_bytes, ROLL_BYTES_MIN)
 
     def append(
         self,

@@ -17,7 +17,7 @@ from typing import Final
 
 from hutong.broker.admin_state import AdminState
 from hutong.broker.broker import Broker, NodeIdentity, NodeStorage
-from hutong.broker.configs.cleaner_configs import CLEANER_KEYS, cleaner_backoff_ms
+from hutong.broker.configs.cleaner_configs import CLEANER_KEYS, altered_journal_settings, cleaner_backoff_ms
 from hutong.broker.configs.network_configs import NODE_KEYS, OF_LISTENERS
 from hutong.broker.coordinators.producer_ids import ProducerIds
 from hutong.broker.coordinators.transaction_markers import TransactionMarkers
@@ -283,7 +283,11 @@ class BrokerVerticle(Verticle):
         self._roller.start()
 
     def _configs_changed(self) -> None:
-        """A setting of the node was altered: a new pause between cleanings counts from now on."""
+        """Follow altered settings of journals and of cleaning from now on."""
+        configs = self._admin.node_configs
+        for group in DATA_GROUPS:
+            started_with = translate.journal_settings(self._settings, group, self._segments_open_max)
+            self._journals[group].alter_settings(altered_journal_settings(started_with, configs))
         backoff_ms = cleaner_backoff_ms(self._admin.node_configs)
         if self._compaction is not None and backoff_ms != self._backoff_ms:
             self._backoff_ms = backoff_ms

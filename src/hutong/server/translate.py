@@ -200,7 +200,13 @@ def network_configs(settings: Settings) -> dict[str, str]:
 
 def cleaner_configs(settings: Settings) -> dict[str, str]:
     """What this node was given of the settings of cleaning that can be changed while it runs, under Kafka's names."""
-    given = {"log.cleaner.backoff.ms": str(settings.log.cleaner_backoff_ms)}
+    log = settings.log
+    given = {
+        "log.cleaner.backoff.ms": str(log.cleaner_backoff_ms),
+        "log.cleaner.dedupe.buffer.size": str(log.cleaner_buffer_bytes),
+        "log.cleaner.io.max.bytes.per.second": str(log.cleaner_io_bytes_per_second),
+        "producer.id.expiration.ms": str(log.producer_id_expiration_ms),
+    }
     return {key.name: given[key.name] for key in CLEANER_KEYS if given[key.name] != key.default}
 
 

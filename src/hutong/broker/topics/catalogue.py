@@ -371,7 +371,11 @@ class Topics:
         topic.config = config = effective(topic.overrides, self.defaults)
         for partition in topic.partitions:
             partition.config = config
-            partition.log.configure(receive_qos=config.receive_qos, log_append_time=config.log_append_time)
+            partition.log.configure(
+                receive_qos=config.receive_qos,
+                log_append_time=config.log_append_time,
+                segment_bytes=config.segment_bytes,
+            )
 
     def _forget(self, name: str) -> None:
         topic = self._by_name.pop(name, None)

@@ -15,6 +15,7 @@ from enum import IntEnum
 from hutong.foundation.errors import Refused
 from hutong.wire.kafka.error_codes import ErrorCode
 
+INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 OVERRIDES_MAX = 64
 

@@ -70,11 +70,11 @@ class Producers:
     `in_transaction` has the ids of those whose transaction is open.
     """
 
-    __slots__ = ("_expiry_ms", "_is_shared", "_producers_max", "_states", "in_transaction")
+    __slots__ = ("_is_shared", "_producers_max", "_states", "expiry_ms", "in_transaction")
 
     def __init__(self, producers_max: int, expiry_ms: int) -> None:
         self._producers_max = producers_max
-        self._expiry_ms = expiry_ms
+        self.expiry_ms = expiry_ms
         self._states: OrderedDict[int, ProducerState] = OrderedDict()
         self._is_shared = False  # somebody reads `_states` as it is now
         self.in_transaction: Collection[int] = ()
@@ -178,7 +178,7 @@ class Producers:
         while states:
             producer_id = next(iter(states))
             silent_ms = now_ms - states[producer_id].seen_at_ms
-            if silent_ms < self._expiry_ms and len(states) <= self._producers_max:
+            if silent_ms < self.expiry_ms and len(states) <= self._producers_max:
                 return
             if producer_id not in self.in_transaction:
                 del states[producer_id]

@@ -289,7 +289,11 @@ class Writer:
         """Lay the chunk down behind the last one; returns its end position."""
         entries, payload_bytes = list(statements), 0
         buffers: list[Buffer] = [b""]
+        is_full = False
         for log, run in runs.items():
+            extents = log.extents
+            if extents is not None and extents.bytes + run.bytes > log.roll_bytes:
+                is_full = True  # Kafka closes a segment before the append that would pass `segment.bytes`
             entries.append(
                 chunk.ENTRY.pack(
                     log.partition_id,
@@ -307,7 +311,7 @@ class Writer:
         total_bytes = chunk.header_bytes_for(len(entries)) + payload_bytes
         position = self.position
         segment = self._segments.active
-        if segment is None or position + total_bytes > segment.base_position + self._settings.segment_bytes:
+        if segment is None or is_full or position + total_bytes > segment.base_position + self._settings.segment_bytes:
             segment = self._segments.roll(position)
         if segment.begun_ms is None:
             segment.begun_ms = self.wall_ms

@@ -122,6 +122,16 @@ class Cleaner:
             self._paced_from_ms, self._paced_bytes = self._clock.monotonic_ms(), 0
             self._begin_pass(self._decision)
 
+    def alter_settings(self, settings: JournalSettings) -> None:
+        """Pace by another budget from the next slice on, and hold another number of keys from the next pass on."""
+        # What the running cleaning has moved so far belongs to the old budget: counted against a new one, it would
+        # delay the next slice by hours, or allow a burst.
+        self._paced_from_ms, self._paced_bytes = self._clock.monotonic_ms(), 0
+        self._settings = settings
+        if self._pause is not None:
+            self._pause.cancel()
+            self._pause_is_over()
+
     def look_for_garbage(self) -> None:
         """A log was deleted or trimmed: a segment may be worth writing again for that alone."""
         self._may_have_garbage = True

@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from tests.unit.broker.wire_node import WireClient, batch_of, client_of, running_node
 
+from hutong.broker.topics.lifetimes import DATA_GROUPS
+from hutong.journal.journal import Journal
+from hutong.journal.settings import JournalSettings
 from hutong.wire.kafka.apis.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from hutong.wire.kafka.apis.k33_alter_configs import AlterableConfig as WholeConfig
 from hutong.wire.kafka.apis.k33_alter_configs import AlterConfigsRequest
@@ -156,6 +159,33 @@ async def test_the_pause_between_cleanings_can_be_altered_while_the_node_runs(cl
     assert (await describe(client, NODE, MINE))[name][:3] == ("10", 3, False)
     assert await change(client, NODE, "", (name, DELETE, None)) == 0
     assert (await describe(client, NODE, MINE))[name][:3] == ("15000", 5, False)
+
+
+ALTERED = [
+    ("log.cleaner.io.max.bytes.per.second", "33554432", "1000.5", "-1"),
+    ("log.cleaner.io.max.bytes.per.second", "33554432", "1.7976931348623157E308", "inf"),
+    ("log.cleaner.dedupe.buffer.size", "16777216", "65536", "1"),
+    ("producer.id.expiration.ms", "86400000", "1000", "0"),
+]
+
+
+@pytest.mark.parametrize(("name", "default", "value", "wrong"), ALTERED)
+async def test_settings_of_journals_can_be_altered_while_the_node_runs(
+    client: WireClient, monkeypatch: pytest.MonkeyPatch, name: str, default: str, value: str, wrong: str
+) -> None:
+    followed: list[JournalSettings] = []
+    monkeypatch.setattr(Journal, "alter_settings", lambda _journal, settings: followed.append(settings))
+    assert (await describe(client, NODE, MINE))[name][:3] == (default, 5, False)
+    assert await change(client, NODE, MINE, (name, SET, wrong)) == ErrorCode.INVALID_REQUEST
+    assert followed == []
+    assert await change(client, NODE, MINE, (name, SET, value)) == 0
+    assert (await describe(client, NODE, MINE))[name][:3] == (value, 2, False)
+    assert len(followed) == len(DATA_GROUPS)
+    assert followed[0] != JournalSettings(clean_keys_max=followed[0].clean_keys_max), "one of them is not as built in"
+    followed.clear()
+    assert await change(client, NODE, MINE, (name, DELETE, None)) == 0
+    assert (await describe(client, NODE, MINE))[name][:3] == (default, 5, False)
+    assert len(followed) == len(DATA_GROUPS)
 
 
 async def test_nothing_is_named_twice(client: WireClient) -> None:

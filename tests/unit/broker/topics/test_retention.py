@@ -14,6 +14,8 @@ from hutong.broker.topics.topic_config import INT64_MAX, effective
 from hutong.foundation.waiting.table import WaitTable
 from hutong.journal.clean.compaction import CompactionPolicy
 from hutong.journal.clean.retention import UNLIMITED, RetentionPolicy
+from hutong.journal.log import ROLL_BYTES_MIN
+from hutong.journal.settings import JournalSettings
 from hutong.wire.kafka.compression import Compression
 
 HOUR_MS = 3_600_000
@@ -175,3 +177,27 @@ def test_a_segment_without_records_of_the_topic_is_left_open() -> None:
     stage.advance(LOOK_INTERVAL_MS)
     stage.settle()
     assert stage.journal.active_age_ms is None
+
+
+def test_a_segment_is_closed_before_the_append_that_would_pass_the_segment_bytes_of_a_plain_topic() -> None:
+    stage = Stage(JournalSettings())
+    catalogue(stage, {"segment.bytes": str(ROLL_BYTES_MIN)})
+
+    def closed_positions() -> list[int]:
+        return [span.base_position for span in stage.journal.log(1).spans]
+
+    for _ in range(3):
+        put(stage, 1, (b"k", b"v" * 300_000))
+        put(stage, 2, (b"k", b"v" * 600_000))  # of a log without that setting, in the same file
+    assert closed_positions() == [], "1.8 MB of another log do not count"
+    put(stage, 1, (b"k", b"v" * 300_000))
+    assert closed_positions() == [0], "with it the log would have 1.2 MB in the file"
+    assert stage.journal.log(1).spans.held_bytes < ROLL_BYTES_MIN
+
+
+def test_a_segment_bytes_below_the_least_of_kafka_does_not_close_a_file_for_each_append() -> None:
+    stage = Stage(JournalSettings())
+    catalogue(stage, {"segment.bytes": "14"})
+    for _ in range(3):
+        put(stage, 1, (b"k", b"v" * 300_000))
+    assert not list(stage.journal.log(1).spans)

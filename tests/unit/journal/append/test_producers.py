@@ -1,8 +1,11 @@
 """Idempotent producers, told as transcripts of what was sent and what came back."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.journal.stage import SMALL, Stage
 
 from hutong.foundation.errors import Refused
 from hutong.journal.append.producers import BATCHES_REMEMBERED, SEQUENCE_MAX, Producers, RememberedBatch, sequence_after
@@ -112,3 +115,18 @@ def test_what_was_handed_out_stays_as_it_was() -> None:
     assert states[1].batches == (RememberedBatch(0, 0, 100),)
     assert list(machine.states()) == [2, 1, 3]
     assert machine.states()[1].batches == (RememberedBatch(0, 0, 100), RememberedBatch(1, 1, 102))
+
+
+def test_another_expiry_counts_for_producers_that_are_known() -> None:
+    stage = Stage(replace(SMALL, producer_expiry_ms=1_000_000))
+    for number, producer_id in enumerate((7, 8)):
+        stage.append(1, b"v", producer_id=producer_id, producer_epoch=0, base_sequence=0)
+        stage.settle()
+        assert stage.journal.log(1).end_offset == number + 1
+    stage.journal.alter_settings(replace(SMALL, producer_expiry_ms=1_000))
+    stage.advance(1_000)
+    stage.append(1, b"v", producer_id=9, producer_epoch=0, base_sequence=0)
+    stage.settle()
+    found = stage.journal.log(1).producers
+    assert found is not None
+    assert [found.get(producer_id) is not None for producer_id in (7, 8, 9)] == [False, False, True]

@@ -395,6 +395,25 @@ def test_a_cleaning_keeps_to_its_budget() -> None:
     assert newest(read_records(stage, 1)) == written
 
 
+def test_another_budget_counts_for_a_cleaning_that_waits() -> None:
+    stage = Stage(replace(SMALL, clean_bytes_per_second_max=1))
+    written = overwrite(stage, 1, 100)
+    roll(stage)
+    clean(stage, 1)
+    cleaner = stage.journal.cleaner
+    assert cleaner.is_running, "at a byte a second it waits for hours"
+    stage.journal.alter_settings(replace(SMALL, clean_bytes_per_second_max=0))
+    stage.settle()
+    assert not cleaner.is_running
+    assert newest(read_records(stage, 1)) == written
+    assert cleaner.passes_total == 1
+    stage.journal.alter_settings(replace(SMALL, clean_keys_max=2))
+    overwrite(stage, 1, 100)
+    roll(stage)
+    clean(stage, 1)
+    assert cleaner.passes_total > 2, "five keys, two in each pass"
+
+
 def test_compacted_and_deleted_by_age_as_well() -> None:
     stage = Stage()
     put(stage, 1, (b"a", b"1"), (b"b", b"1"))
