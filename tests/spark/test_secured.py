@@ -20,8 +20,8 @@ from tests.compat.secured.doors import Secured, started
 from tests.compat.secured.rules import SCRAM_512
 
 from hutong.cli.main import run
-from hutong.foundation.errors import UsageError
-from hutong.pipelines.engine.failures import EXIT_ACCESS, EXIT_REFUSED, translate
+from hutong.foundation.errors import ExitCode, UsageError
+from hutong.pipelines.engine.failures import translate
 from hutong.pipelines.runner import check_input
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def test_jobs_of_the_command_line_log_in_as_they_are_told(secured: Secured, tmp_
     properties["sasl.jaas.config"] = properties["sasl.jaas.config"].replace(PASSWORD, "not hers")
     for name, value in properties.items():
         words += ["--kafka", f"{name}={value}"]
-    assert run(words) == EXIT_ACCESS
+    assert run(words) == ExitCode.NOPERM
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,9 @@ def test_jobs_of_the_command_line_log_in_as_they_are_told(secured: Secured, tmp_
             "not hers",
             "work-from",
             "did not let in user 'alice' by SCRAM-SHA-512: check the name and password",
-            EXIT_ACCESS,
+            ExitCode.NOPERM,
         ),
-        (PASSWORD, "payroll", "TOPIC_AUTHORIZATION_FAILED, our user has no right to it", EXIT_REFUSED),
+        (PASSWORD, "payroll", "TOPIC_AUTHORIZATION_FAILED, our user has no right to it", ExitCode.PROTOCOL),
     ],
 )
 def test_who_is_not_let_in_is_told_in_one_sentence(

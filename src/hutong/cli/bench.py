@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from hutong.cli.output import remark
-from hutong.foundation.errors import Expired, PeerError, UsageError
+from hutong.foundation.errors import ExitCode, Expired, PeerError, UsageError
 
 if TYPE_CHECKING:
     from hutong.cli.meet.driver import Told
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from hutong.reactor.limits import ReactorLimits
 
 EXIT_WRONG: Final = 1  # a line was missing or wrong
-EXIT_UNAVAILABLE: Final = 69
 
 app = typer.Typer(name="bench", help="Measure this machine with Hutong alone.", no_args_is_help=True)
 
@@ -131,12 +130,12 @@ def _run(work: Coroutine[Any, Any, list[str]]) -> int:
             lines = runner.run(work)
     except (OSError, RemotingConnectFailed) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"There is no connection: {reason}.", EXIT_UNAVAILABLE) from None
+        raise UsageError(f"There is no connection: {reason}.", ExitCode.UNAVAILABLE) from None
     except (PeerError, RemotingError) as error:
         remark(f"hutong: {error}")
         return EXIT_WRONG
     except Expired as error:
-        raise UsageError(f"There is no connection: {error}.", EXIT_UNAVAILABLE) from None
+        raise UsageError(f"There is no connection: {error}.", ExitCode.UNAVAILABLE) from None
     for line in lines:
         typer.echo(line)
     return 0

@@ -15,13 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.server.config import parse_address
 
 CONNECT_TIMEOUT_SECONDS: Final = 5.0
 ANSWER_TIMEOUT_SECONDS: Final = 10.0  # for what the bridge itself answers
 FRAME_BYTES_MAX: Final = 256 * 1024 * 1024  # of what a bridge may send us
-EXIT_USAGE, EXIT_NO_INPUT, EXIT_UNAVAILABLE, EXIT_PROTOCOL, EXIT_NO_PERMISSION = 64, 66, 69, 76, 77
 _DENIED: Final = ("access_denied", "not_logged_in", "auth_error")
 
 Frame = dict[str, Any]
@@ -43,7 +42,7 @@ class BridgeClient:
         try:
             address = parse_address(bridge)
         except ValueError as error:
-            raise UsageError(f"--bridge {error}.", EXIT_USAGE) from None
+            raise UsageError(f"--bridge {error}.", ExitCode.USAGE) from None
         try:
             plain = socket.create_connection((address.host, address.port), CONNECT_TIMEOUT_SECONDS)
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -52,7 +51,7 @@ class BridgeClient:
             reason = getattr(error, "reason", None) or error.strerror or error
             raise UsageError(
                 f"No bridge answers at {bridge}: {reason}; is `hutong serve --tcp-bridge {bridge}` running?",
-                EXIT_UNAVAILABLE,
+                ExitCode.UNAVAILABLE,
             ) from None
         self._read = self._socket.makefile("rb")
 
@@ -101,14 +100,12 @@ class BridgeClient:
         """The refusal as a sentence."""
         frame = refusal.frame
         if str(refusal) in _DENIED:
-            return UsageError(
-                f"The bridge at {self._bridge} does not permit {address} ({refusal}).", EXIT_NO_PERMISSION
-            )
+            return UsageError(f"The bridge at {self._bridge} does not permit {address} ({refusal}).", ExitCode.NOPERM)
         if "failureType" in frame:
             kind, code = frame["failureType"], frame.get("failureCode")
-            exit_code = EXIT_NO_INPUT if kind == "NO_HANDLERS" else EXIT_UNAVAILABLE
+            exit_code = ExitCode.NOINPUT if kind == "NO_HANDLERS" else ExitCode.UNAVAILABLE
             return UsageError(f"The request to {address} failed with {kind} ({code}): {refusal}.", exit_code)
-        return UsageError(f"The bridge at {self._bridge} refused this: {refusal}.", EXIT_PROTOCOL)
+        return UsageError(f"The bridge at {self._bridge} refused this: {refusal}.", ExitCode.PROTOCOL)
 
     def _write(self, frame: Frame) -> None:
         text = json.dumps(frame).encode()
@@ -125,7 +122,7 @@ class BridgeClient:
                 raise self._gone()
             frame = json.loads(self._read.read(length))
         except TimeoutError:
-            raise UsageError(f"The bridge at {self._bridge} does not answer.", EXIT_UNAVAILABLE) from None
+            raise UsageError(f"The bridge at {self._bridge} does not answer.", ExitCode.UNAVAILABLE) from None
         except (OSError, ValueError):
             raise self._gone() from None
         if not isinstance(frame, dict) or "type" not in frame:
@@ -135,7 +132,7 @@ class BridgeClient:
     def _gone(self) -> UsageError:
         return UsageError(
             f"The connection to {self._bridge} ended, or what answers there is no TCP event-bus bridge.",
-            EXIT_UNAVAILABLE,
+            ExitCode.UNAVAILABLE,
         )
 
 
@@ -150,5 +147,5 @@ def tls_of(ca: Path | None, certificate: Path | None, *, wanted: bool) -> ssl.SS
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
         named = " or ".join(str(file) for file in (ca, certificate) if file is not None)
-        raise UsageError(f"Cannot use {named} for TLS: {reason}.", EXIT_NO_INPUT) from None
+        raise UsageError(f"Cannot use {named} for TLS: {reason}.", ExitCode.NOINPUT) from None
     return context

@@ -22,17 +22,11 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from hutong.cli import client_config
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
 CONNECT_TIMEOUT_SECONDS = 3.0
 REQUEST_TIMEOUT_SECONDS = 15.0
 LOOK_SECONDS = 1.0  # between two looks whether we were refused, while an answer is awaited
-EXIT_NO_INPUT = 66
-EXIT_UNAVAILABLE = 69
-EXIT_CANNOT_CREATE = 73
-EXIT_TEMPORARY = 75
-EXIT_PROTOCOL = 76
-EXIT_NO_PERMISSION = 77
 
 T = TypeVar("T")
 
@@ -94,7 +88,9 @@ def _made(kind: Callable[[dict[str, Any]], T], bootstrap: str, **settings: Any) 
     try:
         return kind(configuration(bootstrap, **settings))
     except KafkaException as error:  # a property of --client-config that it does not take
-        raise UsageError(f"The client's configuration is refused: {error.args[0].str().rstrip('.')}.", 78) from None
+        raise UsageError(
+            f"The client's configuration is refused: {error.args[0].str().rstrip('.')}.", ExitCode.CONFIG
+        ) from None
 
 
 def reach(bootstrap: str) -> None:
@@ -113,7 +109,7 @@ def reach(bootstrap: str) -> None:
     raise UsageError(
         f"No broker answers at {bootstrap} ({reasons[-1]}); "
         "start one with `hutong serve` or name another with --bootstrap.",
-        EXIT_UNAVAILABLE,
+        ExitCode.UNAVAILABLE,
     )
 
 
@@ -126,7 +122,7 @@ def result(future: "Future[T]", subject: str) -> T:
             raise failure(error, subject) from None
         except TimeoutError:
             check_access()
-    raise UsageError(f"The broker did not answer within {REQUEST_TIMEOUT_SECONDS:g} s.", EXIT_UNAVAILABLE)
+    raise UsageError(f"The broker did not answer within {REQUEST_TIMEOUT_SECONDS:g} s.", ExitCode.UNAVAILABLE)
 
 
 def check_access() -> None:
@@ -144,23 +140,23 @@ def failure(error: KafkaException | KafkaError, subject: str) -> UsageError:
         return UsageError(
             f"The broker did not let us in ({refusal.str().rstrip('.')}); --client-config names a file with "
             "security.protocol, sasl.mechanism, sasl.username, sasl.password and ssl.ca.location.",
-            EXIT_NO_PERMISSION,
+            ExitCode.NOPERM,
         )
     if code in UNREACHABLE:
-        return UsageError(f"The broker stopped answering ({cause.str()}); is it still running?", EXIT_UNAVAILABLE)
+        return UsageError(f"The broker stopped answering ({cause.str()}); is it still running?", ExitCode.UNAVAILABLE)
     if code in UNKNOWN_TOPIC:
-        return UsageError(f"There is no {subject}; `hutong topic list` shows what there is.", EXIT_NO_INPUT)
+        return UsageError(f"There is no {subject}; `hutong topic list` shows what there is.", ExitCode.NOINPUT)
     if code == KafkaError._UNKNOWN_PARTITION:
-        return UsageError(f"The {subject} has no such partition; `hutong topic describe` shows them.", EXIT_NO_INPUT)
+        return UsageError(f"The {subject} has no such partition; `hutong topic describe` shows them.", ExitCode.NOINPUT)
     if code == KafkaError.TOPIC_ALREADY_EXISTS:
-        return UsageError(f"The {subject} exists already; `--if-absent` accepts that.", EXIT_CANNOT_CREATE)
+        return UsageError(f"The {subject} exists already; `--if-absent` accepts that.", ExitCode.CANTCREAT)
     if code == KafkaError.GROUP_ID_NOT_FOUND:
-        return UsageError(f"There is no {subject}; `hutong group list` shows what there is.", EXIT_NO_INPUT)
+        return UsageError(f"There is no {subject}; `hutong group list` shows what there is.", ExitCode.NOINPUT)
     if code in {KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID}:
-        return UsageError(f"The {subject} has members; stop them first.", EXIT_TEMPORARY)
+        return UsageError(f"The {subject} has members; stop them first.", ExitCode.TEMPFAIL)
     if code in UNSUPPORTED:
-        return UsageError("This broker does not offer that operation.", EXIT_UNAVAILABLE)
-    return UsageError(f"The broker refused the {subject}: {cause.str().rstrip('.')}.", EXIT_PROTOCOL)
+        return UsageError("This broker does not offer that operation.", ExitCode.UNAVAILABLE)
+    return UsageError(f"The broker refused the {subject}: {cause.str().rstrip('.')}.", ExitCode.PROTOCOL)
 
 
 def topics(client: AdminClient) -> dict[str, Any]:

@@ -16,13 +16,12 @@ import typer
 from hutong.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, TopicName
 from hutong.cli.output import print_json, printable, text_or_base64, utc
 from hutong.cli.positions import Span, parse_position, resolve
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
 POLL_SECONDS = 0.2
 POLL_RECORDS = 1000
 IDLE_POLLS_MAX = 150  # 30 s without a word, though there is more: librdkafka asks for ever for a batch it cannot read
 WATERMARK_TIMEOUT_SECONDS = 5.0
-EXIT_DATA = 65
 TAIL_RECORDS_DEFAULT = 10
 
 Write = Callable[[Any], None]
@@ -83,7 +82,7 @@ def read_records(
     admin = client.admin(bootstrap)
     numbers = client.partitions_of(admin, topic)
     if partition is not None and partition not in numbers:
-        raise UsageError(f"The topic {topic} has no partition {partition}.", client.EXIT_NO_INPUT)
+        raise UsageError(f"The topic {topic} has no partition {partition}.", ExitCode.NOINPUT)
     wanted = [(topic, number) for number in numbers if partition in (None, number)]
     spans = {at[1]: span for at, span in resolve(admin, wanted, position).items()}
     if follow:
@@ -187,7 +186,7 @@ def _check_progress(consumer: Any, topic: str, numbers: Iterable[int]) -> None:
             raise UsageError(
                 f"Partition {number} of {topic} cannot be read at {where}, though it ends at {high}: its next batch is "
                 f"malformed. Go on after that batch with --partition {number} --from OFFSET.",
-                EXIT_DATA,
+                ExitCode.DATAERR,
             )
 
 

@@ -12,7 +12,7 @@ import typer
 
 from hutong.cli.options import DEFAULT_BOOTSTRAP, AsDocument, AsJson, Bootstrap, GroupName, Yes
 from hutong.cli.output import print_json, print_rows, remark
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
 app = typer.Typer(help="Consumer groups: list, describe, reset, delete.", no_args_is_help=True)
 
@@ -42,7 +42,7 @@ def describe(group: GroupName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json
     description = client.result(admin.describe_consumer_groups([group])[group], f"group {group}")
     committed = _committed(admin, group)
     if description.state.name == "DEAD" and not committed:
-        raise UsageError(f"There is no group {group}; `hutong group list` shows what there is.", client.EXIT_NO_INPUT)
+        raise UsageError(f"There is no group {group}; `hutong group list` shows what there is.", ExitCode.NOINPUT)
     members = [_member_row(member) for member in description.members]
     offsets = _offset_rows(admin, committed, description.members)
     state = description.state.name.lower()
@@ -73,7 +73,7 @@ def reset(
     numbers = client.partitions_of(admin, topic)
     wanted = [(topic, number) for number in numbers if partition in (None, number)]
     if not wanted:
-        raise UsageError(f"The topic {topic} has no partition {partition}.", client.EXIT_NO_INPUT)
+        raise UsageError(f"The topic {topic} has no partition {partition}.", ExitCode.NOINPUT)
     spans = resolve(admin, wanted, position)
     committed = _committed(admin, group)
     rows = [

@@ -19,7 +19,7 @@ import typer
 
 from hutong.cli.options import AsJson, Yes
 from hutong.cli.output import print_rows, progress, remark, text_or_base64, utc
-from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError, UsageError
+from hutong.foundation.errors import ExitCode, HutongError, LimitExceeded, ProtocolError, UsageError
 
 if TYPE_CHECKING:
     from hutong.journal.recover.inspect import Inspector, Problem
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 CATALOGUE_GROUP = "metadata"
 CATALOGUE_KEY = b"topic/"
-EXIT_DATA = 65
-EXIT_NO_INPUT = 66
-EXIT_TEMPORARY = 75
 RUN_COLUMNS = ("group", "position", "time", "log", "kind", "base_offset", "offsets", "batches", "bytes")
 FILE_COLUMNS = ("group", "name", "kind", "bytes", "content")
 KINDS = {0: "batches", 1: "start moved", 2: "deleted", 3: "lost"}
@@ -57,7 +54,7 @@ def dump(
     with _locked(folder) as groups:
         wanted = {name: inspector for name, inspector in groups.items() if group in (None, name)}
         if not wanted:
-            raise UsageError(f"There is no group {group}; there are {', '.join(groups)}.", EXIT_NO_INPUT)
+            raise UsageError(f"There is no group {group}; there are {', '.join(groups)}.", ExitCode.NOINPUT)
         damage = _Damage()
         rows: Iterator[dict[str, Any]]
         if records or runs or topic is not None:
@@ -70,7 +67,7 @@ def dump(
         print_rows(bounded, columns, as_json=as_json or records)
         if bounded.is_cut:
             remark(f"There is more; --limit {limit} ended it (0 prints everything).")
-    return EXIT_DATA if damage.places else 0
+    return ExitCode.DATAERR if damage.places else 0
 
 
 def doctor(
@@ -96,7 +93,7 @@ def doctor(
             return 0
         if not repair:
             remark(f"Nothing was changed; `hutong doctor {folder} --repair` applies the remedies.")
-            return EXIT_DATA
+            return ExitCode.DATAERR
         confirm(f"Apply {len(problems)} remedies?", yes=yes)
         return _repair(groups, problems)
 
@@ -129,7 +126,7 @@ def _repair(groups: "dict[str, Inspector]", problems: "list[tuple[str, Problem]]
             break
     for _group, problem in problems:
         remark(f"Still wrong: {problem}")
-    return EXIT_DATA
+    return ExitCode.DATAERR
 
 
 def _sentence(problem: "Problem", group: str, names: Names) -> str:
@@ -195,13 +192,13 @@ def _locked(folder: Path) -> Iterator["dict[str, Inspector]"]:
     from hutong.server.data_dir import DataDir
 
     if not (folder / "groups").is_dir():
-        raise UsageError(f"{folder} is no data folder of a node.", EXIT_NO_INPUT)
+        raise UsageError(f"{folder} is no data folder of a node.", ExitCode.NOINPUT)
     try:
         lock = DataDir(folder, os.urandom)
     except UsageError as error:
-        if error.exit_code != EXIT_TEMPORARY:
+        if error.exit_code != ExitCode.TEMPFAIL:
             raise
-        raise UsageError(f"A node is running on {folder}; stop it first.", EXIT_TEMPORARY) from None
+        raise UsageError(f"A node is running on {folder}; stop it first.", ExitCode.TEMPFAIL) from None
     try:
         names = sorted(path.name for path in (folder / "groups").iterdir() if path.is_dir())
         yield {name: Inspector(RealDisk(), lock.group_path(name)) for name in names}

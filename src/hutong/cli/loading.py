@@ -8,11 +8,9 @@ Knows nothing of what is loaded.
 
 import importlib
 import sys
-from typing import Any, Final
+from typing import Any
 
-from hutong.foundation.errors import UsageError
-
-EXIT_NO_INPUT: Final = 66
+from hutong.foundation.errors import ExitCode, UsageError
 
 
 def load(text: str, what: str) -> Any:
@@ -24,7 +22,7 @@ def load(text: str, what: str) -> Any:
     found = module
     for part in name.split("."):
         if not hasattr(found, part):
-            raise UsageError(f"The module {module_name} has no {name}{_others(module)}.", EXIT_NO_INPUT)
+            raise UsageError(f"The module {module_name} has no {name}{_others(module)}.", ExitCode.NOINPUT)
         found = getattr(found, part)
     return found
 
@@ -38,10 +36,10 @@ def _imported(name: str) -> Any:
         missing = error.name or ""
         if missing and (name == missing or name.startswith(f"{missing}.")):
             text = f"There is no module {missing}; is it in this folder, or installed beside hutong?"
-            raise UsageError(text, EXIT_NO_INPUT) from None
-        raise UsageError(f"The module {name} needs {missing}, which is not installed.", EXIT_NO_INPUT) from None
+            raise UsageError(text, ExitCode.NOINPUT) from None
+        raise UsageError(f"The module {name} needs {missing}, which is not installed.", ExitCode.NOINPUT) from None
     except (ImportError, ValueError, TypeError) as error:  # the last two: names such as ".." and "a..b"
-        raise UsageError(f"The module {name} cannot be imported: {str(error).rstrip('.')}.", EXIT_NO_INPUT) from None
+        raise UsageError(f"The module {name} cannot be imported: {str(error).rstrip('.')}.", ExitCode.NOINPUT) from None
 
 
 def _others(module: Any) -> str:

@@ -13,6 +13,7 @@ from typing import NoReturn
 from hutong.foundation.errors import (
     CorruptData,
     DiskFull,
+    ExitCode,
     HutongError,
     LimitExceeded,
     StorageError,
@@ -20,23 +21,14 @@ from hutong.foundation.errors import (
     UsageError,
 )
 
-EXIT_USAGE = 64
-EXIT_DATA = 65
-EXIT_UNAVAILABLE = 69
-EXIT_SOFTWARE = 70
-EXIT_CANNOT_CREATE = 73
-EXIT_IO = 74
-EXIT_INTERRUPTED = 130
-EXIT_BROKEN_PIPE = 141
-
 COMMAND_PACKAGES = ("confluent_kafka", "psutil", "rich", "typer")  # of the extra `cli`; `hutong serve` needs none
 
 EXIT_CODES: tuple[tuple[type[HutongError], int], ...] = (  # the first that fits, so the narrow ones stand first
-    (CorruptData, EXIT_DATA),
-    (UnknownFormat, EXIT_DATA),
-    (DiskFull, EXIT_CANNOT_CREATE),
-    (StorageError, EXIT_IO),
-    (LimitExceeded, EXIT_UNAVAILABLE),
+    (CorruptData, ExitCode.DATAERR),
+    (UnknownFormat, ExitCode.DATAERR),
+    (DiskFull, ExitCode.CANTCREAT),
+    (StorageError, ExitCode.IOERR),
+    (LimitExceeded, ExitCode.UNAVAILABLE),
 )
 
 
@@ -71,9 +63,9 @@ def run(arguments: list[str]) -> int:
             f"hutong: This command needs the package {package}, which is not installed: pip install 'hutong[cli]'.",
             file=sys.stderr,
         )
-        return EXIT_UNAVAILABLE
+        return ExitCode.UNAVAILABLE
     except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+        return ExitCode.INTERRUPTED
     except BrokenPipeError:  # the reader of our output went away, as `| head` does
         return _quiet_broken_pipe()
 
@@ -81,10 +73,10 @@ def run(arguments: list[str]) -> int:
 def _exit_code(error: HutongError) -> int:
     if isinstance(error, UsageError):
         return error.exit_code
-    return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), EXIT_SOFTWARE)
+    return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), ExitCode.SOFTWARE)
 
 
 def _quiet_broken_pipe() -> int:
     """Give the interpreter's own flush at exit somewhere to write to."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return EXIT_BROKEN_PIPE
+    return ExitCode.BROKEN_PIPE

@@ -20,13 +20,11 @@ import typer
 
 from hutong.cli.options import DEFAULT_BOOTSTRAP, AsDocument, Bootstrap, TopicName
 from hutong.cli.output import print_json, progress, remark
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
 LINE_BYTES_MAX = 1_000_000  # librdkafka's message.max.bytes: a longer record would be refused by the client itself
 FLUSH_TIMEOUT_SECONDS = 60.0
 PROGRESS_EVERY_RECORDS = 1000
-EXIT_DATA = 65
-EXIT_NO_INPUT = 66
 
 Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
@@ -57,7 +55,7 @@ def produce(
     separator = key_separator.encode() if key_separator is not None else None
     for path in files or []:
         if path.is_dir() or not os.access(path, os.R_OK):
-            raise UsageError(f"{path} is no file that you may read.", EXIT_NO_INPUT)
+            raise UsageError(f"{path} is no file that you may read.", ExitCode.NOINPUT)
     shared = {"headers": _headers(headers), **({} if partition is None else {"partition": partition})}
     settings = {"acks": acks, "compression_type": compression, "linger_ms": linger_ms}
     sending = Sending(client.producer(bootstrap, enable_idempotence=acks == "all", **settings), topic, shared)
@@ -110,7 +108,9 @@ class Sending:
         if self.first_error is not None:
             self._fail()
         if unsent or self.acknowledged != self.sent:
-            raise UsageError(f"Only {self.acknowledged} of {self.sent} records were acknowledged.", 69)
+            raise UsageError(
+                f"Only {self.acknowledged} of {self.sent} records were acknowledged.", ExitCode.UNAVAILABLE
+            )
 
     def _wait_for_room(self) -> None:
         from hutong.cli import client
@@ -139,7 +139,9 @@ def _pairs(files: list[Path] | None, separator: bytes | None) -> Iterator[tuple[
                 continue
             key, found, value = line.partition(separator)
             if not found:
-                raise UsageError(f"Line {number} of {source} has no key separator {separator.decode()!r}.", EXIT_DATA)
+                raise UsageError(
+                    f"Line {number} of {source} has no key separator {separator.decode()!r}.", ExitCode.DATAERR
+                )
             yield key, value
 
 
@@ -164,10 +166,10 @@ def _lines(stream: IO[bytes], source: str) -> Iterator[bytes]:
         while line := stream.readline(LINE_BYTES_MAX + 1):
             number += 1
             if len(line) > LINE_BYTES_MAX:
-                raise UsageError(f"Line {number} of {source} is longer than {LINE_BYTES_MAX} bytes.", EXIT_DATA)
+                raise UsageError(f"Line {number} of {source} is longer than {LINE_BYTES_MAX} bytes.", ExitCode.DATAERR)
             yield line.removesuffix(b"\n")
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise UsageError(f"{source} is not a whole gzip file: {error}.", EXIT_DATA) from None
+        raise UsageError(f"{source} is not a whole gzip file: {error}.", ExitCode.DATAERR) from None
 
 
 def _headers(pairs: list[str] | None) -> list[tuple[str, bytes]]:

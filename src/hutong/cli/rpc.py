@@ -15,9 +15,8 @@ import typer
 
 from hutong.cli import rpc_calls, rpc_serve
 from hutong.cli.loading import load
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
-EXIT_DATA, EXIT_NO_INPUT = 65, 66
 PROTO_BYTES_MAX: Final = 16 * 1024 * 1024
 
 app = typer.Typer(
@@ -59,12 +58,12 @@ def _compare(text: str, file: Path, protocol: str) -> None:
             kept = opened.read(PROTO_BYTES_MAX).decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is no text"
-        raise UsageError(f"Cannot read {file}: {reason}.", EXIT_NO_INPUT) from None
+        raise UsageError(f"Cannot read {file}: {reason}.", ExitCode.NOINPUT) from None
     if kept != text:
         difference = unified_diff(kept.splitlines(), text.splitlines(), str(file), protocol, lineterm="")
         sys.stderr.writelines(f"{line}\n" for line in difference)
         raise UsageError(
             f"{file} is not what {protocol} says now; if clients can live with that, print it anew with "
             f"`hutong rpc proto {protocol} > {file}`.",
-            EXIT_DATA,
+            ExitCode.DATAERR,
         )

@@ -19,15 +19,13 @@ from hutong.cli import bridge_client
 from hutong.cli.bus import Headers, Tls, TlsCa, TlsCertificate, headers_of
 from hutong.cli.options import AsDocument, AsJson
 from hutong.cli.output import print_json, print_rows, printable, remark
-from hutong.foundation.errors import LimitExceeded, UsageError
+from hutong.foundation.errors import ExitCode, LimitExceeded, UsageError
 
 A = TypeVar("A")
 DEFAULT_NODE: Final = "127.0.0.1:7100"
 DISCOVERY: Final = "hutong.rpc"
 NO_SUCH_SERVICE: Final = 404  # its answer where nothing is bound at the address that is asked about
 STREAM_BATCH: Final = 64
-EXIT_DATA, EXIT_NO_INPUT, EXIT_UNAVAILABLE, EXIT_TEMPORARY = 65, 66, 69, 75
-EXIT_REFUSED, EXIT_NO_PERMISSION = 76, 77
 
 NodeAddress = Annotated[
     str, typer.Option("--node", "-n", metavar="HOST:PORT", envvar="HUTONG_RPC", help="Where the node answers calls.")
@@ -90,7 +88,7 @@ def stats(
         lambda client: client.call(DISCOVERY, "statistics", {"address": address}),
     )
     if address is not None and not found:
-        raise UsageError(f"No service is bound at {address}; `hutong rpc list` shows those that are.", EXIT_NO_INPUT)
+        raise UsageError(f"No service is bound at {address}; `hutong rpc list` shows those that are.", ExitCode.NOINPUT)
     rows = [
         {"address": one["address"], "method": method["name"], **{name: method[name] for name in _FIGURES}}
         for one in found
@@ -177,7 +175,7 @@ def _asked(node: str, tls: Any, ask: Callable[[Any], Awaitable[A]], of: str = ""
     except CallFailed as error:
         raise _sentence(error, node, of) from None
     except LimitExceeded as error:
-        raise UsageError(f"The call is too large: {error}.", EXIT_DATA) from None
+        raise UsageError(f"The call is too large: {error}.", ExitCode.DATAERR) from None
 
 
 def _sentence(error: Any, node: str, of: str) -> UsageError:
@@ -190,23 +188,25 @@ def _sentence(error: Any, node: str, of: str) -> UsageError:
             return UsageError(
                 f"No node answers calls at {node} ({said}); is `hutong rpc serve MODULE:FUNCTION --listen {node}` "
                 "running?",
-                EXIT_UNAVAILABLE,
+                ExitCode.UNAVAILABLE,
             )
         case errors.NoService():
             return UsageError(
-                f"{what} found no service: {said}; `hutong rpc list` shows those there are.", EXIT_NO_INPUT
+                f"{what} found no service: {said}; `hutong rpc list` shows those there are.", ExitCode.NOINPUT
             )
         case errors.NotAuthenticated() | errors.NotAuthorized():
-            return UsageError(f"{what} is not permitted ({error.code}): {said}.", EXIT_NO_PERMISSION)
+            return UsageError(f"{what} is not permitted ({error.code}): {said}.", ExitCode.NOPERM)
         case errors.DispatchFailed():
-            return UsageError(f"{what} was not understood: {said}.", EXIT_DATA)
+            return UsageError(f"{what} was not understood: {said}.", ExitCode.DATAERR)
         case errors.ServiceError() if error.code == NO_SUCH_SERVICE and not of:
-            return UsageError(f"{said[:1].upper()}{said[1:]}; `hutong rpc list` shows those that are.", EXIT_NO_INPUT)
+            return UsageError(
+                f"{said[:1].upper()}{said[1:]}; `hutong rpc list` shows those that are.", ExitCode.NOINPUT
+            )
         case errors.ServiceError():
-            return UsageError(f"{what} failed with code {error.code}: {said}.", EXIT_REFUSED)
+            return UsageError(f"{what} failed with code {error.code}: {said}.", ExitCode.PROTOCOL)
         case errors.CallTimeout() | errors.ConnectionLost() | errors.Overloaded():
-            return UsageError(f"{what} was not answered ({type(error).__name__}): {said}.", EXIT_TEMPORARY)
-    return UsageError(f"{what} failed ({type(error).__name__}): {said}.", EXIT_REFUSED)
+            return UsageError(f"{what} was not answered ({type(error).__name__}): {said}.", ExitCode.TEMPFAIL)
+    return UsageError(f"{what} failed ({type(error).__name__}): {said}.", ExitCode.PROTOCOL)
 
 
 def _arguments(text: str) -> dict[str, Any]:
@@ -215,9 +215,9 @@ def _arguments(text: str) -> dict[str, Any]:
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"The arguments are no JSON: {error}.", EXIT_DATA) from None
+        raise UsageError(f"The arguments are no JSON: {error}.", ExitCode.DATAERR) from None
     if not isinstance(given, dict):
-        raise UsageError('Arguments are an object, by the names of the parameters: {"item": "nut"}.', EXIT_DATA)
+        raise UsageError('Arguments are an object, by the names of the parameters: {"item": "nut"}.', ExitCode.DATAERR)
     return given
 
 

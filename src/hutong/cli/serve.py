@@ -14,14 +14,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.server.config import load
 from hutong.server.settings import Address, Settings
 
 if TYPE_CHECKING:
     from hutong.journal.files.disk import Disk
 
-EXIT_USAGE = 64
 SWITCH_INTERVAL_S = 0.0005
 """How long a thread that has flushed waits for a busy loop to let go of the interpreter, instead of Python's own 5 ms.
 
@@ -54,7 +53,7 @@ def serve(arguments: Sequence[str], disk: "Disk | None" = None) -> int:
     settings = load(options.config, flags=flags_of(options)).settings
     if options.bridge_permit and not (settings.tcp_bridge.listen or settings.sockjs.listen):
         raise UsageError(
-            "--bridge-permit opens no bridge; add --tcp-bridge HOST:PORT or --sockjs HOST:PORT.", EXIT_USAGE
+            "--bridge-permit opens no bridge; add --tcp-bridge HOST:PORT or --sockjs HOST:PORT.", ExitCode.USAGE
         )
     _run(settings, as_json=options.json, disk=disk)
     return 0
@@ -66,7 +65,7 @@ def flags_of(options: argparse.Namespace) -> dict[str, str | tuple[str, ...]]:
     for assignment in options.set:
         name, equals, value = assignment.partition("=")
         if not equals:
-            raise UsageError(f"--set {assignment} has no value; write --set section.key=value.", EXIT_USAGE)
+            raise UsageError(f"--set {assignment} has no value; write --set section.key=value.", ExitCode.USAGE)
         flags[name.strip()] = value
     given = {name: getattr(options, option, None) for option, name in DIRECT_FLAGS.items()}
     permits = _permits(getattr(options, "bridge_permit", None) or ())
@@ -86,7 +85,7 @@ def _permits(assignments: Sequence[str]) -> dict[str, tuple[str, ...]]:
             raise UsageError(
                 f"--bridge-permit {assignment} names no direction; write --bridge-permit in=REGEX for what clients may "
                 "send to, or out=REGEX for what they may listen at.",
-                EXIT_USAGE,
+                ExitCode.USAGE,
             )
         name = f"bridge.permit_{direction}"
         permits[name] = (*permits.get(name, ()), pattern)
@@ -103,7 +102,7 @@ def ready_line(listeners: Mapping[str, Address | str | None], pid: int, *, as_js
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}; `hutong serve --help` lists the options.", EXIT_USAGE)
+        raise UsageError(f"{message}; `hutong serve --help` lists the options.", ExitCode.USAGE)
 
 
 def _parser() -> argparse.ArgumentParser:

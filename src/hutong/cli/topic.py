@@ -6,7 +6,7 @@ import typer
 
 from hutong.cli.options import DEFAULT_BOOTSTRAP, AsDocument, AsJson, Bootstrap, TopicName, Yes
 from hutong.cli.output import print_json, print_rows, remark
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
 app = typer.Typer(help="Topics: list, create, describe, alter, delete.", no_args_is_help=True)
 
@@ -58,7 +58,7 @@ def create(
     try:
         client.result(admin.create_topics([wanted])[topic], f"topic {topic}")
     except UsageError as error:
-        if not (if_absent and error.exit_code == client.EXIT_CANNOT_CREATE):
+        if not (if_absent and error.exit_code == ExitCode.CANTCREAT):
             raise
         remark(f"The topic {topic} exists already.")
 

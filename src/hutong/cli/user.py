@@ -16,12 +16,11 @@ import typer
 
 from hutong.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, Yes
 from hutong.cli.output import print_rows, remark
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
 PASSWORD_VARIABLE: Final = "HUTONG_USER_PASSWORD"
 PASSWORD_BYTES_MAX: Final = 1024
 DEFAULT_ITERATIONS: Final = 8192
-_EXIT_NO_INPUT: Final = 66
 
 app = typer.Typer(help="Users that log in by SASL: add, list, remove.", no_args_is_help=True)
 
@@ -74,7 +73,7 @@ def remove(name: UserName, data_dir: Folder = None, yes: Yes = False, bootstrap:
     confirm(f"Remove the user {name}?", yes=yes)
     is_gone = asyncio.run(_remove_offline(data_dir, name)) if data_dir is not None else _remove_online(bootstrap, name)
     if not is_gone:
-        raise UsageError(f"There is no user {name}; `hutong user list` shows who there is.", _EXIT_NO_INPUT)
+        raise UsageError(f"There is no user {name}; `hutong user list` shows who there is.", ExitCode.NOINPUT)
 
 
 def _password(name: str) -> bytes:
@@ -102,7 +101,7 @@ async def _put_offline(data_dir: Path, name: str, salted: Any) -> None:
         try:
             await users.put(name, salted)
         except Refused as refused:
-            raise UsageError(str(refused), 65) from None
+            raise UsageError(str(refused), ExitCode.DATAERR) from None
 
 
 async def _remove_offline(data_dir: Path, name: str) -> bool:
@@ -123,7 +122,7 @@ async def _list_offline(data_dir: Path) -> list[dict[str, Any]]:
 
 def _check_folder(data_dir: Path) -> None:
     if not data_dir.is_dir():
-        raise UsageError(f"There is no folder {data_dir}.", _EXIT_NO_INPUT)
+        raise UsageError(f"There is no folder {data_dir}.", ExitCode.NOINPUT)
 
 
 def _put_online(bootstrap: str, name: str, password: bytes, salted: Any) -> None:

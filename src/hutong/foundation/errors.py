@@ -20,6 +20,29 @@ Anything else that is raised is our own fault and crashes its owner loudly. Wire
 fault is known; a room that speaks another protocol translates by table at its boundary.
 """
 
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit codes of commands: the names and numbers of sysexits.h, and two of shells (128 + signal number).
+
+    `os.EX_*` has the same numbers, but only on Unix. Windows lacks those names, and the command line shall run there.
+    """
+
+    USAGE = 64
+    DATAERR = 65
+    NOINPUT = 66
+    UNAVAILABLE = 69
+    SOFTWARE = 70
+    CANTCREAT = 73
+    IOERR = 74
+    TEMPFAIL = 75
+    PROTOCOL = 76
+    NOPERM = 77
+    CONFIG = 78
+    INTERRUPTED = 130
+    BROKEN_PIPE = 141
+
 
 class HutongError(Exception):
     """Root of every error this project raises on purpose."""
@@ -96,9 +119,9 @@ class UnknownFormat(StorageError):
 class UsageError(HutongError):
     """The user's command, setting or path is at fault: one sentence that says what is wrong and what to do.
 
-    `exit_code` follows sysexits: 64 usage, 65 data, 69 unavailable, 73 cannot create, 74 I/O, 77 permission, 78 config.
+    `exit_code` ends the command that the error reaches.
     """
 
-    def __init__(self, message: str, exit_code: int = 64) -> None:
+    def __init__(self, message: str, exit_code: int = ExitCode.USAGE) -> None:
         super().__init__(message)
         self.exit_code = exit_code

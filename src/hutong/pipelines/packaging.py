@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
 ROOMS = ("foundation", "wire", "pipelines")
 PACKAGE = Path(__file__).parents[1]
@@ -30,7 +30,7 @@ def write_zip(path: Path) -> int:
                 archive.writestr(entry, source.read_bytes())
                 names += 1
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}", 73) from error
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}", ExitCode.CANTCREAT) from error
     return names
 
 

@@ -5,9 +5,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from hutong.foundation.errors import UsageError
-
-EXIT_CANNOT_CREATE = 73
+from hutong.foundation.errors import ExitCode, UsageError
 
 
 def prepare_folder(folder: Path) -> Path:
@@ -15,9 +13,9 @@ def prepare_folder(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"the output folder {folder} cannot be made: {error.strerror}", EXIT_CANNOT_CREATE) from error
+        raise UsageError(f"the output folder {folder} cannot be made: {error.strerror}", ExitCode.CANTCREAT) from error
     if not os.access(folder, os.W_OK):
-        raise UsageError(f"the output folder {folder} is not writable", EXIT_CANNOT_CREATE)
+        raise UsageError(f"the output folder {folder} is not writable", ExitCode.CANTCREAT)
     return folder
 
 

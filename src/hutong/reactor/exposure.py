@@ -12,11 +12,10 @@ import logging
 from collections.abc import Collection
 from typing import Final
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
 ALL: Final = "all"
 KINDS: Final = ("kafka", "metrics", "tcp-bridge", "sockjs", "rpc", "grpc")
-EXIT_CONFIG: Final = 78
 _log = logging.getLogger("hutong.node")
 
 
@@ -33,7 +32,7 @@ def check_kinds(kinds: Collection[str]) -> None:
     odd = next((kind for kind in kinds if kind not in KINDS and kind != ALL), None)
     if odd is not None:
         raise UsageError(
-            f"security.allow_plain has {odd[:100]!r}; choose from {', '.join(KINDS)} or {ALL}.", EXIT_CONFIG
+            f"security.allow_plain has {odd[:100]!r}; choose from {', '.join(KINDS)} or {ALL}.", ExitCode.CONFIG
         )
 
 
@@ -46,6 +45,6 @@ def check_exposure(kind: str, place: str, host: str, *, has_tls: bool, allowed: 
             f"{place} would be open to the network without TLS: whoever is on it could read and change all that passes."
             f" Use TLS (docs/security.md), listen on 127.0.0.1, or say --allow-plain {kind} "
             f"(security.allow_plain).",
-            EXIT_CONFIG,
+            ExitCode.CONFIG,
         )
     _log.warning("%s is open to the network without TLS: whoever is on it can read and change all that passes.", place)

@@ -11,9 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from hutong.foundation.errors import UsageError
-
-_EXIT_CONFIG: Final = 78
+from hutong.foundation.errors import ExitCode, UsageError
 
 
 class ClientAuth(StrEnum):
@@ -80,7 +78,7 @@ def server_context(
         try:
             context.set_ciphers(ciphers)
         except ssl.SSLError:
-            raise UsageError(f"OpenSSL knows none of the TLS ciphers {ciphers!r}.", _EXIT_CONFIG) from None
+            raise UsageError(f"OpenSSL knows none of the TLS ciphers {ciphers!r}.", ExitCode.CONFIG) from None
     try:
         context.load_cert_chain(certificate, key, password=key_password or _no_password)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
@@ -112,4 +110,4 @@ def _no_password() -> str:
 
 def _unusable(what: str, file: object, error: Exception) -> UsageError:
     reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
-    return UsageError(f"Cannot use the TLS {what} {file}: {reason}.", _EXIT_CONFIG)
+    return UsageError(f"Cannot use the TLS {what} {file}: {reason}.", ExitCode.CONFIG)

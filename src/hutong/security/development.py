@@ -15,13 +15,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
-EXIT_UNAVAILABLE, EXIT_CANNOT_CREATE = 69, 73
 DAYS: Final = 365
 DAYS_MAX: Final = 3650
 SERVER_NAMES: Final = ("localhost", "127.0.0.1", "::1")
@@ -51,7 +50,7 @@ class DevelopmentAuthority:
             self._certificate, self._key = self._made() if self.is_new else self._loaded()
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise UsageError(f"Cannot use the folder {folder}: {reason}.", EXIT_CANNOT_CREATE) from None
+            raise UsageError(f"Cannot use the folder {folder}: {reason}.", ExitCode.CANTCREAT) from None
 
     def server(self, names: Sequence[str] = SERVER_NAMES) -> KeyPair:
         """For a node that is reached by these names and addresses."""
@@ -116,7 +115,7 @@ class DevelopmentAuthority:
         try:
             _write(pair, builder.sign(self._key, hashes.SHA256()), key)
         except OSError as error:
-            raise UsageError(f"Cannot write {pair.key}: {error.strerror}.", EXIT_CANNOT_CREATE) from None
+            raise UsageError(f"Cannot write {pair.key}: {error.strerror}.", ExitCode.CANTCREAT) from None
         return pair
 
 
@@ -126,7 +125,7 @@ def _require_cryptography() -> None:
     except ImportError:
         raise UsageError(
             "Certificates are made by the package cryptography, which is not installed: pip install 'hutong[certs]'.",
-            EXIT_UNAVAILABLE,
+            ExitCode.UNAVAILABLE,
         ) from None
 
 

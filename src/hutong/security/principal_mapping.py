@@ -10,9 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
-EXIT_CONFIG: Final = 78
 RULES_MAX: Final = 100
 PATTERN_MEMORY_BYTES_MAX: Final = 1024 * 1024
 _RULE: Final = re.compile(r"\s*(?:(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?))\s*(?:,|\n|$)")
@@ -93,4 +92,4 @@ def _compiled(pattern: str) -> Any:
 
 
 def _wrong(sentence: str) -> UsageError:
-    return UsageError(f"{sentence}.", EXIT_CONFIG)
+    return UsageError(f"{sentence}.", ExitCode.CONFIG)

@@ -19,7 +19,7 @@ from hutong.broker.configs.node_configs import NodeConfigs
 from hutong.broker.dispatch.dispatcher import Dispatch
 from hutong.broker.topics.topic_config import ConfigKey, ConfigType, whole
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
 from hutong.reactor.handler import Handler
@@ -38,7 +38,6 @@ from hutong.server.settings import Settings
 _CONNECTIONS_MAX: Final = 1_000_000  # one for each connection: the reactor bounds those
 _CHECKS_MAX: Final = 1_000  # passwords that wait to be checked, some milliseconds each
 _NONCE_BYTES: Final = 24
-_EXIT_CONFIG: Final = 78
 
 
 class Authenticators:
@@ -96,7 +95,7 @@ class Authenticators:
             raise UsageError(
                 f"The listener {listener.name} has no TLS, so whoever listens in learns passwords, or enough to guess "
                 "them; make it SASL_SSL, or set sasl.allow_without_tls=true.",
-                _EXIT_CONFIG,
+                ExitCode.CONFIG,
             )
         return Authentication(
             dispatch,

@@ -8,7 +8,7 @@ import dataclasses
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from hutong.bus.bridge.bridge import Bridge
 from hutong.bus.bridge.hooks import Authenticator, EventHook
@@ -16,7 +16,7 @@ from hutong.bus.bridge.limits import BridgeLimits, default_limits
 from hutong.bus.bridge.permissions import Permissions, Permit
 from hutong.bus.bus import EventBus
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.limits import ReactorLimits
 from hutong.runtime.contexts import Context
@@ -25,8 +25,6 @@ from hutong.server.sections.tls import TlsSettings
 from hutong.server.settings import Settings
 from hutong.server.translate import reactor_limits
 from hutong.wire.vertx.codes import Dialect
-
-EXIT_CONFIG: Final = 78
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,4 +134,4 @@ def _named(setting: str, name: str) -> Callable[..., Any] | None:
 
 
 def _unusable(setting: str, name: str, reason: str) -> UsageError:
-    return UsageError(f"bridge.{setting} is {name!r}: {reason}.", EXIT_CONFIG)
+    return UsageError(f"bridge.{setting} is {name!r}: {reason}.", ExitCode.CONFIG)

@@ -8,13 +8,13 @@ Decides nothing. What both bridges have in common is made by `bridge_settings`.
 import dataclasses
 import logging
 from collections.abc import Callable
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from hutong.bus.bridge.bridge import Bridge
 from hutong.bus.bridge.tcp import FRAMES_PER_TURN_MAX, BridgeFraming, TcpBridge
 from hutong.bus.bus import EventBus
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.acceptor import Acceptor
 from hutong.reactor.tls_protocol import TlsSource
@@ -24,7 +24,6 @@ from hutong.server.certificates import Certificates
 from hutong.server.settings import Address, Settings
 from hutong.wire.vertx.codes import Dialect
 
-EXIT_UNAVAILABLE: Final = 69
 _log = logging.getLogger("hutong.bridge")
 
 
@@ -72,7 +71,7 @@ class BridgeVerticle(Verticle):
         except OSError as error:
             raise UsageError(
                 f"Cannot listen on {address}: {error.strerror}; choose another address with {self.flag}.",
-                EXIT_UNAVAILABLE,
+                ExitCode.UNAVAILABLE,
             ) from None
         self.listens_at = Address(address.host, port)
         _warn_of_no_permissions(settings, self.name)

@@ -16,14 +16,13 @@ from ssl import PEM_cert_to_DER_cert, SSLContext
 from typing import Final
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import ProtocolError, UsageError
+from hutong.foundation.errors import ExitCode, ProtocolError, UsageError
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.reactor.tls import ClientAuth, CrlCheck, TlsVersion, server_context
 from hutong.security.certificate_times import expires_at_ms
 from hutong.server.revocation import check_crls, crl_files
 from hutong.server.sections.tls import TlsSettings
 
-EXIT_CONFIG: Final = 78
 _BEGIN: Final = "-----BEGIN CERTIFICATE-----"
 _END: Final = "-----END CERTIFICATE-----"
 _OTHERS_READ: Final = 0o004
@@ -40,7 +39,7 @@ class Certificates:
             raise UsageError(
                 "A listener with TLS needs a certificate: set tls.certificate (`hutong cert dev` makes one to try it "
                 "out with).",
-                EXIT_CONFIG,
+                ExitCode.CONFIG,
             )
         self._settings = settings
         self._certificate = settings.certificate
@@ -125,7 +124,7 @@ class Certificates:
         settings = self._settings
         if settings.client_ca is None and (asking := sorted(asked - {ClientAuth.NONE})):
             raise UsageError(
-                f"tls.client_auth is {asking[0]}, which needs the authorities in tls.client_ca.", EXIT_CONFIG
+                f"tls.client_auth is {asking[0]}, which needs the authorities in tls.client_ca.", ExitCode.CONFIG
             )
         return {
             client_auth: server_context(

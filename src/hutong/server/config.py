@@ -13,14 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.server.node_log import bootstrap_of
 from hutong.server.settings import Address, Setting, Settings, all_settings
 
 __all__ = ["Address", "Effective", "Settings", "load", "parse_address"]
 
-EXIT_CONFIG = 78
-EXIT_NO_INPUT = 66
 CONFIG_FILE_VARIABLE = "HUTONG_CONFIG"
 # Not settings of a node: where the file is, where the other commands find a broker, bridge or services, and what our
 # tests read.
@@ -79,7 +77,7 @@ def load(
         sources[setting.name] = source
     _check_together(settings)
     if settings.kafka.listeners and sources["kafka.listen"] != "default":
-        raise UsageError("kafka.listen and kafka.listeners are both set; leave one of them out.", EXIT_CONFIG)
+        raise UsageError("kafka.listen and kafka.listeners are both set; leave one of them out.", ExitCode.CONFIG)
     return Effective(settings, sources)
 
 
@@ -88,15 +86,15 @@ def convert(setting: Setting, raw: object, source: str) -> object:
     try:
         value = _of_kind(setting.kind, raw)
     except ValueError as error:
-        raise UsageError(f"{setting.name} ({source}) {error}.", EXIT_CONFIG) from None
+        raise UsageError(f"{setting.name} ({source}) {error}.", ExitCode.CONFIG) from None
     facts = setting.facts
     if facts.choices and value not in facts.choices:
         wanted = " or ".join(facts.choices)
-        raise UsageError(f"{setting.name} ({source}) is {_shown(setting, value)}; choose {wanted}.", EXIT_CONFIG)
+        raise UsageError(f"{setting.name} ({source}) is {_shown(setting, value)}; choose {wanted}.", ExitCode.CONFIG)
     if facts.minimum is not None and isinstance(value, int) and value < facts.minimum:
-        raise UsageError(f"{setting.name} ({source}) is {value}; the least is {facts.minimum}.", EXIT_CONFIG)
+        raise UsageError(f"{setting.name} ({source}) is {value}; the least is {facts.minimum}.", ExitCode.CONFIG)
     if facts.maximum is not None and isinstance(value, int) and value > facts.maximum:
-        raise UsageError(f"{setting.name} ({source}) is {value}; the most is {facts.maximum}.", EXIT_CONFIG)
+        raise UsageError(f"{setting.name} ({source}) is {value}; the most is {facts.maximum}.", ExitCode.CONFIG)
     return value
 
 
@@ -133,13 +131,15 @@ def _read_toml(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             text = file.read(CONFIG_FILE_BYTES_MAX + 1)
     except OSError as error:
-        raise UsageError(f"Cannot read the configuration file {path}: {error.strerror}.", EXIT_NO_INPUT) from None
+        raise UsageError(f"Cannot read the configuration file {path}: {error.strerror}.", ExitCode.NOINPUT) from None
     if len(text) > CONFIG_FILE_BYTES_MAX:
-        raise UsageError(f"The configuration file {path} is larger than {CONFIG_FILE_BYTES_MAX} bytes.", EXIT_CONFIG)
+        raise UsageError(
+            f"The configuration file {path} is larger than {CONFIG_FILE_BYTES_MAX} bytes.", ExitCode.CONFIG
+        )
     try:
         return tomllib.loads(text.decode())
     except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError are both ValueErrors
-        raise UsageError(f"The configuration file {path} is not valid TOML: {error}.", EXIT_CONFIG) from None
+        raise UsageError(f"The configuration file {path} is not valid TOML: {error}.", ExitCode.CONFIG) from None
 
 
 def _environment_rows(environment: Mapping[str, str], known: Mapping[str, Setting]) -> Iterator[Row]:
@@ -211,18 +211,18 @@ def _path(raw: str) -> Path:
 def _check_together(settings: Settings) -> None:
     group, log = settings.group, settings.log
     if group.min_session_timeout_ms > group.max_session_timeout_ms:
-        raise UsageError("group.min_session_timeout_ms is greater than group.max_session_timeout_ms.", EXIT_CONFIG)
+        raise UsageError("group.min_session_timeout_ms is greater than group.max_session_timeout_ms.", ExitCode.CONFIG)
     if log.max_message_bytes > log.segment_bytes:
-        raise UsageError("log.max_message_bytes is greater than log.segment_bytes.", EXIT_CONFIG)
+        raise UsageError("log.max_message_bytes is greater than log.segment_bytes.", ExitCode.CONFIG)
     if log.cache_region_bytes > log.cache_bytes:
-        raise UsageError("log.cache_region_bytes is greater than log.cache_bytes.", EXIT_CONFIG)
+        raise UsageError("log.cache_region_bytes is greater than log.cache_bytes.", ExitCode.CONFIG)
     if settings.bus.log:
-        bootstrap_of(settings.bus.log, EXIT_CONFIG)
+        bootstrap_of(settings.bus.log, ExitCode.CONFIG)
     bridge, metrics, tls = settings.bridge, settings.metrics, settings.tls
     for section, own in (("bridge", bridge), ("metrics", metrics)):
         for name, file in (("tls_key", own.tls_key), ("tls_client_ca", own.tls_client_ca)):
             if file is not None and own.tls_certificate is None:
-                raise UsageError(f"{section}.{name} is set, but {section}.tls_certificate is not.", EXIT_CONFIG)
+                raise UsageError(f"{section}.{name} is set, but {section}.tls_certificate is not.", ExitCode.CONFIG)
     for section, lists, authorities in (
         ("bridge.tls_", bridge.tls_crl, bridge.tls_client_ca),
         ("metrics.tls_", metrics.tls_crl, metrics.tls_client_ca),
@@ -230,7 +230,8 @@ def _check_together(settings: Settings) -> None:
     ):
         if lists is not None and authorities is None:
             raise UsageError(
-                f"{section}crl is set, but {section}client_ca is not: nobody is asked for a certificate.", EXIT_CONFIG
+                f"{section}crl is set, but {section}client_ca is not: nobody is asked for a certificate.",
+                ExitCode.CONFIG,
             )
 
 
@@ -241,7 +242,7 @@ def _unknown(name: str, source: str, known: Iterable[str] | Mapping[str, Setting
         iter(difflib.get_close_matches(name, list(known), 1, 0.4)), None
     )
     advice = f"did you mean {nearest}?" if nearest else "`hutong config` lists the known ones."
-    return UsageError(f"Unknown setting {name} ({source}); {advice}", EXIT_CONFIG)
+    return UsageError(f"Unknown setting {name} ({source}); {advice}", ExitCode.CONFIG)
 
 
 def _ours_for_kafka_name(name: str, known: Iterable[str] | Mapping[str, Setting]) -> str | None:

@@ -19,12 +19,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
 FORMAT: Final = 2  # 2: chunks say how much before them was not flushed
-_EXIT_UNAVAILABLE: Final = 75  # sysexits EX_TEMPFAIL: the folder is in use, try again once the other node has stopped
-_EXIT_CANNOT_CREATE: Final = 73
-_EXIT_DATA: Final = 65
 _MARK: Final = "hutong.json"
 _LOCK: Final = "hutong.lock"
 _MARK_BYTES_MAX: Final = 4096
@@ -81,13 +78,13 @@ class DataDir:
                 raise UsageError(
                     f"The data folder {self.path} is in use by another node; stop it, or choose another with "
                     "--data-dir.",
-                    _EXIT_UNAVAILABLE,
+                    ExitCode.TEMPFAIL,
                 ) from None
 
     def _unusable(self, error: OSError) -> UsageError:
         return UsageError(
             f"Cannot use the data folder {self.path}: {error.strerror}; choose another with --data-dir.",
-            _EXIT_CANNOT_CREATE,
+            ExitCode.CANTCREAT,
         )
 
     def _read_mark(self) -> str | None:
@@ -100,7 +97,7 @@ class DataDir:
                 raise UsageError(
                     f"The data folder {self.path} has format {content['format']}, this version reads {FORMAT}; "
                     "use the version that wrote it.",
-                    _EXIT_DATA,
+                    ExitCode.DATAERR,
                 )
             cluster_id = str(content["cluster_id"])
             if not _is_sound(content):
@@ -109,7 +106,7 @@ class DataDir:
             return None
         except (ValueError, KeyError, TypeError):
             raise UsageError(
-                f"{mark} is damaged; restore it, or choose another folder with --data-dir.", _EXIT_DATA
+                f"{mark} is damaged; restore it, or choose another folder with --data-dir.", ExitCode.DATAERR
             ) from None
         if "crc32" not in content:  # of a version that had no check sum
             with contextlib.suppress(OSError):  # a full disk does not keep a node from starting

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from hutong.broker.handling.listeners import SecurityProtocol
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.server.sections.facts import Address
 from hutong.server.sections.network import KafkaSettings
 
-EXIT_CONFIG: Final = 78
 LISTENERS_MAX: Final = 16
 _LISTENER: Final = re.compile(r"([A-Za-z0-9_.-]{1,64})://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]*):([0-9]{1,5})", re.ASCII)
 
@@ -113,4 +112,4 @@ def _split(texts: tuple[str, ...]) -> Iterator[str]:
 
 
 def _wrong(sentence: str) -> UsageError:
-    return UsageError(f"{sentence}.", EXIT_CONFIG)
+    return UsageError(f"{sentence}.", ExitCode.CONFIG)

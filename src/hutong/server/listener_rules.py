@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from hutong.broker.handling.listeners import SecurityProtocol
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.reactor.tls import ClientAuth
 from hutong.security.sasl import plain
 from hutong.security.sasl.scram_credentials import MECHANISM_NAMES
@@ -18,7 +18,6 @@ from hutong.server.listener_plans import ListenerPlan
 from hutong.server.sections.sasl import SaslSettings
 from hutong.server.sections.tls import TlsSettings
 
-EXIT_CONFIG: Final = 78
 CLIENT_AUTH: Final = "ssl.client.auth"
 MECHANISMS: Final = "sasl.enabled.mechanisms"
 KNOWN_MECHANISMS: Final = (plain.NAME, *MECHANISM_NAMES)
@@ -92,4 +91,4 @@ def _check_mechanisms(setting: str, names: Sequence[str]) -> None:
 
 
 def _wrong(sentence: str) -> UsageError:
-    return UsageError(f"{sentence}.", EXIT_CONFIG)
+    return UsageError(f"{sentence}.", ExitCode.CONFIG)

@@ -20,7 +20,7 @@ from hutong.broker.dispatch.dispatcher import Dispatch, anonymous
 from hutong.broker.handling.listeners import Listener, SecurityProtocol
 from hutong.broker.kafka import HANDLERS
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.acceptor import Acceptor, close_longest_idle
 from hutong.reactor.connection_quotas import ConnectionLimits, ConnectionQuotas
@@ -40,7 +40,6 @@ from hutong.server.listener_rules import client_auth_of
 from hutong.server.settings import Address, Settings
 
 _EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})
-_EXIT_UNAVAILABLE: Final = 69
 _log = logging.getLogger("hutong.node")
 
 
@@ -122,7 +121,7 @@ class KafkaListeners:
         except OSError as error:
             raise UsageError(
                 f"Cannot listen on {plan.address}: {error.strerror}; choose another address with --kafka.",
-                _EXIT_UNAVAILABLE,
+                ExitCode.UNAVAILABLE,
             ) from None
         shown = plan.advertised or Address(_reachable(plan.address.host), port)
         dispatch.listener = replace(listener, host=shown.host, port=shown.port)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from hutong.bus.desk import Desk
@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     from hutong.bus.promise import Promise
     from hutong.runtime.contexts import Context
 
-_EXIT_UNAVAILABLE: Final = 69
 _PLACE: Final = r"(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
 _URL: Final = re.compile(rf"kafka://({_PLACE}(?:,{_PLACE})*)/?", re.ASCII)
 
 
-def bootstrap_of(log: str, exit_code: int = 64) -> str:
+def bootstrap_of(log: str, exit_code: int = ExitCode.USAGE) -> str:
     """The bootstrap servers in `kafka://HOST:PORT[,HOST:PORT...]`. Raises UsageError for anything else."""
     found = _URL.fullmatch(log)
     if found is None:
@@ -73,7 +72,7 @@ class NodeLog:
                     raise
                 raise UsageError(
                     "Durable addresses need confluent-kafka, which is not installed: pip install 'hutong[durable]'.",
-                    _EXIT_UNAVAILABLE,
+                    ExitCode.UNAVAILABLE,
                 ) from None
 
             self._log = KafkaLog(self._bootstrap, settings=self._properties)

@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from hutong.foundation.errors import ProtocolError, UsageError
+from hutong.foundation.errors import ExitCode, ProtocolError, UsageError
 from hutong.security.revocation_lists import next_update_ms, revocation_lists_in
 
 CRL_FILES_MAX: Final = 1_000
 CRL_BYTES_MAX: Final = 8 * 1024 * 1024
 """Of all files together: 270,000 revoked certificates."""
 _SUFFIXES: Final = frozenset((".pem", ".crl"))
-_EXIT_CONFIG: Final = 78
 
 
 def crl_files(place: Path | None) -> tuple[Path, ...]:
@@ -35,9 +34,11 @@ def crl_files(place: Path | None) -> tuple[Path, ...]:
 def check_crls(place: Path, files: Sequence[Path]) -> int | None:
     """When the first authority's lists end, in wall time; None for never. Raises UsageError for unusable files."""
     if not files:
-        raise UsageError(f"The folder {place} has no readable revocation list (*.pem or *.crl); add one.", _EXIT_CONFIG)
+        raise UsageError(
+            f"The folder {place} has no readable revocation list (*.pem or *.crl); add one.", ExitCode.CONFIG
+        )
     if len(files) > CRL_FILES_MAX:
-        raise UsageError(f"The folder {place} has more than {CRL_FILES_MAX} revocation lists.", _EXIT_CONFIG)
+        raise UsageError(f"The folder {place} has more than {CRL_FILES_MAX} revocation lists.", ExitCode.CONFIG)
     ends: dict[bytes, int | None] = {}
     room = CRL_BYTES_MAX
     for file in files:
@@ -69,7 +70,7 @@ def _ends_in(file: Path, data: bytes) -> list[tuple[bytes, int | None]]:
 
 
 def _unusable(file: Path, reason: str) -> UsageError:
-    return UsageError(f"Cannot use the revocation list {file}: {reason}.", _EXIT_CONFIG)
+    return UsageError(f"Cannot use the revocation list {file}: {reason}.", ExitCode.CONFIG)
 
 
 def _is_hidden(file: Path) -> bool:

@@ -4,10 +4,10 @@ Decides nothing: `hutong.rpc.remote` answers.
 """
 
 import ssl
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.rpc.remote.listener import RpcListener
 from hutong.runtime.verticles import Verticle
 from hutong.server.settings import Address
@@ -15,8 +15,6 @@ from hutong.server.settings import Address
 if TYPE_CHECKING:
     from hutong.rpc.remote.incoming import CallLimits
     from hutong.rpc.rpc import Rpc
-
-EXIT_UNAVAILABLE: Final = 69
 
 
 class RpcVerticle(Verticle):
@@ -44,7 +42,7 @@ class RpcVerticle(Verticle):
             _, port = await self.listener.listen(address.host, address.port, self._tls)
         except OSError as error:
             raise UsageError(
-                f"Cannot listen on {address}: {error.strerror}; choose another address for rpc.", EXIT_UNAVAILABLE
+                f"Cannot listen on {address}: {error.strerror}; choose another address for rpc.", ExitCode.UNAVAILABLE
             ) from None
         self.listens_at = Address(address.host, port)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from hutong.bus.sockjs.handler import Site
 from hutong.bus.sockjs.limits import SockJSLimits
 from hutong.bus.sockjs.server import SockJSServer
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.tls_protocol import TlsSource
 from hutong.server.bridges import BridgeVerticle
@@ -17,7 +17,6 @@ from hutong.server.settings import Address, Settings
 from hutong.server.translate import reactor_limits
 from hutong.wire.vertx.codes import Dialect
 
-EXIT_CONFIG = 78
 FRAMES_OF_A_MESSAGE = 4
 """A client that could not send for a while sends what came together in one array."""
 
@@ -57,7 +56,7 @@ class SockJSBridgeVerticle(BridgeVerticle):
 def site_of(settings: Settings) -> Site:
     section = settings.sockjs
     if not section.prefix.startswith("/"):
-        raise UsageError(f"sockjs.prefix is {section.prefix!r}; write a path that begins with /.", EXIT_CONFIG)
+        raise UsageError(f"sockjs.prefix is {section.prefix!r}; write a path that begins with /.", ExitCode.CONFIG)
     return Site(
         section.prefix,
         section.origins,

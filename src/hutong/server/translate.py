@@ -14,7 +14,7 @@ from hutong.broker.rights.authorization import Authorizer
 from hutong.broker.topics.lifetimes import STATE_GROUPS
 from hutong.broker.topics.topic_config import KEYS
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes, MigrationPolicy
 from hutong.groups.settings import GroupSettings
 from hutong.groups.share.settings import ShareSettings
@@ -24,7 +24,6 @@ from hutong.reactor.limits import ReactorLimits
 from hutong.runtime.blocked import BlockedLimits
 from hutong.runtime.runtime import Runtime
 from hutong.security.decisions import Decisions
-from hutong.server.config import EXIT_CONFIG
 from hutong.server.listener_plans import OpenListener
 from hutong.server.listener_rules import shown_rules
 from hutong.server.monitoring.survey.result import SurveyLimits
@@ -32,7 +31,6 @@ from hutong.server.settings import Settings, all_settings
 from hutong.transactions.settings import TransactionSettings
 
 _log = logging.getLogger("hutong.node")
-_EXIT_CONFIG: Final = 78
 _SECOND_MS: Final = 1_000
 _MINUTE_MS: Final = 60_000
 _MEBIBYTE: Final = 1024 * 1024
@@ -125,7 +123,8 @@ def authorizer(settings: Settings, decisions: Decisions, clock: Clock) -> Author
         kind, colon, name = user.partition(":")
         if not (kind and colon and name):
             raise UsageError(
-                f"security.super_users has {user!r}, which is no principal; write User: before the name.", EXIT_CONFIG
+                f"security.super_users has {user!r}, which is no principal; write User: before the name.",
+                ExitCode.CONFIG,
             )
     if section.authorize and not super_users and not section.allow_everyone_if_no_acl_found and not len(decisions):
         _log.warning("Nobody may do anything: security.authorize is on, there is no ACL, and no security.super_users.")
@@ -194,7 +193,7 @@ def network_configs(settings: Settings) -> dict[str, str]:
             given[listener_prefix(listener) + base] = value
     for name, value in given.items():
         if not next(key for base, key in known.items() if name.endswith(base)).accepts(value):
-            raise UsageError(f"{name} is {value!r}, which it cannot be.", _EXIT_CONFIG)
+            raise UsageError(f"{name} is {value!r}, which it cannot be.", ExitCode.CONFIG)
     return given
 
 

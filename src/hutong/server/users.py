@@ -7,14 +7,11 @@ import asyncio
 import os
 from collections.abc import Mapping
 from functools import partial
-from typing import Final
 
 from hutong.broker.authentication.scram import ScramUsers, check_user
-from hutong.foundation.errors import HutongError, Refused, UsageError
+from hutong.foundation.errors import ExitCode, HutongError, Refused, UsageError
 from hutong.runtime.offload import Offload, run
 from hutong.security.sasl.scram_credentials import ITERATIONS_MIN, MECHANISMS, Salted, salt_password
-
-_EXIT_CONFIG: Final = 78
 
 
 def salted(password: str, iterations: int = ITERATIONS_MIN) -> dict[int, Salted]:
@@ -45,8 +42,8 @@ async def put_users(users: ScramUsers, passwords: Mapping[str, str], offload: Of
     """Give each of them this password. Raises UsageError for a name or password that is none."""
     for name, password in passwords.items():
         if not password:
-            raise UsageError(f"The user {name} has an empty password; give one.", _EXIT_CONFIG)
+            raise UsageError(f"The user {name} has an empty password; give one.", ExitCode.CONFIG)
         try:
             await put_user(users, name, await run(offload, partial(salted, password)))
         except Refused as refused:
-            raise UsageError(str(refused), _EXIT_CONFIG) from None
+            raise UsageError(str(refused), ExitCode.CONFIG) from None

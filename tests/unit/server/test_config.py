@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutong.foundation.errors import UsageError
-from hutong.server.config import EXIT_CONFIG, EXIT_NO_INPUT, Effective, convert, load, parse_address
+from hutong.foundation.errors import ExitCode, UsageError
+from hutong.server.config import Effective, convert, load, parse_address
 from hutong.server.sections.facts import Facts
 from hutong.server.settings import Address, Setting, Settings, all_settings
 
@@ -43,7 +43,7 @@ def test_several_texts_are_a_list_in_the_file_and_words_elsewhere(tmp_path: Path
 def test_what_is_no_list_of_texts(tmp_path: Path, text: str) -> None:
     with pytest.raises(UsageError, match="write a list of texts in quotes") as caught:
         load(write(tmp_path, f"[bridge]\n{text}\n"), {})
-    assert caught.value.exit_code == EXIT_CONFIG
+    assert caught.value.exit_code == ExitCode.CONFIG
 
 
 def test_tls_needs_a_certificate() -> None:
@@ -117,7 +117,7 @@ def test_a_wrong_file_is_told_in_one_sentence(tmp_path: Path, text: str, sentenc
     message = str(caught.value)
     assert sentence in message
     assert "\n" not in message
-    assert caught.value.exit_code == EXIT_CONFIG
+    assert caught.value.exit_code == ExitCode.CONFIG
 
 
 def test_a_file_that_is_not_text(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_file_that_is_not_text(tmp_path: Path) -> None:
 def test_a_missing_file_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"none\.toml: No such file") as caught:
         load(tmp_path / "none.toml", {})
-    assert caught.value.exit_code == EXIT_NO_INPUT
+    assert caught.value.exit_code == ExitCode.NOINPUT
 
 
 def test_unknown_names_in_environment_and_flags() -> None:

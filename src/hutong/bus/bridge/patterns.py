@@ -12,7 +12,7 @@ The text is read here just far enough for that; whether it is an expression at a
 import re
 from typing import Final
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
 PATTERN_CHARACTERS_MAX: Final = 500
 WAYS_MAX: Final = 2**16
@@ -20,7 +20,6 @@ _WAYS_OF_A_REPETITION: Final = 128  # without bound, on 200 characters: two that
 _BOUNDED_REPEAT_MAX: Final = 64  # {m,n} above which a repetition counts as one without bound
 _QUANTIFIER: Final = re.compile(r"[*+?]|\{(\d{0,9})(,?)(\d{0,9})\}")
 _GROUP_START: Final = re.compile(r"\?(?:P<\w+>|:|[aimsux]*(?:-[ims]+)?:|[aimsux]+(?=\)))")
-_EXIT_CONFIG: Final = 78
 
 
 def compile_pattern(text: str) -> re.Pattern[str]:
@@ -41,7 +40,7 @@ def compile_pattern(text: str) -> re.Pattern[str]:
 
 
 def _refused(text: str, reason: str) -> UsageError:
-    return UsageError(f"The bridge permission {text!r} {reason}.", _EXIT_CONFIG)
+    return UsageError(f"The bridge permission {text!r} {reason}.", ExitCode.CONFIG)
 
 
 class _Slow(Exception):

@@ -18,12 +18,9 @@ import typer
 
 from hutong.cli.options import AsDocument
 from hutong.cli.output import remark
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
 ERASE_LINE = "\r\x1b[2K"
-EXIT_DATA = 65
-EXIT_NO_INPUT = 66
-EXIT_UNAVAILABLE = 69
 
 
 def demo(
@@ -60,7 +57,7 @@ def demo(
     findings.seconds = time.perf_counter() - started
     print_findings(findings, run.edges, as_json=as_json)
     if findings.faults:
-        raise UsageError(" ".join(findings.faults), EXIT_DATA)
+        raise UsageError(" ".join(findings.faults), ExitCode.DATAERR)
     remark("\nEvery record arrived, in order and unchanged, and every answer was computed twice with the same result.")
     if keep:
         remark(f"The node stays up at {node.bootstrap}; stop it with: kill {node.pid}")
@@ -74,6 +71,8 @@ def say(step: str) -> None:
 
 def _check(access_log: Path | None) -> None:
     if importlib.util.find_spec("pyspark") is None:
-        raise UsageError("The demo's jobs run on Spark: install it with pip install 'hutong[spark]'.", EXIT_UNAVAILABLE)
+        raise UsageError(
+            "The demo's jobs run on Spark: install it with pip install 'hutong[spark]'.", ExitCode.UNAVAILABLE
+        )
     if access_log is not None and (access_log.is_dir() or not os.access(access_log, os.R_OK)):
-        raise UsageError(f"{access_log} is no file that you may read.", EXIT_NO_INPUT)
+        raise UsageError(f"{access_log} is no file that you may read.", ExitCode.NOINPUT)

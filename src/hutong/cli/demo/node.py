@@ -15,11 +15,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
 START_TIMEOUT_SECONDS = 30.0
 STOP_TIMEOUT_SECONDS = 20.0
-EXIT_UNAVAILABLE = 69
 
 
 @dataclass(slots=True)
@@ -88,7 +87,7 @@ def start_node(data_dir: Path, address: str) -> DemoNode:
         process.kill()
         process.wait()
         words = log.read_text(errors="replace").strip().splitlines()
-        raise UsageError(f"The node did not start: {words[-1] if words else 'it said nothing'}.", EXIT_UNAVAILABLE)
+        raise UsageError(f"The node did not start: {words[-1] if words else 'it said nothing'}.", ExitCode.UNAVAILABLE)
     return DemoNode(process, json.loads(line)["kafka"], time.perf_counter() - started, log)
 
 

@@ -9,9 +9,7 @@ import typer
 from hutong.cli.options import AsDocument, Bootstrap
 from hutong.cli.output import print_json, remark
 from hutong.cli.pipeline.options import PipelineArgument
-from hutong.foundation.errors import UsageError
-
-EXIT_CONFIG = 78
+from hutong.foundation.errors import ExitCode, UsageError
 
 
 def init(
@@ -67,12 +65,12 @@ def validate(
     if as_json:
         told = [{"where": one.where, "what": one.what, "mild": one.mild} for one in problems.found]
         print_json({"pipeline": pipeline.name, "valid": not problems.grave, "checked": done, "problems": told})
-        return EXIT_CONFIG if problems.grave else 0
+        return ExitCode.CONFIG if problems.grave else 0
     for problem in problems.found:
         typer.echo(f"{'note: ' if problem.mild else ''}{problem}")
     if problems.grave:
         count = len(problems.grave)
-        raise UsageError(f"{file.name} has {count} problem{'s' if count > 1 else ''}", EXIT_CONFIG)
+        raise UsageError(f"{file.name} has {count} problem{'s' if count > 1 else ''}", ExitCode.CONFIG)
     remark(f"pipeline {pipeline.name} is fine; checked: {', '.join(done)}")
     return 0
 

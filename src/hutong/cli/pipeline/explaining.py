@@ -15,12 +15,11 @@ from hutong.cli.pipeline.options import (
     check_log_level,
     settings_of,
 )
-from hutong.foundation.errors import PeerError, UsageError
+from hutong.foundation.errors import ExitCode, PeerError, UsageError
 
 if TYPE_CHECKING:
     from hutong.pipelines.jobs.job import Job
 
-EXIT_CANNOT_CREATE = 73
 REQUIRED = "must be set"
 
 
@@ -92,10 +91,10 @@ def _explain_pipeline(name: str | None, svg: Path | None, master: str, conf: lis
         try:
             explained = explain_on(session, pipeline)
         except PeerError as error:
-            raise UsageError(str(error), 69) from error
+            raise UsageError(str(error), ExitCode.UNAVAILABLE) from error
     typer.echo(explained.text)
     if svg is not None:
         try:
             svg.write_text(stage_dag_svg(explained.stages), encoding="utf-8")
         except OSError as error:
-            raise UsageError(f"{svg} cannot be written: {error.strerror}", EXIT_CANNOT_CREATE) from error
+            raise UsageError(f"{svg} cannot be written: {error.strerror}", ExitCode.CANTCREAT) from error

@@ -8,12 +8,11 @@ import typer
 from hutong.cli.options import AsJson
 from hutong.cli.output import print_json, remark
 from hutong.cli.pipeline.options import StateOption
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from hutong.pipelines.report.model import Run
 
-EXIT_CANNOT_CREATE, EXIT_NO_INPUT = 73, 66
 OUTPUT_DEFAULT = Path("report.html")
 
 
@@ -51,7 +50,7 @@ def report(
     try:
         output.write_text(page(run), encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{output} cannot be written: {error.strerror}", EXIT_CANNOT_CREATE) from error
+        raise UsageError(f"{output} cannot be written: {error.strerror}", ExitCode.CANTCREAT) from error
     if as_json:
         batches = sum(len(query.batches) for query in run.queries.values())
         told: dict[str, Any] = {
@@ -94,8 +93,8 @@ def _folder(name: str | None, state: Path | None) -> Path:
     ran = pipelines_in(state_folder(state, Path()))
     if len(ran) > 1:
         names = ", ".join(folder.path.name for folder in ran)
-        raise UsageError(f"several pipelines have run here, name one of {names}", EXIT_NO_INPUT)
+        raise UsageError(f"several pipelines have run here, name one of {names}", ExitCode.NOINPUT)
     if not ran:
         others = "name a folder, an event log with --event-log, or a driver at work with --url"
-        raise UsageError(f"no pipeline has run here: {others}", EXIT_NO_INPUT)
+        raise UsageError(f"no pipeline has run here: {others}", ExitCode.NOINPUT)
     return ran[0].path

@@ -23,7 +23,7 @@ from hutong.cli.pipeline.options import (
     check_log_level,
     settings_of,
 )
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from hutong.pipelines.declared.run_folder import PipelineFolder, RunRecord
@@ -32,7 +32,6 @@ DECLARED = "declared"
 """The command that runs a file; it has no name of its own on the command line."""
 STOP_S_DEFAULT = 120
 POLL_S = 0.1
-EXIT_UNAVAILABLE, EXIT_TEMPORARY = 69, 75
 
 
 class RunGroup(TyperGroup):
@@ -80,7 +79,7 @@ def run_declared(
         check_topics(pipeline, problems)
     problems.raise_grave(pipeline.name)
     if find_spec("pyspark") is None:
-        raise UsageError(MISSING_EXTRA, EXIT_UNAVAILABLE)
+        raise UsageError(MISSING_EXTRA, ExitCode.UNAVAILABLE)
     request = Request(
         file=str(file.absolute()),
         folder=str(folder_of(file, pipeline.name, state).path),
@@ -114,7 +113,7 @@ def stop(
         remark(f"pipeline {folder.path.name} is not running")
         return 0
     if pid == UNKNOWN_PID:  # a signal to number 0 would go to ourselves and all that our shell has started with us
-        raise UsageError(f"pipeline {folder.path.name} is just starting or ending: try again", EXIT_TEMPORARY)
+        raise UsageError(f"pipeline {folder.path.name} is just starting or ending: try again", ExitCode.TEMPFAIL)
     is_orphan = not _ask_to_end(pid)
     if now:
         time.sleep(POLL_S)  # two signals at once would count as one
@@ -127,7 +126,7 @@ def stop(
         if time.monotonic() > deadline_s:
             raise UsageError(
                 f"pipeline {folder.path.name} did not stop in {timeout} s: it is at a long batch; stop it with --now",
-                EXIT_TEMPORARY,
+                ExitCode.TEMPFAIL,
             )
         time.sleep(POLL_S)
     remark(f"pipeline {folder.path.name} has stopped")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from hutong.cli.options import AsJson
 from hutong.cli.output import print_rows, utc
 from hutong.cli.pipeline.options import PipelineArgument, StateOption
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +40,7 @@ def status(name: PipelineArgument = None, state: StateOption = None, as_json: As
     """Tell how pipelines do: state, last batch, rows per second, and how many records each source is behind."""
     folders = [folder_named(name, state)] if name is not None else _folders(state)
     if not folders:
-        raise UsageError("no pipeline has run here: start one with hutong pipeline run", 66)
+        raise UsageError("no pipeline has run here: start one with hutong pipeline run", ExitCode.NOINPUT)
     rows = [row for folder in folders for row in _status_rows(folder)]
     if not as_json:
         rows = [row | {"lag": _lag_text(row["lag"])} for row in rows]

@@ -19,9 +19,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.pipelines.archive.snapshot import DataFile, Snapshot, decode, encode, without_removed
-from hutong.pipelines.results import EXIT_CANNOT_CREATE, prepare_folder
+from hutong.pipelines.results import prepare_folder
 
 LOG, STAGING = "_spark_metadata", "_staging"
 VERSION_SUFFIX = ".compact"
@@ -64,7 +64,9 @@ class ArchiveFolder:
                 return Version(number, decode(path.read_text(encoding="utf-8"), str(path)))
             except FileNotFoundError:
                 continue  # deleted since it was listed, so there are many newer ones
-        raise UsageError(f"the log of the archive {self.path} changes faster than it can be read: try again", 69)
+        raise UsageError(
+            f"the log of the archive {self.path} changes faster than it can be read: try again", ExitCode.UNAVAILABLE
+        )
 
     def commit(self, change: Change) -> Version | None:
         """Puts what `change` makes of the latest snapshot in its place. None when it makes nothing of it."""
@@ -78,7 +80,9 @@ class ArchiveFolder:
             if self._publish(version):
                 self._drop_old(version.number)
                 return version
-        raise UsageError(f"too many writers change the archive {self.path} at once: stop some of them", 69)
+        raise UsageError(
+            f"too many writers change the archive {self.path} at once: stop some of them", ExitCode.UNAVAILABLE
+        )
 
     def prepare(self) -> None:
         """Makes an archive of an empty folder, so that what a killed writer leaves there is known to be ours."""
@@ -142,7 +146,7 @@ class ArchiveFolder:
             return False
         except OSError as error:
             reason = f"it must lie on a file system with hard links ({error.strerror})"
-            raise UsageError(f"the archive {self.path} cannot be written: {reason}", EXIT_CANNOT_CREATE) from error
+            raise UsageError(f"the archive {self.path} cannot be written: {reason}", ExitCode.CANTCREAT) from error
         finally:
             draft.unlink()
         _sync(self._log)
@@ -183,7 +187,7 @@ class ArchiveFolder:
                 raise UsageError(
                     f"the folder {self.path} holds {foreign[0]}, which is not of an archive: give the archive a folder "
                     "of its own",
-                    EXIT_CANNOT_CREATE,
+                    ExitCode.CANTCREAT,
                 )
 
 

@@ -10,13 +10,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.pipelines.declared.checking import job_of
 from hutong.pipelines.declared.definition import TOPIC, Pipeline, Sink, Source
 from hutong.pipelines.declared.options import format_of, is_streaming, reader_options
-from hutong.pipelines.declared.problems import EXIT_CONFIG, suggestion
+from hutong.pipelines.declared.problems import suggestion
 from hutong.pipelines.declared.reading import load_module
-from hutong.pipelines.engine.failures import EXIT_UNAVAILABLE, translate
+from hutong.pipelines.engine.failures import translate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,7 +33,7 @@ class Misbuilt(UsageError):
     """A part of a declaration that Spark refuses. `where` is its place."""
 
     def __init__(self, where: str, message: str) -> None:
-        super().__init__(f"{where}: {message}", EXIT_CONFIG)
+        super().__init__(f"{where}: {message}", ExitCode.CONFIG)
         self.where, self.what = where, message
 
 
@@ -181,11 +181,11 @@ def place(where: str) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        if isinstance(error, Misbuilt) or error.exit_code == EXIT_UNAVAILABLE:
+        if isinstance(error, Misbuilt) or error.exit_code == ExitCode.UNAVAILABLE:
             raise
         raise Misbuilt(where, str(error)) from error
     except PySparkException as error:
         told = translate(error)
-        if isinstance(told, UsageError) and told.exit_code == EXIT_UNAVAILABLE:
+        if isinstance(told, UsageError) and told.exit_code == ExitCode.UNAVAILABLE:
             raise told from error
         raise Misbuilt(where, analysis_sentence(error)) from error

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hutong.foundation.clock import Clock, SystemClock
-from hutong.foundation.errors import HutongError, UsageError
+from hutong.foundation.errors import ExitCode, HutongError, UsageError
 from hutong.pipelines.declared.definition import Pipeline
 from hutong.pipelines.declared.driver_codes import EXIT_PASSING
 from hutong.pipelines.declared.groups import GroupOffsets
@@ -26,7 +26,7 @@ from hutong.pipelines.declared.reading import read_pipeline
 from hutong.pipelines.declared.request import Request, as_asked
 from hutong.pipelines.declared.run_folder import FAILED, FINISHED, RUNNING, STARTING, STOPPED, STOPPING, RunRecord
 from hutong.pipelines.declared.running import Surroundings, run
-from hutong.pipelines.engine.failures import EXIT_UNAVAILABLE, translate
+from hutong.pipelines.engine.failures import translate
 from hutong.pipelines.engine.masters import is_connect
 from hutong.pipelines.engine.progress import lasting_lines
 from hutong.pipelines.engine.session import spark_session
@@ -66,7 +66,7 @@ def drive(
             with closing(groups):
                 told = _run(pipeline, request, keeper, log, stop, clock, prepare)
     except UsageError as error:
-        code = EXIT_PASSING if error.exit_code == EXIT_UNAVAILABLE else error.exit_code
+        code = EXIT_PASSING if error.exit_code == ExitCode.UNAVAILABLE else error.exit_code
         keeper.note(FAILED, error=str(error))
         return code
     keeper.note(STOPPED if stop.is_set() else FINISHED)
@@ -137,11 +137,11 @@ def _translated() -> Iterator[None]:
     except UsageError:
         raise
     except java.Py4JNetworkError as error:
-        raise UsageError("Spark's Java process ended", EXIT_UNAVAILABLE) from error
+        raise UsageError("Spark's Java process ended", ExitCode.UNAVAILABLE) from error
     except (PySparkException, java.Py4JError) as error:
         raise translate(error) from error
     except HutongError as error:
-        raise UsageError(str(error), EXIT_UNAVAILABLE) from error
+        raise UsageError(str(error), ExitCode.UNAVAILABLE) from error
 
 
 class _Keeper:

@@ -1,8 +1,9 @@
 """What the exit code of a driver process means to its supervisor."""
 
+from hutong.foundation.errors import ExitCode
 from hutong.pipelines.declared.restarts import Cause
 
-EXIT_PASSING, EXIT_UNKNOWN = 75, 70
+EXIT_PASSING, EXIT_UNKNOWN = ExitCode.TEMPFAIL, ExitCode.SOFTWARE
 
 
 def cause_of(code: int) -> Cause:

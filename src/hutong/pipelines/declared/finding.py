@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.pipelines.declared.definition import NAME
-from hutong.pipelines.declared.problems import EXIT_CONFIG, suggestion
-from hutong.pipelines.declared.reading import EXIT_NO_INPUT, SUFFIXES
+from hutong.pipelines.declared.problems import suggestion
+from hutong.pipelines.declared.reading import SUFFIXES
 from hutong.pipelines.declared.run_folder import PipelineFolder, state_folder
 from hutong.pipelines.declared.toml_text import FILE_BYTES_MAX, read_toml
 
@@ -39,7 +39,7 @@ def find(wanted: str | None, folder: Path) -> Path:
         path = folder / wanted
         if not path.is_file():
             near = suggestion(path.name, [one.file.name for one in pipelines_beside(path.parent)])
-            raise UsageError(f"there is no file {wanted}{near}", EXIT_NO_INPUT)
+            raise UsageError(f"there is no file {wanted}{near}", ExitCode.NOINPUT)
         return path
     found = pipelines_beside(folder)
     names = [one.name for one in found]
@@ -47,11 +47,11 @@ def find(wanted: str | None, folder: Path) -> Path:
         if len(found) == 1:
             return found[0].file
         if not found:
-            raise UsageError("there is no pipeline here: make one with hutong pipeline init NAME", EXIT_NO_INPUT)
+            raise UsageError("there is no pipeline here: make one with hutong pipeline init NAME", ExitCode.NOINPUT)
         raise UsageError(f"say which pipeline: there are {', '.join(names)}")
     matching = [one.file for one in found if wanted in (one.name, one.file.stem)]
     if not matching:
-        raise UsageError(f"there is no pipeline {wanted} here{suggestion(wanted, names)}", EXIT_NO_INPUT)
+        raise UsageError(f"there is no pipeline {wanted} here{suggestion(wanted, names)}", ExitCode.NOINPUT)
     if len(matching) > 1:
         files = ", ".join(path.name for path in matching)
         raise UsageError(f"several files hold a pipeline {wanted}: {files}; name the file")
@@ -62,7 +62,8 @@ def folder_of(file: Path, name: str, state: Path | None) -> PipelineFolder:
     """Where a pipeline keeps what it must not forget. Raises UsageError for a name that might lead elsewhere."""
     if not NAME.fullmatch(name):
         raise UsageError(
-            f"{file.name}: pipeline.name is {name!r}: take small letters, digits and dashes, at most 100", EXIT_CONFIG
+            f"{file.name}: pipeline.name is {name!r}: take small letters, digits and dashes, at most 100",
+            ExitCode.CONFIG,
         )
     return PipelineFolder(state_folder(state, file.absolute().parent) / name)
 

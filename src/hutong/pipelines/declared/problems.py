@@ -4,9 +4,7 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hutong.foundation.errors import UsageError
-
-EXIT_UNAVAILABLE, EXIT_CONFIG = 69, 78
+from hutong.foundation.errors import ExitCode, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ class Problems:
             return
         told = "".join(f"\n  {problem}" for problem in self.grave)
         is_passing = all(problem.passing for problem in self.grave)
-        raise UsageError(f"pipeline {name} cannot run:{told}", EXIT_UNAVAILABLE if is_passing else EXIT_CONFIG)
+        raise UsageError(f"pipeline {name} cannot run:{told}", ExitCode.UNAVAILABLE if is_passing else ExitCode.CONFIG)
 
 
 def suggestion(given: str, known: Iterable[str]) -> str:

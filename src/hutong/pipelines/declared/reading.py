@@ -15,12 +15,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.pipelines.declared.definition import Pipeline, Sink, Source, Transform, Watermark
-from hutong.pipelines.declared.problems import EXIT_CONFIG, Problems, suggestion
+from hutong.pipelines.declared.problems import Problems, suggestion
 from hutong.pipelines.declared.toml_text import read_toml
 
-EXIT_NO_INPUT = 66
 SUFFIXES = (".toml", ".py")
 TEXT, TEXTS, FLAG, NUMBER, SETTINGS = "text", "list of texts", "true or false", "whole number", "table"
 WATERMARK, QUERIES = "watermark", "queries"
@@ -72,13 +71,13 @@ VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 def read_pipeline(file: Path, environment: Mapping[str, str] = os.environ) -> tuple[Pipeline, Problems]:
     """A pipeline with what is wrong with its form. Raises UsageError when nothing can be read at all."""
     if not file.is_file():
-        raise UsageError(f"there is no file {file}", EXIT_NO_INPUT)
+        raise UsageError(f"there is no file {file}", ExitCode.NOINPUT)
     if file.suffix == ".py":
         return _from_python(file), Problems()
     try:
         document = read_toml(file)
     except (OSError, ValueError) as error:
-        raise UsageError(f"{file} is not TOML: {error}", EXIT_CONFIG) from error
+        raise UsageError(f"{file} is not TOML: {error}", ExitCode.CONFIG) from error
     problems = Problems()
     return replace(_pipeline(document, problems, environment), file=file.absolute()), problems
 
@@ -87,7 +86,7 @@ def load_module(file: Path) -> ModuleType:
     """Runs a Python file of the user's as a module of its stem's name. Raises UsageError when that fails."""
     specification = importlib.util.spec_from_file_location(file.stem, file)
     if specification is None or specification.loader is None or not file.is_file():
-        raise UsageError(f"there is no Python file {file}", EXIT_NO_INPUT)
+        raise UsageError(f"there is no Python file {file}", ExitCode.NOINPUT)
     module = importlib.util.module_from_spec(specification)
     folder = str(file.parent.absolute())
     if folder not in sys.path:
@@ -97,14 +96,14 @@ def load_module(file: Path) -> ModuleType:
         specification.loader.exec_module(module)
     except Exception as error:  # the user's code may raise anything; its words are what helps
         line = _line_of(error, file)
-        raise UsageError(f"{file}{line} cannot be run: {type(error).__name__}: {error}", EXIT_CONFIG) from error
+        raise UsageError(f"{file}{line} cannot be run: {type(error).__name__}: {error}", ExitCode.CONFIG) from error
     return module
 
 
 def _from_python(file: Path) -> Pipeline:
     pipeline = getattr(load_module(file), "pipeline", None)
     if not isinstance(pipeline, Pipeline):
-        raise UsageError(f"{file} has no pipeline: write pipeline = Pipeline(...) in it", EXIT_CONFIG)
+        raise UsageError(f"{file} has no pipeline: write pipeline = Pipeline(...) in it", ExitCode.CONFIG)
     return replace(pipeline, file=file.absolute())
 
 

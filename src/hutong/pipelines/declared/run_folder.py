@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
 STATE_DEFAULT = Path(".hutong", "pipelines")
 """Beside the pipeline's file."""
@@ -43,7 +43,6 @@ PID_DIGITS_MAX = 20
 UNKNOWN_PID = 0
 PRIVATE, PRIVATE_FILE = 0o700, 0o600
 """A pipeline's folder is its owner's: checkpoints and event logs tell what is in the data."""
-EXIT_CANNOT_CREATE, EXIT_TEMPORARY = 73, 75
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +142,7 @@ class PipelineFolder:
         except OSError as error:
             raise UsageError(
                 f"the folder {run.path} cannot be made: {error.strerror}; choose another with --state",
-                EXIT_CANNOT_CREATE,
+                ExitCode.CANTCREAT,
             ) from error
         return run
 
@@ -191,13 +190,13 @@ class PipelineFolder:
         except OSError as error:
             raise UsageError(
                 f"the folder {self.path} cannot be used: {error.strerror}; choose another with --state",
-                EXIT_CANNOT_CREATE,
+                ExitCode.CANTCREAT,
             ) from error
         with file:
             if not _try_lock(file.fileno(), fcntl.LOCK_EX, LOCK_ATTEMPTS):
                 raise UsageError(
                     f"pipeline {self.path.name} is running already: stop it first, with hutong pipeline stop",
-                    EXIT_TEMPORARY,
+                    ExitCode.TEMPFAIL,
                 )
             file.truncate(0)
             file.write(b"%d" % os.getpid())

@@ -18,13 +18,13 @@ from pathlib import Path
 from types import FrameType
 
 from hutong.foundation.clock import Clock
+from hutong.foundation.errors import ExitCode
 from hutong.pipelines.declared.definition import Pipeline
 from hutong.pipelines.declared.driver_codes import cause_of
 from hutong.pipelines.declared.request import Request
 from hutong.pipelines.declared.restarts import Restarts
 from hutong.pipelines.declared.run_folder import ENDED, FAILED, STARTING, RunFolder, RunRecord, run_id_at
 
-EXIT_FAILED = 70
 KILL_S = 30
 """How long after the grace a driver may take to end by itself."""
 POLL_S = 0.2
@@ -60,7 +60,7 @@ class Supervisor:
                     return max(code, 0), record
                 pause_s = self._restarts.after(cause_of(code), progressed=bool(run.last_progress()))
                 if pause_s is None:
-                    return code if code > 0 else EXIT_FAILED, record
+                    return code if code > 0 else ExitCode.SOFTWARE, record
                 self._tell(f"{_reason(record, code)}; starting again in {pause_s:.0f} s")
                 if self._stop.wait(pause_s):
                     return 0, record

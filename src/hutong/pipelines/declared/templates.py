@@ -3,13 +3,12 @@
 import re
 from pathlib import Path
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.pipelines.declared.definition import NAME
 from hutong.pipelines.declared.problems import suggestion
 from hutong.pipelines.jobs import JOBS
 from hutong.pipelines.jobs.job import BOOTSTRAP_MARK, NAME_MARK
 
-EXIT_CANNOT_CREATE = 73
 TOPIC_MARK = "@TOPIC@"
 TOPIC_DEFAULT = "my-topic"
 
@@ -80,9 +79,9 @@ def write_template(
         with file.open("x", encoding="utf-8") as opened:
             opened.write(text)
     except FileExistsError as error:
-        raise UsageError(f"{file.name} is there already: choose another name", EXIT_CANNOT_CREATE) from error
+        raise UsageError(f"{file.name} is there already: choose another name", ExitCode.CANTCREAT) from error
     except OSError as error:
-        raise UsageError(f"{file} cannot be written: {error.strerror}", EXIT_CANNOT_CREATE) from error
+        raise UsageError(f"{file} cannot be written: {error.strerror}", ExitCode.CANTCREAT) from error
     return file, has_topic and topic is None
 
 

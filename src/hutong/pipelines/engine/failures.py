@@ -9,25 +9,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 
-from hutong.foundation.errors import HutongError, ProtocolError, Refused, UsageError
+from hutong.foundation.errors import ExitCode, HutongError, ProtocolError, Refused, UsageError
 from hutong.pipelines.errors import AccessDenied, BadRecord, DataLost, HalfDone, Outdated, TakenOver, Unavailable
 
 OURS = re.compile(r"(?:^|: )hutong\.[\w.]*\.(?P<kind>[A-Z]\w+): (?P<message>.+)$", re.MULTILINE)
 CAUSE = re.compile(
     r"^(?:Caused by: |\s*: )?(?:[\w$]+\.)*(?P<kind>[A-Z]\w*(?:Exception|Error)): (?P<message>.+)$", re.MULTILINE
 )
-EXIT_USAGE, EXIT_DATA, EXIT_UNAVAILABLE, EXIT_SOFTWARE, EXIT_REFUSED, EXIT_ACCESS = 64, 65, 69, 70, 76, 77
 EXIT_CODES = {
-    UsageError.__name__: EXIT_USAGE,
-    DataLost.__name__: EXIT_DATA,
-    BadRecord.__name__: EXIT_DATA,
-    ProtocolError.__name__: EXIT_DATA,
-    TakenOver.__name__: EXIT_REFUSED,
-    Outdated.__name__: EXIT_REFUSED,
-    HalfDone.__name__: EXIT_UNAVAILABLE,
-    Unavailable.__name__: EXIT_UNAVAILABLE,
-    Refused.__name__: EXIT_REFUSED,
-    AccessDenied.__name__: EXIT_ACCESS,
+    UsageError.__name__: ExitCode.USAGE,
+    DataLost.__name__: ExitCode.DATAERR,
+    BadRecord.__name__: ExitCode.DATAERR,
+    ProtocolError.__name__: ExitCode.DATAERR,
+    TakenOver.__name__: ExitCode.PROTOCOL,
+    Outdated.__name__: ExitCode.PROTOCOL,
+    HalfDone.__name__: ExitCode.UNAVAILABLE,
+    Unavailable.__name__: ExitCode.UNAVAILABLE,
+    Refused.__name__: ExitCode.PROTOCOL,
+    AccessDenied.__name__: ExitCode.NOPERM,
 }
 WORKER_LOST = ("Python worker failed to connect back", "Python worker exited unexpectedly")
 """Spark's words for a Python worker that was killed, or that a busy machine did not start in time."""
@@ -38,9 +37,9 @@ def translate(error: Exception) -> HutongError:
     text = str(error)
     ours = list(OURS.finditer(text))
     if ours:
-        return UsageError(ours[-1]["message"], EXIT_CODES.get(ours[-1]["kind"], EXIT_SOFTWARE))
+        return UsageError(ours[-1]["message"], EXIT_CODES.get(ours[-1]["kind"], ExitCode.SOFTWARE))
     may_pass = any(words in text for words in WORKER_LOST)
-    return UsageError(f"Spark failed: {first_cause(error)}", EXIT_UNAVAILABLE if may_pass else EXIT_SOFTWARE)
+    return UsageError(f"Spark failed: {first_cause(error)}", ExitCode.UNAVAILABLE if may_pass else ExitCode.SOFTWARE)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.pipelines.engine.failures import first_cause
 from hutong.pipelines.engine.interrupts import undisturbed
 from hutong.pipelines.engine.java import find_java, write_wrapper
@@ -53,7 +53,7 @@ def spark_session(
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise UsageError(MISSING_EXTRA, 69) from error
+        raise UsageError(MISSING_EXTRA, ExitCode.UNAVAILABLE) from error
     logging.getLogger("SQLQueryContextLogger").disabled = True  # prints errors as JSON beside raising them
     check_answers(master)
     given = settings or {}
@@ -66,9 +66,11 @@ def spark_session(
             with _environment(master, given), undisturbed():
                 session = builder.getOrCreate()
         except ImportError as error:  # PySparkImportError, of what Connect needs, is one too
-            raise UsageError(f"{MISSING_CONNECT} ({first_cause(error)})", 69) from error
+            raise UsageError(f"{MISSING_CONNECT} ({first_cause(error)})", ExitCode.UNAVAILABLE) from error
         except (PySparkException, import_module("py4j.protocol").Py4JError) as error:
-            raise UsageError(f"Spark did not start with --master {master}: {first_cause(error)}", 69) from error
+            raise UsageError(
+                f"Spark did not start with --master {master}: {first_cause(error)}", ExitCode.UNAVAILABLE
+            ) from error
         try:
             yield session
         finally:

@@ -8,9 +8,9 @@ import json
 import re
 from pathlib import Path
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.pipelines.report.events import EventReader
-from hutong.pipelines.report.lines import EXIT_DATA, EXIT_NO_INPUT, Reading, lines_of_file
+from hutong.pipelines.report.lines import Reading, lines_of_file
 from hutong.pipelines.report.model import Run
 
 NAME = re.compile(rb'\{"Event":"([^"\\]{1,200})"')
@@ -27,7 +27,7 @@ def read_event_log(path: Path, run: Run) -> None:
             _take(line, reader)
     reader.finish()
     if reading.line_count + reading.cut_off and not run.spark_version and reader.unreadable_count:
-        raise UsageError(f"{path} is no event log of Spark: it has none of its events", EXIT_DATA)
+        raise UsageError(f"{path} is no event log of Spark: it has none of its events", ExitCode.DATAERR)
     _note(run, reader, reading)
 
 
@@ -43,14 +43,14 @@ def parts_of(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     if not path.is_dir():
-        raise UsageError(f"there is no event log at {path}", EXIT_NO_INPUT)
+        raise UsageError(f"there is no event log at {path}", ExitCode.NOINPUT)
     if path.name.startswith(ROLLED_FOLDER):
         parts = _rolled(path)
     else:
         logs = [entry for entry in path.iterdir() if _is_log(entry)]
         parts = parts_of(max(logs, key=lambda entry: (entry.stat().st_mtime, entry.name))) if logs else []
     if not parts:
-        raise UsageError(f"the folder {path} holds no event log of Spark", EXIT_NO_INPUT)
+        raise UsageError(f"the folder {path} holds no event log of Spark", ExitCode.NOINPUT)
     return parts
 
 

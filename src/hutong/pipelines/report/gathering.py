@@ -8,11 +8,11 @@ import json
 import os
 from pathlib import Path
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.pipelines.declared.run_folder import ENDED, PipelineFolder, RunFolder, RunRecord
 from hutong.pipelines.engine.micro_batches import micro_batch
 from hutong.pipelines.report.event_log import has_event_log, read_event_log
-from hutong.pipelines.report.lines import EXIT_NO_INPUT, Reading, lines_of_file
+from hutong.pipelines.report.lines import Reading, lines_of_file
 from hutong.pipelines.report.live import add_driver
 from hutong.pipelines.report.model import Run, Sibling
 
@@ -43,7 +43,7 @@ def run_of_folder(path: Path, run_id: str | None = None) -> Run:
         return _run_of_pipeline(PipelineFolder(path), run_id)
     if (path / "run.json").is_file() or (path / "progress.jsonl").is_file():
         return _gathered(RunFolder(path))
-    raise UsageError(f"{path} is no folder of a pipeline: it has no runs in it", EXIT_NO_INPUT)
+    raise UsageError(f"{path} is no folder of a pipeline: it has no runs in it", ExitCode.NOINPUT)
 
 
 def _run_of_pipeline(folder: PipelineFolder, run_id: str | None) -> Run:
@@ -52,11 +52,13 @@ def _run_of_pipeline(folder: PipelineFolder, run_id: str | None) -> Run:
         chosen = next((run for run in runs if run.path.name == run_id), None)
         if chosen is None:
             known = ", ".join(run.path.name for run in runs[-5:])
-            raise UsageError(f"pipeline {folder.path.name} has no run {run_id}: the newest are {known}", EXIT_NO_INPUT)
+            raise UsageError(
+                f"pipeline {folder.path.name} has no run {run_id}: the newest are {known}", ExitCode.NOINPUT
+            )
     else:
         chosen = next((run for run in reversed(runs) if run.progress.is_file() or has_event_log(run.events)), None)
         if chosen is None:
-            raise UsageError(f"no run of pipeline {folder.path.name} has told anything yet", EXIT_NO_INPUT)
+            raise UsageError(f"no run of pipeline {folder.path.name} has told anything yet", ExitCode.NOINPUT)
     gathered = _gathered(chosen)
     records = [record for run in runs if (record := _record(run)) is not None]
     gathered.siblings = [

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.pipelines.report.spark_lz4 import lz4_blocks
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ CHUNK_BYTES = 2**18
 LINE_BYTES_MAX = 32 * 2**20
 """A plan of a query may take megabytes; more is no event that a page needs."""
 PACKINGS = {".zstd": "zstd", ".zst": "zstd", ".gz": "gzip"}
-EXIT_NO_INPUT, EXIT_DATA = 66, 65
 
 
 @dataclass(slots=True)
@@ -62,7 +61,7 @@ def lines_of_file(path: Path, reading: Reading) -> Iterator[bytes]:
         with path.open("rb") as file:
             yield from lines_of_chunks(_chunks(path, file, reading), reading)
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}", EXIT_NO_INPUT) from error
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}", ExitCode.NOINPUT) from error
 
 
 def _chunks(path: Path, file: "BinaryIO", reading: Reading) -> Iterator[bytes]:
@@ -79,7 +78,7 @@ def _chunks(path: Path, file: "BinaryIO", reading: Reading) -> Iterator[bytes]:
         raise UsageError(
             f"{path.name} is packed with {suffix[1:]}, which is not read: "
             "run with spark.eventLog.compression.codec=zstd, or unpack it first",
-            EXIT_DATA,
+            ExitCode.DATAERR,
         )
     else:
         while chunk := file.read(CHUNK_BYTES):
@@ -90,7 +89,9 @@ def _unpacked(file: "BinaryIO", packing: str, reading: Reading) -> Iterator[byte
     try:
         import pyarrow as pa
     except ImportError as error:
-        raise UsageError("a packed event log needs Arrow to be read: install hutong[spark]", 69) from error
+        raise UsageError(
+            "a packed event log needs Arrow to be read: install hutong[spark]", ExitCode.UNAVAILABLE
+        ) from error
     stream: Any = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), packing)
     while True:
         try:

@@ -14,14 +14,13 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.pipelines.engine.stages import short_name, stage_of_entry
 from hutong.pipelines.report.event_log import has_event_log, read_event_log
 from hutong.pipelines.report.model import Job, Run
 
 TIMEOUT_S = 30
 ANSWER_BYTES_MAX = 256 * 2**20
-EXIT_UNAVAILABLE = 69
 NO_EVENT_LOG = (
     "The driver writes no event log that can be read here, and its REST API tells neither which stage waits for which "
     "nor what streaming queries did. Start it with spark.eventLog.enabled=true, and this page has both."
@@ -54,7 +53,7 @@ def add_driver(url: str, run: Run) -> bool:
         else:
             _fill(run, application, settings, base)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise UsageError(f"{url} answers, but not as Spark's REST API does", EXIT_UNAVAILABLE) from error
+        raise UsageError(f"{url} answers, but not as Spark's REST API does", ExitCode.UNAVAILABLE) from error
     return log is not None
 
 
@@ -101,9 +100,9 @@ def _get(url: str) -> Any:
             body = response.read(ANSWER_BYTES_MAX + 1)
     except (urllib.error.URLError, OSError) as error:
         reason = getattr(error, "reason", error)
-        raise UsageError(f"there is no driver of Spark at {url}: {reason}", EXIT_UNAVAILABLE) from error
+        raise UsageError(f"there is no driver of Spark at {url}: {reason}", ExitCode.UNAVAILABLE) from error
     if len(body) > ANSWER_BYTES_MAX:
-        raise UsageError(f"the answer of {url} is larger than {ANSWER_BYTES_MAX >> 20} MiB", EXIT_UNAVAILABLE)
+        raise UsageError(f"the answer of {url} is larger than {ANSWER_BYTES_MAX >> 20} MiB", ExitCode.UNAVAILABLE)
     return json.loads(body)
 
 

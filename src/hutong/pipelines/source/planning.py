@@ -7,14 +7,12 @@ What counts as lost data, and what happens then, is as that source has it. Knows
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.pipelines.client.cluster import EARLIEST, LATEST, Cluster, TopicPartition
 from hutong.pipelines.source.fetching import data_lost
 from hutong.pipelines.source.offset_rules import OffsetRule
 from hutong.pipelines.source.options import Subscription
 from hutong.pipelines.source.splitting import OffsetRange
-
-EXIT_NO_INPUT = 66
 
 Offsets = dict[TopicPartition, int]
 OffsetsJson = dict[str, dict[str, int]]
@@ -30,7 +28,7 @@ def subscribed(cluster: Cluster, subscription: Subscription, *, missing_ok: bool
     missing = sorted(set(names or ()) - topics.keys())
     if missing and not missing_ok:
         raise UsageError(
-            f"topic {', '.join(missing)} does not exist: check the name, or create it first", EXIT_NO_INPUT
+            f"topic {', '.join(missing)} does not exist: check the name, or create it first", ExitCode.NOINPUT
         )
     if subscription.pattern is not None:
         matches = re.compile(subscription.pattern).fullmatch
@@ -41,7 +39,7 @@ def subscribed(cluster: Cluster, subscription: Subscription, *, missing_ok: bool
     absent = sorted(set(subscription.assigned) - set(everything))
     if absent and not missing_ok:
         raise UsageError(
-            f"partition {', '.join(map(str, absent))} does not exist: check the option assign", EXIT_NO_INPUT
+            f"partition {', '.join(map(str, absent))} does not exist: check the option assign", ExitCode.NOINPUT
         )
     return sorted(set(subscription.assigned) & set(everything))
 

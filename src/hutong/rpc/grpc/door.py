@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, TypeVar
 import grpc
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import LimitExceeded, OwnerGone, UsageError
+from hutong.foundation.errors import ExitCode, LimitExceeded, OwnerGone, UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.numbered import NumberedWaitTable
 from hutong.foundation.waiting.table import NEVER
@@ -31,7 +31,6 @@ from hutong.rpc.grpc.reflection import PATHS, reflection_handler
 from hutong.rpc.grpc.statuses import Ending, ending_of, shortened
 
 A = TypeVar("A")
-EXIT_UNAVAILABLE: Final = 69
 _NOT_SENT: Final = "the request was not sent in time"
 _NOT_TAKEN: Final = "an item of the stream was not taken in time"
 
@@ -124,7 +123,7 @@ class GrpcDoor(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no typ
                 bound = server.add_secure_port(where, self._credentials)
         except RuntimeError:
             raise UsageError(
-                f"Cannot listen on {where} for gRPC; is the port in use? Choose another one.", EXIT_UNAVAILABLE
+                f"Cannot listen on {where} for gRPC; is the port in use? Choose another one.", ExitCode.UNAVAILABLE
             ) from None
         await server.start()
         self.address = f"{where.rpartition(':')[0]}:{bound}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.reactor.exposure import ALL, check_exposure
 from hutong.rpc.grpc.limits import GrpcLimits
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from hutong.rpc.grpc.door import GrpcDoor
     from hutong.rpc.rpc import Rpc
 
-EXIT_UNAVAILABLE: Final = 69
 PORT_MAX: Final = 65_535
 
 
@@ -62,7 +61,7 @@ def made_door(rpc: "Rpc", *, tls: GrpcTls | None = None, limits: GrpcLimits | No
     except ImportError as error:
         raise UsageError(
             f"A gRPC door needs {error.name or 'packages'}, which is not installed: pip install 'hutong[grpc]'.",
-            EXIT_UNAVAILABLE,
+            ExitCode.UNAVAILABLE,
         ) from None
 
     def bound() -> "Iterator[tuple[str, ServiceDescription]]":

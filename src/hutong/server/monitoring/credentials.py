@@ -9,10 +9,9 @@ import base64
 import hmac
 from typing import Final
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
 CHALLENGE: Final = 'Basic realm="hutong", charset="UTF-8"'
-_EXIT_CONFIG: Final = 78
 _SCHEME: Final = "basic"
 
 
@@ -23,7 +22,9 @@ class Credentials:
 
     def __init__(self, user: str, password: str) -> None:
         if not user or ":" in user:
-            raise UsageError("metrics.user must be a name without a colon where metrics.password is set.", _EXIT_CONFIG)
+            raise UsageError(
+                "metrics.user must be a name without a colon where metrics.password is set.", ExitCode.CONFIG
+            )
         self._token = base64.b64encode(f"{user}:{password}".encode())
 
     def admit(self, authorization: str) -> bool:

@@ -5,10 +5,9 @@ each figure is read between two steps of the loop.
 """
 
 from collections.abc import Iterator
-from typing import Final
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.reactor.acceptor import Acceptor
 from hutong.reactor.tls import ClientAuth
 from hutong.reactor.tls_protocol import TlsSource
@@ -25,8 +24,6 @@ from hutong.server.monitoring.survey.result import SurveyLimits
 from hutong.server.sections.network import MetricsSettings
 from hutong.server.sections.tls import TlsSettings
 from hutong.server.settings import Address
-
-_EXIT_UNAVAILABLE: Final = 69
 
 
 class Monitor(Verticle):
@@ -72,7 +69,7 @@ class Monitor(Verticle):
         except OSError as error:
             raise UsageError(
                 f"Cannot listen on {address}: {error.strerror}; choose another address with --metrics.",
-                _EXIT_UNAVAILABLE,
+                ExitCode.UNAVAILABLE,
             ) from None
         self.listens_at = Address(address.host, port)
 

@@ -13,7 +13,7 @@ import zlib
 from enum import IntEnum
 from typing import Any
 
-from hutong.foundation.errors import LimitExceeded, ProtocolError, UsageError
+from hutong.foundation.errors import ExitCode, LimitExceeded, ProtocolError, UsageError
 from hutong.wire.buffer import Buffer
 
 DECOMPRESSED_BYTES_MAX = 128 * 2**20
@@ -85,7 +85,9 @@ def _cramjam(compression: Compression) -> Any:
         return importlib.import_module("cramjam")
     except ImportError:
         name = compression.name.lower()
-        raise UsageError(f"records compressed with {name} need cramjam: run `pip install cramjam`", 69) from None
+        raise UsageError(
+            f"records compressed with {name} need cramjam: run `pip install cramjam`", ExitCode.UNAVAILABLE
+        ) from None
 
 
 def _too_much(bytes_max: int) -> LimitExceeded:
