@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from hutong.broker.dispatch.long_requests import LONG_FROM_BYTES, LongRequest
+from hutong.broker.dispatch.long_requests import LONG_FROM_BYTES, MANY_FROM_BYTES, LongRequest
 from hutong.broker.dispatch.request_errors import Look, errors_in
+from hutong.broker.dispatch.request_parts import has_many
 from hutong.broker.dispatch.request_tracing import TRACED, traced
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.session import Session
@@ -143,9 +144,15 @@ class Dispatch:
         if len(frame) > route.frame_bytes_max:
             raise ProtocolError(f"a request of {len(frame)} bytes with API key {api_key}")
         context = RequestContext(api_version, header.client_id, peer, self._broker)
-        if len(frame) > LONG_FROM_BYTES and api_key != _PRODUCE:
-            return self._long(frame, offset, route, header, context, began_us)
-        return self._handled(route.decode(frame, offset), frame, route, header, context, began_us)
+        if len(frame) <= MANY_FROM_BYTES:
+            return self._handled(route.decode(frame, offset), frame, route, header, context, began_us)
+        request = None
+        is_long = len(frame) > LONG_FROM_BYTES and api_key != _PRODUCE
+        if not is_long and not self._broker.long_requests.has(peer, frame):
+            request = route.decode(frame, offset)
+            if not has_many(request):
+                return self._handled(request, frame, route, header, context, began_us)
+        return self._long(frame, offset, request, route, header, context, began_us)
 
     def _handled(
         self, request: Any, frame: Buffer, route: Route, header: RequestHeader, context: RequestContext, began_us: int
@@ -167,14 +174,27 @@ class Dispatch:
         return self._told(encoded, answer, route, header, peer, len(frame), self._now_us() - began_us)
 
     def _long(
-        self, frame: Buffer, offset: int, route: Route, header: RequestHeader, context: RequestContext, began_us: int
+        self,
+        frame: Buffer,
+        offset: int,
+        request: Any,
+        route: Route,
+        header: RequestHeader,
+        context: RequestContext,
+        began_us: int,
     ) -> Response:
         """A long request is done out of the ordinary way, as far as it can be; it is held meanwhile."""
         decode, encode = partial(route.decode, frame, offset), partial(route.encode, header.correlation_id)
-        long = LongRequest(frame, header.api_key, decode, route.handle, encode, route.errors_in, context)
+        long = LongRequest(frame, request, header.api_key, decode, route.handle, encode, route.errors_in, context)
         done = self._broker.long_requests.look(long)
         if isinstance(done, Held):
             return HELD
+        if header.api_key == _PRODUCE:
+            if done.answer is None:
+                return self._answered(None, None, route, header, context.peer, len(frame), began_us)
+            self.requests_total[_PRODUCE] += 1
+            context.peer.session.times = route.times
+            return self._pending(done.answer, route, header, context.peer, len(frame), began_us)
         if done.encoded is None:
             return self._handled(done.request, frame, route, header, context, began_us)
         if done.errors is not None:
@@ -183,7 +203,7 @@ class Dispatch:
 
     def _answered(
         self,
-        encoded: list[Buffer],
+        encoded: list[Buffer] | None,
         answer: Any,
         route: Route,
         header: RequestHeader,
@@ -191,7 +211,7 @@ class Dispatch:
         received_bytes: int,
         began_us: int,
     ) -> list[Buffer] | None:
-        """A long request whose answer is there."""
+        """A long request whose answer is there, or that has none."""
         self.requests_total[header.api_key] += 1
         peer.session.times = route.times
         spent_us = self._now_us() - began_us
@@ -223,6 +243,22 @@ class Dispatch:
         if codes is not None:
             self.errors.note(header.api_key, codes)
         return route.encode(header.correlation_id, answer)
+
+    def _encode_large(
+        self, response: Any, route: Route, header: RequestHeader, then: Callable[[list[Buffer] | None], None]
+    ) -> None:
+        """Encode an answer of very many elements on a worker. Its connection sends it in its order all the same."""
+
+        def done(found: tuple[set[int] | None, list[Buffer]]) -> None:
+            codes, buffers = found
+            if codes is not None:
+                self.errors.note(header.api_key, codes)
+            then(buffers)
+
+        def encode() -> tuple[set[int] | None, list[Buffer]]:
+            return route.errors_in(response), route.encode(header.correlation_id, response)
+
+        self._broker.long_requests.on_worker(encode, done)
 
     def _count_late(self, local_us: int, header: RequestHeader, peer: Peer, times: ApiTimes) -> None:
         """A request that was answered at once, but had waited in the queue or took long."""
@@ -258,13 +294,18 @@ class Dispatch:
                     {"queue": queue_us, "local": local_us, "remote": remote_us, "response queue": response_queue_us},
                 )
 
-        def completed(response: Any) -> None:
+        def encoded(response: Any, buffers: list[Buffer] | None) -> None:
             nonlocal ready_us
-            encoded: list[Buffer] | None = self._encoded(response, route, header)
             if self._meter.is_on:
-                encoded = self._metered(encoded, response, route, header, peer, received_bytes, local_us)
+                buffers = self._metered(buffers, response, route, header, peer, received_bytes, local_us)
             ready_us = monotonic_us()
-            pending.complete(encoded)
+            pending.complete(buffers)
+
+        def completed(response: Any) -> None:
+            if later.is_large:
+                self._encode_large(response, route, header, partial(encoded, response))
+            else:
+                encoded(response, self._encoded(response, route, header))
 
         pending.taken = taken
         later.then(completed)

@@ -57,10 +57,11 @@ class RequestContext:
 class Later(Generic[ResponseT]):
     """A response that is completed exactly once, on the loop thread, and consumed by exactly one callback."""
 
-    __slots__ = ("_then", "_value", "is_complete")
+    __slots__ = ("_then", "_value", "is_complete", "is_large")
 
     def __init__(self) -> None:
         self.is_complete = False
+        self.is_large = False  # of so many elements that a worker should encode it
         self._value: ResponseT | None = None
         self._then: Callable[[ResponseT], None] | None = None
 
