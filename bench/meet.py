@@ -1,13 +1,14 @@
-"""The duplex exercise beside the Go program of it: `python -m bench meet`.
+"""The duplex exercise (examples/duplex/meet.py) next to the Go program of it: `python -m bench meet`.
 
-Strategy: both are programs that run two sides over loopback and print one line; each takes its turns in alternating
-order, and medians are shown. The Go program has three ways, of which `exercise` (as it was published) may deadlock: a
-turn that does not end in time is counted and shown as such. Ours has two, whole runs of lines or a line at a time.
+Strategy: both programs run two sides over loopback and print a line with their seconds. They run in alternating order,
+and the table shows medians. The Go program has three ways. One of them, `exercise` as it was published, may deadlock:
+the table counts the runs that do not end in time.
 """
 
 import argparse
 import json
 import pathlib
+import re
 import shutil
 import statistics
 import subprocess
@@ -19,9 +20,12 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-DEFAULT_PEER: Final = pathlib.Path(__file__).resolve().parents[2] / "shared" / "peers" / "meet"
-OUR_WAYS: Final = ("runs", "lines")
+ROOT: Final = pathlib.Path(__file__).resolve().parents[1]
+PROGRAM: Final = ROOT / "examples" / "duplex" / "meet.py"
+DEFAULT_PEER: Final = ROOT.parent / "shared" / "peers" / "meet"
+OURS: Final = "python"
 GO_WAYS: Final = ("exercise", "line", "coalesced")
+SECONDS: Final = re.compile(r"seconds[= ]([\d.]+)")
 Commands = dict[str, list[str]]
 
 
@@ -30,7 +34,7 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--meetings", "-n", type=int, default=100_000, help="of each turn (default %(default)s)")
     parser.add_argument("--turns", type=int, default=5, help="of each way after a warm-up (default %(default)s)")
     parser.add_argument("--deadline", type=float, default=30.0, metavar="S", help="of one turn (default %(default)s)")
-    parser.add_argument("--only", nargs="+", metavar="WAY", help=f"of {', '.join((*OUR_WAYS, *GO_WAYS))}")
+    parser.add_argument("--only", nargs="+", metavar="WAY", choices=GO_WAYS, help="of the Go program: %(choices)s")
     parser.add_argument(
         "--go-peer",
         type=pathlib.Path,
@@ -60,16 +64,17 @@ def main(words: Sequence[str]) -> int:
 
 
 def _commands(options: argparse.Namespace, folder: pathlib.Path) -> Commands:
-    hutong = [sys.executable, "-m", "hutong", "bench", "meet", "--meetings", str(options.meetings), "--way"]
-    commands: Commands = {f"hutong {way}": [*hutong, way] for way in OUR_WAYS}
+    meetings = str(options.meetings)
+    commands: Commands = {OURS: [sys.executable, str(PROGRAM), "--meetings", meetings]}
     go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
     if go and (options.go_peer / "main.go").exists():
         shutil.copytree(options.go_peer, folder, dirs_exist_ok=True)
         subprocess.run([go, "build", "-o", "meet", "."], cwd=folder, check=True, timeout=600)
-        commands |= {f"go {way}": [str(folder / "meet"), "-n", str(options.meetings), "-way", way] for way in GO_WAYS}
+        for way in options.only or GO_WAYS:
+            commands[f"go {way}"] = [str(folder / "meet"), "-n", meetings, "-way", way]
     else:
-        print("no Go, or no Go program: Hutong alone", file=sys.stderr)
-    return {name: command for name, command in commands.items() if not options.only or name.split()[1] in options.only}
+        print("no Go, or no Go program: Python alone", file=sys.stderr)
+    return commands
 
 
 def _turn(command: list[str], deadline_s: float) -> float | None:
@@ -78,15 +83,17 @@ def _turn(command: list[str], deadline_s: float) -> float | None:
         ended = subprocess.run(command, check=True, capture_output=True, text=True, timeout=deadline_s)
     except subprocess.TimeoutExpired:
         return None
-    figures = dict(word.split("=") for word in ended.stdout.splitlines()[0].split())
-    return float(figures["seconds"])
+    seconds = SECONDS.search(ended.stdout)
+    if seconds is None:
+        raise ValueError(f"{command[0]} printed no seconds: {ended.stdout!r}")
+    return float(seconds[1])
 
 
 def _print(seconds: dict[str, list[float | None]], meetings: int) -> None:
     medians = {way: statistics.median(taken) for way, turns in seconds.items() if (taken := _ended(turns))}
-    ours = medians.get("hutong runs")
+    ours = medians.get(OURS)
     table = Table(title=f"{meetings:,} meetings of six lines", title_justify="left")
-    for heading in ("way", "seconds (least to most)", "meetings a second", "hutong runs is faster by", "did not end"):
+    for heading in ("way", "seconds (least to most)", "meetings a second", "times ours", "did not end"):
         table.add_column(heading, justify="left" if heading == "way" else "right")
     for way, turns in seconds.items():
         median, taken = medians.get(way), _ended(turns)

@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from hutong.cli import (
-    bench,
     bus,
     cert,
     client_config,
@@ -63,7 +62,6 @@ app.add_typer(user.app, name="user")
 app.add_typer(bus.app, name="bus")
 app.add_typer(rpc.app, name="rpc")
 app.add_typer(pipeline.app, name="pipeline")
-app.add_typer(bench.app, name="bench")
 app.command("demo")(command.demo)
 app.add_typer(cert.app, name="cert")
 app.command("config")(configuration.config)

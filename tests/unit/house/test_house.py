@@ -60,8 +60,16 @@ def test_every_setting_is_read_by_the_server() -> None:
 
 def test_every_page_is_in_the_table_of_contents() -> None:
     index = (ROOT / "docs" / "index.md").read_text()
-    pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
-    assert pages == set(re.findall(r"^([a-z-]+)$", index, re.MULTILINE))
+    folder = ROOT / "docs"
+    paths = [*folder.glob("*.md"), *folder.glob("essays/*.md")]
+    pages = {path.relative_to(folder).with_suffix("").as_posix() for path in paths} - {"index"}
+    assert pages == set(re.findall(r"^([a-z/-]+)$", index, re.MULTILINE))
+
+
+def test_the_table_of_contents_has_six_groups() -> None:
+    index = (ROOT / "docs" / "index.md").read_text()
+    groups = ["Run", "Kafka clients", "Bus and services", "Pipelines", "Operate", "Inside"]
+    assert re.findall(r"^:caption: (.*)$", index, re.MULTILINE) == groups
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"])

@@ -31,7 +31,7 @@ def test_a_wheel_holds_every_file_of_the_packages(tmp_path: Path) -> None:
 
 
 def test_a_source_archive_holds_what_a_build_and_the_tests_need(tmp_path: Path) -> None:
-    needed = _tracked("src", "tests", "bench", "docs", "setup.py", "pyproject.toml", "README.md", "LICENSE")
+    needed = _tracked("src", "tests", "bench", "docs", "examples", "setup.py", "pyproject.toml", "README.md", "LICENSE")
     _setup("sdist", "--formats", "gztar", "--dist-dir", tmp_path)
     [archive] = tmp_path.glob("*.tar.gz")
     with tarfile.open(archive) as opened:
