@@ -99,11 +99,13 @@ def doctor(
 
 
 def _examine(groups: "dict[str, Inspector]") -> "tuple[list[tuple[str, Problem]], list[dict[str, Any]]]":
+    from hutong.journal.recover.stored_records import find_false_batches
+
     problems: list[tuple[str, Problem]] = []
     rows = []
     for name, inspector in groups.items():
         with progress(f"checking {name}"):
-            found = inspector.problems()
+            found = inspector.problems() + find_false_batches(inspector)
         problems += [(name, problem) for problem in found]
         rows.append(_health_row(name, inspector, found))
     return problems, rows
@@ -111,11 +113,11 @@ def _examine(groups: "dict[str, Inspector]") -> "tuple[list[tuple[str, Problem]]
 
 def _repair(groups: "dict[str, Inspector]", problems: "list[tuple[str, Problem]]") -> int:
     """Apply remedies until nothing is wrong or nothing more can be done: one repair may bring to light another."""
-    from hutong.journal.recover.inspect import Remedy
+    from hutong.journal.recover.inspect import WITHOUT_REPAIR
     from hutong.journal.recover.repair import repair
 
     for _ in range(ROUNDS_MAX):
-        curable = [(group, problem) for group, problem in problems if problem.remedy is not Remedy.RESTORE]
+        curable = [(group, problem) for group, problem in problems if problem.remedy not in WITHOUT_REPAIR]
         for group, problem in curable:
             remark(repair(groups[group], problem))
         problems, _rows = _examine(groups)
@@ -130,15 +132,17 @@ def _repair(groups: "dict[str, Inspector]", problems: "list[tuple[str, Problem]]
 
 
 def _sentence(problem: "Problem", group: str, names: Names) -> str:
-    """The problem, and what its remedy would lose."""
+    """The problem, and the offsets that its remedy would lose, or that readers must pass."""
     from hutong.journal.recover.inspect import Remedy
 
-    if problem.remedy is not Remedy.GIVE_UP:
-        return str(problem)
     lost = [
         f"{_log_name(names, group, entry.partition_id)} offsets {entry.first_offset} to {entry.end_offset - 1}"
         for entry in problem.lost
     ]
+    if problem.remedy is Remedy.READ_PAST and lost:
+        return f"{problem} The batch has {lost[0]}."
+    if problem.remedy is not Remedy.GIVE_UP:
+        return str(problem)
     return f"{problem} Lost at most: {', '.join(lost) or 'nothing that a log still has a place for'}."
 
 

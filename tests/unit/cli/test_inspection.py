@@ -4,19 +4,21 @@ import json
 import os
 import re
 import shutil
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from crc32c import crc32c
 from tests.support.confluent import read_partition
 from tests.support.lying_batches import batch
 from tests.support.node import IS_HUTONG, Node
 
 from hutong.cli import inspection, main
 from hutong.server.data_dir import DataDir
-from hutong.wire.kafka.records import Record, build_batch
+from hutong.wire.kafka.records import CRC_AT, CRC_START, HEADER_BYTES, Record, build_batch
 
 pytestmark = pytest.mark.skipif(not IS_HUTONG, reason="the folder of another broker has another form")
 
@@ -139,6 +141,34 @@ def test_damage_is_found_and_mended_only_when_told(folder: Path, hutong: Hutong)
     assert (code, kept) == (0, [offset for offset in range(LINES) if not int(first) <= offset <= int(last)])
     with Node(folder.parent) as node:  # and the node starts on it again
         assert len(read_partition(node.address, "packed")) == LINES
+
+
+def test_a_batch_that_does_not_hold_what_its_header_says_is_reported(folder: Path, hutong: Hutong) -> None:
+    journal = journal_of(folder)
+    content = bytearray(journal.read_bytes())
+    at = next(at for at in range(len(content)) if content[at : at + 4] == b"k0\x04v") - HEADER_BYTES
+    while content[at + 16] != 2 or crc32c(content[at + CRC_START :][: _length(content, at)]) != _crc(content, at):
+        at -= 1  # the header ends somewhere before its first record's key
+    struct.pack_into(">i", content, at + 57, LINES + 1)
+    struct.pack_into(">I", content, at + CRC_AT, crc32c(content[at + CRC_START :][: _length(content, at)]))
+    journal.write_bytes(content)
+    code, out, err = hutong("doctor", folder, "--json")
+    assert code == 65
+    assert {row["group"]: row["problems"] for row in map(json.loads, out.splitlines()) if row["problems"]} == {
+        "days": 1
+    }
+    assert "the records of the batch are not those that its header says: " in err
+    assert f" The batch has plain/0 offsets 0 to {LINES - 1}.\n" in err
+    assert hutong("doctor", folder, "--repair", "--yes")[0] == 65
+    assert journal.read_bytes() == content
+
+
+def _length(content: bytearray, at: int) -> int:
+    return int(struct.unpack_from(">i", content, at + 8)[0]) - (CRC_START - 12)
+
+
+def _crc(content: bytearray, at: int) -> int:
+    return int(struct.unpack_from(">I", content, at + CRC_AT)[0])
 
 
 def test_what_cannot_be_repaired_stays_wrong(folder: Path, hutong: Hutong) -> None:

@@ -37,10 +37,14 @@ class Remedy(Enum):
     """What a repair would do."""
 
     RESTORE = "restore the file from a copy; it cannot be repaired"
+    READ_PAST = "let consumers seek past it, or delete the records up to its end; a repair changes nothing here"
     CUT = "cut the journal there and set aside what lies behind; the next start would do the same"
     GIVE_UP = "set the damaged bytes aside and go on without them; all that lies behind is kept"
     REBUILD_INDEX = "rebuild the index from its segment"
     REMOVE_CHECKPOINT = "remove the checkpoint, so that the next start reads everything"
+
+
+WITHOUT_REPAIR: Final = frozenset((Remedy.RESTORE, Remedy.READ_PAST))
 
 
 class Lost(NamedTuple):

@@ -34,6 +34,8 @@ def repair(inspector: Inspector, problem: Problem) -> str:
         disk.unlink(problem.path)
         disk.sync_directory(directory)
         return f"{problem.path} was removed."
+    if problem.remedy is Remedy.READ_PAST:
+        raise CorruptData(f"{problem.path} is intact: {problem.remedy.value}")
     if problem.position is None or problem.remedy is Remedy.RESTORE:
         raise CorruptData(f"{problem.path} cannot be repaired: restore it from a copy")
     segments = inspector.segments()

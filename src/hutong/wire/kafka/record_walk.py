@@ -79,6 +79,15 @@ def greatest_timestamp(data: Buffer, start: int, record_count: int, base_timesta
     return examine_records(data, start, record_count, base_timestamp_ms, INT64_MIN, INT64_MAX).greatest_timestamp_ms
 
 
+def examine_sparse(data: Buffer, start: int, record_count: int, base_timestamp_ms: int, last_delta: int) -> None:
+    """Check like `examine_records` a batch of which records were taken: offset deltas rise up to `last_delta`."""
+    least = 0
+    for index, (_, _, offset_delta, _) in enumerate(_places(data, start, record_count, base_timestamp_ms)):
+        if not least <= offset_delta <= last_delta:
+            raise ProtocolError(f"record {index}: its offset delta is {offset_delta}")
+        least = offset_delta + 1
+
+
 def first_from(
     data: Buffer, start: int, record_count: int, base_timestamp_ms: int, from_ms: int, least: int, end: int
 ) -> tuple[int, int] | None:
