@@ -1,10 +1,19 @@
 """Assignors: complete, one owner each, even, sticky, and the same answer to the same question."""
 
+from collections import Counter
+
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hutong.groups.consumer.assignment.assignors import ASSIGNORS, Assignment, Subscriber, range_, uniform
+from hutong.groups.consumer.assignment.assignors import (
+    ASSIGNORS,
+    Assignment,
+    Subscriber,
+    _Levels,
+    range_,
+    uniform,
+)
 
 TOPICS = {bytes([number]) * 16: count for number, count in enumerate((0, 1, 3, 4, 7, 12))}
 MEMBERS = st.dictionaries(
@@ -86,3 +95,65 @@ def test_range_sorts_static_members_by_their_instance() -> None:
 
 def test_nobody_gets_nothing() -> None:
     assert uniform({}, TOPICS) == range_({}, TOPICS) == {}
+
+
+def plain_uniform(members: dict[str, Subscriber]) -> Assignment:
+    """What `uniform` does where subscriptions differ, in the plainest words; it takes members times partitions."""
+    owners: dict[tuple[bytes, int], str] = {}
+    for name in sorted(members):
+        for topic, index in members[name].previous:
+            if topic in members[name].topics and index < TOPICS[topic]:
+                owners.setdefault((topic, index), name)
+    loads = Counter(owners.values())
+    readers = {topic: [name for name in sorted(members) if topic in members[name].topics] for topic in TOPICS}
+    read = [(topic, index) for topic in sorted(TOPICS) if readers[topic] for index in range(TOPICS[topic])]
+
+    def least(topic: bytes) -> str:
+        return min(readers[topic], key=lambda name: (loads[name], name))
+
+    def give(partition: tuple[bytes, int], to: str) -> None:
+        if partition in owners:
+            loads[owners[partition]] -= 1
+        owners[partition] = to
+        loads[to] += 1
+
+    for partition in sorted(read, key=lambda partition: (len(readers[partition[0]]), partition)):
+        if partition not in owners:
+            give(partition, least(partition[0]))
+    while moves := [each for each in read if loads[owners[each]] - loads[least(each[0])] >= 2]:
+        for partition in read[read.index(moves[0]) :]:
+            if loads[owners[partition]] - loads[least(partition[0])] >= 2:
+                give(partition, least(partition[0]))
+    return {name: frozenset(each for each, owner in owners.items() if owner == name) for name in members}
+
+
+@given(members=MEMBERS, later=MEMBERS, previous=st.dictionaries(st.sampled_from(sorted(TOPICS)), st.integers(0, 5)))
+def test_uniform_finds_what_comparing_all_readers_finds(
+    members: dict[str, frozenset[bytes]], later: dict[str, frozenset[bytes]], previous: dict[bytes, int]
+) -> None:
+    assume(len(set(members.values())) > 1)
+    first = subscribers(members, {name: frozenset(previous.items()) for name in list(members)[:2]})
+    found = uniform(first, TOPICS)
+    assert found == plain_uniform(first)
+    assume(len(set(later.values())) > 1)
+    again = subscribers(later, found)
+    assert uniform(again, TOPICS) == plain_uniform(again)
+
+
+def test_uniform_compares_no_reader_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work is counted in looks at levels: a few for each partition, whatever the number of readers."""
+    looks = 0
+    least = _Levels.least
+
+    def counted(levels: _Levels, readers: int, level: int) -> tuple[int, int]:
+        nonlocal looks
+        found = least(levels, readers, level)
+        looks += 1 + found[0] - level
+        return found
+
+    monkeypatch.setattr(_Levels, "least", counted)
+    ids = [number.to_bytes(16, "big") for number in range(100)]
+    members = {f"m{number:03}": Subscriber(frozenset(ids[number // 50 :])) for number in range(100)}
+    found = uniform(members, dict.fromkeys(ids, 4))
+    assert {len(share) for share in found.values()} == {4}
+    assert looks < 10 * 400
