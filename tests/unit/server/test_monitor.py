@@ -23,6 +23,7 @@ from hutong.server.monitoring.metrics import AT_ONCE, METRICS
 from hutong.server.sections.network import MetricsSettings
 from hutong.testing.faults import FaultPlan
 from hutong.testing.faulty_disk import FaultyDisk
+from hutong.wire.kafka.compression import Compression
 from hutong.wire.kafka.error_codes import ErrorCode
 
 
@@ -71,6 +72,23 @@ async def test_a_produce_is_seen_on_each_of_its_stages(tmp_path: Path) -> None:
     assert after[records].value() - before[records].value() == 6
     assert after[bytes_in].value() - before[bytes_in].value() == 3 * len(batch())
     assert after["hutong_connections_open"].value() == 1
+
+
+async def test_examined_batches_are_counted_where_they_were_examined(tmp_path: Path) -> None:
+    async with monitored_node(tmp_path) as info, client_of(info.kafka) as client:
+        await client.create("t")
+        now_ms = int(time.time() * 1000)
+        for value in (b"little", bytes(1024 * 1024)):
+            packed = batch_of(value, timestamp_ms=now_ms, compression=Compression.GZIP)
+            assert (await client.produce(packed)).error_code == 0
+        families = await scrape(info)
+    assert families["hutong_examined_batches_total"].value(by="loop") >= 1
+    assert families["hutong_examined_batches_total"].value(by="worker") == 1
+    for by in ("loop", "worker"):
+        assert families["hutong_examination_seconds_total"].value(by=by) > 0
+    assert families["hutong_examination_wait_seconds"].value() == 1
+    assert families["hutong_examinations_waiting"].value() == 0
+    assert families["hutong_examinations_refused_total"].value() == 0
 
 
 async def test_what_waits_and_what_is_held_back_is_shown_while_it_is(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from hutong.broker.produce.record_checks import BatchRules, CheckedBatch, check_batch, check_header, check_records
 from hutong.foundation.errors import HutongError, LimitExceeded, Refused
+from hutong.foundation.histograms import Histogram
 from hutong.reactor.channel import HELD, Held
 from hutong.scheduler.driver import WAITING, FairExecutor, Waiting
 from hutong.wire.kafka.record_contents import IS_COMPILED, LOOP_BYTES_MAX
@@ -58,11 +59,12 @@ class Submitted(NamedTuple):
 class _Kept:
     """The outcomes of one connection's held request, in its order; None where nothing is to be examined."""
 
-    __slots__ = ("batches", "is_held", "is_over", "outcomes")
+    __slots__ = ("batches", "began_us", "is_held", "is_over", "outcomes")
 
     def __init__(self, batches: Sequence[Submitted]) -> None:
         self.batches = batches
         self.outcomes: list[Outcome | None] = []
+        self.began_us = 0
         self.is_over = False
         self.is_held = False
 
@@ -75,12 +77,21 @@ class _Kept:
 
 
 class Examinations:
-    """Examines for all connections. Figures: on_loop_total (packed batches), on_worker_total, refused_total."""
+    """Examines for all connections.
+
+    Figures: on_loop_total and on_worker_total count batches (on the loop the packed ones), loop_us and worker_us the
+    time that they took; waiting is the number of requests that wait for a worker now, wait_us the time that each did,
+    and refused_total the number of those refused for want of room.
+    """
 
     def __init__(self, executor: FairExecutor, workers: Offload, clock: Clock, unpacked_bytes_max: int) -> None:
         self.unpacked_bytes_max = unpacked_bytes_max
         self.on_loop_total = 0
         self.on_worker_total = 0
+        self.loop_us = 0
+        self.worker_us = 0
+        self.waiting = 0
+        self.wait_us = Histogram()
         self.refused_total = 0
         self._executor = executor
         self._workers = workers
@@ -123,9 +134,12 @@ class Examinations:
         try:
             return check()
         except LimitExceeded:
+            self.on_loop_total -= 1  # a worker will count it
             return None
         finally:
-            self._window_used_us += self._clock.monotonic_us() - began_us
+            used_us = self._clock.monotonic_us() - began_us
+            self._window_used_us += used_us
+            self.loop_us += used_us
 
     def close(self, error: HutongError) -> None:
         """End what waits for a worker."""
@@ -151,18 +165,22 @@ class Examinations:
 
     def _begin(self, kept: _Kept, peer: Peer) -> bool:
         """Examine the rest of a request on workers; False where that has come to its end already."""
+        kept.began_us = self._clock.monotonic_us()
         self._send(kept, peer)
         kept.is_held = not kept.is_over
+        self.waiting += kept.is_held
         return kept.is_held
 
     def _send(self, kept: _Kept, peer: Peer) -> None:
         """Have one slice examined. Not a closure that refers to itself: such a cycle would keep the request's bytes."""
         slice_ = _Slice(self._workers, self._clock, kept.batches[len(kept.outcomes) :], self.unpacked_bytes_max)
-        self.on_worker_total += 1
-        self._executor.send(self._key_of(peer), slice_.step, partial(self._ended, kept, peer), owner=peer.owner)
+        self._executor.send(self._key_of(peer), slice_.step, partial(self._ended, kept, peer, slice_), owner=peer.owner)
 
-    def _ended(self, kept: _Kept, peer: Peer, outcome: list[Outcome | None] | HutongError) -> None:
+    def _ended(self, kept: _Kept, peer: Peer, slice_: _Slice, outcome: list[Outcome | None] | HutongError) -> None:
+        self.worker_us += slice_.took_us
+        self.on_worker_total += slice_.examined
         if peer.owner.has_ended:
+            self.waiting -= kept.is_held
             self._kept.pop(peer, None)
             return
         if isinstance(outcome, HutongError):  # no room, or the node stops: clients come again
@@ -174,6 +192,8 @@ class Examinations:
             return
         kept.is_over = True
         if kept.is_held:
+            self.waiting -= 1
+            self.wait_us.record(self._clock.monotonic_us() - kept.began_us)
             peer.release()
 
     def _key_of(self, peer: Peer) -> Hashable:
@@ -186,9 +206,11 @@ class Examinations:
 class _Slice:
     """One turn of a client: batches until the time is over. A work of the scheduler, in two steps."""
 
-    __slots__ = ("_batches", "_clock", "_outcome", "_unpacked_bytes_max", "_workers")
+    __slots__ = ("_batches", "_clock", "_outcome", "_unpacked_bytes_max", "_workers", "examined", "took_us")
 
     def __init__(self, workers: Offload, clock: Clock, batches: Sequence[Submitted], unpacked_bytes_max: int) -> None:
+        self.examined = 0  # batches with records
+        self.took_us = 0
         self._workers = workers
         self._clock = clock
         self._batches = batches
@@ -211,15 +233,18 @@ class _Slice:
 
     def _examine(self) -> list[Outcome | None]:
         """On a worker."""
-        ends_at_us = self._clock.monotonic_us() + SLICE_US
+        began_us = now_us = self._clock.monotonic_us()
         outcomes: list[Outcome | None] = []
         for records, rules in self._batches:
             try:
                 outcomes.append(None if rules is None else check_batch(records, rules, self._unpacked_bytes_max))
             except Refused as refused:
                 outcomes.append(_without_frames(refused))
-            if self._clock.monotonic_us() >= ends_at_us:
+            self.examined += rules is not None
+            now_us = self._clock.monotonic_us()
+            if now_us - began_us >= SLICE_US:
                 break
+        self.took_us = now_us - began_us
         return outcomes
 
 

@@ -20,6 +20,7 @@ from hutong.server.monitoring.exposition import render, render_written
 from hutong.server.monitoring.metric import Metric, Surveyed
 from hutong.server.monitoring.rows import (
     bridges,
+    examining,
     groups,
     journals,
     network,
@@ -40,6 +41,7 @@ AT_ONCE: Final[tuple[Metric, ...]] = (
     *node.METRICS,
     *requests.METRICS,
     *request_times.METRICS,
+    *examining.METRICS,
     *journals.METRICS,
     *reading.METRICS,
     *transactions.METRICS,

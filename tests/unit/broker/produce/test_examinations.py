@@ -267,6 +267,26 @@ def test_a_connection_that_ends_leaves_nothing() -> None:
     assert not scene.workers.works
 
 
+def test_the_figures_count_batches_and_their_time_by_where_they_were_examined() -> None:
+    scene = Scene()
+    scene.clock.look_us = 10  # between two looks at the clock
+    figures = scene.examinations
+    scene.look(scene.peer(1), of(SMALL), of(SMALL))
+    assert (figures.on_loop_total, figures.loop_us, figures.on_worker_total, figures.waiting) == (2, 20, 0, 0)
+    held, gone = scene.peer(2), scene.peer(3)
+    scene.look(held, of(BOMB), of(GOOD, None), of(LIE))
+    scene.look(gone, of(BOMB))
+    assert figures.waiting == 2
+    scene.clock.advance(7)
+    gone.owner.end()
+    assert (figures.waiting, figures.wait_us.count) == (1, 0), "a connection that ended has not waited to the end"
+    scene.work()
+    assert (figures.waiting, figures.wait_us.count) == (0, 1)
+    assert figures.wait_us.sum >= 7_000
+    assert (figures.on_worker_total, figures.worker_us) == (2, 30), "what is not examined does not count"
+    assert (figures.on_loop_total, figures.refused_total) == (2, 0), "a bomb is only begun on the loop"
+
+
 def test_where_there_is_no_room_the_batches_are_refused_and_clients_come_again() -> None:
     scene = Scene(waits_max=1)
     assert scene.look(scene.peer(1), of(BOMB)) is HELD
