@@ -29,10 +29,10 @@ from hutong.foundation.regions import Buffer, Region, RegionCache
 from hutong.journal import journal
 from hutong.runtime.collector import Collector
 from hutong.runtime.stalls import INTERVAL_MS, StallMonitor
-from hutong.server.app import Node
-from hutong.server.sections.network import KafkaSettings
-from hutong.server.sections.node import NodeSettings
-from hutong.server.settings import Address, Settings
+from hutong.server.composition import Node
+from hutong.server.configuration.sections.network import KafkaSettings
+from hutong.server.configuration.sections.node import NodeSettings
+from hutong.server.configuration.settings import Address, Settings
 
 
 class WorkMonitor(StallMonitor):
@@ -129,12 +129,12 @@ async def serve(folder: str, report_path: pathlib.Path) -> None:
 
 
 def main() -> None:
-    sys.modules["hutong.server.app"].StallMonitor = WorkMonitor  # type: ignore[attr-defined]
+    sys.modules["hutong.server.composition"].StallMonitor = WorkMonitor  # type: ignore[attr-defined]
     without = set(os.environ.get("HUTONG_BENCH_WITHOUT", "").split(","))
     if "regions" in without:
         journal.RegionCache = PieceCache  # type: ignore[misc]
     if "freeze" in without:
-        sys.modules["hutong.server.app"].Collector = IdleCollector  # type: ignore[attr-defined]
+        sys.modules["hutong.server.composition"].Collector = IdleCollector  # type: ignore[attr-defined]
     uvloop.run(serve(sys.argv[1], pathlib.Path(sys.argv[2])))
 
 

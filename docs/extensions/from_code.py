@@ -22,7 +22,7 @@ class SettingsTable(SphinxDirective):
     final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
-        from hutong.server.settings import all_settings
+        from hutong.server.configuration.settings import all_settings
 
         rows: dict[str, list[list[str]]] = {}
         sections = self.arguments[0].split() if self.arguments else None

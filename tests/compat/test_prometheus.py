@@ -15,7 +15,7 @@ from bench.targets import free_port
 from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.support.node import IS_HUTONG, Node
 from tests.support.waiting import until
-from tests.unit.server.test_watching_files import GRAFANA, queries_of
+from tests.unit.server.monitoring.test_watching_files import GRAFANA, queries_of
 
 PROMETHEUS, PROMTOOL = shutil.which("prometheus"), shutil.which("promtool")
 pytestmark = [

@@ -28,8 +28,8 @@ from hutong.reactor.channel import Held, Pending
 from hutong.reactor.door import Cut
 from hutong.reactor.framing import LengthPrefixedFraming
 from hutong.reactor.handler import Handler, Peer
-from hutong.server.app import Node
-from hutong.server.config import load
+from hutong.server.composition import Node
+from hutong.server.configuration.loader import load
 from hutong.testing.answers import when_answered
 from hutong.testing.memory_disk import MemoryDisk
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData

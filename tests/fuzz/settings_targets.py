@@ -7,9 +7,9 @@ from pathlib import Path
 from tests.fuzz.target import MEBIBYTE, Target
 
 from hutong.foundation.errors import UsageError
-from hutong.server.config import load
-from hutong.server.listener_plans import planned
-from hutong.server.settings import all_settings
+from hutong.server.configuration.loader import load
+from hutong.server.configuration.settings import all_settings
+from hutong.server.listeners.plans import planned
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="hutong-fuzz-")
 

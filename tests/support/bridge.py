@@ -18,9 +18,9 @@ from hutong.bus import EventBus, Message
 from hutong.bus.bridge.bridge import Bridge
 from hutong.foundation.clock import SystemClock
 from hutong.runtime.runtime import Runtime
-from hutong.server.bridge_settings import BridgeHooks
-from hutong.server.bridges import TcpBridgeVerticle
-from hutong.server.config import load
+from hutong.server.bus.bridge_settings import BridgeHooks
+from hutong.server.bus.bridges import TcpBridgeVerticle
+from hutong.server.configuration.loader import load
 from hutong.testing.loop_thread import LoopThread
 
 DEADLINE_S: Final = 20.0

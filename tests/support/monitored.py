@@ -10,10 +10,10 @@ from typing import Any
 from tests.support.exposition import ParsedFamily, parse
 
 from hutong.journal.files.disk import Disk
-from hutong.server.app import Node, ReadyInfo
-from hutong.server.sections.network import KafkaSettings, MetricsSettings
-from hutong.server.sections.node import NodeSettings
-from hutong.server.settings import Address, Settings
+from hutong.server.composition import Node, ReadyInfo
+from hutong.server.configuration.sections.network import KafkaSettings, MetricsSettings
+from hutong.server.configuration.sections.node import NodeSettings
+from hutong.server.configuration.settings import Address, Settings
 
 ANY_PORT = Address("127.0.0.1", 0)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hutong.foundation.errors import ExitCode, UsageError
-from hutong.server.config import parse_address
+from hutong.server.configuration.loader import parse_address
 
 CONNECT_TIMEOUT_SECONDS: Final = 5.0
 ANSWER_TIMEOUT_SECONDS: Final = 10.0  # for what the bridge itself answers

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 import typer
 import typer.main
 
-from hutong.server.client_properties import read
+from hutong.server.bus.client_properties import read
 
 VARIABLE: Final = "HUTONG_CLIENT_CONFIG"
 COMMANDS: Final = ("topic", "produce", "consume", "tail", "group", "user")

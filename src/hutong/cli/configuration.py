@@ -9,7 +9,7 @@ import typer
 from hutong.cli.options import AsJson
 from hutong.cli.output import print_rows
 from hutong.cli.serve import flags_of
-from hutong.server.config import load
+from hutong.server.configuration.loader import load
 
 
 def config(

@@ -193,7 +193,7 @@ def _locked(folder: Path) -> Iterator["dict[str, Inspector]"]:
     """Partition group → inspector of its journal. Raises UsageError where this is no data folder, or in use."""
     from hutong.journal.files.disk import RealDisk
     from hutong.journal.recover.inspect import Inspector
-    from hutong.server.data_dir import DataDir
+    from hutong.server.broker.data_dir import DataDir
 
     if not (folder / "groups").is_dir():
         raise UsageError(f"{folder} is no data folder of a node.", ExitCode.NOINPUT)

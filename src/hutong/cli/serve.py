@@ -3,7 +3,7 @@
 Strategy: argparse instead of the command framework of the other commands, and no import that serving does not need,
 because the time from typing the command to the first acknowledged record is a promise.
 
-Knows nothing of what a node is made of: `hutong.server.app` does.
+Knows nothing of what a node is made of: `hutong.server.composition` does.
 """
 
 import argparse
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from hutong.foundation.errors import ExitCode, UsageError
-from hutong.server.config import load
-from hutong.server.settings import Address, Settings
+from hutong.server.configuration.loader import load
+from hutong.server.configuration.settings import Address, Settings
 
 if TYPE_CHECKING:
     from hutong.journal.files.disk import Disk
@@ -152,8 +152,8 @@ def _run(settings: Settings, *, as_json: bool, disk: "Disk | None") -> None:
 
     import uvloop
 
-    from hutong.server.app import ReadyInfo, serve_node
-    from hutong.server.open_files import raise_limit
+    from hutong.server.broker.open_files import raise_limit
+    from hutong.server.composition import ReadyInfo, serve_node
 
     sys.setswitchinterval(SWITCH_INTERVAL_S)  # the process is ours here; an embedded node leaves its host's alone
     raise_limit()

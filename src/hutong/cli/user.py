@@ -95,7 +95,7 @@ def _password(name: str) -> bytes:
 
 async def _put_offline(data_dir: Path, name: str, salted: Any) -> None:
     from hutong.foundation.errors import Refused
-    from hutong.server.offline_users import offline_users
+    from hutong.server.broker.offline_users import offline_users
 
     async with offline_users(data_dir) as users:
         try:
@@ -105,7 +105,7 @@ async def _put_offline(data_dir: Path, name: str, salted: Any) -> None:
 
 
 async def _remove_offline(data_dir: Path, name: str) -> bool:
-    from hutong.server.offline_users import offline_users
+    from hutong.server.broker.offline_users import offline_users
 
     _check_folder(data_dir)
     async with offline_users(data_dir) as users:
@@ -113,7 +113,7 @@ async def _remove_offline(data_dir: Path, name: str) -> bool:
 
 
 async def _list_offline(data_dir: Path) -> list[dict[str, Any]]:
-    from hutong.server.offline_users import offline_users
+    from hutong.server.broker.offline_users import offline_users
 
     _check_folder(data_dir)
     async with offline_users(data_dir) as users:

@@ -4,7 +4,7 @@ Strategy: one runtime; on it, in this order, the broker, the bus, the bridges an
 deployed last is undeployed first, so a program's handlers end before their bus, and durable addresses before the broker
 that they are kept in. Nothing of broker or bridges is imported before it is asked for.
 
-Knows no room of the broker: `hutong.server.app` does.
+Knows no room of the broker: `hutong.server.composition` does.
 """
 
 import tempfile
@@ -22,9 +22,9 @@ from hutong.runtime.blocked import DEFAULT_BLOCKED_LIMITS, BlockedLimits
 from hutong.runtime.pools import WORKER_THREADS
 from hutong.runtime.runtime import Runtime
 from hutong.runtime.verticles import DeploymentOptions
-from hutong.server.bus_verticle import BusVerticle
-from hutong.server.client_properties import read
-from hutong.server.node_log import NodeLog, bootstrap_of
+from hutong.server.bus.bus_verticle import BusVerticle
+from hutong.server.bus.client_properties import read
+from hutong.server.bus.node_log import NodeLog, bootstrap_of
 
 if TYPE_CHECKING:
     import ssl
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from hutong.rpc.remote.incoming import CallLimits
     from hutong.rpc.remote.listener import RpcListener
     from hutong.rpc.rpc import Rpc
-    from hutong.server.bridge_settings import BridgeHooks
-    from hutong.server.settings import Address
+    from hutong.server.bus.bridge_settings import BridgeHooks
+    from hutong.server.configuration.settings import Address
     from hutong.tracing import Tracing
 
 T = TypeVar("T", bound="EventBus | Rpc")
@@ -167,15 +167,16 @@ class Node:
         await self._parts.aclose()
 
     async def _start_broker(self, parts: AsyncExitStack) -> None:
-        from hutong.server import app, config
+        from hutong.server import composition
+        from hutong.server.configuration import loader
 
         if self._data_dir is None:
             folder: Path | str = parts.enter_context(tempfile.TemporaryDirectory(prefix="hutong-"))
         else:
             folder = self._data_dir
         placed = {"kafka.listen": self._kafka, "node.data_dir": str(folder)}
-        node = app.Node(
-            config.load(environment={}, flags={**self._settings, **placed}).settings,
+        node = composition.Node(
+            loader.load(environment={}, flags={**self._settings, **placed}).settings,
             is_embedded=True,
             runtime=self.runtime,
             make_bus=self._make_bus,
@@ -199,8 +200,8 @@ class Node:
         return self._rpc
 
     async def _listen_for_calls(self, text: str, tls: "ssl.SSLContext | None", limits: "CallLimits | None") -> None:
-        from hutong.server.config import parse_address
-        from hutong.server.rpc_verticle import RpcVerticle
+        from hutong.server.bus.rpc_verticle import RpcVerticle
+        from hutong.server.configuration.loader import parse_address
 
         try:
             address = parse_address(text)
@@ -213,12 +214,12 @@ class Node:
 
     async def _open_bridges(self) -> None:
         """Of a node without a broker, which otherwise opens them itself."""
-        from hutong.server import config
-        from hutong.server.bridges import TcpBridgeVerticle
-        from hutong.server.exposure import check_bridges
-        from hutong.server.sockjs_bridge import SockJSBridgeVerticle
+        from hutong.server.bus.bridges import TcpBridgeVerticle
+        from hutong.server.bus.sockjs_bridge import SockJSBridgeVerticle
+        from hutong.server.configuration import loader
+        from hutong.server.listeners.exposure import check_bridges
 
-        settings = config.load(environment={}, flags=self._settings).settings
+        settings = loader.load(environment={}, flags=self._settings).settings
         check_bridges(settings)
         if settings.tcp_bridge.listen is not None:
             tcp = TcpBridgeVerticle(settings, self.bus, self._clock, hooks=self._bridge_hooks)
@@ -230,7 +231,7 @@ class Node:
             self.sockjs = str(sockjs.listens_at)
 
     async def _open_grpc(self, listen: str) -> None:
-        from hutong.server.grpc_verticle import GrpcVerticle
+        from hutong.server.bus.grpc_verticle import GrpcVerticle
 
         is_allowed = not {"grpc", ALL}.isdisjoint(self._allow_plain)
         verticle = GrpcVerticle(self.rpc, listen, self._grpc_tls, allow_plain=is_allowed)

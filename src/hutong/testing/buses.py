@@ -31,7 +31,7 @@ class BusHouse:
         """The open one, or a new one."""
         from hutong.bus.bus import EventBus  # most nodes are asked for Kafka alone, and every import costs time
         from hutong.runtime.runtime import Runtime
-        from hutong.server.node_log import NodeLog
+        from hutong.server.bus.node_log import NodeLog
 
         if self._runtime is None:
             self._runtime = Runtime(SystemClock())

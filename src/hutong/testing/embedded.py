@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import Refused, UsageError
 from hutong.journal.files.disk import Disk, RealDisk
-from hutong.server import config
-from hutong.server.client_properties import read
-from hutong.server.settings import Settings
+from hutong.server.bus.client_properties import read
+from hutong.server.configuration import loader
+from hutong.server.configuration.settings import Settings
 from hutong.testing.aio import AsyncHelpers
 from hutong.testing.buses import BusHouse
 from hutong.testing.faults import FaultPlan
@@ -403,7 +403,7 @@ def _settings(flags: Mapping[str, str], port: int, folder: Path) -> Settings:
     if own is not None:
         raise UsageError(f"{own} is the embedded node's own to choose; leave it out.")
     placed = {**flags, "kafka.listen": f"{HOST}:{port}", "node.data_dir": str(folder)}
-    settings = config.load(environment={}, flags=placed).settings
+    settings = loader.load(environment={}, flags=placed).settings
     super_users = (*settings.security.super_users, str(HELPER))
     return replace(settings, security=replace(settings.security, super_users=super_users))
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from hutong.foundation.clock import SystemClock
 from hutong.journal.files.disk import Disk
-from hutong.server.app import Node
-from hutong.server.settings import Settings
+from hutong.server.composition import Node
+from hutong.server.configuration.settings import Settings
 from hutong.testing.loopback import Loopback
 from hutong.testing.mortal_disk import MortalDisk
 from hutong.testing.network_faults import NetworkFaults

@@ -16,9 +16,9 @@ from hutong.broker.handling.listeners import Listener, SecurityProtocol
 from hutong.security.acls import CLUSTER_NAME, Acl, Operation, PatternType, Permission, ResourceType
 from hutong.security.decisions import Decisions
 from hutong.security.principals import USER, Principal
-from hutong.server import broker_verticle
-from hutong.server.sections.security import SecuritySettings
-from hutong.server.settings import Settings
+from hutong.server.broker import broker_verticle
+from hutong.server.configuration.sections.security import SecuritySettings
+from hutong.server.configuration.settings import Settings
 from hutong.testing.loopback import Loopback
 from hutong.wire.kafka.registry import APIS
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from tests.unit.broker.wire_node import WireClient, batch_of
 
-from hutong.server.sections.share_groups import ShareGroupSettings
-from hutong.server.settings import Settings
+from hutong.server.configuration.sections.share_groups import ShareGroupSettings
+from hutong.server.configuration.settings import Settings
 from hutong.wire.kafka.apis.k76_share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from hutong.wire.kafka.apis.k78_share_fetch import (
     AcknowledgementBatch,

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from hutong.journal.files.disk import Disk
-from hutong.server.app import Node
-from hutong.server.sections.network import KafkaSettings
-from hutong.server.sections.node import NodeSettings
-from hutong.server.settings import Address, Settings
+from hutong.server.composition import Node
+from hutong.server.configuration.sections.network import KafkaSettings
+from hutong.server.configuration.sections.node import NodeSettings
+from hutong.server.configuration.settings import Address, Settings
 from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k00_produce import (
     PartitionProduceData,

@@ -53,12 +53,12 @@ def test_what_it_makes_is_taken_by_both_sides(tmp_path: Path, capsys: pytest.Cap
 
 def test_the_command_that_it_prints_has_settings_of_a_node(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from hutong.cli.serve import _parser, flags_of
-    from hutong.server import config
+    from hutong.server.configuration import loader
 
     assert run(["cert", "dev", str(tmp_path / "c"), "--client", "ann"]) == 0
     words = shlex.split(capsys.readouterr().out)
     assert words[:2] == ["hutong", "serve"]
-    settings = config.load(environment={}, flags=flags_of(_parser().parse_args(words[2:]))).settings
+    settings = loader.load(environment={}, flags=flags_of(_parser().parse_args(words[2:]))).settings
     assert settings.tls.client_auth == "required"
     assert settings.tls.certificate == tmp_path / "c" / "server.pem"
 

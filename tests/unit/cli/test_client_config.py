@@ -10,7 +10,7 @@ from tests.support.node import Node
 
 from hutong.cli import client_config, main
 from hutong.foundation.errors import UsageError
-from hutong.server.client_properties import read
+from hutong.server.bus.client_properties import read
 
 PROPERTIES = """\
 # how to get in

@@ -17,7 +17,7 @@ from tests.support.lying_batches import batch
 from tests.support.node import IS_HUTONG, Node
 
 from hutong.cli import inspection, main
-from hutong.server.data_dir import DataDir
+from hutong.server.broker.data_dir import DataDir
 from hutong.wire.kafka.records import CRC_AT, CRC_START, HEADER_BYTES, Record, build_batch
 
 pytestmark = pytest.mark.skipif(not IS_HUTONG, reason="the folder of another broker has another form")

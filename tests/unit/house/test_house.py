@@ -49,7 +49,7 @@ def test_every_dependency_has_its_reason() -> None:
 
 
 def test_every_setting_is_read_by_the_server() -> None:
-    from hutong.server.settings import all_settings
+    from hutong.server.configuration.settings import all_settings
 
     own = {"settings.py", "config.py"}
     server = "".join(path.read_text() for path in (ROOT / "src/hutong/server").rglob("*.py") if path.name not in own)

@@ -15,8 +15,9 @@ from hutong.bus.errors import FailureType, ReplyError
 from hutong.bus.message import Message
 from hutong.foundation.errors import UsageError
 from hutong.runtime import ContextKind, DeploymentOptions, Verticle, current_context
-from hutong.server import app, config
-from hutong.server.broker_verticle import BrokerVerticle
+from hutong.server import composition
+from hutong.server.broker.broker_verticle import BrokerVerticle
+from hutong.server.configuration import loader
 
 TCP_FRAME = b'{"type":"send","address":"echo","replyAddress":"r","body":7}'
 TCP_REQUEST = len(TCP_FRAME).to_bytes(4, "big") + TCP_FRAME
@@ -152,7 +153,7 @@ async def test_bridges_that_the_settings_open_are_on_the_same_bus() -> None:
 async def test_a_node_that_serves_has_the_runtime_that_its_settings_ask_for(tmp_path: Path) -> None:
     flags = {"runtime.event_loops": "2", "runtime.worker_threads": "3", "runtime.blocked_loop_ms": "500"}
     flags |= {"node.data_dir": str(tmp_path), "kafka.listen": "127.0.0.1:0"}
-    node = app.Node(config.load(environment={}, flags=flags).settings)
+    node = composition.Node(loader.load(environment={}, flags=flags).settings)
     await node.start()
     runtime = node.runtime
     contexts = [runtime.context() for _ in range(2)]
@@ -201,7 +202,7 @@ async def test_a_log_that_is_none_is_refused(log: str) -> None:
         async with hutong.Node(log=log):
             pass
     with pytest.raises(UsageError, match="kafka://HOST:PORT"):
-        config.load(environment={"HUTONG_BUS_LOG": log})
+        loader.load(environment={"HUTONG_BUS_LOG": log})
 
 
 async def test_a_broker_may_have_the_log_of_its_bus_elsewhere() -> None:

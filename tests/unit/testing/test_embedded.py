@@ -14,7 +14,7 @@ import pytest
 from tests.unit.broker.wire_node import client_of
 
 from hutong.foundation.errors import Refused, UsageError
-from hutong.server.config import parse_address
+from hutong.server.configuration.loader import parse_address
 from hutong.testing import EmbeddedNode, Topic, WaitFailed
 from hutong.wire.kafka import records as batches
 from hutong.wire.kafka.compression import Compression

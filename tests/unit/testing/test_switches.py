@@ -9,7 +9,7 @@ import pytest
 from tests.unit.broker.wire_node import WireClient, batch_of, client_of
 
 from hutong.foundation.errors import Refused
-from hutong.server.config import parse_address
+from hutong.server.configuration.loader import parse_address
 from hutong.testing import EmbeddedNode, WaitFailed
 from hutong.wire.kafka.apis.k03_metadata import MetadataRequest
 from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest

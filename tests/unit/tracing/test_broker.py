@@ -16,7 +16,7 @@ from tests.unit.tracing.scenes import Recording
 
 import hutong
 from hutong.foundation.errors import UsageError
-from hutong.server.config import parse_address
+from hutong.server.configuration.loader import parse_address
 from hutong.tracing import Tracing
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.error_codes import ErrorCode

@@ -3,7 +3,7 @@
 Strategy: a client that came by one listener is told that listener's address wherever an answer names a node, for it may
 reach no other.
 
-Knows nothing of sockets: `server/listening.py` opens them.
+Knows nothing of sockets: `server/listeners/kafka_listeners.py` opens them.
 """
 
 from dataclasses import dataclass

@@ -12,7 +12,10 @@ from hutong.reactor.acceptor import Acceptor
 from hutong.reactor.tls import ClientAuth
 from hutong.reactor.tls_protocol import TlsSource
 from hutong.runtime.verticles import Verticle
-from hutong.server.certificates import Certificates
+from hutong.server.configuration.sections.network import MetricsSettings
+from hutong.server.configuration.sections.tls import TlsSettings
+from hutong.server.configuration.settings import Address
+from hutong.server.listeners.certificates import Certificates
 from hutong.server.monitoring.credentials import Credentials
 from hutong.server.monitoring.exposition import CONTENT_TYPE
 from hutong.server.monitoring.health import Health
@@ -21,9 +24,6 @@ from hutong.server.monitoring.metrics import exposition
 from hutong.server.monitoring.slices import SlicedPage
 from hutong.server.monitoring.sources import Sources
 from hutong.server.monitoring.survey.result import SurveyLimits
-from hutong.server.sections.network import MetricsSettings
-from hutong.server.sections.tls import TlsSettings
-from hutong.server.settings import Address
 
 
 class Monitor(Verticle):

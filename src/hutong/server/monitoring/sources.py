@@ -20,7 +20,7 @@ from hutong.runtime.blocked import BlockedThreads
 from hutong.runtime.collector import Collector
 from hutong.runtime.stalls import StallMonitor
 from hutong.security.sasl.figures import SaslFigures
-from hutong.server.certificates import Certificates
+from hutong.server.listeners.certificates import Certificates
 from hutong.transactions.driver import TransactionCoordinator
 
 if TYPE_CHECKING:

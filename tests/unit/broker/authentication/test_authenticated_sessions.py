@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.unit.broker.wire_node import WireClient, batch_of, client_of
 
 from hutong import Node
-from hutong.server.config import parse_address
+from hutong.server.configuration.loader import parse_address
 from hutong.wire.kafka.apis.k17_sasl_handshake import SaslHandshakeRequest
 from hutong.wire.kafka.apis.k36_sasl_authenticate import SaslAuthenticateRequest
 

@@ -25,9 +25,9 @@ from hutong.reactor.framing import length_prefixed
 from hutong.reactor.handler import Peer
 from hutong.scheduler.driver import FairExecutor
 from hutong.scheduler.machine import COST_MAX, Scheduler
-from hutong.server.sections.facts import KIBIBYTE, MEBIBYTE
-from hutong.server.sections.log import LogSettings
-from hutong.server.settings import Settings
+from hutong.server.configuration.sections.facts import KIBIBYTE, MEBIBYTE
+from hutong.server.configuration.sections.log import LogSettings
+from hutong.server.configuration.settings import Settings
 from hutong.wire.kafka.apis.k01_fetch import (
     FetchableTopicResponse,
     FetchPartition,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.unit.broker.wire_node import WireClient, batch_of, client_of, running_node
 
-from hutong.server.sections.log import FetchSettings
-from hutong.server.settings import Settings
+from hutong.server.configuration.sections.log import FetchSettings
+from hutong.server.configuration.settings import Settings
 from hutong.wire.kafka.apis.k01_fetch import (
     EpochEndOffset,
     FetchPartition,

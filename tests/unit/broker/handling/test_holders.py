@@ -8,8 +8,8 @@ from tests.unit.broker.wire_node import WireClient, client_of, running_node
 
 from hutong.broker.handling.holders import holder_name
 from hutong.security.principals import ANONYMOUS, Principal
-from hutong.server.sections.groups import GroupSettings
-from hutong.server.settings import Settings
+from hutong.server.configuration.sections.groups import GroupSettings
+from hutong.server.configuration.settings import Settings
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from hutong.wire.kafka.error_codes import ErrorCode
 

@@ -13,8 +13,8 @@ from hutong.broker.coordinators.transaction_gateway import TopicPartition, Verdi
 from hutong.foundation.errors import HutongError
 from hutong.journal.append.writer import Appended
 from hutong.journal.log import PartitionLog
-from hutong.server import broker_verticle
-from hutong.server.settings import Address
+from hutong.server.broker import broker_verticle
+from hutong.server.configuration.settings import Address
 from hutong.wire.kafka.apis.k00_produce import (
     PartitionProduceData,
     PartitionProduceResponse,

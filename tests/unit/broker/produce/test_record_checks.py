@@ -10,8 +10,8 @@ from tests.support.lying_batches import batch, lies, record
 from tests.unit.broker.produce.test_fast_path import frame_of
 from tests.unit.broker.wire_node import WireClient, batch_of, client_of, running_node
 
-from hutong.server.sections.log import LogSettings
-from hutong.server.settings import Address, Settings
+from hutong.server.configuration.sections.log import LogSettings
+from hutong.server.configuration.settings import Address, Settings
 from hutong.wire.kafka.compression import Compression, compress
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.records import LOG_APPEND_TIME, iterate_batches, iterate_records

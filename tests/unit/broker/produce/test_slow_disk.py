@@ -10,8 +10,8 @@ from typing import Any
 from tests.support.held_disk import HeldDisk
 from tests.unit.broker.wire_node import WireClient, batch_of, client_of, running_node
 
-from hutong.server.sections.log import LogSettings
-from hutong.server.settings import Address, Settings
+from hutong.server.configuration.sections.log import LogSettings
+from hutong.server.configuration.settings import Address, Settings
 from hutong.wire.kafka.apis.k00_produce import (
     PartitionProduceData,
     PartitionProduceResponse,

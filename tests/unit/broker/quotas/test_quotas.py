@@ -15,8 +15,8 @@ from hutong.broker.quotas.book import QuotaBook
 from hutong.broker.quotas.entities import FETCH, PRODUCE, REQUEST, Entity, check_quota, entity_from, entity_of, text_of
 from hutong.foundation.buckets import THROTTLE_MS_MAX, Buckets
 from hutong.foundation.errors import Refused
-from hutong.server.sections.network import QuotaSettings
-from hutong.server.settings import Settings
+from hutong.server.configuration.sections.network import QuotaSettings
+from hutong.server.configuration.settings import Settings
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.apis.k03_metadata import MetadataRequest
 from hutong.wire.kafka.apis.k48_describe_client_quotas import ComponentData, DescribeClientQuotasRequest

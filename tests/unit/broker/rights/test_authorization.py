@@ -13,8 +13,8 @@ from tests.unit.broker.wire_node import batch_of, client_of, running_node
 
 from hutong.foundation.errors import ProtocolError, UsageError
 from hutong.security.acls import Operation, ResourceType
-from hutong.server.sections.security import SecuritySettings
-from hutong.server.settings import Settings
+from hutong.server.configuration.sections.security import SecuritySettings
+from hutong.server.configuration.settings import Settings
 from hutong.testing.loopback import CLIENT_ID
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic

@@ -20,8 +20,8 @@ from tests.unit.broker.share_member import (
 )
 from tests.unit.broker.wire_node import batch_of, client_of, running_node
 
-from hutong.server.sections.share_groups import ShareGroupSettings
-from hutong.server.settings import Settings
+from hutong.server.configuration.sections.share_groups import ShareGroupSettings
+from hutong.server.configuration.settings import Settings
 from hutong.wire.kafka.apis.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
 from hutong.wire.kafka.apis.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
 from hutong.wire.kafka.apis.k77_share_group_describe import ShareGroupDescribeRequest

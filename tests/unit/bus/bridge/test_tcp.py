@@ -8,7 +8,7 @@ from tests.support.bridge import OPEN, RawClient, bridged_bus
 
 from hutong.bus.bridge.hooks import BridgeEvent, BridgePeer, EventKind, Verdict
 from hutong.bus.bridge.tcp import BridgeFraming
-from hutong.server.bridge_settings import BridgeHooks
+from hutong.server.bus.bridge_settings import BridgeHooks
 from hutong.wire.vertx.client_frames import ClientFrame
 
 LIMIT = 100

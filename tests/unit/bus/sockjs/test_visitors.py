@@ -8,8 +8,8 @@ from tests.support.sockjs import Echo, Http, sockjs_bus, upgrade
 from hutong.bus.sockjs.handler import Site
 from hutong.bus.sockjs.limits import SockJSLimits
 from hutong.bus.sockjs.visitors import Visitors
-from hutong.server import config
-from hutong.server.sockjs_bridge import site_of
+from hutong.server.bus.sockjs_bridge import site_of
+from hutong.server.configuration import loader
 
 BASE = "/eventbus"
 LIMITS = SockJSLimits(disconnect_ms=300)
@@ -154,7 +154,7 @@ def test_the_same_origin(origin: str, host: str, is_secure: bool, is_allowed: bo
 
 
 def test_the_settings_name_the_server() -> None:
-    settings = config.load(
+    settings = loader.load(
         environment={},
         flags={
             "sockjs.listen": "bus.local:7001",

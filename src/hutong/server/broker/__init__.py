@@ -1,0 +1,1 @@
+"""The broker as a part of a node: its data folder, its coordinators, its files and users."""

@@ -1,0 +1,133 @@
+"""Event-bus bridges as parts of a node: deployed after the bus's own consumers, undeployed before them.
+
+What both have in common, and the one over TCP; the one for browsers is in `sockjs_bridge`.
+
+Decides nothing. What both bridges have in common is made by `bridge_settings`.
+"""
+
+import dataclasses
+import logging
+from collections.abc import Callable
+from typing import ClassVar
+
+from hutong.bus.bridge.bridge import Bridge
+from hutong.bus.bridge.tcp import FRAMES_PER_TURN_MAX, BridgeFraming, TcpBridge
+from hutong.bus.bus import EventBus
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import ExitCode, UsageError
+from hutong.foundation.timers import TimerWheel
+from hutong.reactor.acceptor import Acceptor
+from hutong.reactor.tls_protocol import TlsSource
+from hutong.runtime.verticles import Verticle
+from hutong.server.bus.bridge_settings import BridgeHooks, bridge_of, certificates_of, connection_limits_of
+from hutong.server.configuration.settings import Address, Settings
+from hutong.server.listeners.certificates import Certificates
+from hutong.wire.vertx.codes import Dialect
+
+_log = logging.getLogger("hutong.bridge")
+
+
+class BridgeVerticle(Verticle):
+    """A bridge that listens. `listens_at` has the port that was bound, once it has started.
+
+    Its start raises UsageError for an address, a path or a file that cannot be used.
+    """
+
+    name: ClassVar[str]
+    flag: ClassVar[str]  # of `hutong serve`, by which another address is chosen
+    dialect: ClassVar[Dialect]
+    listens_at: Address
+    bridge: Bridge
+
+    def __init__(
+        self,
+        settings: Settings,
+        bus: EventBus,
+        clock: Clock,
+        opened: Callable[[Bridge], None] = lambda bridge: None,
+        hooks: BridgeHooks | None = None,
+    ) -> None:
+        """`opened` is told of the bridge before anybody can connect."""
+        self._settings = settings
+        self._bus = bus
+        self._clock = clock
+        self._opened = opened
+        self._hooks = hooks
+        self._certificates: Certificates | None = None
+
+    async def start(self) -> None:
+        settings, wheel = self._settings, self.context.home.wheel
+        address = self._address()
+        assert address is not None, "deployed only where there is an address"
+        self.bridge = bridge_of(settings, self.dialect, self._bus, self.context, self._clock, wheel, self._hooks)
+        self._opened(self.bridge)
+        self._certificates = certificates_of(settings, self._clock, wheel)
+        tls = None
+        if self._certificates is not None:
+            tls = self._certificates.source()
+            self._certificates.watch()
+        try:
+            _, port = await self._listen(address, wheel, tls)
+        except OSError as error:
+            raise UsageError(
+                f"Cannot listen on {address}: {error.strerror}; choose another address with {self.flag}.",
+                ExitCode.UNAVAILABLE,
+            ) from None
+        self.listens_at = Address(address.host, port)
+        _warn_of_no_permissions(settings, self.name)
+
+    async def stop(self) -> None:
+        if self._certificates is not None:
+            self._certificates.close()
+
+    def _address(self) -> Address | None:
+        """Where the settings say that it listens."""
+        raise NotImplementedError
+
+    async def _listen(self, address: Address, wheel: TimerWheel, tls: TlsSource | None) -> tuple[str, int]:
+        """Accept clients of `bridge`; returns the address and the port that were bound. Raises OSError."""
+        raise NotImplementedError
+
+
+class TcpBridgeVerticle(BridgeVerticle):
+    """Listens where `tcp_bridge.listen` says."""
+
+    name = "TCP"
+    flag = "--tcp-bridge"
+    dialect = Dialect.TCP
+    _acceptor: Acceptor | None = None
+
+    def _address(self) -> Address | None:
+        return self._settings.tcp_bridge.listen
+
+    async def _listen(self, address: Address, wheel: TimerWheel, tls: TlsSource | None) -> tuple[str, int]:
+        limits = connection_limits_of(self._settings)
+        self._acceptor = Acceptor(
+            self.context.loop,
+            TcpBridge(self.bridge),
+            BridgeFraming,
+            clock=self._clock,
+            wheel=wheel,
+            limits=dataclasses.replace(limits, requests_in_flight_max=FRAMES_PER_TURN_MAX),
+        )
+        return await self._acceptor.listen(address.host, address.port, tls)
+
+    def call_at_traffic(self, callback: Callable[[], None]) -> None:
+        assert self._acceptor is not None, "it listens"
+        self._acceptor.memory.call_at_traffic(callback)
+
+    async def stop(self) -> None:
+        await super().stop()
+        if self._acceptor is not None:
+            await self._acceptor.drain()
+
+
+def _warn_of_no_permissions(settings: Settings, name: str) -> None:
+    """A bridge that lets nothing through is rarely what was meant."""
+    section = settings.bridge
+    if not (section.permit_in or section.permit_in_addresses or section.permit_out or section.permit_out_addresses):
+        _log.warning(
+            "the %s bridge lets nothing through: permit addresses with bridge.permit_in and bridge.permit_out, or with "
+            "--bridge-permit in=REGEX and out=REGEX.",
+            name,
+        )

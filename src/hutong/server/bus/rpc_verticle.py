@@ -1,0 +1,50 @@
+"""Calls of a node's services over connections, as a part of the node: opened after the bus, closed before it.
+
+Decides nothing: `hutong.rpc.remote` answers.
+"""
+
+import ssl
+from typing import TYPE_CHECKING
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import ExitCode, UsageError
+from hutong.rpc.remote.listener import RpcListener
+from hutong.runtime.verticles import Verticle
+from hutong.server.configuration.settings import Address
+
+if TYPE_CHECKING:
+    from hutong.rpc.remote.incoming import CallLimits
+    from hutong.rpc.rpc import Rpc
+
+
+class RpcVerticle(Verticle):
+    """Listens at `address`; `listens_at` has the port that was bound, once it has started.
+
+    Its start raises UsageError for an address that cannot be used.
+    """
+
+    listens_at: Address
+    listener: RpcListener
+
+    def __init__(
+        self, rpc: "Rpc", address: Address, clock: Clock, tls: ssl.SSLContext | None, limits: "CallLimits | None"
+    ) -> None:
+        self._rpc = rpc
+        self._address = address
+        self._clock = clock
+        self._tls = tls
+        self._limits = limits
+
+    async def start(self) -> None:
+        home, address = self.context.home, self._address
+        self.listener = RpcListener(self._rpc, home.loop, clock=self._clock, wheel=home.wheel, limits=self._limits)
+        try:
+            _, port = await self.listener.listen(address.host, address.port, self._tls)
+        except OSError as error:
+            raise UsageError(
+                f"Cannot listen on {address}: {error.strerror}; choose another address for rpc.", ExitCode.UNAVAILABLE
+            ) from None
+        self.listens_at = Address(address.host, port)
+
+    async def stop(self) -> None:
+        await self.listener.close()

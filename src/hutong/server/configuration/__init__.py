@@ -1,0 +1,1 @@
+"""The settings of a node: their sections, their sources, and their translation for each package."""

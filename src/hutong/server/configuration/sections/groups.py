@@ -1,0 +1,146 @@
+"""Groups of consumers, their offsets, and transactions.
+
+Knows nothing of files, the environment or the command line.
+"""
+
+from dataclasses import dataclass
+
+from hutong.server.configuration.sections.facts import (
+    DAY_MS,
+    HOUR_MS,
+    INT32_MAX,
+    MEBIBYTE,
+    MINUTE_MS,
+    SECOND_MS,
+    setting,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """Bounds of consumer groups."""
+
+    min_session_timeout_ms: int = setting(
+        6 * SECOND_MS, "Least session timeout a member may ask for.", "group.min.session.timeout.ms", minimum=1
+    )
+    max_session_timeout_ms: int = setting(
+        30 * MINUTE_MS, "Greatest session timeout a member may ask for.", "group.max.session.timeout.ms", minimum=1
+    )
+    initial_rebalance_delay_ms: int = setting(
+        200,  # Kafka waits 3 s, so that a fleet costs one rebalance; people run test suites against us
+        "How long a new group waits for more members before its first assignment.",
+        "group.initial.rebalance.delay.ms",
+        minimum=0,
+        maximum=HOUR_MS,
+    )
+    max_members: int = setting(1000, "Members of one group.", "group.max.size", minimum=1, maximum=100_000)
+    max_groups: int = setting(10_000, "Groups of this node.", minimum=1, maximum=1_000_000)
+    consumer_session_timeout_ms: int = setting(
+        45 * SECOND_MS,
+        "Silence after which a member is removed from a group whose partitions the broker assigns.",
+        "group.consumer.session.timeout.ms",
+        minimum=1,
+    )
+    consumer_min_session_timeout_ms: int = setting(
+        45 * SECOND_MS,
+        "Least such timeout that a group's own setting may say.",
+        "group.consumer.min.session.timeout.ms",
+        minimum=1,
+    )
+    consumer_max_session_timeout_ms: int = setting(
+        60 * SECOND_MS,
+        "Greatest such timeout that a group's own setting may say.",
+        "group.consumer.max.session.timeout.ms",
+        minimum=1,
+    )
+    consumer_heartbeat_interval_ms: int = setting(
+        5 * SECOND_MS,
+        "How often members of such a group are told to be heard; they learn of rebalances by it.",
+        "group.consumer.heartbeat.interval.ms",
+        minimum=1,
+    )
+    consumer_min_heartbeat_interval_ms: int = setting(
+        5 * SECOND_MS,
+        "Least such interval that a group's own setting may say.",
+        "group.consumer.min.heartbeat.interval.ms",
+        minimum=1,
+    )
+    consumer_max_heartbeat_interval_ms: int = setting(
+        15 * SECOND_MS,
+        "Greatest such interval that a group's own setting may say.",
+        "group.consumer.max.heartbeat.interval.ms",
+        minimum=1,
+    )
+    consumer_assignment_interval_ms: int = setting(
+        SECOND_MS,
+        "Time between two assignments of such a group: changes meanwhile are taken together.",
+        "group.consumer.assignment.interval.ms",
+        minimum=0,
+    )
+    consumer_min_assignment_interval_ms: int = setting(
+        0,
+        "Least such interval that a group's own setting may say.",
+        "group.consumer.min.assignment.interval.ms",
+        minimum=0,
+    )
+    consumer_max_assignment_interval_ms: int = setting(
+        15 * SECOND_MS,
+        "Greatest such interval that a group's own setting may say.",
+        "group.consumer.max.assignment.interval.ms",
+        minimum=0,
+    )
+    consumer_max_size: int = setting(
+        1000, "Members of one such group.", "group.consumer.max.size", minimum=1, maximum=100_000
+    )
+    consumer_migration_policy: str = setting(
+        "bidirectional",
+        "Whether a group with members may change between the classic protocol and the broker's assignment.",
+        "group.consumer.migration.policy",
+        choices=("disabled", "upgrade", "downgrade", "bidirectional"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetSettings:
+    """Committed offsets."""
+
+    retention_minutes: int = setting(
+        7 * 24 * 60, "Committed offsets of an empty group are forgotten after this.", "offsets.retention.minutes",
+        minimum=1, maximum=INT32_MAX,
+    )  # fmt: skip
+    max_metadata_bytes: int = setting(
+        4096,
+        "Largest text a member may store with an offset.",
+        "offset.metadata.max.bytes",
+        minimum=0,
+        maximum=MEBIBYTE,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionSettings:
+    """Transactions of producers."""
+
+    max_timeout_ms: int = setting(
+        15 * MINUTE_MS,
+        "Longest time that a producer may give its transactions; what lasts longer than it said is aborted.",
+        "transaction.max.timeout.ms",
+        minimum=1,
+        maximum=INT32_MAX,
+    )
+    id_expiration_ms: int = setting(
+        7 * DAY_MS,
+        "A transactional id of which nothing is heard is forgotten after this.",
+        "transactional.id.expiration.ms",
+        minimum=1,
+        maximum=INT32_MAX,
+    )
+    id_expiration_check_interval_ms: int = setting(
+        HOUR_MS,
+        "Time between two looks for such ids.",
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        minimum=1,
+        maximum=INT32_MAX,
+    )
+    max_ids: int = setting(100_000, "Transactional ids of this node.", minimum=1, maximum=10_000_000)
+    max_partitions: int = setting(10_000, "Partitions that one transaction may write to.", minimum=1, maximum=100_000)

@@ -1,0 +1,1 @@
+"""Listeners of a node: where they are, their certificates, their authentication."""

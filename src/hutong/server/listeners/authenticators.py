@@ -1,0 +1,139 @@
+"""Makes what stands before the dispatch of a listener with SASL, and owns what all of those share.
+
+Strategy: passwords are checked on one thread of their own, so that logins take no more than one core, and neither
+flushes nor reads wait for them; how many may wait for it is bounded.
+
+Decides nothing: `broker/authentication/exchange.py` carries out what `security/sasl` decides.
+"""
+
+import asyncio
+import base64
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from hutong.broker.authentication.exchange import Authentication, AuthenticationLimits, AuthenticationWaits
+from hutong.broker.authentication.scram import ScramUsers
+from hutong.broker.configs.node_configs import NodeConfigs
+from hutong.broker.dispatch.dispatcher import Dispatch
+from hutong.broker.topics.topic_config import ConfigKey, ConfigType, whole
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import ExitCode, UsageError
+from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import WaitTable
+from hutong.reactor.handler import Handler
+from hutong.runtime.offload import ThreadOffload
+from hutong.security.sasl import plain
+from hutong.security.sasl.figures import SaslFigures
+from hutong.security.sasl.guesses import Guesses
+from hutong.security.sasl.machine import Exchange, Rules
+from hutong.security.sasl.scram import ScramExchange
+from hutong.security.sasl.scram_credentials import MECHANISM_NAMES, Mechanism
+from hutong.server.configuration.sections.facts import INT64_MAX
+from hutong.server.configuration.settings import Settings
+from hutong.server.listeners.plans import planned
+from hutong.server.listeners.rules import mechanisms_of
+
+_CONNECTIONS_MAX: Final = 1_000_000  # one for each connection: the reactor bounds those
+_CHECKS_MAX: Final = 1_000  # passwords that wait to be checked, some milliseconds each
+_NONCE_BYTES: Final = 24
+
+
+class Authenticators:
+    """Of one node. `before` each listener with SASL; `close` once none is left."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        users: ScramUsers,
+        loop: asyncio.AbstractEventLoop,
+        wheel: TimerWheel,
+        clock: Clock,
+    ) -> None:
+        """Raises UsageError for mechanisms that are wrong."""
+        section = settings.sasl
+        self.figures = SaslFigures()
+        self._allow_without_tls = section.allow_without_tls
+        self._users = users
+        self._clock = clock
+        self._session_ms = section.connections_max_reauth_ms
+        exchanges = _exchanges(users)
+        self._rules = {
+            name: Rules({each: exchanges[each] for each in mechanisms}, self._session_ms)
+            for name, mechanisms in mechanisms_of(section, planned(settings.kafka)).items()
+        }
+        self._limits = AuthenticationLimits(
+            frame_bytes_max=min(section.server_max_receive_bytes, settings.network.max_frame_bytes),
+            deadline_ms=section.authentication_timeout_ms,
+            failure_delay_ms=section.failed_authentication_delay_ms,
+        )
+        self._workers = ThreadOffload(loop, 1, "hutong-password", _CHECKS_MAX)
+        self._waits = AuthenticationWaits(
+            deadlines=WaitTable("authentications", wheel, _CONNECTIONS_MAX),
+            delays=WaitTable("failed_authentications", wheel, _CONNECTIONS_MAX),
+            sessions=WaitTable("authenticated_sessions", wheel, _CONNECTIONS_MAX),
+            checks=WaitTable("password_checks", wheel, _CHECKS_MAX),
+            turns=WaitTable("slowed_guesses", wheel, _CONNECTIONS_MAX),
+        )
+        self._guesses = Guesses(section.guess_delay_max_ms)
+
+    @property
+    def waits(self) -> Mapping[str, WaitTable[Any]]:
+        """By name, for the page of metrics."""
+        waits = self._waits
+        tables: tuple[WaitTable[Any], ...] = (waits.deadlines, waits.delays, waits.sessions, waits.checks, waits.turns)
+        return {table.name: table for table in tables}
+
+    def before(self, dispatch: Dispatch) -> Handler:
+        """What the connections of a listener with SASL are given as their handler.
+
+        Raises UsageError where passwords would travel without TLS and nobody has said that they may.
+        """
+        listener = dispatch.listener
+        if not (listener.protocol.has_tls or self._allow_without_tls):
+            raise UsageError(
+                f"The listener {listener.name} has no TLS, so whoever listens in learns passwords, or enough to guess "
+                "them; make it SASL_SSL, or set sasl.allow_without_tls=true.",
+                ExitCode.CONFIG,
+            )
+        return Authentication(
+            dispatch,
+            self._rules[listener.name],
+            self._users.password_check,
+            workers=self._workers,
+            waits=self._waits,
+            limits=self._limits,
+            clock=self._clock,
+            figures=self.figures,
+            guesses=self._guesses,
+        )
+
+    def watch(self, configs: NodeConfigs) -> None:
+        """Go by `connections.max.reauth.ms` as clients change it."""
+        name = "connections.max.reauth.ms"
+        started_with = {} if not self._session_ms else {name: str(self._session_ms)}
+        told = "How long an authentication counts; 0: for the connection's life."
+        configs.add([ConfigKey(name, ConfigType.LONG, "0", whole(0, INT64_MAX), told)], started_with)
+
+        def changed() -> None:
+            for rules in self._rules.values():
+                rules.session_ms = int(configs.value(name))
+
+        configs.on_change.append(changed)
+        changed()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._workers.close()
+
+
+def _exchanges(users: ScramUsers) -> dict[str, Callable[[], Exchange]]:
+    known: dict[str, Callable[[], Exchange]] = {plain.NAME: plain.PlainExchange}
+    for name, mechanism in MECHANISM_NAMES.items():
+        known[name] = partial(_scram, mechanism, users)
+    return known
+
+
+def _scram(mechanism: Mechanism, users: ScramUsers) -> ScramExchange:
+    return ScramExchange(mechanism, users, base64.urlsafe_b64encode(os.urandom(_NONCE_BYTES)).decode())

@@ -1,0 +1,40 @@
+"""The settings by which Kafka's tools have a running broker load its certificates again (KIP-226).
+
+Strategy: a client may set the files' names to what they are already, which is how Kafka is told that they have changed;
+to no other, for no client names a file that a node reads. Files that cannot be used are refused.
+
+Knows nothing of TLS.
+"""
+
+from typing import Final
+
+from hutong.broker.configs.node_configs import NodeConfigs
+from hutong.broker.topics.topic_config import ConfigKey, ConfigType
+from hutong.foundation.errors import Refused, UsageError
+from hutong.server.configuration.sections.tls import TlsSettings
+from hutong.server.listeners.certificates import Certificates
+from hutong.wire.kafka.error_codes import ErrorCode
+
+CERTIFICATE: Final = "ssl.keystore.location"
+AUTHORITIES: Final = "ssl.truststore.location"
+
+
+def add_certificate_configs(configs: NodeConfigs, settings: TlsSettings, certificates: Certificates) -> None:
+    """From now on a client that sets one of these has the files looked at."""
+    files = {CERTIFICATE: str(settings.certificate)}
+    if settings.client_ca is not None:
+        files[AUTHORITIES] = str(settings.client_ca)
+
+    def check(overrides: object) -> None:
+        try:
+            certificates.check()
+        except UsageError as error:
+            raise Refused(ErrorCode.INVALID_REQUEST, str(error)) from None
+
+    configs.add([_key(name, file) for name, file in files.items()], files, of_listeners=files, check=check)
+    configs.on_change.append(certificates.look)
+
+
+def _key(name: str, file: str) -> ConfigKey:
+    told = "The file that was named when the node was started: setting it again loads what has changed in it."
+    return ConfigKey(name, ConfigType.STRING, "", lambda value: value == file, told)

@@ -1,0 +1,50 @@
+"""Looks at all listeners of a node's settings before the first of them is opened.
+
+Knows nothing of sockets: `reactor/exposure.py` says what may stand where.
+"""
+
+import logging
+
+from hutong.reactor.exposure import check_exposure, check_kinds, is_local
+from hutong.reactor.tls import ClientAuth
+from hutong.server.configuration.settings import Settings
+from hutong.server.listeners.plans import ListenerPlan, planned
+from hutong.server.listeners.rules import client_auth_of
+
+_log = logging.getLogger("hutong.node")
+
+
+def check_broker(settings: Settings) -> None:
+    """Those for Kafka clients, for metrics, and bridges. Raises UsageError."""
+    allowed = settings.security.allow_plain
+    check_kinds(allowed)
+    plans = planned(settings.kafka)
+    client_auth = client_auth_of(settings.tls, plans)
+    for plan in plans:
+        check_exposure("kafka", str(plan), plan.address.host, has_tls=plan.protocol.has_tls, allowed=allowed)
+        asks = client_auth.get(plan.name) is ClientAuth.REQUIRED
+        _tell_of_strangers(plan, is_known=asks or plan.protocol.has_sasl, authorizes=settings.security.authorize)
+    metrics = settings.metrics.listen
+    if metrics is not None:
+        has_tls = settings.metrics.tls_certificate is not None
+        check_exposure("metrics", f"metrics at {metrics}", metrics.host, has_tls=has_tls, allowed=allowed)
+    check_bridges(settings)
+
+
+def check_bridges(settings: Settings) -> None:
+    """Raises UsageError."""
+    allowed, has_tls = settings.security.allow_plain, settings.bridge.tls_certificate is not None
+    check_kinds(allowed)
+    for kind, address in (("tcp-bridge", settings.tcp_bridge.listen), ("sockjs", settings.sockjs.listen)):
+        if address is not None:
+            check_exposure(kind, f"the {kind} at {address}", address.host, has_tls=has_tls, allowed=allowed)
+
+
+def _tell_of_strangers(plan: ListenerPlan, *, is_known: bool, authorizes: bool) -> None:
+    """TLS alone keeps nobody out."""
+    if plan.protocol.has_tls and not is_local(plan.address.host) and not (is_known or authorizes):
+        _log.warning(
+            "%s lets in whoever reaches it, and nothing is authorized: ask for certificates (tls.client_auth), or use "
+            "SASL_SSL.",
+            plan,
+        )

@@ -1,0 +1,199 @@
+"""Opens the listeners for Kafka clients: one acceptor and one dispatch for each.
+
+Strategy: a listener's clients are told its own address, which is known once its port is. What the acceptors count is
+shown together.
+
+Decides nothing of what clients may do: `broker` does.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Final
+
+from hutong.broker.broker import Broker
+from hutong.broker.configs.network_configs import CONNECTIONS_MAX, connection_limits
+from hutong.broker.dispatch.dispatcher import Dispatch, anonymous
+from hutong.broker.handling.listeners import Listener, SecurityProtocol
+from hutong.broker.kafka import HANDLERS
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import ExitCode, UsageError
+from hutong.foundation.timers import TimerWheel
+from hutong.reactor.acceptor import Acceptor, close_longest_idle
+from hutong.reactor.connection_quotas import ConnectionLimits, ConnectionQuotas
+from hutong.reactor.door import Door
+from hutong.reactor.figures import ReactorFigures
+from hutong.reactor.framing import length_prefixed
+from hutong.reactor.handler import Peer
+from hutong.reactor.memory_watch import MemoryWatch
+from hutong.security.certificate_principals import CertificatePrincipals
+from hutong.security.principals import Principal
+from hutong.server.broker import open_files
+from hutong.server.configuration import translate
+from hutong.server.configuration.settings import Address, Settings
+from hutong.server.listeners.authenticators import Authenticators
+from hutong.server.listeners.certificate_configs import add_certificate_configs
+from hutong.server.listeners.certificates import Certificates
+from hutong.server.listeners.plans import ListenerPlan, OpenListener, planned
+from hutong.server.listeners.rules import client_auth_of
+
+_EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})
+_log = logging.getLogger("hutong.node")
+
+
+class KafkaListeners:
+    """What clients of one broker enter by; `open` once, then `drain` once."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        settings: Settings,
+        clock: Clock,
+        wheel: TimerWheel,
+        door: Door | None,
+        authenticators: Authenticators,
+        connections_max: int,
+    ) -> None:
+        """`connections_max` is what the process has open files for, whatever the settings say."""
+        self._connections_max = connections_max
+        self._loop = loop
+        self._settings = settings
+        self._clock = clock
+        self._wheel = wheel
+        self._door = door
+        self._memory = MemoryWatch(settings.network.memory_bytes_max, loop, clock, wheel)
+        self._authenticators = authenticators
+        self._plans = planned(settings.kafka)
+        self._client_auth = client_auth_of(settings.tls, self._plans)
+        self.certificates: Certificates | None = None
+        if any(plan.protocol.has_tls for plan in self._plans):
+            self.certificates = Certificates(settings.tls, clock, wheel)
+        self._principals = CertificatePrincipals(settings.tls.principal_mapping_rules)
+        self._acceptors: list[Acceptor] = []
+        self._peer_ids = count(1)
+        self._requests_total = dict.fromkeys(HANDLERS, 0)
+        self.figures = ReactorFigures()  # of all connections
+        self.opened: list[OpenListener] = []
+        self._told_connections = 0
+
+    async def open(self, broker: Broker) -> None:
+        """Accept clients; `opened` says where. Raises UsageError where an address cannot be had."""
+        broker.memory = self._memory.budget
+        quotas = self._share_quotas(broker, tuple(plan.name for plan in self._plans))
+        self._authenticators.watch(broker.admin.node_configs)
+        for plan in self._plans:
+            await self._open(plan, broker, quotas)
+        if self.certificates is not None:
+            add_certificate_configs(broker.admin.node_configs, self._settings.tls, self.certificates)
+            self.certificates.watch()
+
+    def call_at_traffic(self, callback: Callable[[], None]) -> None:
+        """Call it once, with the next bytes that any connection reads."""
+        self._memory.call_at_traffic(callback)
+
+    async def _open(self, plan: ListenerPlan, broker: Broker, quotas: ConnectionQuotas) -> None:
+        listener = Listener(plan.name, plan.protocol, plan.address.host, plan.address.port)
+        # With SASL it is SASL that says who a client is, whatever certificate the client shows.
+        identify = self._identify if plan.protocol is SecurityProtocol.SSL else anonymous
+        dispatch = Dispatch(broker, listener, self._requests_total, identify=identify)
+        acceptor = Acceptor(
+            self._loop,
+            self._authenticators.before(dispatch) if plan.protocol.has_sasl else dispatch,
+            length_prefixed(),
+            clock=self._clock,
+            wheel=self._wheel,
+            limits=translate.reactor_limits(self._settings),
+            door=self._door,
+            name=listener.name,
+            quotas=quotas,
+            memory=self._memory,
+            figures=self.figures,
+            peer_ids=self._peer_ids,
+        )
+        self._acceptors.append(acceptor)
+        tls = None
+        if plan.protocol.has_tls and self.certificates is not None:
+            tls = self.certificates.source(self._client_auth[plan.name])
+        try:
+            _, port = await acceptor.listen(plan.address.host, plan.address.port, tls)
+        except OSError as error:
+            raise UsageError(
+                f"Cannot listen on {plan.address}: {error.strerror}; choose another address with --kafka.",
+                ExitCode.UNAVAILABLE,
+            ) from None
+        shown = plan.advertised or Address(_reachable(plan.address.host), port)
+        dispatch.listener = replace(listener, host=shown.host, port=shown.port)
+        self.opened.append(OpenListener(plan.name, plan.protocol, Address(plan.address.host, port), shown))
+
+    def _identify(self, peer: Peer) -> Principal:
+        return self._principals.principal_of(peer.certificate_der)
+
+    def _share_quotas(self, broker: Broker, names: Sequence[str]) -> ConnectionQuotas:
+        """What all listeners go by together, now and whenever it is changed."""
+        configs = broker.admin.node_configs
+
+        def limits_now() -> ConnectionLimits:
+            limits = connection_limits(configs, names)
+            return replace(limits, connections_max=min(limits.connections_max, self._connections_max))
+
+        quotas = ConnectionQuotas(
+            limits_now(),
+            rate_of=broker.admin.quotas.connection_rate,
+            window_ms=translate.quota_window_ms(self._settings),
+        )
+
+        def changed() -> None:
+            limits = limits_now()
+            self._tell_bound(connection_limits(configs, names).connections_max)
+            if limits != quotas.limits:
+                quotas.set_limits(limits)
+                close_longest_idle(self._acceptors, quotas.excess)
+
+        self._tell_bound(connection_limits(configs, names).connections_max)
+        configs.on_change.append(changed)
+        return quotas
+
+    def _tell_bound(self, wanted: int) -> None:
+        """Once for each wish: more connections are allowed than there are open files for."""
+        if wanted <= self._connections_max or wanted == self._told_connections:
+            return
+        self._told_connections = wanted
+        # The default allows what most machines can have; somebody who asks for more is to know that it is less.
+        level = logging.INFO if wanted == CONNECTIONS_MAX else logging.WARNING
+        _log.log(
+            level,
+            "max.connections is %d, but this process may have %d open files, some of which are for journals: from %d "
+            "connections on, further ones wait; raise the limit of open files (ulimit -n, LimitNOFILE) for more.",
+            wanted,
+            open_files.limit(),
+            self._connections_max,
+        )
+
+    @property
+    def memory(self) -> MemoryWatch:
+        """Of all connections, together."""
+        return self._memory
+
+    @property
+    def acceptors(self) -> Mapping[str, Acceptor]:
+        """By the names of their listeners."""
+        return {opened.name: acceptor for opened, acceptor in zip(self.opened, self._acceptors, strict=True)}
+
+    @property
+    def requests_total(self) -> Mapping[int, int]:
+        """By API."""
+        return self._requests_total
+
+    async def drain(self) -> None:
+        """Accept no more, let open requests finish."""
+        if self.certificates is not None:
+            self.certificates.close()
+        await asyncio.gather(*(acceptor.drain() for acceptor in self._acceptors))
+
+
+def _reachable(host: str) -> str:
+    """What to tell clients when the node listens on every interface and nothing else was set."""
+    return socket.gethostname() if host in _EVERY_INTERFACE else host
