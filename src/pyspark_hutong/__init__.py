@@ -22,48 +22,48 @@ class DefaultSource(DataSource):
         return "hutong"
 
     def schema(self) -> str:
-        from hutong.pipelines.engine.telling import told
+        from hutong.pipelines.engine.failure_reports import failures_reported
         from hutong.pipelines.source.options import schema_of
 
-        with told():
+        with failures_reported():
             return schema_of(self.options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from hutong.pipelines.engine.telling import told
+        from hutong.pipelines.engine.failure_reports import failures_reported
         from hutong.pipelines.option_values import boolean
         from hutong.pipelines.source.options import source_options
         from hutong.pipelines.source.readers import BatchReader, FilteringReader
         from hutong.pipelines.source.refreshing import RefreshingReader
 
-        with told():
+        with failures_reported():
             options = source_options(self.options, streaming=False)
             if boolean(self.options, "refresh", False):
                 return RefreshingReader(options)
             return FilteringReader(options) if options.push_filters else BatchReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from hutong.pipelines.engine.telling import told
+        from hutong.pipelines.engine.failure_reports import failures_reported
         from hutong.pipelines.source.options import source_options
         from hutong.pipelines.source.readers import StreamReader
 
-        with told():
+        with failures_reported():
             return StreamReader(source_options(self.options, streaming=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        from hutong.pipelines.engine.telling import told
+        from hutong.pipelines.engine.failure_reports import failures_reported
         from hutong.pipelines.sink.options import sink_options
         from hutong.pipelines.sink.versions import VersionWriter
         from hutong.pipelines.sink.writers import BatchWriter
 
-        with told():
+        with failures_reported():
             options = sink_options(self.options)
             kind = BatchWriter if options.write_version is None else VersionWriter
             return kind(options, schema.fieldNames())
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
-        from hutong.pipelines.engine.telling import told
+        from hutong.pipelines.engine.failure_reports import failures_reported
         from hutong.pipelines.sink.options import sink_options
         from hutong.pipelines.sink.writers import StreamWriter
 
-        with told():
+        with failures_reported():
             return StreamWriter(sink_options(self.options, streaming=True), schema.fieldNames())

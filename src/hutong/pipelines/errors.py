@@ -1,16 +1,16 @@
-"""What can go wrong between a pipeline and its brokers, beyond the errors of the foundation.
+"""Errors between a pipeline and its brokers, beyond those of the foundation.
 
     PeerError
     ├── Unavailable   no broker answers, or one went away; worth another try
-    ├── AccessDenied  we are not let in, or do not trust the broker; waiting does not help
-    ├── DataLost      records that a query was promised are no longer there
+    ├── AccessDenied  refused by the broker, or the broker is not trusted; retries do not help
+    ├── DataLost      records that a query expected no longer exist
     ├── TakenOver     another driver runs the same query: this one must end
-    ├── Outdated      a version older than one that was written: nobody knows whether it was
+    ├── Outdated      a version older than one that was written: its fate is unknown
     ├── HalfDone      a commit that cannot be finished by this attempt
-    └── BadRecord     a record that is not what the job reads
+    └── BadRecord     a record in another format than the job reads
 
 A refusal by a broker is the foundation's `Refused` with Kafka's error code. Exceptions of Spark's workers reach the
-user as text of a Java exception, so every message here is a whole sentence that stands alone.
+user as text of a Java exception, so every message is a complete sentence.
 """
 
 from hutong.foundation.errors import PeerError, Refused
@@ -45,7 +45,7 @@ class Unavailable(PeerError):
 
 
 class AccessDenied(PeerError):
-    """Certificates or passwords stand between us and a broker. Final: the same would be said again."""
+    """A refusal of certificates or passwords. Final: a retry would be refused too."""
 
 
 class DataLost(PeerError):
@@ -53,7 +53,7 @@ class DataLost(PeerError):
 
 
 class TakenOver(PeerError):
-    """Another driver has begun to commit for the same query."""
+    """Another driver commits for the same query now."""
 
 
 class Outdated(PeerError):
@@ -61,7 +61,7 @@ class Outdated(PeerError):
 
 
 class HalfDone(PeerError):
-    """Transactions that should be committed are no longer open. What to do about it stands in the message."""
+    """Transactions that should be committed are no longer open. The message says what to do about it."""
 
 
 class BadRecord(PeerError):
@@ -69,5 +69,5 @@ class BadRecord(PeerError):
 
 
 def is_retriable(error: Unavailable | Refused) -> bool:
-    """Whether the same request may succeed later."""
+    """Return True if the same request may succeed later."""
     return isinstance(error, Unavailable) or error.code in RETRIABLE

@@ -1,4 +1,4 @@
-"""What the compiled passes share: how functions are compiled, and the reads and copies they are made of.
+"""The basis of the compiled passes: the compiler's settings, and the elementary reads and copies.
 
 A pass works on bytes by position. Reads are chained: one that would leave its bounds returns the position -1, every
 read accepts -1 and hands it on, and the caller tests once at the end of the chain. Subscripts are unchecked in compiled
@@ -48,7 +48,7 @@ discard_stale_code(Path(__file__).parent)
 
 
 def compiled(function: Callable[P, T]) -> Callable[P, T]:
-    """Compiles on first call and keeps the machine code beside the source (or in the user's cache folder)."""
+    """Compile on the first call, and cache the machine code next to the source (or in the user's cache folder)."""
     return cast(Callable[P, T], numba.njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
@@ -173,7 +173,7 @@ def write_varint(target: BytePointer, position: int, number: int) -> int:
 
 @inlined
 def varint_size(number: int) -> int:
-    """How many bytes `write_varint` takes."""
+    """Return the number of bytes that `write_varint` writes."""
     rest = np.uint64((number << 1) ^ (number >> 63))
     size = 1
     while rest > np.uint64(127):

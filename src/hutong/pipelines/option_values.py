@@ -1,8 +1,8 @@
-"""What the source and the sink share of their options: how text becomes values, and how a cluster is named.
+"""Options shared by the source and the sink: parsing of values, and the cluster's address.
 
-Options arrive as text in a case-insensitive mapping and leave as typed values, checked: what is contradictory, or known
-to Spark's own Kafka source but not done here, is refused with a sentence, never ignored. Settings under `kafka.` that
-only tune the Java client have no counterpart here and are ignored.
+Options arrive as text in a case-insensitive mapping and leave as typed values, checked: contradictory options, and
+options of Spark's own Kafka source that are not supported here, are refused with a sentence, never ignored. Settings
+under `kafka.` that only tune the Java client have no counterpart here and are ignored.
 """
 
 import re
@@ -39,7 +39,7 @@ def refuse_unsupported(options: Mapping[str, str]) -> None:
 
 
 def cluster_of(options: Mapping[str, str]) -> ClusterSettings:
-    """How to reach the cluster that the options name. Raises UsageError."""
+    """Return the settings of the cluster that the options name. Raises UsageError."""
     if "kafka.bootstrap.servers" not in options:
         raise UsageError("option kafka.bootstrap.servers must be given, as HOST:PORT of one broker or several")
     isolation = options.get("kafka.isolation.level", "read_uncommitted")
@@ -68,7 +68,7 @@ def names_in(text: str) -> Sequence[str]:
 
 
 def parsed(name: str, text: str, parse: Callable[[str], T]) -> T:
-    """What `parse` makes of an option\'s text, its ValueError told as a UsageError that names the option."""
+    """Parse an option's text. A ValueError becomes a UsageError that names the option."""
     try:
         return parse(text)
     except (ValueError, re.error) as error:

@@ -20,7 +20,7 @@ READABLE = 0o644 << 16
 
 
 def write_zip(path: Path) -> int:
-    """How many files it holds. Raises UsageError."""
+    """Write the zip and return the number of its files. Raises UsageError."""
     try:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             names = 0

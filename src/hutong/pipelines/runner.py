@@ -48,11 +48,11 @@ class Input:
     record_count: int
     """How many records it held when looked at, deleted and control records included."""
     kafka: Mapping[str, str] = field(default_factory=dict)
-    """What else the data source is told, by Kafka's names behind `kafka.`: how the cluster is secured, say."""
+    """Further options of the data source, by Kafka's names after `kafka.`: security settings, for example."""
 
     @property
     def is_small(self) -> bool:
-        """Whether starting Spark costs more than reading all of it."""
+        """Return True if starting Spark costs more than reading all of it."""
         return self.record_count <= SMALL_RECORDS_MAX
 
     @property
@@ -63,7 +63,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What a run did, for whoever asked."""
+    """Results of a run."""
 
     record_count: int
     seconds: float
@@ -132,7 +132,9 @@ def run_access_log(
     began_ms = clock.monotonic_ms()
     prepare_folder(output)
     checkpoint = output / CHECKPOINTS / f"{source.topic.name}-{source.topic.topic_id.hex()}"
-    if not checkpoint.exists():  # what lies there is of another topic; this one may hold nothing to replace it with
+    if (
+        not checkpoint.exists()
+    ):  # an existing one belongs to another topic; this topic may have nothing to replace it with
         _write_counts(output, [])
     with _told(), nullcontext(threading.Event()) if once else as_event() as ended:
         queries = _start_access_log(session, source, output, checkpoint, once)

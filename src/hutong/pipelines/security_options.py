@@ -80,12 +80,12 @@ def _tls(options: Mapping[str, str]) -> Tls:
 def _check_store(options: Mapping[str, str], store: str, text: str) -> None:
     """A store is a PEM file or text; Java's own formats are refused with advice."""
     location, kind = f"ssl.{store}.location", f"ssl.{store}.type"
-    path, told = _text(options, location), _text(options, kind).upper()
+    path, reported = _text(options, location), _text(options, kind).upper()
     if path and _text(options, text):
         raise UsageError(f"only one of the options {PREFIX}{location} and {PREFIX}{text} can be given")
     advice = CONVERT.format(type=PREFIX + kind)
-    if told not in ("", PEM):
-        raise UsageError(f"option {PREFIX}{kind} is {told}, which is not read here: {advice}")
+    if reported not in ("", PEM):
+        raise UsageError(f"option {PREFIX}{kind} is {reported}, which is not read here: {advice}")
     if not path:
         return
     try:
@@ -141,7 +141,7 @@ def jaas_config(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _words(text: str) -> Iterator[tuple[str, bool]]:
-    """Words with whether each is a sign (`=` or `;`)."""
+    """Yield words, each with True for a sign (`=` or `;`)."""
     position = 0
     text = text.strip()
     while position < len(text):

@@ -1,12 +1,12 @@
-"""The archive on disk: versions of its log, one atomic step each, and the data files beside it.
+"""The archive on disk: the versions of its log, each written atomically, and its data files.
 
     FOLDER/_spark_metadata/N.compact   version N of the log (see `snapshot`); the highest number counts
     FOLDER/date=.../NAME.parquet       data files; those that no version lists are leftovers of a writer that was killed
-    FOLDER/_staging/NAME/              what a writer is at
+    FOLDER/_staging/NAME/              files that a writer has not published yet
 
-A version is written beside, synced, and then linked to its name, which fails if the name is taken: of two writers that
-change the same version one looks again. Names of data files are never used twice, so a version once read stays readable
-until `vacuum` deletes what it lists, after the time of grace. Killed anywhere, a writer leaves the version before.
+A version is written to a temporary file, synced, and linked to its name. Linking fails if the name exists: of two
+writers that change the same version one must retry. Names of data files are never reused, so a version stays readable
+until `vacuum` deletes its files after the grace period. A writer killed at any point leaves the previous version.
 
 The folder is one of a file system with hard links (a local disk, NFS); others are refused.
 """
@@ -44,7 +44,7 @@ class Version:
 
 
 class ArchiveFolder:
-    """One archive. `fresh_name` gives a name that nobody has had before, such as a random UUID."""
+    """One archive. `fresh_name` returns an unused name, such as a random UUID."""
 
     def __init__(self, path: Path, clock: Clock, fresh_name: Callable[[], str]) -> None:
         self.path = path
@@ -132,7 +132,7 @@ class ArchiveFolder:
         return DataFile(relative, facts.st_size, row_count, facts.st_mtime_ns // 1_000_000)
 
     def _publish(self, version: Version) -> bool:
-        """Whether the version's name was still free."""
+        """Publish a version. Return False if its name is taken."""
         prepare_folder(self._log)
         draft = self._log / f".{self._fresh_name()}.draft"
         text = encode(version.snapshot, self.path.absolute().as_uri(), self._clock.wall_ms())
@@ -203,7 +203,7 @@ def folder_of(path: str) -> Path:
 
 
 def _is_ours(path: Path) -> bool:
-    """What stands in a folder before its first version: perhaps a log with a draft that a killed writer left."""
+    """Return True for a folder without a version that holds at most a draft log, left by a killed writer."""
     return path.name == LOG and all(name.startswith(".") for name in os.listdir(path))
 
 

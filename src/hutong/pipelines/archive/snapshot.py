@@ -1,12 +1,12 @@
-"""Which files of an archive count, as one value, and how it changes. Pure.
+"""The set of files that an archive consists of, as one value, and its changes. Pure.
 
 A snapshot is written as one version of the log that Spark's own file sink keeps (`_spark_metadata/N.compact`: a line
 `v1`, then a line of JSON for each file), so that `spark.read.parquet(FOLDER)` of any Spark reads the latest version and
-nothing beside it. What that form has no place for stands in the first entry, which describes the folder itself: readers
-leave folders out, and fields that they do not know. Files that a compaction replaced stay on the list `removed` until
-readers that began before have had their time.
+nothing else. Facts without a place in that form are in the first entry, which describes the folder itself: readers skip
+folders and unknown fields. Files that a compaction replaced stay in the list `removed` for the grace period, so that
+earlier readers can finish.
 
-Knows nothing of disks, of Spark, and of what is in the files.
+Knows nothing of disks, Spark, or the contents of files.
 """
 
 import json
@@ -37,7 +37,7 @@ class DataFile:
 
     @property
     def partition(self) -> str:
-        """The folder it lies in: rows of one date."""
+        """The file's folder: rows of one date."""
         return str(PurePosixPath(self.path).parent)
 
 
@@ -69,7 +69,7 @@ class Snapshot:
         return sum(file.row_count for file in self.files)
 
     def holds(self, batch: BatchOf) -> bool:
-        """Whether this batch has been added before."""
+        """Return True if this batch has been added before."""
         return self.writers.get(batch.query, -1) >= batch.number
 
     def check_invariants(self) -> None:

@@ -82,7 +82,7 @@ class FoundOffset(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """How to reach a cluster. `retry_ms` bounds how long one question is tried again."""
+    """Addresses, security and time limits of a cluster. `retry_ms` bounds the retries of one request."""
 
     bootstrap: tuple[Address, ...]
     read_committed: bool = False
@@ -93,9 +93,9 @@ class ClusterSettings:
 
 
 class Cluster:
-    """Blocking access to a cluster. Methods raise Unavailable, Refused or ProtocolError once trying again is over.
+    """Blocking access to a cluster. Methods raise Unavailable, Refused or ProtocolError when retries are exhausted.
 
-    Who is not let in is told AccessDenied at once.
+    A refused login raises AccessDenied at once.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class Cluster:
         return self._connection(address)
 
     def brokers(self) -> list[Address]:
-        """Where all brokers listen."""
+        """The addresses of all brokers."""
 
         def ask() -> list[Address]:
             self._remember(self.any_connection().request(MetadataRequest([], allow_auto_topic_creation=False)))
@@ -259,13 +259,13 @@ def raise_refusal(error_code: int, what: str) -> None:
     if error_code == ErrorCode.NONE:
         return
     known = error_code in ErrorCode._value2member_map_
-    told = ErrorCode(error_code).name if known else f"error {error_code}"
+    error_name = ErrorCode(error_code).name if known else f"error {error_code}"
     advice = ", our user has no right to it: an access control list must allow it" if error_code in FORBIDDEN else ""
-    raise Refused(error_code, f"{what}: {told}{advice}")
+    raise Refused(error_code, f"{what}: {error_name}{advice}")
 
 
 def parse_bootstrap(text: str) -> tuple[Address, ...]:
-    """Reads `host:port,host:port`; an IPv6 host stands in brackets. Raises ValueError."""
+    """Reads `host:port,host:port`; an IPv6 host is in brackets. Raises ValueError."""
     addresses = []
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         host, separator, port = part.rpartition(":")

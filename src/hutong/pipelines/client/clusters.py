@@ -43,7 +43,7 @@ def shared_transactions(settings: ClusterSettings) -> Transactions:
 
 
 def open_cluster(settings: ClusterSettings) -> Cluster:
-    """A cluster of one's own over TCP and the machine's clock. Connects when first asked something."""
+    """Open a cluster over TCP with the machine's clock. Connects at the first request."""
     return Cluster(settings, connect, SystemClock(), time.sleep)
 
 

@@ -1,7 +1,7 @@
 """One blocking connection to one broker: requests go out in order, responses come back in the same order.
 
-Sending and receiving are apart, so that a caller can ask for the next record set before it decodes the present one.
-A response is received into one buffer that is used again for the next: the views in a decoded message hold until then.
+Sending and receiving are apart, so that a caller can ask for the next record set before it decodes the present one. A
+response is received into one buffer that is used again for the next: the views in a decoded message hold until then.
 
 Knows nothing of clusters, retries or what the messages mean.
 """
@@ -75,8 +75,8 @@ class _Sent(NamedTuple):
 class Connection:
     """A connected socket that speaks Kafka. Any failure closes it: what is in flight is then unknown.
 
-    Every method raises Unavailable when the broker does not answer in time or goes away, AccessDenied when it says by
-    TLS that it does not want us, ProtocolError for nonsense.
+    Every method raises Unavailable when the broker does not answer in time or goes away, AccessDenied when a TLS alert
+    refuses us, ProtocolError for malformed answers.
     """
 
     def __init__(self, transport: socket.socket, peer: str) -> None:
@@ -98,7 +98,7 @@ class Connection:
 
     @property
     def has_answer(self) -> bool:
-        """Whether `receive` would find something, be it an error; a whole answer may be more."""
+        """Return True if `receive` would find data or an error. A whole answer may need more data."""
         if self._transport.fileno() < 0 or (isinstance(self._transport, ssl.SSLSocket) and self._transport.pending()):
             return True
         poller = select.poll()
@@ -118,7 +118,7 @@ class Connection:
         self._versions = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
 
     def speaks(self, api_key: int) -> bool:
-        """Whether the broker has that API at all."""
+        """Return True if the broker supports the API."""
         return api_key in self._versions
 
     def version_of(self, api_key: int) -> int:

@@ -1,9 +1,9 @@
-"""Which broker coordinates a consumer group or a transactional id, and connections to it (KIP-699 where it is spoken).
+"""Finds the coordinator of a consumer group or a transactional id, and connects to it (KIP-699 if supported).
 
-Works on a cluster of its own: a coordinator may also lead partitions, and the connection that carries records to it is
-seldom idle. What was found is forgotten when a broker goes away or says that it is not the coordinator.
+Uses its own connections: a coordinator may also lead partitions, and the connection that carries records is seldom
+idle. A found coordinator is dropped when it disconnects or answers NOT_COORDINATOR.
 
-Knows nothing of what is asked of coordinators.
+Knows nothing of the requests to coordinators.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Kind(IntEnum):
-    """What is coordinated."""
+    """Kinds of coordinators."""
 
     GROUP = 0
     TRANSACTION = 1

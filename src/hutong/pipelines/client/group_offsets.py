@@ -1,7 +1,7 @@
 """Offsets of a consumer group that has no members: committed and fetched as a simple consumer does.
 
-A query that commits its progress this way is seen by ordinary lag tools; nothing is ever read back from there, since
-Spark's checkpoint says where a query goes on. The sink keeps notes in the metadata of offsets.
+Ordinary lag tools see the progress that a query commits this way. The query never reads it back: it resumes from
+Spark's checkpoint. The sink keeps notes in the metadata of offsets.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[TopicPartition
 def commit_through(
     coordinators: Coordinators, group: str, offsets: Mapping[TopicPartition, int], retry_ms: int | None = None
 ) -> None:
-    """The same for whoever commits again and again: the coordinator is looked for once."""
+    """Commit repeatedly: the coordinator is looked up once."""
     topics: dict[str, OffsetCommitRequestTopic] = {}
     for (name, index), offset in offsets.items():
         topic = topics.setdefault(name, OffsetCommitRequestTopic(name))
@@ -64,10 +64,10 @@ def commit_through(
 def fetch_offsets(
     coordinators: Coordinators, group: str, partitions: Sequence[TopicPartition] | None = None
 ) -> dict[TopicPartition, CommittedOffset]:
-    """What is committed for a group, in all or in some partitions. Nothing for an unknown group.
+    """Fetch a group's committed offsets, of all or some partitions. Empty for an unknown group.
 
-    Waits for transactions that hold offsets of these partitions. When asked for all, Kafka knows only of partitions
-    that had an offset before, so it does not wait for the first one of a partition.
+    Waits for transactions that hold offsets of these partitions. A request for all partitions covers only those with an
+    offset, so it does not wait for the first offset of a partition.
     """
 
     def attempt() -> dict[TopicPartition, CommittedOffset]:

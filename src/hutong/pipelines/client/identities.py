@@ -22,7 +22,7 @@ class Identity(NamedTuple):
 
 
 class Outcome(Enum):
-    """What became of a transaction."""
+    """Outcomes of a transaction."""
 
     OPEN = "open"
     COMMITTED = "committed"

@@ -39,7 +39,7 @@ def connect(host: str, port: int, settings: ClusterSettings) -> Connection:
 
 
 def _negotiate(connection: Connection, settings: ClusterSettings) -> None:
-    """A listener with TLS says nothing to who speaks without: it closes."""
+    """Ask for the broker's versions. A TLS listener closes a plain connection without an answer."""
     try:
         connection.negotiate()
     except Unavailable as error:

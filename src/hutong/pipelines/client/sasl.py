@@ -1,7 +1,7 @@
 """Logging in on a fresh connection: SaslHandshake, then SaslAuthenticate for each step of PLAIN or SCRAM (KIP-152).
 
-A refusal is final: asking again with the same password would only lock somebody out. Its words name the user, never
-the password.
+A refusal is final: another try with the same password could lock the user out. Its message names the user, never the
+password.
 """
 
 from collections.abc import Callable
@@ -56,8 +56,8 @@ def _step(connection: Connection, login: Login, message: bytes) -> SaslAuthentic
     response: SaslAuthenticateResponse = connection.request(SaslAuthenticateRequest(message))
     if response.error_code == ErrorCode.NONE:
         return response
-    told = (response.error_message or f"error {response.error_code}")[:TOLD_CHARACTERS_MAX]
+    reason = (response.error_message or f"error {response.error_code}")[:TOLD_CHARACTERS_MAX]
     raise AccessDenied(
         f"the broker at {connection.peer} did not let in user '{login.user}' by {login.mechanism}: check the name and "
-        f"password in kafka.sasl.jaas.config ({told})"
+        f"password in kafka.sasl.jaas.config ({reason})"
     )

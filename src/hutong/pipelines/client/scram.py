@@ -17,11 +17,11 @@ from hutong.foundation.errors import ProtocolError
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 ITERATIONS_MIN = 4_096
 ITERATIONS_MAX = 1_000_000
-HEADER = "n,,"  # no channel binding, and for nobody else
+HEADER = "n,,"  # no channel binding, no authorization id
 
 
 class ScramClient:
-    """One exchange: `first`, then `final` of what the server says, then `verify`."""
+    """One exchange: `first`, then `final` with the server's first message, then `verify` with its last."""
 
     def __init__(self, mechanism: str, user: str, password: str, nonce: str) -> None:
         self._hash_name = HASHES[mechanism]

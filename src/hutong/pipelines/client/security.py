@@ -1,7 +1,6 @@
-"""How a connection is protected and who we are on it: values that travel with a query's plan to every worker.
+"""Settings of TLS and SASL: values that travel with a query's plan to every worker.
 
-Their text shows no secret, since settings end up in logs and errors. What the values mean to OpenSSL stands in `tls`,
-to SASL in `sasl`.
+Their repr shows no secret, since settings end up in logs and errors. `tls` applies them to OpenSSL, `sasl` to SASL.
 """
 
 from dataclasses import dataclass, field
@@ -11,9 +10,10 @@ PLAIN = "PLAIN"
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Whom to believe and who we are, as PEM: files are read anew for each connection, so that renewed ones count.
+    """Trusted authorities and our own certificate, as PEM files. Each connection reads them again, so renewal takes
+    effect.
 
-    Nothing trusted means the authorities of the machine. `identity_path` holds our certificates and their key.
+    Without trusted authorities those of the machine apply. `identity_path` holds our certificates and their key.
     """
 
     trusted_path: str = ""
@@ -23,7 +23,7 @@ class Tls:
     key_pem: str = field(default="", repr=False)
     key_password: str = field(default="", repr=False)
     checks_name: bool = True
-    """Whether the broker's certificate must be for the name that we connect to."""
+    """True if the broker's certificate must be valid for the host name of the connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """Plain text and nobody in particular, unless told otherwise."""
+    """Plain text without authentication, unless set."""
 
     tls: Tls | None = None
     login: Login | None = None

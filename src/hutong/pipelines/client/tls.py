@@ -68,7 +68,7 @@ def shake_hands(transport: socket.socket, host: str, peer: str, tls: Tls) -> ssl
 
 
 def broken(error: OSError, peer: str, tls: Tls) -> AccessDenied | Unavailable:
-    """Why a connection with TLS could not be made."""
+    """Translate an OSError into the reason for a failed TLS connection."""
     denied = denial(error, peer)
     if denied is not None:
         return denied
@@ -80,7 +80,7 @@ def broken(error: OSError, peer: str, tls: Tls) -> AccessDenied | Unavailable:
 
 
 def denial(error: OSError, peer: str) -> AccessDenied | None:
-    """What the other side said by one of TLS's alerts, if that is what went wrong."""
+    """Return the peer's refusal if a TLS alert is the cause of the error."""
     reason = getattr(error, "reason", None) or ""
     if reason in NOT_TLS:
         return AccessDenied(
@@ -90,8 +90,8 @@ def denial(error: OSError, peer: str) -> AccessDenied | None:
     if "ALERT_" not in reason:
         return None
     alert = reason.partition("ALERT_")[2]
-    told = ALERTS.get(alert, f"it says '{alert.lower().replace('_', ' ')}'")
-    return AccessDenied(f"the broker at {peer} refused the connection by TLS: {told}")
+    reason = ALERTS.get(alert, f"it says '{alert.lower().replace('_', ' ')}'")
+    return AccessDenied(f"the broker at {peer} refused the connection by TLS: {reason}")
 
 
 def last_words(transport: socket.socket, error: OSError) -> OSError:
@@ -102,8 +102,8 @@ def last_words(transport: socket.socket, error: OSError) -> OSError:
         transport.settimeout(LAST_WORDS_S)
         try:
             transport.recv(1)
-        except ssl.SSLError as told:
-            return told
+        except ssl.SSLError as reason:
+            return reason
     return error
 
 

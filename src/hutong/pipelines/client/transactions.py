@@ -1,11 +1,11 @@
-"""Transactions as their coordinators see them (KIP-98): begun in one process, ended in another, described to anyone.
+"""Transactions as their coordinators see them (KIP-98): started in one process, ended in another, described to any.
 
-A transaction belongs to a transactional id and to whoever got the last producer id and epoch for it; a coordinator does
-not ask which connection speaks. So a worker begins one and writes, and the driver ends it. Every begin raises the
-epoch, which shuts out whoever had the id before and aborts what it left open.
+A transaction belongs to a transactional id and the last producer id and epoch for it, not to a connection. So a worker
+begins one and writes, and the driver ends it. Every InitProducerId raises the epoch, which fences the previous owner of
+the id and aborts its open transaction.
 
 Partitions are announced (AddPartitionsToTxn) unless the cluster has `transaction.version` 2, where the first records do
-that (KIP-890). Ends are asked for in version 4 or below on both: the next begin raises the epoch in any case.
+that (KIP-890). EndTxn uses version 4 or below on both: the next InitProducerId raises the epoch in any case.
 
 Knows nothing of queries and batches.
 """
@@ -68,7 +68,7 @@ class Transactions:
         self._produce_version: int | None = None
 
     def are_supported(self) -> bool:
-        """Whether the cluster has transactions, and tells of them (Kafka 3.0 and later)."""
+        """True if the cluster has transactions and can describe them (Kafka 3.0 and later)."""
         if self._are_supported is None:
             needed = (ADD_OFFSETS_TO_TXN, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS)
             cluster = self.coordinators.cluster
@@ -146,7 +146,7 @@ class Transactions:
         return refused
 
     def outcomes(self, transactions: Sequence[Identity]) -> dict[str, Outcome]:
-        """What became of each, by transactional id."""
+        """Return the outcome of each transaction, by transactional id."""
         asked = {one.transactional_id: one for one in transactions}
 
         def attempt() -> dict[str, Outcome]:
@@ -162,7 +162,7 @@ class Transactions:
     def offsets_of(
         self, group: str, partitions: Sequence[TopicPartition] | None = None
     ) -> dict[TopicPartition, CommittedOffset]:
-        """What is committed for a group: see `fetch_offsets`."""
+        """Fetch a group's committed offsets: see `fetch_offsets`."""
         return fetch_offsets(self.coordinators, group, partitions)
 
     def open_ids(self, prefix: str) -> list[str]:
@@ -201,7 +201,7 @@ class Transactions:
 
 
 class OpenTransaction:
-    """One transaction of a worker that writes: what it holds, and whether partitions must be announced."""
+    """One open transaction of a writing worker: its partitions, and whether to announce them."""
 
     def __init__(self, transactions: Transactions, transactional_id: str, timeout_ms: int) -> None:
         self._transactions = transactions

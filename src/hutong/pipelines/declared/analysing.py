@@ -1,7 +1,7 @@
-"""What is wrong with a pipeline as far as Spark's analysis tells: columns, types, SQL, what a stream cannot do.
+"""Problems of a pipeline that Spark's analysis finds: columns, types, SQL, operations that streams do not support.
 
-Nothing is read and nothing written: the sources give their schemas, the transform is applied to them, and Spark
-resolves what comes of it as it would before starting a query.
+Nothing is read or written: the sources give their schemas, the transform is applied to them, and Spark resolves the
+result as it would before starting a query.
 """
 
 from importlib import import_module

@@ -1,6 +1,6 @@
 """Makes Spark's parts of a declaration: sources become DataFrames, the transform is applied, sinks become writers.
 
-What fails here fails while Spark analyses, before anything is read; `Place` says which part of the declaration it was.
+Failures occur while Spark analyses, before anything is read; `Place` names the part of the declaration.
 """
 
 import sys
@@ -51,7 +51,7 @@ def frames_of(session: "SparkSession", pipeline: Pipeline, *, streaming: bool = 
 def transformed(
     session: "SparkSession", pipeline: Pipeline, frames: "Mapping[str, DataFrame]"
 ) -> "dict[str, DataFrame]":
-    """What the transform makes of the sources, by name. Not for jobs that run by themselves."""
+    """Apply the transform to the sources; results by name. Not for jobs that read and write themselves."""
     transform = pipeline.transform
     if isinstance(transform.sql, str):
         with place("transform.sql"):
@@ -72,7 +72,7 @@ def transformed(
 
 
 def output_of(name: str, sink: Sink, outputs: "Mapping[str, DataFrame]") -> "DataFrame":
-    """What goes into a sink: the frame it asks for, else the only one, else the one of its own name."""
+    """Choose the frame for a sink: the one it names, else the only one, else the one with the sink's name."""
     wanted = sink.frame
     if wanted is None:
         wanted = name if name in outputs or len(outputs) != 1 else next(iter(outputs))
@@ -90,7 +90,7 @@ def _frame(session: "SparkSession", pipeline: Pipeline, source: Source, *, strea
         frame = reader.format(format_of(source.kind)).options(**options).load()
     else:
         schema = source.schema
-        if schema is None and streaming and source.kind != "delta":  # a stream of files must be told their schema
+        if schema is None and streaming and source.kind != "delta":  # a stream of files needs a given schema
             frame = session.read.format(source.kind).options(**options).load()
             reader = session.readStream.schema(frame.schema)
         elif schema is not None:
@@ -173,7 +173,7 @@ def _require(where: str, key: str, wanted: "list[str] | tuple[str, ...]", frame:
 
 @contextmanager
 def place(where: str) -> Iterator[None]:
-    """Turns what Spark says while it analyses into a Misbuilt that names the place; what may pass stays what it is."""
+    """Turn Spark's analysis errors into a Misbuilt that names the place. Errors that may pass stay as they are."""
     from pyspark.errors import PySparkException
 
     from hutong.pipelines.declared.spark_words import analysis_sentence
@@ -185,7 +185,7 @@ def place(where: str) -> Iterator[None]:
             raise
         raise Misbuilt(where, str(error)) from error
     except PySparkException as error:
-        told = translate(error)
-        if isinstance(told, UsageError) and told.exit_code == ExitCode.UNAVAILABLE:
-            raise told from error
+        reported = translate(error)
+        if isinstance(reported, UsageError) and reported.exit_code == ExitCode.UNAVAILABLE:
+            raise reported from error
         raise Misbuilt(where, analysis_sentence(error)) from error

@@ -1,6 +1,6 @@
-"""What is wrong with a pipeline, as far as its declaration alone tells: no broker is asked and no Spark started.
+"""Problems of a pipeline that its declaration alone shows: no broker is contacted and no Spark started.
 
-Each check notes problems and goes on, so that a user sees all of them at once.
+Each check collects problems and continues, so that a user sees all of them at once.
 """
 
 import ast
@@ -74,7 +74,7 @@ def job_of(transform: Transform) -> Job | None:
 
 
 def runs_by_itself(transform: Transform) -> bool:
-    """Whether the transform is a job that reads or writes what it needs itself."""
+    """Return True if the transform is a job that reads and writes itself."""
     job = job_of(transform)
     return job is not None and hasattr(import_module(job.module_name), "run")
 
@@ -190,8 +190,8 @@ def _check_source(pipeline: Pipeline, name: str, source: Source, problems: Probl
     chosen = [key for key in ("topic", "topics", "pattern") if getattr(source, key)]
     chosen += [option for option in STRATEGIES if option in source.options]
     if len(chosen) != 1:
-        told = f"has {' and '.join(chosen)}: take one of them" if chosen else 'names no topic: add topic = "..."'
-        problems.add(where, told)
+        reported = f"has {' and '.join(chosen)}: take one of them" if chosen else 'names no topic: add topic = "..."'
+        problems.add(where, reported)
         return
     for key, value in (("key_format", source.key_format), ("value_format", source.value_format)):
         _is_one_of(f"{where}.{key}", value, SOURCE_FORMATS, problems)

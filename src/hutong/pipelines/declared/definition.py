@@ -1,8 +1,8 @@
-"""What a declared pipeline is: where its rows come from, what is made of them, where they go.
+"""The declaration of a pipeline: sources, a transform, sinks.
 
-These classes hold what the user wrote, in TOML or as Python, and nothing else: they check nothing, so that all that is
-wrong can be told at once (`checking`), and start nothing. TOML's tables have the same names as the fields; the few that
-differ are told beside the field. Knows nothing of Spark.
+These classes hold what the user wrote, in TOML or as Python, and nothing else: they check nothing, so that `checking`
+can report all problems at once, and start nothing. TOML's keys have the names of the fields; comments name the few that
+differ. Knows nothing of Spark.
 """
 
 import re
@@ -37,7 +37,7 @@ Function = Callable[[Frames, Mapping[str, str]], Any]
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """How late rows may come, judged by the column `column`, such as "10 minutes"."""
+    """A bound on the lateness of rows, judged by the column `column`, such as "10 minutes"."""
 
     column: str
     delay: str
@@ -55,13 +55,13 @@ class Source:
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     path: str | None = None
-    """A folder; a relative one lies beside the pipeline's file."""
+    """A folder; a relative one is next to the pipeline's file."""
     schema: str | None = None
     """Of files, in Spark's words; read from the files where it is not given."""
     bootstrap: str | None = None
     """The pipeline's, unless given."""
     starting: str = "earliest"
-    """`earliest`, `latest` or offsets by partition as JSON; of no effect once a checkpoint says where to go on."""
+    """`earliest`, `latest` or offsets by partition as JSON; ignored once a checkpoint has a position."""
     key_format: str = "binary"
     value_format: str = "binary"
     key_schema: str | None = None
@@ -80,7 +80,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transform:
-    """What is made of the sources: exactly one of `sql`, `function` and `job`; none of them hands the source on."""
+    """The transform of the sources: one of `sql`, `function` and `job`, or none to pass the source through."""
 
     sql: str | Mapping[str, str] | None = None
     """A query, or several by name; a later one may read an earlier one by its name."""
@@ -114,7 +114,7 @@ class Sink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """A whole pipeline. What is no table of its own stands in TOML's table `pipeline`."""
+    """A whole pipeline. Fields that are no tables are in TOML's table `pipeline`."""
 
     name: str
     sources: Mapping[str, Source]
@@ -128,7 +128,7 @@ class Pipeline:
     group: str | None = None
     """The consumer group that shows the progress of sources to lag tools."""
     event_log: bool | None = None
-    """Whether Spark keeps an event log of each run; by default of runs that end by themselves, since it only grows."""
+    """True to keep Spark's event log of each run; by default of runs that end by themselves, since it only grows."""
     kafka: Mapping[str, str] = field(default_factory=dict)
     """Settings of connections for all topics, such as `security.protocol`, as Kafka calls them."""
     spark: Mapping[str, str] = field(default_factory=dict)
@@ -137,7 +137,7 @@ class Pipeline:
 
     @property
     def folder(self) -> Path:
-        """What relative paths are relative to."""
+        """The base folder of relative paths."""
         return self.file.parent if self.file is not None else Path()
 
     @property
@@ -146,5 +146,5 @@ class Pipeline:
 
     @property
     def is_endless(self) -> bool:
-        """Whether it runs until it is stopped."""
+        """True if it runs until it is stopped."""
         return self.trigger not in (AVAILABLE_NOW, BATCH)

@@ -1,8 +1,8 @@
-"""The process that is Spark's driver: reads a request from standard input, runs the pipeline once, says how it ended.
+"""The process that is Spark's driver: reads a request from standard input, runs the pipeline once, records the outcome.
 
-Standard input stays open as long as the supervisor lives: the line `stop` means finish the batch and end, and so does
-its end, so that a driver never outlives its supervisor for longer than a batch. The run's record tells how it ended in
-words, the exit code tells the supervisor whether another start may help (`driver_codes`).
+Standard input stays open while the supervisor lives. The line `stop`, or its end, means: finish the batch and exit. So
+a driver outlives its supervisor by one batch at most. The run's record has the outcome in words; the exit code shows
+the supervisor whether a restart may help (`driver_codes`).
 """
 
 import os
@@ -64,14 +64,14 @@ def drive(
             groups = GroupOffsets(pipeline)
             log = ProgressLog(request.run_folder, groups.hear)
             with closing(groups):
-                told = _run(pipeline, request, keeper, log, stop, clock, prepare)
+                summary = _run(pipeline, request, keeper, log, stop, clock, prepare)
     except UsageError as error:
         code = EXIT_PASSING if error.exit_code == ExitCode.UNAVAILABLE else error.exit_code
         keeper.note(FAILED, error=str(error))
         return code
     keeper.note(STOPPED if stop.is_set() else FINISHED)
-    if told:
-        sys.stdout.write(told + "\n")
+    if summary:
+        sys.stdout.write(summary + "\n")
     return 0
 
 
@@ -113,10 +113,10 @@ def _run(
             clock=clock,
             grace_s=request.grace_s,
         )
-        told = run(session, pipeline, around)
+        summary = run(session, pipeline, around)
         if stop.is_set():
             keeper.note(STOPPING)
-        return told
+        return summary
 
 
 def _listen(stop: threading.Event) -> None:
@@ -128,7 +128,7 @@ def _listen(stop: threading.Event) -> None:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Whatever ends a run leaves as a UsageError whose exit code tells whether another start may help."""
+    """Turn every error that ends a run into a UsageError with an exit code for the supervisor."""
     from pyspark.errors import PySparkException
 
     java = import_module("py4j.protocol")

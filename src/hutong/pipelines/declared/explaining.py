@@ -1,4 +1,4 @@
-"""How Spark computes a pipeline: schemas, plans, lineage and stages, found by computing it once over a few records.
+"""Explains a pipeline: schemas, plans, lineage and stages, found by computing it once over a few records.
 
 The sources are read as tables, up to `SAMPLE_RECORDS` of each partition of a topic, and nothing is written: no sink is
 touched and no checkpoint. Plans are not changed while they run (adaptive execution is off), as in streams with state.
@@ -67,7 +67,7 @@ def explain(session: "SparkSession", pipeline: Pipeline) -> Explained:
 
 
 def described(pipeline: Pipeline) -> str:
-    """What the declaration says, in words."""
+    """Describe the declaration in words."""
     how = f"a batch every {pipeline.trigger}" if pipeline.is_endless else pipeline.trigger
     lines = [f"{pipeline.name} ({how})", "", "Sources"]
     lines += [f"{INDENT}{name}: {_source(pipeline, source)}" for name, source in pipeline.sources.items()]

@@ -27,20 +27,20 @@ def figures(documents: Sequence[Mapping[str, Any]]) -> list[Figures]:
     by_query: dict[str, list[MicroBatch]] = {}
     for batch in _batches(documents):
         by_query.setdefault(batch.query_id, []).append(batch)
-    return [_figures(told) for told in by_query.values()]
+    return [_figures(batches_done) for batches_done in by_query.values()]
 
 
-def line_of(told: Iterable[Figures]) -> str:
+def line_of(batches_done: Iterable[Figures]) -> str:
     """All queries in one line, for the terminal."""
     return "; ".join(
         f"{one.query}: batch {one.batch}, {one.rows_per_second:,.0f} rows/s, lag {sum(one.lag.values()):,}, "
         f"{one.batch_ms:,} ms"
-        for one in told
+        for one in batches_done
     )
 
 
 def offsets_of(document: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-    """Where the topics of a query are read to once the batch is done, by topic and partition."""
+    """Return the end offsets of a query's topics after the batch, by topic and partition."""
     reached: dict[str, dict[str, int]] = {}
     for source in document.get("sources") or ():
         end = source.get("endOffset")
@@ -58,14 +58,14 @@ def _batches(documents: Iterable[Mapping[str, Any]]) -> Iterable[MicroBatch]:
             continue
 
 
-def _figures(told: Sequence[MicroBatch]) -> Figures:
-    last = told[-1]
-    recent = [batch for batch in told if batch.row_count][-RATE_BATCHES:]
+def _figures(batches_done: Sequence[MicroBatch]) -> Figures:
+    last = batches_done[-1]
+    recent = [batch for batch in batches_done if batch.row_count][-RATE_BATCHES:]
     milliseconds = sum(batch.duration_ms for batch in recent)
     return Figures(
         query=last.query,
         batch=last.batch_id,
         rows_per_second=sum(batch.row_count for batch in recent) * 1000 / milliseconds if milliseconds else 0.0,
-        batch_ms=(recent or told)[-1].duration_ms,
+        batch_ms=(recent or batches_done)[-1].duration_ms,
         lag=last.lag_of_topic or {},
     )

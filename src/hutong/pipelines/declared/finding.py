@@ -1,4 +1,4 @@
-"""Which file a user means: a path, a pipeline's name, or nothing where the folder holds just one pipeline."""
+"""Finds the pipeline's file for a path, a pipeline's name, or nothing if the folder holds just one pipeline."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ def find(wanted: str | None, folder: Path) -> Path:
 
 
 def folder_of(file: Path, name: str, state: Path | None) -> PipelineFolder:
-    """Where a pipeline keeps what it must not forget. Raises UsageError for a name that might lead elsewhere."""
+    """Return the folder of a pipeline's state. Raises UsageError for a name that could lead elsewhere."""
     if not NAME.fullmatch(name):
         raise UsageError(
             f"{file.name}: pipeline.name is {name!r}: take small letters, digits and dashes, at most 100",

@@ -1,8 +1,8 @@
-"""Shows how far a pipeline has read its topics to ordinary lag tools: as offsets of a consumer group.
+"""Publishes a pipeline's progress for ordinary lag tools, as offsets of a consumer group.
 
-After each batch the offsets reached are committed for the pipeline's group, which has no members. Where several queries
-read one topic, the one that is furthest behind counts. Nothing is ever read back: Spark's checkpoint says where to go
-on, so a commit that fails costs a late figure and nothing else.
+After each batch it commits the end offsets for the pipeline's group, which has no members. If several queries read one
+topic, the slowest counts. The pipeline never reads them back: it resumes from Spark's checkpoint. So a failed commit
+delays a figure and nothing else.
 """
 
 import re

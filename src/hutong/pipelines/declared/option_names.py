@@ -1,4 +1,4 @@
-"""The names of options that the data source knows, so that a slip of the pen is told and not silently ignored.
+"""The names of options that the data source knows, so that a misspelt one is reported instead of ignored.
 
 Names under `kafka.` are free: they may be any setting of Kafka's clients, most of which mean nothing here.
 """

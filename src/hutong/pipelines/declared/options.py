@@ -1,4 +1,4 @@
-"""Which options of Spark's readers and writers a declared source or sink stands for. Pure: names to names."""
+"""Spark's reader and writer options for a declared source or sink. Pure: names to names."""
 
 from hutong.pipelines.declared.definition import BATCH, TOPIC, Pipeline, Sink, Source
 from hutong.pipelines.option_values import names_in
@@ -10,7 +10,7 @@ ISOLATION_OPTION = "kafka.isolation.level"
 
 
 def is_streaming(pipeline: Pipeline, source: Source) -> bool:
-    """Whether a source is read as a stream."""
+    """Return True if a source is read as a stream."""
     return pipeline.trigger != BATCH and not source.static
 
 
@@ -56,7 +56,7 @@ def format_of(kind: str) -> str:
 
 
 def absolute(pipeline: Pipeline, path: str) -> str:
-    """Relative paths lie beside the pipeline's file; those with a scheme (`s3a://`, `hdfs://`) stay as they are."""
+    """Resolve a path relative to the pipeline's file; one with a scheme (`s3a://`, `hdfs://`) stays as it is."""
     return path if "://" in path else str((pipeline.folder / path).absolute())
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a pipeline's declaration, collected so that a person mends all of it at once."""
+"""Problems of a pipeline's declaration, collected so that a user can fix all of them at once."""
 
 import difflib
 from collections.abc import Iterable
@@ -9,14 +9,14 @@ from hutong.foundation.errors import ExitCode, UsageError
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing to mend. A `mild` one is told and does not keep the pipeline from running."""
+    """One problem to fix. A `mild` one is listing and does not prevent the run."""
 
     where: str
     """Such as `sources.web.value_format`."""
     what: str
     mild: bool = False
     passing: bool = False
-    """Whether it may go away with no change of the file, as a broker that does not answer."""
+    """True if it may disappear without a change of the file, such as a broker that does not answer."""
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}"
@@ -42,9 +42,11 @@ class Problems:
         """Raises UsageError with all that is grave, if anything is."""
         if not self.grave:
             return
-        told = "".join(f"\n  {problem}" for problem in self.grave)
+        listing = "".join(f"\n  {problem}" for problem in self.grave)
         is_passing = all(problem.passing for problem in self.grave)
-        raise UsageError(f"pipeline {name} cannot run:{told}", ExitCode.UNAVAILABLE if is_passing else ExitCode.CONFIG)
+        raise UsageError(
+            f"pipeline {name} cannot run:{listing}", ExitCode.UNAVAILABLE if is_passing else ExitCode.CONFIG
+        )
 
 
 def suggestion(given: str, known: Iterable[str]) -> str:

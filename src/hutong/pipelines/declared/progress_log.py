@@ -1,6 +1,6 @@
-"""What a run's streaming queries report: each progress goes to the run's folder, the newest figures to who asks.
+"""Progress reports of a run's streaming queries: each goes to the run's folder; the newest figures are kept in memory.
 
-Spark calls the listener from a thread of its own, in the order of events. Knows nothing of what the queries do.
+Spark calls the listener from a thread of its own, in the order of events. Knows nothing of the queries' work.
 """
 
 import json
@@ -42,7 +42,7 @@ class ProgressLog:
 
     @property
     def batch_count(self) -> int:
-        """How many batches were done."""
+        """The number of completed batches."""
         with self._changed:
             return sum(self._done.values())
 

@@ -1,4 +1,4 @@
-"""What is wrong with a pipeline as far as its brokers tell: they answer, and the topics are there."""
+"""Problems of a pipeline that its brokers show: they must answer, and the topics must exist."""
 
 from collections.abc import Mapping
 

@@ -1,8 +1,8 @@
 """Reads a pipeline from a file: TOML, or Python that holds `pipeline = Pipeline(...)`.
 
-Strategy for TOML: a table of what each key holds, per kind of table; values are converted or become problems, unknown
-keys become problems with the nearest known one. What the values mean together is the matter of `checking`.
-`${NAME}` inside a text stands for a variable of the environment, so that files need hold no passwords.
+Strategy for TOML: for each kind of table, the types of its keys; values are converted or become problems, unknown keys
+become problems with the nearest known one. `checking` judges the values together. `${NAME}` in a string is an
+environment variable, so that files need no passwords.
 """
 
 import importlib.util
@@ -174,7 +174,7 @@ class _Reader:
         return list(tables.items())
 
     def table(self, where: str, table: Any, kinds: Kinds) -> dict[str, Any]:
-        """What a table holds, converted; absent keys are absent."""
+        """Convert the contents of a table; absent keys stay absent."""
         if table is None:
             return {}
         if not isinstance(table, dict):

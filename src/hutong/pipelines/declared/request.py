@@ -1,4 +1,4 @@
-"""What a supervisor asks of a driver, as one line of JSON: the two are different processes."""
+"""The request of a supervisor to a driver, as one line of JSON: the two are different processes."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ GRACE_S_DEFAULT = 60
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """How a pipeline is to run. `folder` is the pipeline's, `run_id` the run's within it."""
+    """The parameters of one run. `folder` is the pipeline's, `run_id` the run's within it."""
 
     file: str
     folder: str
@@ -43,8 +43,8 @@ class Request:
     @classmethod
     def from_line(cls, line: str) -> "Request":
         """Raises ValueError or TypeError for a line that is no request."""
-        told: dict[str, Any] = json.loads(line)
-        return cls(**told)
+        fields: dict[str, Any] = json.loads(line)
+        return cls(**fields)
 
 
 def as_asked(pipeline: Pipeline, request: Request) -> Pipeline:

@@ -1,8 +1,8 @@
-"""Whether a pipeline that failed is started again, and after which pause. Pure.
+"""The restart policy for a failed pipeline: restart or not, and after which pause. Pure.
 
-A failure that may pass (a broker is away, a process was killed) is followed by another start up to the pipeline's own
-limit; one whose nature is unknown, a few times; one that would come again, such as a record that cannot be read, never.
-A batch that was done in between shows that the pipeline works: counting begins anew.
+A failure that may pass (an unavailable broker, a killed process) is followed by restarts up to the pipeline's limit; an
+unknown failure, by a few; a permanent one, such as an unreadable record, by none. A completed batch in between shows
+that the pipeline works and resets the count.
 """
 
 from enum import Enum
@@ -13,7 +13,7 @@ UNKNOWN_RESTARTS_MAX = 2
 
 
 class Cause(Enum):
-    """Why a driver ended."""
+    """Causes of a driver's exit."""
 
     PASSING = "passing"
     UNKNOWN = "unknown"

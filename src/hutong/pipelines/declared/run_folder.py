@@ -1,14 +1,14 @@
-"""Where a pipeline keeps what outlives a process: its checkpoints, and what each of its runs did.
+"""The folder of a pipeline's state, which outlives its processes: checkpoints, and a record of each run.
 
     STATE/NAME/lock                       held while a supervisor runs the pipeline
               /checkpoint/SINK/           Spark's, one per sink
               /runs/RUN_ID/run.json       one `RunRecord`
                           /progress.jsonl one progress of a streaming query a line, as Spark gives it; older ones
-                                          are in progress.1.jsonl, and those before are dropped
+                                          are in progress.1.jsonl, and the oldest are dropped
                           /events/        Spark's event log, neither compressed nor rolled
 
-Each start of a driver is a run, so a pipeline that was started again after a failure has several. Files are replaced
-whole, or appended to by whole lines: a reader meets at worst a cut-off last line. Knows nothing of Spark.
+Each start of a driver is a run, so a restarted pipeline has several. Files are replaced as a whole, or appended to by
+whole lines: a reader finds at worst a truncated last line. Knows nothing of Spark.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ from typing import Any
 from hutong.foundation.errors import ExitCode, UsageError
 
 STATE_DEFAULT = Path(".hutong", "pipelines")
-"""Beside the pipeline's file."""
+"""The default, next to the pipeline's file."""
 STARTING, RUNNING, STOPPING = "starting", "running", "stopping"
 STOPPED, FINISHED, FAILED = "stopped", "finished", "failed"
 ENDED = (STOPPED, FINISHED, FAILED)
@@ -37,7 +37,7 @@ PROGRESS_BYTES_MAX = 64 * 2**20
 """When a progress file is put aside for a new one; an endless stream writes about 17 MB a day."""
 RUNS_MAX = 50
 """How many runs are kept."""
-LOCK_ATTEMPTS = 5  # whoever asks whether a pipeline runs holds the lock for a moment
+LOCK_ATTEMPTS = 5  # a status command holds the lock for a moment
 LOCK_PAUSE_S = 0.05
 PID_DIGITS_MAX = 20
 UNKNOWN_PID = 0
@@ -91,8 +91,8 @@ class RunFolder:
         """None for a folder without a record that can be read: a run that ended before it began."""
         known = {field.name for field in fields(RunRecord)}
         try:
-            told = json.loads((self.path / "run.json").read_text(encoding="utf-8"))
-            record = RunRecord(**{name: value for name, value in told.items() if name in known})
+            content = json.loads((self.path / "run.json").read_text(encoding="utf-8"))
+            record = RunRecord(**{name: value for name, value in content.items() if name in known})
         except (OSError, ValueError, TypeError, AttributeError, RecursionError):
             return None
         # A signal to 0 or below would reach whole groups of processes.
@@ -120,7 +120,7 @@ class RunFolder:
 
 @dataclass(frozen=True, slots=True)
 class PipelineFolder:
-    """What one pipeline keeps, over all its runs."""
+    """The folder of one pipeline, with all its runs."""
 
     path: Path
 
@@ -176,10 +176,10 @@ class PipelineFolder:
             with (self.path / "lock").open("rb") as file:
                 if _try_lock(file.fileno(), fcntl.LOCK_SH):
                     return None
-                told = file.read(PID_DIGITS_MAX)
+                content = file.read(PID_DIGITS_MAX)
         except OSError:
             return None
-        return int(told) if told.isdigit() else UNKNOWN_PID
+        return int(content) if content.isdigit() else UNKNOWN_PID
 
     @contextmanager
     def locked(self) -> Iterator[int]:
@@ -215,7 +215,7 @@ def run_id_at(now_ms: int) -> str:
 
 
 def state_folder(state: Path | None, beside: Path) -> Path:
-    """STATE: what the user chose, else the default beside the pipeline's file."""
+    """Return STATE: the user's choice, else the default next to the pipeline's file."""
     return (state if state is not None else beside / STATE_DEFAULT).absolute()
 
 

@@ -1,8 +1,8 @@
-"""Runs a pipeline once on a session that is there: starts its queries, follows them, ends them after a whole batch.
+"""Runs a pipeline once on an open session: starts its queries, follows them, stops them after a whole batch.
 
-Each sink is a query with a checkpoint of its own. Told to stop, a query is left to finish the batch it is at; only then
-is it ended, since ending it in the middle would throw the batch's work away (nothing would be lost: it would be done
-again). Knows nothing of processes and signals: those are the driver's.
+Each sink is a query with its own checkpoint. A query that shall stop first finishes its batch. Stopping it earlier
+would lose no data but waste the batch's work, which would be repeated. Knows nothing of processes and signals: those
+are the driver's.
 """
 
 import threading
@@ -30,7 +30,7 @@ BATCH_MODES = {"append": "append", "update": "append", "complete": "overwrite"}
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a run is given beside the pipeline."""
+    """Parameters of a run that are not part of the pipeline."""
 
     folder: PipelineFolder
     log: ProgressLog
@@ -82,8 +82,8 @@ def _run_job(
         show=around.show,
     )
     with around.log.attached(session):
-        told = import_module(job.module_name).run(work)
-    return told if isinstance(told, str) else None
+        summary = import_module(job.module_name).run(work)
+    return summary if isinstance(summary, str) else None
 
 
 def _start(pipeline: Pipeline, name: str, frame: "DataFrame", folder: PipelineFolder) -> "StreamingQuery":

@@ -1,4 +1,4 @@
-"""The sentence worth reading in what Spark says while it analyses a query: without codes and plans."""
+"""The useful sentence of a Spark analysis error: without codes and plans."""
 
 import re
 
@@ -10,7 +10,7 @@ POSITION = re.compile(r"line (\d+),? pos(?:ition)? (\d+)")
 
 
 def analysis_sentence(error: Exception) -> str:
-    """One line: what Spark says, and where in the query."""
+    """Return one line: Spark's sentence, and its place in the query."""
     text = str(error).strip()
     if not CONDITION.match(text):
         return str(translate(error))

@@ -1,8 +1,8 @@
 """A declared pipeline under `spark-submit`: one run in the session that Spark has started, and its exit code.
 
-Spark's own command says where it runs and with which settings. Nobody supervises: what starts the command again (YARN,
-Kubernetes, a scheduler) finds in the pipeline's folder where the last whole batch ended. `hutong pipeline stop` and
-`status` work where that folder is. The source is registered by hand, since Spark does not look for it in zips.
+Spark's own command determines the master and the settings. There is no supervisor: a restart by YARN, Kubernetes or a
+scheduler resumes after the last whole batch, from the pipeline's folder. `hutong pipeline stop` and `status` work on
+the machine with that folder. The source is registered explicitly, since Spark does not look for it in zips.
 """
 
 import argparse
@@ -31,7 +31,7 @@ GATEWAY = "PYSPARK_GATEWAY_PORT"
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Runs the pipeline that the program's arguments name. The exit code; what failed is told on standard error."""
+    """Run the pipeline that the program's arguments name. Return the exit code; errors go to standard error."""
     given = _arguments(words)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -78,7 +78,7 @@ def _run(given: argparse.Namespace, stop: threading.Event, clock: Clock) -> int:
 
 
 def _settings() -> dict[str, str]:
-    """What `spark-submit` was told; they win over the file's, as those of a command line do."""
+    """Return the settings of `spark-submit`; like those of a command line they take precedence over the file's."""
     if GATEWAY not in os.environ:
         raise UsageError("this program is for spark-submit; without it, there is hutong pipeline run")
 

@@ -1,9 +1,9 @@
 """Runs a pipeline for as long as the user wants it: starts a driver process, and another when it ends by a failure.
 
-The driver is a process of its own, so that whatever happens to it, to Java or to Spark's planner in it can be cured by
-a new one; the checkpoint makes it go on where the last whole batch ended. The supervisor imports no Spark, holds the
-pipeline's lock (a driver inherits it) and turns Ctrl-C and SIGTERM into the wish to stop after the batch; the second
-one ends at once. Whether to start again is decided by `restarts`.
+The driver is a separate process, so that a new one can replace it after any failure in it, in Java or in Spark's
+planner. The checkpoint makes the new one resume after the last whole batch. The supervisor imports no Spark and holds
+the pipeline's lock, which a driver inherits. Ctrl-C and SIGTERM request a stop after the batch; a second one stops at
+once. `restarts` decides on restarts.
 """
 
 import os
@@ -34,7 +34,7 @@ Tell = Callable[[str], None]
 
 
 class Supervisor:
-    """Runs one pipeline. `tell` shows a sentence to whoever started it."""
+    """Runs one pipeline. `tell` shows a sentence to the user."""
 
     def __init__(
         self, pipeline: Pipeline, request: Request, clock: Clock, tell: Tell, command: Sequence[str] = DRIVER
@@ -87,14 +87,14 @@ class Supervisor:
             self._driver = None
 
     def _wait(self, driver: "subprocess.Popen[str]") -> int:
-        """Until the driver ended; one that does not end in time after being told to is killed."""
+        """Wait for the driver to exit; kill one that does not exit in time after a stop request."""
         deadline_ms: int | None = None
-        told = False
+        stop_sent = False
         while True:
             with suppress(subprocess.TimeoutExpired):
                 return driver.wait(POLL_S)
-            if self._stop.is_set() and not told:
-                told = True
+            if self._stop.is_set() and not stop_sent:
+                stop_sent = True
                 self._send("stop\n")
                 deadline_ms = self._clock.monotonic_ms() + (self._request.grace_s + KILL_S) * 1000
             if deadline_ms is not None and self._clock.monotonic_ms() > deadline_ms:
@@ -150,19 +150,19 @@ def _record(request: Request, pid: int, now_ms: int) -> RunRecord:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """Python's workers find what the user keeps beside the pipeline's file."""
+    """Put the folder of the pipeline's file on the path of Python's workers."""
     path = os.pathsep.join(filter(None, (str(folder.absolute()), os.environ.get("PYTHONPATH"))))
     return os.environ | {"PYTHONPATH": path}
 
 
 def _end_group(driver: "subprocess.Popen[str]") -> None:
-    """Ends what a driver left behind: its Java process would finish its tasks beside those of the next driver."""
+    """Kill the rest of a driver's process group: its Java process would otherwise finish tasks during the next run."""
     if driver.stdin is not None:
         with suppress(BrokenPipeError):
             driver.stdin.close()
     driver.wait()
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(driver.pid, signal.SIGKILL)  # its own session, begun for it alone
+        os.killpg(driver.pid, signal.SIGKILL)  # its own session, started for it alone
 
 
 def _reason(record: RunRecord | None, code: int) -> str:

@@ -33,7 +33,7 @@ FROM records
 WHERE value IS NOT NULL
 """
 
-[sinks.out]                       # several sinks may stand beside each other
+[sinks.out]                       # there may be several sinks
 kind = "console"                  # or "topic" with topic = "...", or "parquet" with path = "..."
 '''
 PYTHON = '''\
@@ -64,7 +64,10 @@ pipeline = Pipeline(
 def write_template(
     name: str, folder: Path, *, job: str | None, topic: str | None, bootstrap: str, python: bool
 ) -> tuple[Path, bool]:
-    """Makes the file of a new pipeline. Also whether its topic is still to be filled in. Raises UsageError."""
+    """Write the file of a new pipeline.
+
+    Return its path, and True if its topic is still to be filled in. Raises UsageError.
+    """
     if not NAME.fullmatch(name):
         raise UsageError(f"a pipeline cannot be called '{name}': take small letters, digits and dashes, at most 100")
     text = _template(job, python)

@@ -26,7 +26,7 @@ TOKENS = re.compile(
 
 
 def read_toml(file: Path) -> dict[str, Any]:
-    """What a file holds. Raises ValueError (as `tomllib` does) for what is no TOML or too much, OSError."""
+    """Parse a file. Raises ValueError (as `tomllib` does) for invalid TOML or too much of it, OSError."""
     with file.open("rb") as opened:
         content = opened.read(FILE_BYTES_MAX + 1)
     if len(content) > FILE_BYTES_MAX:

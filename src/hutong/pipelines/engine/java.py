@@ -49,12 +49,12 @@ def find_java(environment: Mapping[str, str]) -> Path:
 def java_version(java: Path) -> int:
     """The major version, or 0 when that is no Java that runs."""
     try:
-        told = subprocess.run(
+        version_output = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=VERSION_TIMEOUT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    found = re.search(r'version "(\d+)', told.stderr)
+    found = re.search(r'version "(\d+)', version_output.stderr)
     return int(found[1]) if found else 0
 
 

@@ -1,6 +1,6 @@
-"""What a master's URL says: whether Spark runs in this process's own Java, in a cluster, or behind Spark Connect.
+"""Reads a master's URL: Spark in this process's own Java, in a cluster, or behind Spark Connect.
 
-Only the forms with an address of one's own are read; what else Spark knows (`yarn`, `k8s://...`) is passed on as it is.
+Only forms with an address are parsed; other forms (`yarn`, `k8s://...`) pass through unchanged.
 """
 
 import re
@@ -18,17 +18,17 @@ UNAVAILABLE = 69
 
 
 def is_local(master: str) -> bool:
-    """Whether Spark runs inside this machine's driver process."""
+    """Return True if Spark runs inside this machine's driver process."""
     return master.startswith("local") and not master.startswith("local-cluster")
 
 
 def is_connect(master: str) -> bool:
-    """Whether a Spark Connect server has the session: then this process needs no Java, and there is no SparkContext."""
+    """Return True for a Spark Connect server: then this process needs no Java, and there is no SparkContext."""
     return master.startswith(CONNECT_SCHEME)
 
 
 def addresses(master: str) -> Sequence[tuple[str, int]]:
-    """Where the master listens, for the forms that say so; several standalone ones stand by for each other."""
+    """Return the master's addresses, if the URL has any; several standalone masters stand by for each other."""
     for scheme in (STANDALONE_SCHEME, CONNECT_SCHEME):
         if master.startswith(scheme):
             hosts = master.removeprefix(scheme).partition("/")[0].split(",")
@@ -37,27 +37,27 @@ def addresses(master: str) -> Sequence[tuple[str, int]]:
 
 
 def is_on_this_machine(master: str) -> bool:
-    """Whether nothing but the loopback interface is needed to reach it."""
+    """Return True if the loopback interface suffices to reach it."""
     places = addresses(master)
     return is_local(master) or (bool(places) and all(LOOPBACK.fullmatch(host) for host, _ in places))
 
 
 def check_answers(master: str) -> None:
-    """Raises UsageError when nobody listens there: Spark itself would try for a minute or more."""
+    """Raise UsageError if no server listens there: Spark itself would retry for a minute or more."""
     places = addresses(master)
     for place in places:
         with suppress(OSError), socket.create_connection(place, ANSWER_S):
             return
     if places:
-        told = ", ".join(f"{host}:{port}" for host, port in places)
+        tried = ", ".join(f"{host}:{port}" for host, port in places)
         kind = "Spark Connect server" if is_connect(master) else "Spark master"
-        raise UsageError(f"no {kind} answers at {told}: start one, or check --master", UNAVAILABLE)
+        raise UsageError(f"no {kind} answers at {tried}: start one, or check --master", UNAVAILABLE)
 
 
 def _address(text: str, master: str, port: int) -> tuple[str, int]:
-    host, separator, told = text.rpartition(":")
+    host, separator, port_text = text.rpartition(":")
     if not separator:
-        host, told = text, str(port)
-    if not host or not told.isdecimal() or not 0 < int(told) < 2**16:
+        host, port_text = text, str(port)
+    if not host or not port_text.isdecimal() or not 0 < int(port_text) < 2**16:
         raise UsageError(f"--master {master} is not of the form spark://HOST:PORT or sc://HOST:PORT")
-    return host.strip("[]"), int(told)
+    return host.strip("[]"), int(port_text)

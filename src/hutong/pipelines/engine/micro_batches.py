@@ -1,11 +1,11 @@
-"""What a streaming query tells of each micro-batch: rows, rates, where its time went, how far it is behind.
+"""Facts on each micro-batch of a streaming query: rows, rates, phases of its time, lag.
 
 Reads Spark's progress documents as they come: from a listener (offsets are objects), from `recentProgress`, from an
-event log (offsets are text that holds JSON). They may be another Spark's or damaged: only the query's id, the batch and
-the time must be there, whatever else is missing counts as nothing.
+event log (offsets are text that holds JSON). They may come from another version of Spark or be damaged: only the
+query's id, the batch and the time are required; any other missing value counts as empty.
 
-Lag is what a source had to offer when the batch was planned, less what the query has read with it: per topic, over the
-partitions that both sides know. A source that tells no newest offset has none.
+Lag is a source's newest offset when the batch was planned, less the query's end offset: per topic, over the partitions
+that both sides have. A source that reports no newest offset has no lag.
 """
 
 import json
@@ -91,7 +91,7 @@ def micro_batch(progress: Mapping[str, Any]) -> MicroBatch:
 
 
 def lag_of_topic(progress: Mapping[str, Any]) -> dict[str, int] | None:
-    """How many rows of each topic the query had yet to read after the batch; None where no source tells."""
+    """Return the unread rows of each topic after the batch; None if no source reports its newest offset."""
     lags: dict[str, int] = {}
     for source in _list(progress.get("sources")):
         if not isinstance(source, dict):
@@ -121,7 +121,7 @@ def batches_line(batches: Iterable[MicroBatch]) -> str:
 
 
 def _phases(durations: Mapping[str, int]) -> dict[str, int]:
-    """What Spark measured under our names, and what of the whole it did not measure."""
+    """Return Spark's phases under our names, and the unmeasured rest."""
     phases: dict[str, int] = {}
     for name, ours in PHASES:
         if name in durations:
@@ -131,68 +131,68 @@ def _phases(durations: Mapping[str, int]) -> dict[str, int]:
 
 
 def _rows(progress: Mapping[str, Any]) -> int:
-    """Spark's listeners give the sum in Python; in JSON of older ones it stands with the sources alone."""
+    """Spark's listeners give the sum in Python; in JSON of older ones only the sources have it."""
     if "numInputRows" in progress:
         return _whole(progress["numInputRows"])
     return sum(_whole(_dict(source).get("numInputRows")) for source in _list(progress.get("sources")))
 
 
 def _output(progress: Mapping[str, Any]) -> int | None:
-    told = _dict(progress.get("sink")).get("numOutputRows")
-    return told if isinstance(told, int) and told >= 0 else None  # -1 where the sink does not count
+    entry = _dict(progress.get("sink")).get("numOutputRows")
+    return entry if isinstance(entry, int) and entry >= 0 else None  # -1 where the sink does not count
 
 
 def _rate(progress: Mapping[str, Any], name: str) -> float | None:
     """None where Spark could not divide: it gives NaN, text, or leaves it out."""
-    told = progress.get(name)
-    if told is None:
+    entry = progress.get(name)
+    if entry is None:
         rates = [_dict(source).get(name) for source in _list(progress.get("sources"))]
         numbers = [float(rate) for rate in rates if isinstance(rate, int | float)]
-        told = sum(numbers) if numbers else None
-    return float(told) if isinstance(told, int | float) and 0 <= told < float("inf") else None
+        entry = sum(numbers) if numbers else None
+    return float(entry) if isinstance(entry, int | float) and 0 <= entry < float("inf") else None
 
 
-def _offsets(told: Any) -> dict[tuple[str, int], int]:
+def _offsets(entry: Any) -> dict[tuple[str, int], int]:
     """`{"topic": {"0": 5}}`, or the same as text; empty for offsets of another form."""
-    if isinstance(told, str):
+    if isinstance(entry, str):
         try:
-            told = json.loads(told)
+            entry = json.loads(entry)
         except (ValueError, RecursionError):
             return {}
     return {
         (topic, int(partition)): offset
-        for topic, partitions in _dict(told).items()
+        for topic, partitions in _dict(entry).items()
         for partition, offset in _dict(partitions).items()
         if isinstance(offset, int) and str(partition).isdecimal()
     }
 
 
-def _time_ms(told: Any) -> int:
-    if not isinstance(told, str):
+def _time_ms(entry: Any) -> int:
+    if not isinstance(entry, str):
         raise TypeError
-    moment = datetime.fromisoformat(told)
+    moment = datetime.fromisoformat(entry)
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def _optional_time_ms(told: Any) -> int | None:
-    """A watermark at the epoch is one that has not begun."""
+def _optional_time_ms(entry: Any) -> int | None:
+    """Parse a watermark; one at the epoch has not started."""
     try:
-        return _time_ms(told) or None
+        return _time_ms(entry) or None
     except (TypeError, ValueError, OverflowError):
         return None
 
 
-def _whole_numbers(told: Any) -> dict[str, int]:
-    return {name: value for name, value in _dict(told).items() if isinstance(value, int) and value >= 0}
+def _whole_numbers(entry: Any) -> dict[str, int]:
+    return {name: value for name, value in _dict(entry).items() if isinstance(value, int) and value >= 0}
 
 
-def _whole(told: Any) -> int:
-    return told if isinstance(told, int) and told > 0 else 0
+def _whole(entry: Any) -> int:
+    return entry if isinstance(entry, int) and entry > 0 else 0
 
 
-def _dict(told: Any) -> dict[str, Any]:
-    return told if isinstance(told, dict) else {}
+def _dict(entry: Any) -> dict[str, Any]:
+    return entry if isinstance(entry, dict) else {}
 
 
-def _list(told: Any) -> list[Any]:
-    return told if isinstance(told, list) else []
+def _list(entry: Any) -> list[Any]:
+    return entry if isinstance(entry, list) else []

@@ -1,4 +1,4 @@
-"""What a person sees while a job runs: one live line on a terminal, else a line of its own now and then."""
+"""Progress display of a running job: one live line on a terminal, else a new line now and then."""
 
 import sys
 import threading

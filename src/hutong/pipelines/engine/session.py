@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hutong.foundation.errors import ExitCode, UsageError
+from hutong.pipelines.engine.failure_reports import ERRORS, QUIET
 from hutong.pipelines.engine.failures import first_cause
 from hutong.pipelines.engine.interrupts import undisturbed
 from hutong.pipelines.engine.java import find_java, write_wrapper
 from hutong.pipelines.engine.masters import check_answers, is_connect, is_local, is_on_this_machine
-from hutong.pipelines.engine.telling import ERRORS, QUIET
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +54,7 @@ def spark_session(
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise UsageError(MISSING_EXTRA, ExitCode.UNAVAILABLE) from error
-    logging.getLogger("SQLQueryContextLogger").disabled = True  # prints errors as JSON beside raising them
+    logging.getLogger("SQLQueryContextLogger").disabled = True  # prints errors as JSON in addition to raising them
     check_answers(master)
     given = settings or {}
     builder = SparkSession.builder.appName(name)
@@ -100,7 +100,7 @@ def _settings(master: str, log_level: str, quick: bool) -> dict[str, str]:
 
 @contextmanager
 def _environment(master: str, given: Mapping[str, str]) -> Iterator[None]:
-    """What Spark takes from the environment only, while it starts; the Java process it starts keeps it."""
+    """Set the variables that Spark reads from the environment alone, while it starts; its Java process keeps them."""
     if is_connect(master):
         yield
         return

@@ -24,9 +24,9 @@ UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One stage as the REST API or an event log tells it. `waits_for` are the stages whose shuffled output it reads.
+    """One stage, from the REST API or an event log. `waits_for` are the stages whose shuffled output it reads.
 
-    What stands below `waits_for` is known of some sources alone; times are Unix milliseconds.
+    Only some sources know the fields below `waits_for`; times are Unix milliseconds.
     """
 
     stage_id: int
@@ -64,12 +64,12 @@ def job_group(context: "SparkContext", name: str) -> Iterator[str]:
 def stages_of(context: "SparkContext", group: str, lineage: Mapping[int, set[int]] | None = None) -> list[Stage]:
     """The stages that the jobs of a group ran or skipped, oldest first.
 
-    `lineage` is what `shuffles` says of the RDD that was computed.
+    `lineage` is the result of `shuffles` for the computed RDD.
     """
     mine = {stage_id for job in _get(context, "/jobs") if job.get("jobGroup") == group for stage_id in job["stageIds"]}
-    told = [stage_of_entry(entry) for entry in _get(context, "/stages") if entry["stageId"] in mine]
-    makers = {max(stage.rdd_ids): stage.stage_id for stage in told if stage.status != "SKIPPED"}
-    stages = [_waiting(stage, lineage or {}, makers) for stage in told]
+    reported = [stage_of_entry(entry) for entry in _get(context, "/stages") if entry["stageId"] in mine]
+    makers = {max(stage.rdd_ids): stage.stage_id for stage in reported if stage.status != "SKIPPED"}
+    stages = [_waiting(stage, lineage or {}, makers) for stage in reported]
     return sorted(stages, key=lambda stage: stage.stage_id)
 
 

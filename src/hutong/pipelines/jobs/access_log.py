@@ -70,7 +70,7 @@ def parsed(records: "DataFrame") -> "DataFrame":
 
 
 def reason_of(line: "Column") -> "Column":
-    """Why a line cannot be read; null where it can. A null line is one that is no text."""
+    """Return the reason a line is unreadable; null if it is readable. A null line is no text."""
     from pyspark.sql import functions as f
 
     return (

@@ -63,7 +63,7 @@ FINISH_S_MAX = 60
 
 
 def run(work: Work) -> str:
-    """Archives until it is stopped, or until the end where the trigger says so."""
+    """Archive until stopped, or until the end if the trigger says so."""
     from hutong.pipelines.jobs.compaction import compact  # which knows this module, too
 
     if work.pipeline.trigger == BATCH:
@@ -126,7 +126,7 @@ def add_rows(rows: "DataFrame", archive: ArchiveFolder, batch: BatchOf | None) -
 
 
 def batch_writer(archive: ArchiveFolder) -> Callable[["DataFrame", int], None]:
-    """What `foreachBatch` calls."""
+    """Return the function for `foreachBatch`."""
 
     def write(rows: "DataFrame", number: int) -> None:
         query = rows.sparkSession.sparkContext.getLocalProperty(QUERY_PROPERTY)
@@ -156,5 +156,5 @@ def _batch_of(query: "StreamingQuery") -> int:
 
 
 def _is_at(query: "StreamingQuery", done: int) -> bool:
-    """Whether the query is still at the batch after `done`."""
+    """Return True while the query is still at the batch after `done`."""
     return query.isActive and bool(query.status["isTriggerActive"]) and _batch_of(query) == done

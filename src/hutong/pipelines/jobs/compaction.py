@@ -51,7 +51,7 @@ GRACE_MS = 60 * MINUTE_MS
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What a run did."""
+    """Results of a run."""
 
     old_count: int
     new_count: int
@@ -85,7 +85,7 @@ def compact(
     grace_ms: int = GRACE_MS,
     go_on: Callable[[], bool] = lambda: True,
 ) -> Compacted:
-    """Compacts all there is, or until `go_on` says no, and deletes what has not counted for `grace_ms`."""
+    """Compact everything, or until `go_on` returns False, and delete files unused for `grace_ms`."""
     old_count = new_count = 0
     for group in small_files(archive.latest().snapshot, target_bytes, files_min):
         if not go_on():

@@ -1,11 +1,11 @@
-"""Parts records that can be read from those that cannot, which become dead letters: unchanged, with the reason.
+"""Separates readable records from unreadable ones, which become dead letters: unchanged, with the reason.
 
-A dead letter is the record itself, key, value and headers, and more headers that say why it could not be read and
-where it came from: `reason`, `source-topic`, `source-partition`, `source-offset`, `source-timestamp`. The job
-replay-dead-letters sends such records back.
+A dead letter is the record itself, key, value and headers, with further headers for the reason and the origin:
+`reason`, `source-topic`, `source-partition`, `source-offset`, `source-timestamp`. The job replay-dead-letters sends
+such records back.
 
-What can be read is told by `format`: text is UTF-8, json is what becomes a row of `schema`, combined a line of a web
-server's access log; and by `condition`, SQL over the record that must hold (null does not hold).
+`format` defines readable: text is UTF-8, json becomes a row of `schema`, combined is a line of a web server's access
+log. So does `condition`, SQL over the record that must be true (null is not).
 """
 
 from collections.abc import Mapping
@@ -100,7 +100,7 @@ def letters(records: "DataFrame") -> "DataFrame":
 
 
 def reason_of(parameters: Mapping[str, str]) -> "Column":
-    """Why a record cannot be read; null where it can."""
+    """Return the reason a record is unreadable; null if it is readable."""
     from pyspark.sql import functions as f
 
     kind, condition = parameters["format"], parameters["condition"].strip()
@@ -121,7 +121,7 @@ def reason_of(parameters: Mapping[str, str]) -> "Column":
 
 
 def _not_json(schema: str) -> "Column":
-    """Why text is no JSON of the schema. A field that is missing is null, as everywhere in Spark."""
+    """Return the reason text is no JSON of the schema. A missing field is null, as everywhere in Spark."""
     from pyspark.sql import functions as f
 
     text = f.col("value").cast("string")

@@ -1,7 +1,7 @@
 """Events: how the jobs on time and joins read their sources and parameters.
 
 Expressions in parameters are Spark SQL over the columns of the source and are checked by Spark; the rest is checked
-here, before Spark has begun anything. Parameters are complete, defaults filled in. Knows no job.
+here, before Spark starts anything. Parameters are complete, defaults filled in. Knows no job.
 """
 
 import re
@@ -71,7 +71,7 @@ def named_frame(frames: Frames, parameters: Parameters, name: str) -> tuple[str,
 
 
 def only_frame(frames: Frames, parameters: Parameters) -> "DataFrame":
-    """The source of a job that reads one; the parameter `source` says which where there are several."""
+    """Return the source of a job that reads one; the parameter `source` chooses among several."""
     if len(frames) == 1 and not parameters.get("source"):
         return next(iter(frames.values()))
     return named_frame(frames, parameters, "source")[1]

@@ -1,4 +1,4 @@
-"""What jobs do with a record's headers and its place, as columns of Spark."""
+"""Columns of Spark for a record's headers and origin, shared by jobs."""
 
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ def headers_of(records: "DataFrame") -> "Column":
 
 
 def without(headers: "Column", names: tuple[str, ...]) -> "Column":
-    """`headers` but for those of these names."""
+    """Return `headers` without those of these names."""
     from pyspark.sql import functions as f
 
     return f.filter(headers, lambda one: ~one["key"].isin(*names))
@@ -43,7 +43,7 @@ def header_text(headers: "Column", name: str) -> "Column":
 
 
 def origin_headers(records: "DataFrame") -> "Column":
-    """Where a record came from; the time only where it was read."""
+    """Headers for a record's origin; the time only if it was read."""
     from pyspark.sql import functions as f
 
     known = [
@@ -55,7 +55,7 @@ def origin_headers(records: "DataFrame") -> "Column":
 
 
 def with_origin(records: "DataFrame") -> "Column":
-    """A record's headers and where it came from; what an earlier one told of that is replaced."""
+    """A record's headers and its origin; origin headers of an earlier job are replaced."""
     from pyspark.sql import functions as f
 
     return f.concat(without(headers_of(records), SOURCE_HEADERS), origin_headers(records))

@@ -1,11 +1,11 @@
-"""What a job of the library tells of itself, without importing Spark, so that listing jobs works everywhere.
+"""The description of a library job, without importing Spark, so that listing jobs works everywhere.
 
 The module `hutong.pipelines.jobs.NAME` holds the constant `JOB` and one of two functions, which import Spark inside:
 
 - `transform(frames, parameters)`, the usual form: gets the sources by name and all parameters as text, returns a
   DataFrame or several by name. A declared pipeline reads and writes around it, so it serves streams and batches.
-- `run(work)`, for what is more than a transformation (several steps, files): gets a `Work`, writes its results itself
-  and may return a text for the person who started it.
+- `run(work)`, for more than a transformation (several steps, files): gets a `Work`, writes its results itself
+  and may return a text for the user.
 """
 
 import threading
@@ -24,7 +24,7 @@ NAME_MARK, BOOTSTRAP_MARK = "@NAME@", "@BOOTSTRAP@"
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What may be set under `[transform] parameters`. A parameter without a default must be set."""
+    """A parameter for `[transform] parameters`. One without a default must be set."""
 
     name: str
     default: str | None
@@ -33,7 +33,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a person reads before running a job."""
+    """A job's description for users."""
 
     name: str
     kind: str
@@ -49,7 +49,7 @@ class Job:
     None for a job that is not for declared pipelines.
     """
     module: str | None = None
-    """Where its function is; `hutong.pipelines.jobs.NAME`, with underscores for dashes, unless told."""
+    """The module of its function; by default `hutong.pipelines.jobs.NAME`, with underscores for dashes."""
 
     @property
     def module_name(self) -> str:
@@ -63,7 +63,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What `run` of a job gets."""
+    """The argument of a job's `run`."""
 
     session: "SparkSession"
     frames: Mapping[str, "DataFrame"]

@@ -1,9 +1,9 @@
-"""Two streams joined: events of one beside those of the other that match and are near in time.
+"""Two streams joined: pairs of events that match and are near in time.
 
 An event of the right source matches one of the left when the condition `on` holds and its time lies from `before`
-earlier to `after` later. Those bounds, with the watermarks, tell Spark when an event can match no more, so that its
-state does not grow for ever; what stays alone is then given too by the outer kinds, with nulls for the other side.
-Columns are named after their source where both sources have them or no `select` is given.
+earlier to `after` later. From those bounds and the watermarks Spark knows when an event can match no more, so that its
+state stays bounded. Outer joins then emit unmatched events, with nulls for the other side. Columns are named after
+their source where both sources have them or no `select` is given.
 """
 
 from typing import TYPE_CHECKING
@@ -49,7 +49,7 @@ JOB = Job(
         *SIDES,
     ),
     template="""\
-# Orders beside their payments; an order that is not paid within an hour is given out with nulls.
+# Orders with their payments; an order that is not paid within an hour is emitted with nulls.
 
 [pipeline]
 name = "@NAME@"
@@ -113,7 +113,7 @@ def joined_sides(
 
 
 def chosen(joined: "DataFrame", parameters: Parameters, sides: Frames) -> "DataFrame":
-    """What `select` says, or all columns of both sides, named after their source."""
+    """Select the columns that `select` names, or all of both sides, named after their source."""
     from pyspark.sql import functions as f
 
     select = parameters["select"].strip()

@@ -1,10 +1,10 @@
-"""A stream joined with a table: each event beside the row of the table that it names.
+"""A stream joined with a table: each event with the row of the table that it refers to.
 
-The table is a source read whole for each micro-batch: files, or a topic of which the latest value of each key counts.
-Which files these are is settled when the query starts, and so are the topic's offsets unless its source has the
-option refresh: then an event sees the table as it is when its batch is read. Nothing is kept as state, and an event
-that came before its row does not wait for it. With `broadcast` the table is sent to every worker instead of sorting
-both sides by key: for tables that fit into memory.
+The table is a source read whole for each micro-batch: files, or the latest value of each key of a topic. The set of
+files is fixed when the query starts. So are the topic's offsets, unless its source has the option refresh: then an
+event sees the table at the time of its batch. There is no state: an event that arrives before its row does not wait for
+it. With `broadcast` the table is sent to every worker instead of sorting both sides by key: for tables that fit into
+memory.
 """
 
 from typing import TYPE_CHECKING
@@ -89,7 +89,7 @@ def transform(frames: Frames, parameters: Parameters) -> "DataFrame":
 
 
 def table_of(rows: "DataFrame", kept: str, name: str) -> "DataFrame":
-    """The latest row of each key where the source is a topic, all rows where it is not, unless told otherwise."""
+    """Return the latest row of each key for a topic, all rows for other sources, unless configured otherwise."""
     from hutong.pipelines.jobs.tables import is_log, latest_per_key
 
     if kept == "all" or (kept == "auto" and not is_log(rows)):

@@ -1,4 +1,4 @@
-"""What jobs of the library read of their sources and parameters in the same way, with the same sentences when amiss."""
+"""Sources and parameters that several jobs read in the same way, with the same error messages."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -63,12 +63,12 @@ def need_columns(frame: "DataFrame", columns: tuple[str, ...], job: str) -> None
 
 
 def beside(folder: Path, path: str) -> str:
-    """A path as the user means it: a relative one lies beside the pipeline's file."""
+    """Resolve a path relative to the folder of the pipeline's file."""
     return path if "://" in path or path.startswith("file:") else str(folder.absolute() / path)
 
 
 def keeps_timestamps(parameters: Mapping[str, str]) -> bool:
-    """Whether records that are sent again keep their time. Raises UsageError."""
+    """Return True if replayed records keep their timestamps. Raises UsageError."""
     if parameters["timestamps"] not in (KEPT, NOW):
         raise UsageError(f"parameter timestamps is '{parameters['timestamps']}': it must be '{KEPT}' or '{NOW}'")
     return parameters["timestamps"] == KEPT

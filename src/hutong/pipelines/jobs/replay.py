@@ -1,12 +1,12 @@
 """Sends records again: an archive, or any table of records with topic, partition and offset, back into a topic.
 
-What was in one partition is sent by one task in the order of the offsets, so the order per partition is kept, and with
-it that per key. With `partitions = "kept"` a record goes to the partition of the number it had; `"by key"` lets the
-sink choose as producers do, for a topic with another number of partitions. Key, value and headers go out unchanged.
+One task sends the records of a partition in the order of their offsets, so the order per partition and per key stays.
+With `partitions = "kept"` a record goes to the partition with its old number; `"by key"` lets the sink choose as
+producers do, for a topic with another number of partitions. Key, value and headers go out unchanged.
 
 A record gets a new offset and keeps its timestamp, unless `timestamps = "now"` gives it the time of writing: a topic
-whose `retention.ms` is shorter than a record's age deletes that record soon after. Where it came from stands in headers
-when `origin` asks for it: `source-topic`, `source-partition`, `source-offset`, `source-timestamp` (Unix milliseconds).
+whose `retention.ms` is shorter than a record's age deletes that record soon after. With `origin` the headers name the
+source: `source-topic`, `source-partition`, `source-offset`, `source-timestamp` (Unix milliseconds).
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,9 @@
 """Sessions: a client's events with no pause of `gap` or more between them.
 
-Spark's own session windows do it: their state is merged in the JVM, so that nothing is passed to Python for each
-event. A session is given once, when the watermark has passed its end, which lies `gap` after its last event; a stream
-needs the output mode `append`. An event that comes when the watermark has passed its own end is left out. Events
-without a time belong to no session; those without a client are one client's.
+Uses Spark's session windows: their state is merged in the JVM, so that no event passes through Python. A session is
+emitted once, when the watermark passes its end, `gap` after its last event; a stream needs the output mode `append`. An
+event that arrives after the watermark has passed its own end is dropped. Events without a time belong to no session;
+those without a client share one.
 """
 
 from typing import TYPE_CHECKING

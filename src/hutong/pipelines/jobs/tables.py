@@ -1,8 +1,7 @@
 """A topic read as a table: for each key its latest value, as compaction would leave it.
 
-Within a partition the greater offset is the later. A key lies in several partitions only where their number was
-changed: then the later time decides. A key whose latest value is null is not in the table, and neither are records
-without a key.
+Within a partition the greater offset is the later. A key occurs in several partitions only if their number was changed:
+then the later time decides. A key whose latest value is null is not in the table, nor are records without a key.
 """
 
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ PLACE_COLUMNS = frozenset({"key", "value", "topic", "partition", "offset", "time
 
 
 def is_log(frame: "DataFrame") -> bool:
-    """Whether a frame holds records with their places, so that it can be read as a table."""
+    """Return True if a frame holds records with their offsets, so that it can be read as a table."""
     return set(frame.columns) >= PLACE_COLUMNS
 
 

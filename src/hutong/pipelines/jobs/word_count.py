@@ -40,7 +40,7 @@ topic = "texts"
 
 [transform]
 job = "word-count"
-parameters = { text = "value" }    # json_path = "$.comment" when the text stands in JSON
+parameters = { text = "value" }    # json_path = "$.comment" when the text is in JSON
 
 [sinks.counts]
 kind = "topic"

@@ -1,1 +1,1 @@
-"""What a run of a pipeline did, as one HTML page: read from progress lines, event logs or a live driver."""
+"""A run of a pipeline as one HTML page, made from progress lines, event logs or a live driver."""

@@ -29,7 +29,7 @@ TIME_STEPS_S = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43
 
 T = TypeVar("T")
 Words = Callable[[float], str]
-"""How a value stands in a chart."""
+"""The format of a value in a chart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Series:
 
 
 def thinned(items: Sequence[T], count_max: int = POINT_COUNT_MAX) -> list[list[T]]:
-    """Neighbours in groups, so many groups at most; each item is in one."""
+    """Group consecutive items, so that there are so many groups at most; each item is in one."""
     groups = min(len(items), count_max)
     edges = [len(items) * index // groups for index in range(groups + 1)] if groups else [0]
     return [list(items[begin:end]) for begin, end in pairwise(edges)]
@@ -67,8 +67,8 @@ def lines_over_time(label: str, times_ms: Sequence[int], series: Sequence[Series
             parts += _dots(places, line.values, top, colour)
     edges = [LEFT, *((left + right) / 2 for left, right in pairwise(places)), LEFT + INNER_WIDTH]
     for index, time_ms in enumerate(times_ms):
-        told = _told(_clock(time_ms), series, index, words)
-        parts.append(_touch(edges[index], edges[index + 1], told))
+        tooltip = _tooltip(_clock(time_ms), series, index, words)
+        parts.append(_touch(edges[index], edges[index + 1], tooltip))
     return f"<div class='chart'>{svg(WIDTH, HEIGHT, label, ''.join(parts))}</div>"
 
 
@@ -90,7 +90,7 @@ def stacked_bars(label: str, names: Sequence[str], series: Sequence[Series], wor
             height += part
         if index % every == 0:
             parts.append(_place_tick(left + pitch / 2, name.rpartition(" ")[2]))
-        parts.append(_touch(left, left + pitch, _told(name, series, index, words)))
+        parts.append(_touch(left, left + pitch, _tooltip(name, series, index, words)))
     return f"<div class='chart'>{svg(WIDTH, HEIGHT, label, ''.join(parts))}</div>"
 
 
@@ -132,12 +132,12 @@ def _dots(places: Sequence[float], values: Sequence[float | None], top: float, c
     ]
 
 
-def _touch(left: float, right: float, told: str) -> str:
+def _touch(left: float, right: float, tooltip: str) -> str:
     box: dict[str, object] = {"class": "touch", "x": left, "y": TOP, "width": max(0.0, right - left)}
-    return element("rect", {**box, "height": INNER_HEIGHT}, element("title", {}, escaped(told)))
+    return element("rect", {**box, "height": INNER_HEIGHT}, element("title", {}, escaped(tooltip)))
 
 
-def _told(name: str, series: Sequence[Series], index: int, words: Words) -> str:
+def _tooltip(name: str, series: Sequence[Series], index: int, words: Words) -> str:
     values = [(line.name, line.values[index]) for line in series]
     return "\n".join([name, *(f"{what}: {words(value)}" for what, value in values if value is not None)])
 

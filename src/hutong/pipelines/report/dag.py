@@ -46,7 +46,7 @@ def stage_dag(stages: Sequence[Stage], *, alone: bool = False) -> str:
 
 
 def stage_title(stage: Stage) -> str:
-    """What it does where that is known: the place in the code is the same for all stages of a SQL statement."""
+    """Return the stage's operators if known: the place in the code is the same for all stages of a SQL statement."""
     return " → ".join(stage.operators) or stage.name
 
 

@@ -1,7 +1,7 @@
 """Event logs as Spark writes them: one file, or a folder of numbered parts; plain or packed; finished or cut off.
 
-Strategy: read from front to end, a line at a time; the name of an event stands first in its line, so that those nobody
-asks for are not parsed. A folder that holds several logs stands for the newest.
+Strategy: read from front to end, a line at a time; the name of an event comes first in its line, so that unneeded
+events are not parsed. Of a folder with several logs the newest is read.
 """
 
 import json
@@ -61,7 +61,7 @@ def _is_log(entry: Path) -> bool:
 
 
 def _rolled(folder: Path) -> list[Path]:
-    """Parts by number. A compacted part stands for itself and those before it."""
+    """Parts by number. A compacted part replaces those before it."""
     found = [(match, entry) for entry in folder.iterdir() if (match := PART.match(entry.name))]
     compacted = max((int(match["number"]) for match, _ in found if match["compact"]), default=0)
     kept = [

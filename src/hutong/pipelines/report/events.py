@@ -1,11 +1,11 @@
-"""Events of Spark's event log, one by one, into what is known of a run.
+"""Builds the model of a run from the events of Spark's event log, one by one.
 
 The log holds what the REST API does not: which stages a stage waits for, the operators inside a stage, and each
-micro-batch of each streaming query. A stage that Spark skipped stands under a number of its own; where the log has the
-stage that made the same output, that one takes its place, so that a picture hangs together over several jobs.
+micro-batch of each streaming query. A skipped stage has a new number. If the log has the stage that made the same
+output, that one replaces it, so that the picture connects several jobs.
 
-Strategy: `take` gets one event as parsed JSON. Whatever in it is not as Spark writes it makes the event unreadable and
-is counted, never an error. Knows nothing of files.
+Strategy: `take` gets one event as parsed JSON. A deviation from Spark's format makes the event unreadable; such events
+are counted and never raise an error. Knows nothing of files.
 """
 
 import json
@@ -64,7 +64,7 @@ class EventReader:
         }
 
     def wants(self, name: str) -> bool:
-        """Whether events of this name tell something, so that others need not be parsed."""
+        """Return True if events of this name are used; others need not be parsed."""
         return name in self._handlers
 
     def take(self, event: object) -> None:
@@ -190,10 +190,10 @@ class EventReader:
 
     def _read_stage(self, info: Event, status: str) -> Stage:
         sums = dict.fromkeys(METRICS.values(), 0)
-        for told in info.get("Accumulables", ()):
-            into = METRICS.get(told.get("Name", ""))
+        for reported in info.get("Accumulables", ()):
+            into = METRICS.get(reported.get("Name", ""))
             if into is not None:
-                sums[into] += max(0, int(told.get("Value", 0)))
+                sums[into] += max(0, int(reported.get("Value", 0)))
         parents = [int(parent) for parent in list(info.get("Parent IDs", ()))[:PARENT_COUNT_MAX]]
         number = int(info["Stage ID"])
         return Stage(
@@ -220,10 +220,10 @@ def _work(job_id: int, query_id: str, batch: object, properties: Event) -> str:
 
 
 def _job_name(properties: Event, stages: list[dict[str, Any]]) -> str:
-    """What the program said of the job, else where in the program it was started."""
-    told = str(properties.get("spark.job.description") or "").strip().partition("\n")[0]
+    """Return the program's description of the job, else the place in the program that started it."""
+    reported = str(properties.get("spark.job.description") or "").strip().partition("\n")[0]
     last = max(stages, key=lambda info: int(info["Stage ID"]), default={"Stage Name": ""})
-    return told or short_name(str(last["Stage Name"]))
+    return reported or short_name(str(last["Stage Name"]))
 
 
 def _keep(known: dict[int, int], key: int, value: int) -> None:
@@ -238,7 +238,7 @@ def _last_rdd(info: Event) -> int:
 
 
 def _operators(info: Event) -> tuple[str, ...]:
-    """What Spark SQL does in a stage, in the order of the data; empty for RDDs of a program's own."""
+    """Return Spark SQL's operators in a stage, in the order of the data; empty for a program's own RDDs."""
     found: dict[str, None] = {}
     for rdd in sorted(info.get("RDD Info", ()), key=lambda rdd: int(rdd["RDD ID"])):
         scope = json.loads(rdd.get("Scope") or "{}")
@@ -248,5 +248,5 @@ def _operators(info: Event) -> tuple[str, ...]:
     return tuple(found)[:OPERATOR_COUNT_MAX]
 
 
-def _moment(told: Any) -> int | None:
-    return None if told is None else int(told)
+def _moment(reported: Any) -> int | None:
+    return None if reported is None else int(reported)

@@ -1,7 +1,6 @@
-"""Brings together what there is about a run: its record, its progress lines, its event log.
+"""Collects all sources about a run: its record, its progress lines, its event log.
 
-Strategy: what is missing is said in a note, and the page has the rest; only where there is nothing at all is that an
-error. Knows nothing of HTML.
+Strategy: a note on the page names what is missing; only a run without any source is an error. Knows nothing of HTML.
 """
 
 import json
@@ -31,14 +30,14 @@ DIED = "died"
 
 
 def run_of_log(path: Path) -> Run:
-    """What an event log of Spark tells, of whatever application. Raises UsageError."""
+    """Read a run from an event log of any Spark application. Raises UsageError."""
     run = Run(name=path.name)
     read_event_log(path, run)
     return run
 
 
 def run_of_folder(path: Path, run_id: str | None = None) -> Run:
-    """What a pipeline's folder tells of one of its runs, or what a run's folder tells. Raises UsageError."""
+    """Read a run from a pipeline's folder, or from a run's folder. Raises UsageError."""
     if (path / "runs").is_dir():
         return _run_of_pipeline(PipelineFolder(path), run_id)
     if (path / "run.json").is_file() or (path / "progress.jsonl").is_file():
@@ -58,7 +57,7 @@ def _run_of_pipeline(folder: PipelineFolder, run_id: str | None) -> Run:
     else:
         chosen = next((run for run in reversed(runs) if run.progress.is_file() or has_event_log(run.events)), None)
         if chosen is None:
-            raise UsageError(f"no run of pipeline {folder.path.name} has told anything yet", ExitCode.NOINPUT)
+            raise UsageError(f"no run of pipeline {folder.path.name} has reported anything yet", ExitCode.NOINPUT)
     gathered = _gathered(chosen)
     records = [record for run in runs if (record := _record(run)) is not None]
     gathered.siblings = [
@@ -85,7 +84,7 @@ def _gathered(folder: RunFolder) -> Run:
 
 
 def _record(folder: RunFolder) -> RunRecord | None:
-    """None where there is none, or one that somebody wrote otherwise than we do."""
+    """Read the run's record. None if it is missing or malformed."""
     record = folder.read()
     if record is None or not isinstance(record.pid, int) or not isinstance(record.started_ms, int):
         return None
@@ -93,7 +92,7 @@ def _record(folder: RunFolder) -> RunRecord | None:
 
 
 def _asked(record: RunRecord | None, run: Run) -> bool:
-    """Whether the run's driver is at work and has told its stages itself."""
+    """Return True if the run's driver is alive and its stages were added."""
     if record is None or not record.ui_url or _state(record) in {*ENDED, DIED}:
         return False
     try:

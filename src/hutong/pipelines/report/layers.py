@@ -1,8 +1,8 @@
-"""Lays out a directed graph without circles in rows: who waits stands below whom it waits for.
+"""Lays out a directed acyclic graph in rows: a node is below the nodes that it waits for.
 
 Strategy: rows by the longest way down, none wider than asked for; an edge over several rows passes through a joint in
-each row between, shared by all edges from the same node; a few sweeps order each row by the mean place of its
-neighbours and then move its nodes towards it. Deterministic.
+each row between, shared by all edges from the same node; a few sweeps order each row by the mean place of adjacent
+nodes and then move its nodes towards it. Deterministic.
 
 Knows nothing of stages, text or SVG: nodes are numbers, and all have the same width.
 """
@@ -14,7 +14,7 @@ SWEEPS = 8
 JOINT_WIDTH = 14
 """How much room an edge takes that passes a row."""
 STRAIGHTNESS = 8
-"""How much more a bend inside a long edge disturbs than one beside a node."""
+"""The weight of a bend inside a long edge, relative to one at a node."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -128,7 +128,7 @@ def _placed(
         centres.update({spot: place - pushed for spot, place in zip(row, found, strict=True)})
 
     def pulled(spot: Spot, neighbours: Sequence[Spot]) -> float:
-        """Where its neighbours want it; the next piece of the same long edge most of all."""
+        """Return the place that its adjacent nodes favour; the next piece of the same long edge weighs most."""
         places: list[float] = []
         for near in neighbours:
             inside = home[spot.node] != spot.row and near.node == spot.node

@@ -1,9 +1,9 @@
-"""Cuts lines out of chunks of bytes, none longer than a bound, and finds how an event log is packed.
+"""Splits chunks of bytes into lines, none longer than a bound, and detects the compression of an event log.
 
 Strategy: a chunk at a time, so that a log of gigabytes needs the memory of a line. A line that is too long is counted
-and passed over; a last line without an end is given and marked, for the writer may have been killed in the middle.
+and skipped. A last line without an end is returned and marked, as the writer may have been killed.
 
-Knows nothing of what stands in the lines.
+Knows nothing of the lines' contents.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ PACKINGS = {".zstd": "zstd", ".zst": "zstd", ".gz": "gzip"}
 
 @dataclass(slots=True)
 class Reading:
-    """What was met while lines were read."""
+    """Findings while lines were read."""
 
     line_count: int = 0
     long_line_count: int = 0
@@ -96,7 +96,7 @@ def _unpacked(file: "BinaryIO", packing: str, reading: Reading) -> Iterator[byte
     while True:
         try:
             chunk = stream.read(CHUNK_BYTES)
-        except OSError:  # the end is missing, or what stands there is none of this packing
+        except OSError:  # the end is missing, or the data has another compression
             reading.cut_off = True
             return
         if not chunk:

@@ -1,7 +1,7 @@
-"""A driver that is at work, by Spark's REST API.
+"""Reads a running driver by Spark's REST API.
 
-The API tells jobs and stages, but neither which stage waits for which nor anything of streaming queries. Where the
-driver writes an event log that lies on this machine, that is read instead.
+The API has jobs and stages, but neither the dependencies of stages nor streaming queries. If the driver writes an event
+log on this machine, that is read instead.
 """
 
 import json
@@ -37,7 +37,7 @@ def run_of_driver(url: str) -> Run:
 
 
 def add_driver(url: str, run: Run) -> bool:
-    """Adds what the driver at `url` tells; whether by its event log. Raises UsageError when there is none."""
+    """Add the facts of the driver at `url`; return True if by its event log. Raises UsageError when there is none."""
     if urlsplit(url).scheme not in {"http", "https"}:
         raise UsageError(f"--url is {url}: give the address of a driver's web page, such as http://127.0.0.1:4040")
     base = f"{url.rstrip('/')}/api/v1/applications"
@@ -81,7 +81,7 @@ def _fill(run: Run, application: Mapping[str, Any], settings: Mapping[str, str],
 
 
 def _event_log(settings: Mapping[str, str], application_id: str) -> Path | None:
-    """Where the driver writes its event log, if it does and this machine has the folder."""
+    """Return the path of the driver's event log, if it writes one and this machine has the folder."""
     if settings.get("spark.eventLog.enabled") != "true":
         return None
     place = urlsplit(settings.get("spark.eventLog.dir", ""))
@@ -106,8 +106,8 @@ def _get(url: str) -> Any:
     return json.loads(body)
 
 
-def _moment(told: Any) -> int | None:
+def _moment(timestamp: Any) -> int | None:
     """`2026-11-22T08:48:52.290GMT`, as the API writes it."""
-    if told is None:
+    if timestamp is None:
         return None
-    return round(datetime.fromisoformat(str(told).replace("GMT", "+00:00")).timestamp() * 1000)
+    return round(datetime.fromisoformat(str(timestamp).replace("GMT", "+00:00")).timestamp() * 1000)

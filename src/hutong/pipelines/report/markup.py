@@ -1,8 +1,8 @@
-"""Text, numbers and SVG elements as they stand in a page.
+"""Text, numbers and SVG elements for a page.
 
-Strategy: every text passes `escaped`, which also leaves out what XML forbids, so that whatever a job is called or fails
-with stays text. Colours are classes, so that one style sheet serves light and dark; a drawing that stands alone
-carries it (`alone`), a page has it once for all.
+Strategy: every text passes `escaped`, which also removes characters that XML forbids, so that names and error messages
+of jobs stay text. Colours are classes, so that one style sheet serves light and dark; a separate drawing contains it
+(`alone`), a page has it once.
 
 Knows nothing of Spark.
 """

@@ -1,7 +1,7 @@
-"""What is known of one application of Spark: its jobs and stages, its streaming queries, what went wrong.
+"""The model of one Spark application: its jobs and stages, its streaming queries, its failures.
 
 Filled by the readers (event logs, progress lines, a live driver) and read by the page. Everything is bounded: of very
-long runs the newest is kept, and `notes` say that something is missing.
+long runs the newest part is kept, and `notes` mention the omission.
 """
 
 from collections.abc import Iterable
@@ -44,14 +44,14 @@ class Failure:
 
 @dataclass(slots=True)
 class Query:
-    """A streaming query and what it told of its micro-batches."""
+    """A streaming query and its micro-batches."""
 
     query_id: str
     name: str = ""
     started_ms: int | None = None
     ended_ms: int | None = None
     batches: dict[tuple[str, int, int], MicroBatch] = field(default_factory=dict)
-    """By run, batch and start, so that what is told twice counts once."""
+    """By run, batch and start, so that repeated reports count once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +90,13 @@ class Run:
         self.jobs[job.job_id] = job
         if len(self.jobs) > JOB_COUNT_MAX:
             self.jobs.pop(next(iter(self.jobs)))
-            self.note(f"Of more than {JOB_COUNT_MAX:,} jobs, the newest are told.")
+            self.note(f"Of more than {JOB_COUNT_MAX:,} jobs, the newest are shown.")
 
     def add_stage(self, stage: Stage) -> None:
         self.stages[stage.stage_id] = stage
         if len(self.stages) > STAGE_COUNT_MAX:
             self.stages.pop(next(iter(self.stages)))
-            self.note(f"Of more than {STAGE_COUNT_MAX:,} stages, the newest are told.")
+            self.note(f"Of more than {STAGE_COUNT_MAX:,} stages, the newest are shown.")
 
     def add_batch(self, batch: MicroBatch) -> None:
         query = self.query(batch.query_id)
@@ -104,14 +104,14 @@ class Run:
         query.batches[batch.run_id, batch.batch_id, batch.started_ms] = batch
         if len(query.batches) > BATCH_COUNT_MAX:
             query.batches.pop(next(iter(query.batches)))
-            self.note(f"Of more than {BATCH_COUNT_MAX:,} micro-batches, the newest are told.")
+            self.note(f"Of more than {BATCH_COUNT_MAX:,} micro-batches, the newest are shown.")
 
     def add_failure(self, where: str, message: str, time_ms: int | None = None) -> None:
         """Failures of the same words are one, counted."""
         message = message[:MESSAGE_CHARACTERS_MAX]
         known = self.failures.get((where, message))
         if known is None and len(self.failures) >= FAILURE_COUNT_MAX:
-            self.note(f"Of more than {FAILURE_COUNT_MAX} different failures, the first are told.")
+            self.note(f"Of more than {FAILURE_COUNT_MAX} different failures, the first are shown.")
             return
         count = known.count + 1 if known else 1
         self.failures[where, message] = Failure(where, message, time_ms, count)

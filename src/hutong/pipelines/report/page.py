@@ -58,7 +58,7 @@ def page(run: Run) -> str:
 
 
 def state_of(run: Run) -> str:
-    """As its record says, else by what the event log shows."""
+    """Return the state in its record, else the one that the event log shows."""
     if run.state:
         return run.state
     if run.ended_ms is None:
@@ -94,7 +94,7 @@ def _notes(run: Run) -> str:
 
 
 def _failures(run: Run) -> str:
-    """A row for each sentence: a task's failure is told again by its stage, its job and its query."""
+    """A row for each sentence: its stage, job and query repeat a task's failure."""
     found: dict[str, list[Failure]] = {}
     for failure in run.failures.values():
         found.setdefault(str(translate(Exception(failure.message))), []).append(failure)

@@ -16,11 +16,11 @@ ALL_OTHERS = "all others"
 
 
 def query_section(query: Query) -> str:
-    """Heading, figures and charts; says so where the query told of no batch."""
+    """Heading, figures and charts, or a sentence if the query reported no batch."""
     batches = sorted(query.batches.values(), key=lambda batch: batch.started_ms)
     heading = f"<h2>Query {escaped(query.name)}</h2>"
     if not batches:
-        return f"{heading}<p>It told of no micro-batch.</p>"
+        return f"{heading}<p>It reported no micro-batch.</p>"
     worked = [batch for batch in batches if batch.row_count or batch.phases_ms.get("computing")]
     parts = [heading, tiles(_figures(batches, worked)), _throughput(batches), _durations(worked)]
     parts += [_lag(batches), _state(batches), _lateness(batches)]
@@ -108,7 +108,7 @@ def _state(batches: Sequence[MicroBatch]) -> str:
 
 
 def _lateness(batches: Sequence[MicroBatch]) -> str:
-    """How far the watermark is behind the time of the batch."""
+    """A chart of the watermark's distance from the batch's time."""
     if all(batch.watermark_ms is None for batch in batches):
         return ""
     groups = thinned(batches)
@@ -129,7 +129,7 @@ def _drawn_together(batches: Sequence[MicroBatch], groups: Sequence[Sequence[Mic
 
 
 def _ends(groups: Sequence[Sequence[MicroBatch]]) -> list[int]:
-    """When the last batch of each group ended; never falling, for clocks are set."""
+    """Return the end of each group's last batch; never falling, as clocks may be set back."""
     ends: list[int] = []
     for group in groups:
         ends.append(max([group[-1].started_ms + group[-1].duration_ms, *ends[-1:]]))

@@ -23,7 +23,7 @@ TRANSACTION_TIMEOUT_MS = 900_000
 
 
 class Delivery(Enum):
-    """What a reader finds of each row. Names as in the option `delivery`."""
+    """Delivery guarantees. Names as in the option `delivery`."""
 
     EXACTLY_ONCE = "exactly-once"
     AT_LEAST_ONCE = "at-least-once"

@@ -72,7 +72,7 @@ class BatchProducer:
 
     @property
     def _is_answered(self) -> bool:
-        """Whether the brokers wait for us."""
+        """Return True if the brokers wait for this task."""
         return bool(self._in_flight) and all(connection.has_answer for connection in self._in_flight)
 
     def flush(self) -> None:
@@ -81,7 +81,7 @@ class BatchProducer:
             self._cluster.retrying(self._exchange)
 
     def _send_quietly(self) -> None:
-        """Failing here is no matter: `_exchange` sends again."""
+        """Send without raising: `_exchange` sends again after a failure."""
         try:
             self._send_heads()
         except (Unavailable, Refused) as error:

@@ -59,7 +59,10 @@ def open_producer(options: SinkOptions, query_id: str, batch_id: int) -> Iterato
 
 
 def is_exactly_once(options: SinkOptions, transactions: Transactions) -> bool:
-    """What is asked for, or what can be had. Raises UsageError where it cannot."""
+    """Decide on exactly-once: as requested, or as the cluster allows.
+
+    Raises UsageError if it is requested and impossible.
+    """
     if options.delivery is Delivery.AT_LEAST_ONCE:
         return False
     if transactions.are_supported():

@@ -18,7 +18,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from hutong.foundation.errors import HutongError, Refused, UsageError
 from hutong.pipelines.client.clusters import shared_transactions
-from hutong.pipelines.engine import telling
+from hutong.pipelines.engine import failure_reports
 from hutong.pipelines.sink.commit.driver import SHUT_OUT, Committer, taken_over
 from hutong.pipelines.sink.commit.record import application_query, name_of
 from hutong.pipelines.sink.options import SinkOptions
@@ -47,7 +47,7 @@ class VersionWriter(DataSourceArrowWriter):
         if self._counts:
             self._tell(sys.stderr if stream is None else stream)
 
-    @telling.told()
+    @failure_reports.failures_reported()
     def write(self, iterator: Iterator["pyarrow.RecordBatch"]) -> WriterCommitMessage:
         if self._counts:
             return Written(0)
@@ -58,7 +58,7 @@ class VersionWriter(DataSourceArrowWriter):
                 raise taken_over(self._query_id) from error
             raise
 
-    @telling.told()
+    @failure_reports.failures_reported()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         batch = batch_of(messages, self._version)
         if batch is not None and not self._committer().commit_version(batch):
@@ -67,11 +67,11 @@ class VersionWriter(DataSourceArrowWriter):
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         batch = batch_of(messages, self._version)
         if batch is not None:
-            with suppress(HutongError):  # what made Spark give up is told already; the transactions' time will be up
+            with suppress(HutongError):  # Spark's own failure is reported already; the transactions time out
                 self._committer().abort(batch)
 
     def _tell(self, stream: TextIO) -> None:
-        """Two jobs with one id look like two attempts of one, so what is dropped is told."""
+        """Report what is dropped: two jobs with one id look like two attempts of one."""
         what = f"version {self._version} of {name_of(self._query_id)}"
         stream.write(f"hutong: nothing is written: {what} was written before; two jobs need two ids\n")
         stream.flush()

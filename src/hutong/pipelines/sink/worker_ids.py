@@ -1,12 +1,12 @@
-"""Transactional ids of one Python worker, used again as soon as that is safe.
+"""Transactional ids of one Python worker, reused as soon as that is safe.
 
 Brokers keep every id for days, so one per task would fill them: a stream with a trigger per second has hundreds of
-thousands a day. A worker therefore has ids of its own, with a random beginning, and takes one again when a later batch
-of the same query runs: Spark starts that only when the batch before has been committed, so what the id stood for is
-settled and nobody will ask for it again. Until then it is not touched, even by another attempt of the same task: to
-begin anew with an id aborts what it holds, which a driver may have decided to commit.
+thousands a day. A worker therefore has ids with a random prefix, and reuses one when a later batch of the same query
+runs. Spark starts that batch after the commit of the previous one, so the id's transaction is settled. Before that not
+even another attempt of the same task may use the id: initializing it aborts its transaction, which a driver may have
+decided to commit.
 
-Batch jobs have no later batch: each of their tasks gets an id of its own.
+Batch jobs have no later batch: each of their tasks gets a new id.
 
 Knows nothing of brokers.
 """

@@ -1,8 +1,8 @@
-"""Writing: what Spark calls on the driver to check and commit, and in its Python workers to write Arrow batches.
+"""Spark's writer interface: on the driver to check and commit, in its Python workers to write Arrow batches.
 
-A task writes in a transaction that it leaves open, and says in its commit message whose it is; at the end of the batch
-the driver ends them all (`commit`). Without transactions what a task wrote counts at once, and a task that runs again
-writes again.
+A task writes in a transaction that it leaves open and names in its commit message. At the end of the batch the driver
+ends them all (`commit`). Without transactions the writes of a task are visible at once, and a repeated task writes
+again.
 
 Names of classes' methods and parameters are Spark's. Writers are pickled and hold nothing but options.
 """
@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import HutongError, UsageError
 from hutong.pipelines.client.clusters import shared_cluster, shared_transactions
-from hutong.pipelines.engine import telling
+from hutong.pipelines.engine import failure_reports
 from hutong.pipelines.sink.commit.driver import Batch, Committer
 from hutong.pipelines.sink.commit.machine import Decision, TaskTransaction
 from hutong.pipelines.sink.options import SinkOptions
@@ -37,7 +37,7 @@ QUERY_ID, BATCH_ID, RUN_ID = "sql.streaming.queryId", "streaming.sql.batchId", "
 
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
-    """What one task wrote. `transaction` is None without rows."""
+    """The result of one task. `transaction` is None without rows."""
 
     row_count: int
     transaction: TaskTransaction | None = None
@@ -50,7 +50,7 @@ class Written(WriterCommitMessage):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Which piece of work this is."""
+    """The identity of one task."""
 
     query_id: str
     run_id: str
@@ -67,11 +67,11 @@ class BatchWriter(DataSourceArrowWriter):
         self._options = options
         self._job_id = JOB_PREFIX + os.urandom(8).hex()  # made on the driver, the same in all tasks
 
-    @telling.told()
+    @failure_reports.failures_reported()
     def write(self, iterator: Iterator["pyarrow.RecordBatch"]) -> WriterCommitMessage:
         return write_batches(iterator, self._options, task_of(self._job_id))
 
-    @telling.told()
+    @failure_reports.failures_reported()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         decision = decision_of(messages, NO_BATCH)
         if decision.transactions:
@@ -80,7 +80,7 @@ class BatchWriter(DataSourceArrowWriter):
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         if any(isinstance(one, Written) and one.query_id for one in messages):
             decision = decision_of(messages, NO_BATCH)
-            with suppress(HutongError):  # what made Spark give up is told already; the transactions' time will be up
+            with suppress(HutongError):  # Spark's own failure is reported already; the transactions time out
                 Committer(shared_transactions(self._options.cluster)).abort_job(self._job_id, decision)
 
 
@@ -91,11 +91,11 @@ class StreamWriter(DataSourceStreamArrowWriter):
         check_columns(options, columns)
         self._options = options
 
-    @telling.told()
+    @failure_reports.failures_reported()
     def write(self, iterator: Iterator["pyarrow.RecordBatch"]) -> WriterCommitMessage:
         return write_batches(iterator, self._options, task_of(None))
 
-    @telling.told()
+    @failure_reports.failures_reported()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         batch = batch_of(messages, batchId)
         if batch is not None:
@@ -117,7 +117,7 @@ def check_columns(options: SinkOptions, columns: Sequence[str]) -> None:
 
 
 def task_of(job_id: str | None, version: int = NO_BATCH) -> Task:
-    """What Spark says of the running task; `job_id` and `version` stand for query and batch in a batch job."""
+    """Identify the running task; `job_id` and `version` replace query and batch in a batch job."""
     context = TaskContext.get()
     assert context is not None
     return Task(
@@ -130,22 +130,22 @@ def task_of(job_id: str | None, version: int = NO_BATCH) -> Task:
 
 
 def decision_of(messages: Messages, batch_id: int) -> Decision:
-    """What the tasks of a batch wrote in transactions; a message is missing for a task that failed."""
+    """Combine the transactions of a batch's tasks; a failed task has no message."""
     written = [one.transaction for one in messages if isinstance(one, Written) and one.transaction is not None]
     return Decision(batch_id, len(messages), tuple(sorted(written)))
 
 
 def batch_of(messages: Messages, batch_id: int) -> Batch | None:
-    """None where nothing was written in transactions, or nobody was there to say."""
-    told = [one for one in messages if isinstance(one, Written) and one.query_id]
-    if not told:
+    """Return the batch; None if it has no transactions."""
+    reported = [one for one in messages if isinstance(one, Written) and one.query_id]
+    if not reported:
         return None
     return Batch(
-        told[0].query_id,
-        told[0].run_id,
+        reported[0].query_id,
+        reported[0].run_id,
         decision_of(messages, batch_id),
-        frozenset().union(*(one.topics for one in told)),
-        any(one.was_retried for one in told),
+        frozenset().union(*(one.topics for one in reported)),
+        any(one.was_retried for one in reported),
     )
 
 

@@ -1,4 +1,4 @@
-"""How much of what is there a micro-batch takes: at most so many records, and none before there are enough.
+"""Limits of a micro-batch: at most so many records, and none before there are enough.
 
 Options, arithmetic and defaults are those of Spark's own Kafka source: `maxOffsetsPerTrigger`, `minOffsetsPerTrigger`,
 `maxTriggerDelay`. Knows nothing of brokers or Spark.

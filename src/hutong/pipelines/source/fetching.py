@@ -111,7 +111,7 @@ class PartitionReader:
         return None
 
     def _send_ahead(self) -> None:
-        """Failing here is no matter: the next `_fetch` asks again."""
+        """Send the next request early. A failure is ignored: the next `_fetch` sends it again."""
         if self._position >= self._end:
             return
         try:

@@ -1,9 +1,9 @@
-"""Filters of a query that narrow what is read: by topic, partition, offset, and the time from which on.
+"""Filters of a query that reduce reading: by topic, partition, offset, and earliest time.
 
-Spark hands over what stands in a WHERE clause, one simple comparison each, all of which hold for the rows wanted.
-Those on topic and partition leave partitions out and those on offset cut ranges, exactly; Spark need not test them
-again. A time narrows a range to where the first record as young lies, but older ones may follow, so Spark tests it,
-too. Keys and values are not looked at.
+Spark passes the conditions of a WHERE clause, one simple comparison each, all of which hold for the wanted rows. Those
+on topic and partition exclude partitions, those on offset cut ranges. Both are exact: Spark need not test them again. A
+time moves the start of a range to the first record at or after it. Older records may follow, so Spark tests it too.
+Keys and values are not considered.
 
 Spark's filters are known here by the names of their classes. Knows nothing of brokers.
 """
@@ -31,7 +31,7 @@ COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """What all filters together leave over."""
+    """The combined effect of all filters."""
 
     tests: tuple[tuple[str, str, Any], ...] = ()
     """Column (topic or partition), comparison, value."""
@@ -56,7 +56,7 @@ class Narrowing:
 
 
 def narrowing(filters: Sequence[Any]) -> tuple[Narrowing, list[Any]]:
-    """What the filters leave over, and those of them that Spark must test by itself."""
+    """Combine the filters. Return their effect, and the filters that Spark must test itself."""
     tests: list[tuple[str, str, Any]] = []
     first, end, since_ms = 0, None, None
     left = []

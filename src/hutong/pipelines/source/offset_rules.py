@@ -1,4 +1,4 @@
-"""Where a range starts and ends, as the options say it: offsets, timestamps, earliest, latest.
+"""Rules for the start and end of a range, from the options: offsets, timestamps, earliest, latest.
 
 Names, forms and precedence are those of Spark's own Kafka source: one timestamp for all comes before timestamps by
 partition, and those before offsets. Knows nothing of clusters: `planning.resolve` turns a rule into offsets.
@@ -17,10 +17,10 @@ ENDING_OPTIONS = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"
 
 @dataclass(frozen=True, slots=True)
 class OffsetRule:
-    """Where a range starts or ends: by partition where given, else by timestamp, else the position `otherwise`.
+    """A rule for one end of a range: by partition if given, else by timestamp, else the position `otherwise`.
 
     Offsets may be `EARLIEST` or `LATEST`. `must_match`: a timestamp after the last record is an error; if not, it means
-    the end of the partition. `option` is what the user called it.
+    the end of the partition. `option` is the option's name as the user wrote it.
     """
 
     otherwise: int
@@ -81,7 +81,7 @@ def _rule(options: Mapping[str, str], side: str, default: int) -> OffsetRule:
 
 
 def _must_match(options: Mapping[str, str], side: str) -> bool:
-    """Ends after the last record are the end; starts after it are an error unless the user says otherwise."""
+    """Ends after the last record are the end; starts after it are an error unless the user allows them."""
     strategy = options.get("startingOffsetsByTimestampStrategy", "error").lower()
     if strategy not in ("error", "latest"):
         raise UsageError(f"option startingOffsetsByTimestampStrategy is '{strategy}': take error or latest")

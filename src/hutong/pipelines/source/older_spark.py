@@ -1,14 +1,14 @@
-"""What PySpark has from 4.2 on to bound the batches of a stream, in the shape that the reader needs it before.
+"""Stand-ins for classes of PySpark 4.2 that bound the batches of a stream, for use with PySpark 4.1.
 
-PySpark 4.1 asks a stream for its end without saying from where or how much, so there each batch takes all there is, and
-options that bound a batch are refused.
+PySpark 4.1 asks a stream for its end without a start or a limit. So each batch takes all available records, and options
+that bound a batch are refused.
 """
 
 from dataclasses import dataclass
 
 
 class ReadLimit:
-    """How much a batch may take."""
+    """The limit of one batch."""
 
 
 class ReadAllAvailable(ReadLimit):

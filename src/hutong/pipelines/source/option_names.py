@@ -1,7 +1,7 @@
-"""The names of all options that reading takes, so that a misspelt one is told instead of doing nothing.
+"""The names of all reading options, so that a misspelt one is reported instead of ignored.
 
-Names that look like none of these are let through: Spark passes on whatever a program sets, and so does its own Kafka
-source.
+Names unlike any of these are accepted: Spark passes on every option that a program sets, and its own Kafka source
+accepts them too.
 """
 
 import difflib

@@ -33,7 +33,7 @@ LOOK_AGAIN_MS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """Which partitions: of the topics `names`, of all that match `pattern` as a whole, or exactly `assigned`."""
+    """The selected partitions: of the topics `names`, of all that fully match `pattern`, or exactly `assigned`."""
 
     names: tuple[str, ...] = ()
     pattern: str | None = None

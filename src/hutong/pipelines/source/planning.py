@@ -1,7 +1,7 @@
 """Turns a subscription and offset rules into ranges to read: one `OffsetRange` is one Spark task.
 
-Offsets travel as {"topic": {"0": 23}}, the form in which Spark's own Kafka source keeps them in its checkpoints.
-What counts as lost data, and what happens then, is as that source has it. Knows nothing of Spark.
+Offsets travel as {"topic": {"0": 23}}, the form in which Spark's own Kafka source keeps them in its checkpoints. What
+counts as lost data, and what happens then, is as that source has it. Knows nothing of Spark.
 """
 
 import re
@@ -60,15 +60,15 @@ def resolve(cluster: Cluster, partitions: Sequence[TopicPartition], rule: Offset
 
 
 def inside_log(cluster: Cluster, offsets: Offsets, rule: OffsetRule, fail_on_data_loss: bool) -> Offsets:
-    """`offsets` by a rule that gives them as numbers, held inside what the partitions hold now.
+    """Limit `offsets`, given as numbers by a rule, to the current ranges of the partitions.
 
-    Raises DataLost for one that lies outside, unless the query accepts that.
+    Raises DataLost for one outside, unless the query accepts that.
     """
     numbers = [partition for partition, offset in (rule.offsets or {}).items() if offset not in (EARLIEST, LATEST)]
     if not numbers:
         return offsets
     first = at(cluster, numbers, EARLIEST)
-    # What is not yet committed lies behind the end that a reader of committed records is told, and is in order.
+    # Uncommitted records are after the end that a read_committed consumer gets, and are in order.
     end = {} if cluster.settings.read_committed else at(cluster, numbers, LATEST)
     held = {}
     for partition in numbers:
@@ -102,10 +102,11 @@ def at(cluster: Cluster, partitions: Iterable[TopicPartition], position: int) ->
 def settled(
     look: Callable[[], Offsets], known: Mapping[TopicPartition, int], again: int, pause: Callable[[], None]
 ) -> Offsets:
-    """What `look` says, asked up to `again` times more, each after a `pause`, while it contradicts what is known.
+    """Return the result of `look`. While it contradicts known offsets, repeat it up to `again` times, each after a
+    `pause`.
 
-    A partition that is gone or ends before an offset that was reached may be a broker that does not know the latest
-    yet (KAFKA-7703); when it stays so, the data is lost.
+    A partition that is gone or ends before an offset that was reached may be a broker with stale metadata (KAFKA-7703);
+    if it stays so, the data is lost.
     """
     offsets = look()
     while again > 0 and any(offsets.get(partition, -1) < reached for partition, reached in known.items()):
@@ -131,7 +132,7 @@ def with_new(cluster: Cluster, start: Offsets, end: Iterable[TopicPartition], fa
 def ranges_between(
     start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], fail_on_data_loss: bool
 ) -> list[OffsetRange]:
-    """What lies between two positions of a stream.
+    """Return the ranges between two positions of a stream.
 
     Raises DataLost for partitions that vanished or went backwards, unless the query accepts that.
     """
@@ -147,7 +148,7 @@ def ranges_between(
 
 
 def ranges_from(start: Offsets, end: Offsets, starting: OffsetRule, ending: OffsetRule) -> list[OffsetRange]:
-    """What a batch reads. Raises UsageError where a start, by its rule, lies after the end."""
+    """Return the ranges of a batch. Raises UsageError if a start, by its rule, is after the end."""
     after = next((partition for partition in sorted(start) if start[partition] > end[partition]), None)
     if after is not None:
         raise UsageError(

@@ -20,7 +20,7 @@ from hutong.foundation.errors import PeerError, ProtocolError, UsageError
 from hutong.pipelines.client.cluster import LATEST, Cluster, TopicPartition
 from hutong.pipelines.client.clusters import shared_cluster, shared_transactions
 from hutong.pipelines.client.group_offsets import commit_through
-from hutong.pipelines.engine.telling import told
+from hutong.pipelines.engine.failure_reports import failures_reported
 from hutong.pipelines.source.admission import Admission
 from hutong.pipelines.source.fetching import PartitionReader
 from hutong.pipelines.source.filters import Narrowing, narrowing
@@ -90,7 +90,7 @@ class BatchReader(DataSourceReader):
         self._options = options
         self._narrowing = Narrowing()
 
-    @told()
+    @failures_reported()
     def partitions(self) -> list[InputPartition]:
         options = self._options
         cluster = shared_cluster(options.cluster)
@@ -129,7 +129,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Offsets | None = None
         """Where a query with trigger AvailableNow stops: the ends when it started."""
 
-    @told()
+    @failures_reported()
     def initialOffset(self) -> OffsetsJson:
         self._check_limits()
         options, cluster = self._options, self._cluster()
@@ -144,7 +144,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxRows(limits.records_max)
         return ReadAllAvailable() if limits.records_min is None else ReadMinRows(limits.records_min)
 
-    @told()
+    @failures_reported()
     def latestOffset(self, start: OffsetsJson | None = None, limit: ReadLimit | None = None) -> OffsetsJson:
         """Both parameters are absent before Spark 4.2."""
         self._check_limits()
@@ -156,15 +156,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         once = isinstance(limit, ReadAllAvailable)
         return to_json(self._admission.reach(begin, latest, everything=once, wait=self._target is None))
 
-    @told()
+    @failures_reported()
     def reportLatestOffset(self) -> OffsetsJson:
         return to_json(self._ends(missing_ok=True))
 
-    @told()
+    @failures_reported()
     def prepareForTriggerAvailableNow(self) -> None:
         self._target = self._ends()
 
-    @told()
+    @failures_reported()
     def partitions(self, start: OffsetsJson, end: OffsetsJson) -> list[InputPartition]:
         begin, until = from_json(start), from_json(end)
         fail = self._options.fetch.fail_on_data_loss
@@ -175,7 +175,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_range(partition, self._options)
 
     def commit(self, end: OffsetsJson) -> None:
-        """Shows the progress to lag tools. Nobody reads it back, so a query does not fail for it."""
+        """Publish the progress for lag tools. It is never read back, so a failure does not fail the query."""
         if self._options.group_id is None:
             return
         coordinators = shared_transactions(self._options.cluster).coordinators
@@ -226,7 +226,7 @@ def read_range(partition: InputPartition, options: SourceOptions) -> Iterator["p
 
     _keep_loaded()
     wanted = partition.range
-    with told(), _naming(wanted.partition):
+    with failures_reported(), _naming(wanted.partition):
         cluster = shared_cluster(options.cluster)
         typed = None if options.row.is_plain else RowDecoder(*wanted.partition, options.columns, options.row)
         decoder = Decoder(*wanted.partition, options.columns if typed is None else typed.read_names)
@@ -247,7 +247,7 @@ def _keep_loaded() -> None:
 
 @contextmanager
 def _naming(partition: TopicPartition) -> Iterator[None]:
-    """Bytes that cannot be read are told with the partition they came from."""
+    """Add the partition's name to errors of unreadable bytes."""
     try:
         yield
     except ProtocolError as error:

@@ -1,4 +1,4 @@
-"""What a fetch brings and a decoder takes. Knows nothing of either."""
+"""Record sets: results of a fetch, inputs of a decoder. Knows nothing of either."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple

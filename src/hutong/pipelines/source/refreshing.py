@@ -13,7 +13,7 @@ from pyspark.sql.datasource import InputPartition
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.client.cluster import EARLIEST, LATEST
 from hutong.pipelines.client.clusters import shared_cluster
-from hutong.pipelines.engine.telling import told
+from hutong.pipelines.engine.failure_reports import failures_reported
 from hutong.pipelines.source.options import SourceOptions
 from hutong.pipelines.source.planning import at, subscribed
 from hutong.pipelines.source.readers import BatchReader, RangePartition, read_range
@@ -32,7 +32,7 @@ class RefreshingReader(BatchReader):
         if any((rule.offsets, rule.timestamps_ms, rule.timestamp_ms) != (None, None, None) for rule in given):
             raise UsageError("option refresh reads all that a topic holds: leave out offsets and timestamps")
 
-    @told()
+    @failures_reported()
     def partitions(self) -> list[InputPartition]:
         partitions = subscribed(shared_cluster(self._options.cluster), self._options.subscription)
         return [RangePartition(OffsetRange(partition, EARLIEST, LATEST)) for partition in partitions]
@@ -41,7 +41,7 @@ class RefreshingReader(BatchReader):
         if not isinstance(partition, RangePartition):
             return
         wanted = partition.range.partition
-        with told():
+        with failures_reported():
             cluster = shared_cluster(self._options.cluster)
             first, end = (at(cluster, [wanted], position)[wanted] for position in (EARLIEST, LATEST))
         yield from read_range(RangePartition(OffsetRange(wanted, first, end)), self._options)

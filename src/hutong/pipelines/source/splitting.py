@@ -46,7 +46,7 @@ def split(ranges: Sequence[OffsetRange], partitions_min: int | None, records_max
 
 
 def _share(size: int, total: int, count: int) -> int:
-    """How many of `count` pieces fall to a range; halves are rounded up, as Java does."""
+    """Return a range's share of `count` pieces; halves are rounded up, as Java does."""
     return max(math.floor(size / total * count + 0.5), 1)
 
 

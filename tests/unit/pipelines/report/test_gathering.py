@@ -106,7 +106,7 @@ def test_a_run_that_is_not_there_is_named_beside_those_that_are(folder: Pipeline
     made(folder, "1", FAILED)
     with pytest.raises(UsageError, match="has no run 7: the newest are 1"):
         run_of_folder(folder.path, "7")
-    with pytest.raises(UsageError, match="has told anything yet"):
+    with pytest.raises(UsageError, match="has reported anything yet"):
         run_of_folder(folder.path)
 
 

@@ -2,13 +2,13 @@
 
     rank = 0.15 + 0.85 * sum(rank of each page that links here / its number of links)
 
-Every page with links starts at 1.0. The join is an inner one: a page that nobody links to gets no contribution, so it
-has no rank after the first iteration and passes nothing on in the next, and so do the pages that only it linked to, and
-so on. That is how the example behaves; giving such pages 0.15 instead makes another ranking.
+Every page with links starts at 1.0. The join is an inner one: a page without incoming links gets no contribution. So it
+has no rank after the first iteration and contributes nothing to the next; then the same holds for pages that only it
+linked to, and so on. That is how the example behaves; giving such pages 0.15 instead makes another ranking.
 
 Repeated links count once; a page may link to itself. Order of the result: rank, highest first, then page by code point.
 
-`tuples` is the example as it is known, `blocks` computes with NumPy, `frames` with DataFrames. This file chooses.
+`tuples` is the classic example, `blocks` computes with NumPy, `frames` with DataFrames. This file chooses.
 """
 
 from typing import TYPE_CHECKING

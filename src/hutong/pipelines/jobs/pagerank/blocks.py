@@ -1,11 +1,11 @@
 """PageRank with an RDD of NumPy blocks: a round is a product of a matrix with a vector that every worker gets.
 
-Pages become numbers. A block holds all links to a range of pages; the driver holds what each page gives to each page
-it links to, broadcasts it, and gets the sums of each range back. So a round is one stage without a shuffle, and what
-travels is two numbers a page, not one object a link. Pages, their names included, must fit into the memory of the
-driver and of each worker; links need not.
+Pages become numbers. A block holds all links to a range of pages. The driver broadcasts the contribution of each page
+to each page it links to, and gets the sums of each range back. So a round is one stage without a shuffle, and transfers
+two numbers a page instead of one object a link. Pages, their names included, must fit into the memory of the driver and
+of each worker; links need not.
 
-Zero stands for no rank: every rank is at least 0.15, so a page whose sum is zero got nothing.
+Zero means no rank: every rank is at least 0.15, so a page whose sum is zero got nothing.
 """
 
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ class Block:
     targets: Numbers
 
     def received(self, shares: Floats) -> tuple[int, Floats]:
-        """What each page of the block gets when page number p gives `shares[p]` to each page it links to."""
+        """Return the sums of the block's pages, if page number p gives `shares[p]` to each page it links to."""
         sums = np.bincount(self.targets, shares[self.sources], self.size)
         return self.first, sums.astype(np.float64, copy=False)
 
@@ -72,7 +72,7 @@ def page_rank(links: "DataFrame", iterations: int, keeping: Keeping = KEPT) -> "
 
     session = links.sparkSession
     context = session.sparkContext
-    # Kept whatever `keeping` says: the input is read for the names and again for the links.
+    # Cached regardless of `keeping`: the input is read for the names and again for the links.
     pieces = Keeping().kept_rdd(links.mapInArrow(_pieces, PIECE_SCHEMA).rdd.map(tuple))
     names, link_count = _names(pieces)
     ranks = np.zeros(0)

@@ -1,7 +1,7 @@
-"""What is kept of a computation that goes round: the links for every round, and now and then the ranks.
+"""Caching in an iterative computation: the links for every round, and now and then the ranks.
 
-Each round is computed from the one before, so what Spark would have to do again after a loss, and the plan it makes,
-grow with every round. A checkpoint cuts that off: the ranks are written down, and what they came from is forgotten.
+Each round is computed from the one before. So the plan grows with every round, and with it the work that Spark must
+repeat after a loss. A checkpoint cuts the lineage: it writes the ranks and drops their history.
 """
 
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ class Keeping:
     checkpoint_every: int = 0
     """After how many rounds the ranks are cut off from what they came from; 0 never."""
     reliable: bool = False
-    """Whether checkpoints go to the checkpoint folder of the context; on the workers they are lost with a worker."""
+    """True to write checkpoints to the context's checkpoint folder; on the workers they are lost with a worker."""
 
     def cuts(self, done: int, rounds: int) -> bool:
-        """Whether there is a checkpoint after round `done`; the last round's ranks are the result."""
+        """Return True if there is a checkpoint after round `done`; the last round's ranks are the result."""
         return bool(self.checkpoint_every) and done % self.checkpoint_every == 0 and done < rounds
 
     def kept_rows(self, frame: "DataFrame") -> "DataFrame":

@@ -1,4 +1,4 @@
-"""What all ways of ranking share: what a link is, what a rank is, and the numbers of the formula."""
+"""Links, ranks and the formula's numbers, shared by all ways of ranking."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, NoReturn

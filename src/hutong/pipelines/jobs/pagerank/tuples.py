@@ -31,7 +31,7 @@ def page_rank(links: "RDD[Link]", iterations: int, keeping: Keeping = IN_MEMORY)
 
 
 def contributions_of(targets: Iterable[str], rank: float) -> Iterator[tuple[str, float]]:
-    """What a page of this rank gives to each page it links to."""
+    """Yield the contribution of a page of this rank to each page it links to."""
     pages = list(targets)
     for page in pages:
         yield page, rank / len(pages)

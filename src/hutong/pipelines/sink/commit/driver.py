@@ -1,14 +1,13 @@
-"""Carries out what the machine decides: asks coordinators, records, ends transactions, and aborts what nobody wants.
+"""Executes the machine's decisions: queries coordinators, writes the record, ends transactions, aborts orphans.
 
-A driver first takes the owner's transactional id of its query, then reads the record, and writes it in a transaction
-of that id: whoever took the id later has shut it out, so of two drivers of one query only the last can record, and it
-has seen what the other recorded.
+A driver first initializes the owner's transactional id of its query. Then it reads the record, and writes it in a
+transaction of that id. A later driver that initializes the id fences the earlier one. So of two drivers of one query
+only the last can write the record, and it has read the other's.
 
-Orphans are open transactions of the query that no batch wants: of tasks that failed or were beaten by another attempt,
-or of a driver that was killed. They hold up committed readers until their time is up, so they are looked for and
-aborted where there may be some.
+Orphans are open transactions of the query that belong to no batch: of tasks that failed or lost to another attempt, or
+of a killed driver. They block read_committed consumers until they time out, so the driver finds and aborts them.
 
-A batch job without a version has no later driver that might go on: its transactions are ended without a record. With
+A batch job without a version has no later driver that could resume: its transactions are ended without a record. With
 one (`txnAppId`, `txnVersion`) it is recorded as a batch is.
 """
 
@@ -51,7 +50,7 @@ OWNER_TIMEOUT_MS = 60_000
 STEPS_MAX = 8
 """Record, end, and the same once more for what was aborted meanwhile; more means that the machine goes in circles."""
 SWEEP_EVERY = 20
-"""Batches after which orphans are looked for, even where nothing says that there are any."""
+"""The number of batches after which to look for orphans, even without a sign of any."""
 SHUT_OUT = frozenset(
     {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING}
 )
@@ -59,14 +58,14 @@ SHUT_OUT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What Spark says at the end of a batch."""
+    """Spark's message at the end of a batch."""
 
     query_id: str
     run_id: str
     written: Decision
     topics: frozenset[str]
     was_retried: bool
-    """Whether an attempt of a task failed: it may have left a transaction open."""
+    """True if an attempt of a task failed: it may have left a transaction open."""
 
 
 class Committer:
@@ -87,11 +86,11 @@ class Committer:
             self._sweep(batch.query_id, frozenset())
 
     def settle(self, query_id: str, version: int) -> bool:
-        """Before an application writes a version: finishes what was decided. Returns whether the version counts.
+        """Finish earlier decisions before an application writes a version. Return True if the version is committed
+        already.
 
-        What counts is recorded without its transactions, since the tasks that follow may take their ids again. Of two
-        jobs with one id the one that begins later shuts the other out. Raises Outdated, HalfDone, TakenOver, or what
-        the brokers refuse.
+        A committed version is recorded without its transactions, because later tasks may reuse their ids. Of two jobs
+        with one id the later one fences the other. Raises Outdated, HalfDone, TakenOver, or the brokers' refusal.
         """
         owner = self._transactions.begin(owner_id(query_id), OWNER_TIMEOUT_MS)
         found = self.recorded(query_id)
@@ -134,7 +133,7 @@ class Committer:
         return is_ours
 
     def _finish(self, owner: Identity, batch: Batch, found: Found | None) -> bool:
-        """Step by step until the batch counts. Returns whether anything that was written now is part of it."""
+        """Take steps until the batch is committed. Return True if this attempt's records are part of it."""
         recorded = found.decision if found is not None else None
         outcomes = self._outcomes(batch.written, recorded)
         for _ in range(STEPS_MAX):
@@ -216,7 +215,7 @@ class Committer:
             raise
 
     def _end(self, chosen: Sequence[TaskTransaction], is_commit: bool) -> dict[str, Outcome]:
-        """What became of each: not always what was asked for."""
+        """End transactions and return the outcome of each, which may differ from the request."""
         identities = _identities(chosen)
         refused = self._transactions.end(identities, is_commit=is_commit)
         if refused:
@@ -234,7 +233,7 @@ class Committer:
         return self._transactions.outcomes(_identities(wanted))
 
     def _sweep(self, query_id: str, wanted: frozenset[str]) -> None:
-        """Shuts out whoever still has a transaction of the query open. Not worth failing a batch that counts."""
+        """Abort other open transactions of the query. A failure does not fail a batch that is committed."""
         try:
             for one in self._transactions.open_ids(id_prefix(query_id)):
                 if one != owner_id(query_id) and one not in wanted:

@@ -1,26 +1,26 @@
-"""How a batch written in several transactions comes to count exactly once, whatever dies in between.
+"""Exactly-once commit of a batch that was written in several transactions, with crashes at any point.
 
-    next_step(batch, what its tasks wrote, what is recorded, what became of each transaction)
-        → Record   this is what batch N consists of; on disk before any of it is committed
+    next_step(batch, writes of its tasks, the record, the outcome of each transaction)
+        → Record   write the transactions of batch N to the record, before any is committed
         → End      commit these, or abort these
-        → Done     nothing else counts; abort what is left over
+        → Done     the batch is committed; abort other transactions
 
-Strategy: ending several transactions is not atomic, recording which they are is. So the record is the decision, and
-everything after it can be repeated by whoever finds it: the same driver after a lost answer, or the next one, to which
-Spark gives the same batch again. Then its tasks have written their rows once more, in transactions that are not needed,
-unless one of the recorded ones was aborted meanwhile because its time was up:
+Strategy: ending several transactions is not atomic, recording their names is. So the record is the decision, and every
+later step can be repeated: by the same driver after a lost answer, or by the next one, to which Spark gives the same
+batch again. Its tasks then have written their rows once more. Those transactions are superfluous, unless a recorded one
+has timed out and was aborted:
 
-    recorded, none aborted              commit those still open; the new ones are left over
-    recorded, some aborted, none counts abort the rest; begin anew with what was written now
-    recorded, some aborted, some count  the new transaction of the same task takes the place of each aborted one
+    recorded, none aborted              commit those still open; the new ones are orphans
+    recorded, some aborted, none committed: abort the rest; start over with the new ones
+    recorded, some aborted, some committed: the new transaction of the same task replaces each aborted one
 
-The last relies on a task getting the same rows again; that can be seen only by their number, and is refused where the
-number of tasks or of rows differs.
+The last case relies on a task getting the same rows again. Only their number can be checked: the commit is refused if
+the number of tasks or of rows differs.
 
-An application that writes versions (`txnVersion`) may go on with a later one although an earlier one was decided and
-not committed. So before a version is written, `settling_step` finishes what is recorded, and says whether that was it.
+An application that writes versions (`txnVersion`) may continue with a later one while an earlier one is recorded and
+not committed. So before a version is written, `settling_step` finishes the record, and reports if it was this version.
 
-Pure: no clock, no sockets. Knows transactions by what became of them only.
+Pure: no clock, no sockets. Knows transactions by their outcomes alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ LONGER = "set the sink's option kafka.transaction.timeout.ms (the broker's trans
 
 
 class TaskTransaction(NamedTuple):
-    """What one task wrote. `task` is the number of its partition in the plan."""
+    """The transaction of one task. `task` is the number of its partition in the plan."""
 
     task: int
     identity: Identity
@@ -42,7 +42,7 @@ class TaskTransaction(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What a batch consists of. Tasks without rows have no transaction, so there may be fewer than `task_count`."""
+    """The composition of a batch. Tasks without rows have no transaction, so there may be fewer than `task_count`."""
 
     batch_id: int
     task_count: int
@@ -73,7 +73,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """What is recorded does not count, or not all of it, and the version to be written may take its place."""
+    """The recorded version is not committed, or only in part; the version to be written may replace it."""
 
 
 Step = Record | End | Done
@@ -83,9 +83,9 @@ Outcomes = Mapping[str, Outcome]
 
 
 def next_step(written: Decision, recorded: Decision | None, outcomes: Outcomes) -> Step:
-    """What the driver does next for a batch. Raises HalfDone where this attempt cannot finish it.
+    """Return the driver's next step for a batch. Raises HalfDone if this attempt cannot finish it.
 
-    `recorded` is the newest decision of the query, whatever its batch.
+    `recorded` is the newest decision of the query, of any batch.
     """
     if recorded is None or recorded.batch_id < written.batch_id:
         return _begin(written, outcomes)
@@ -104,9 +104,9 @@ def next_step(written: Decision, recorded: Decision | None, outcomes: Outcomes) 
 
 
 def settling_step(version: int, recorded: Decision | None, outcomes: Outcomes) -> SettlingStep:
-    """What the driver does before it lets tasks write a version. Done: all that is recorded counts.
+    """Return the driver's next step before tasks may write a version. Done: all of the record is committed.
 
-    Raises Outdated, HalfDone. A version that counts in part is left to its next attempt, which has the rows to mend it.
+    Raises Outdated, HalfDone. A version committed in part is left to its next attempt, which has the rows.
     """
     if recorded is None:
         return Absent()
@@ -126,7 +126,7 @@ def settling_step(version: int, recorded: Decision | None, outcomes: Outcomes) -
 
 
 def check_version(version: int, recorded: Decision) -> None:
-    """Raises Outdated for a version older than the recorded one: nobody knows whether it was written."""
+    """Raise Outdated for a version older than the recorded one: its fate is unknown."""
     if version < recorded.batch_id:
         raise Outdated(
             f"version {version} cannot be written after version {recorded.batch_id}: versions must rise. Either two "

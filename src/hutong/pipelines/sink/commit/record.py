@@ -1,8 +1,8 @@
-"""The record of what a batch consists of, in the offsets of consumer groups that nobody is a member of.
+"""The record of a batch's transactions, in the offsets of consumer groups without members.
 
-Groups exist on every cluster, need no topic of ours, and take offsets in a transaction (KIP-98), which is what makes a
-record atomic and shuts out an older driver. The record stands in the metadata of one offset per group, which brokers
-bound by `offset.metadata.max.bytes` (4096): what is longer is spread over more groups, all written at once.
+Groups exist on every cluster, need no topic of ours, and take offsets in a transaction (KIP-98), which makes a record
+atomic and fences an older driver. The record is the metadata of one offset per group. Brokers bound it by
+`offset.metadata.max.bytes` (4096): a longer record is spread over more groups, all written at once.
 
     group hutong-sink-QUERY, -QUERY.1, …   partition 0 of a topic that the sink writes
     offset                                 the batch
@@ -124,7 +124,7 @@ def newest(offsets: Mapping[TopicPartition, CommittedOffset]) -> tuple[TopicPart
 
 
 def note_count(note: CommittedOffset) -> int:
-    """How many notes the record has. Raises ProtocolError."""
+    """Return the number of notes in the record. Raises ProtocolError."""
     count = _content(note)["of"]
     if not 0 < count <= NOTES_MAX:
         raise _unreadable(note)

@@ -1,4 +1,4 @@
-"""Which partition a record goes to, as the Java client decides it, so that equal keys of all producers meet.
+"""Assigns partitions as the Java client does, so that equal keys of all producers share a partition.
 
 A record with a key goes by murmur2 of the key; one without sticks, with all the others of its Arrow batch, to one
 partition, the next batch's to the next (KIP-480: few large batches beat many small ones).

@@ -56,7 +56,7 @@ def encode_records(rows: RecordRows, chosen: Int64s, target: Bytes, begin: int, 
 
 @compiled
 def headers_size(headers: HeaderRows, row: int) -> int:
-    """How many bytes a record's headers take."""
+    """Return the size of a record's headers in bytes."""
     if not headers.present:
         return 1
     first, end = int(headers.ends[row]), int(headers.ends[row + 1])
@@ -81,7 +81,7 @@ def write_headers(target: BytePointer, position: int, headers: HeaderRows, row: 
 
 @inlined
 def bytes_size(column: BinaryRows, row: int) -> int:
-    """How many bytes a value takes with its length before it."""
+    """Return the size of a value with its length field in bytes."""
     if not column.present or column.valid[row] == 0:
         return 1
     size = int(column.ends[row + 1]) - int(column.ends[row])

@@ -1,7 +1,7 @@
 """Arrow columns around the buffers that the fused pass fills.
 
-The memory becomes columns without a copy, and is used again once nobody holds them. The columns that are the same for
-every record of a partition (topic, partition) are made once and sliced.
+The memory becomes columns without a copy, and is reused once they are released. The columns that are the same for every
+record of a partition (topic, partition) are made once and sliced.
 
 Column names and types are exactly those of Spark's own Kafka source; Spark compares them with its schema.
 """
@@ -51,7 +51,7 @@ HEADER_BYTES_MIN = 2
 """The lengths of an empty key and a null value."""
 ALL_VALID = 0xFF
 NULLS_UNKNOWN = -1
-"""As pyarrow says that nulls are to be counted."""
+"""pyarrow's value for a null count that is to be computed."""
 ARENA_BYTES = 6 * 2**20
 ARENA_ROWS = 128 * 2**10
 """What an arena has room for, or more where one section needs more."""
@@ -71,9 +71,9 @@ class Lease:
 class Arena:
     """The buffers for one Arrow batch at a time: at most `row_count` records taken from at most `byte_count` bytes.
 
-    `byte_count` bounds the keys and the values each, since both come from the same records: pages that stay untouched
-    cost nothing, and a pass that counts first would cost as much as the decoding. Sections of bytes are appended until
-    the batch is made; the memory is used again once nobody holds the batch.
+    `byte_count` bounds the keys and the values each, since both come from the same records. Untouched pages cost
+    nothing, and counting first would cost as much as the decoding. Sections of bytes are appended until the batch is
+    made; the memory is reused once the batch is released.
     """
 
     def __init__(self, row_count: int, byte_count: int, names: Sequence[str]) -> None:
@@ -106,16 +106,16 @@ class Arena:
 
     @property
     def row_count(self) -> int:
-        """How many records the pass has appended."""
+        """The number of appended records."""
         return int(self.cursor[ROW])
 
     @property
     def is_free(self) -> bool:
-        """Whether nobody holds the batch that was made of it."""
+        """Return True if the batch made of it has been released."""
         return self._lease is None or self._lease() is None
 
     def has_room(self, row_count: int, byte_count: int) -> bool:
-        """For so much more."""
+        """Return True if it has room for so many more records and bytes."""
         return self.rows_taken + row_count <= self._row_count and self.bytes_taken + byte_count <= self._byte_count
 
     def take(self, row_count: int, byte_count: int) -> None:
@@ -124,7 +124,7 @@ class Arena:
         self.bytes_taken += byte_count
 
     def lend(self) -> Lease:
-        """What all buffers of the batch hold."""
+        """Return a lease that all buffers of the batch hold."""
         lease = Lease(self)
         self._lease = ref(lease)
         return lease

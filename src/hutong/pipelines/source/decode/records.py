@@ -107,7 +107,7 @@ class RecordColumns(NamedTuple):
 
 
 class Window(NamedTuple):
-    """Which offsets are wanted (`first <= offset < end`) and which columns are filled."""
+    """The wanted offsets (`first <= offset < end`) and columns."""
 
     first: int
     end: int
@@ -117,7 +117,7 @@ class Window(NamedTuple):
 
 
 class RecordFields(NamedTuple):
-    """Where a record ends and what it says; sizes are negative for null. Nothing else holds when there is a problem."""
+    """The end of a record and its fields; sizes are negative for null. With a problem no other field is valid."""
 
     problem: int
     end: int
@@ -186,9 +186,9 @@ def decode_batch(data: BytePointer, batch: Int64s, window: Window, columns: Reco
 
 @inlined
 def read_record(data: BytePointer, position: int, batch_end: int, next_delta: int, last_delta: int) -> RecordFields:
-    """The fields of the record at `position`; all that it tells of lies inside the record, and that in the batch.
+    """Read the fields of the record at `position`; all of them are within the record, and the record within the batch.
 
-    Offsets rise from record to record: one that came twice would be read twice. Compaction may leave out some.
+    Offsets must rise from record to record, as a repeated one would be read twice. Compaction may remove some.
     """
     size, body = read_varint(data, position, batch_end)
     if body < 0 or size < 0 or size > batch_end - body:

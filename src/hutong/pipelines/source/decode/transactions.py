@@ -1,7 +1,7 @@
-"""Which batches of a record set belong to aborted transactions (KIP-98, read committed).
+"""Finds the batches of a record set that belong to aborted transactions (KIP-98, read committed).
 
-The broker says which producers aborted a transaction that touches the set, and from which offset; each such transaction
-ends at the producer's next abort marker, a control batch in the log, of one record that is not compressed.
+The broker lists the producers of aborted transactions in the set, with the first offset; each such transaction ends at
+the producer's next abort marker, a control batch in the log, of one record that is not compressed.
 """
 
 from collections import deque

@@ -46,7 +46,7 @@ SCALARS: Mapping[str, pa.DataType] = {
 
 
 def arrow_type(kind: Kind) -> pa.DataType:
-    """What Spark turns the type into."""
+    """Return the Arrow type that Spark uses for the type."""
     match kind:
         case Scalar(name):
             return SCALARS[name]
@@ -61,7 +61,7 @@ def arrow_type(kind: Kind) -> pa.DataType:
 
 
 def column_of(values: Sequence[Any], kind: pa.DataType, failed: Callable[[int, str], None]) -> pa.Array:
-    """The values as a column. One that does not fit is told to `failed` and becomes null."""
+    """The values as a column. One that does not fit is reported to `failed` and becomes null."""
     try:
         return pa.array(values, kind)
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:

@@ -41,14 +41,14 @@ Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 
 @dataclass(slots=True)
 class _Budget:
-    """What the value that is being read may still take."""
+    """The remaining allowance of the value that is being read."""
 
     empty_items: int = 0
     levels: int = LEVELS_MAX
 
 
 class _Scope(NamedTuple):
-    """Where a part of the plan stands: the records around it by name, each to be filled in once it is made."""
+    """The place of a part of the plan: the enclosing records by name, each to be filled in once it is made."""
 
     around: Mapping[str, list[Read]]
     budget: _Budget

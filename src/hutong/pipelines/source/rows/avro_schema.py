@@ -122,7 +122,10 @@ Plan: TypeAlias = Primitive | Fixed | Enumeration | Items | Record | Again | Uni
 
 
 def parse_avro(text: str, recursion_max: int | None = None) -> Plan:
-    """The plan of a schema; a record that contains itself stands in it `recursion_max` times. Raises ValueError."""
+    """Return the plan of a schema; a record that contains itself occurs in it `recursion_max` times.
+
+    Raises ValueError.
+    """
     if len(text) > SCHEMA_CHARACTERS_MAX:
         raise ValueError(f"it is longer than {SCHEMA_CHARACTERS_MAX} characters")
     try:
@@ -133,7 +136,7 @@ def parse_avro(text: str, recursion_max: int | None = None) -> Plan:
 
 
 def is_left_out(plan: Plan) -> bool:
-    """Whether what is read has no place in a column, because it is a record once too often."""
+    """Return True for a record beyond its recursion limit, which has no column."""
     match plan:
         case Again():
             return True
@@ -176,7 +179,7 @@ class _Parser:
     recursion_max: int | None
     named: dict[str, Any] = field(default_factory=dict)
     open_counts: dict[str, int] = field(default_factory=dict)
-    """How many times each record stands around the place that is read. No zeros."""
+    """The number of enclosing occurrences of each record. No zeros."""
     node_count: int = 0
 
     def plan(self, schema: Any, namespace: str, depth: int) -> Plan:
@@ -231,7 +234,7 @@ class _Parser:
         if full in self.named:
             if self.named[full][0] is not schema:
                 raise ValueError(f"type {full} is defined twice")
-            return self._by_name(full, "", depth)  # the type around it stands in another place, too
+            return self._by_name(full, "", depth)  # the enclosing type occurs in another place, too
         inside = full.rpartition(".")[0]
         self.named[full] = schema, inside
         return self._definition(schema, full, inside, depth)

@@ -103,7 +103,7 @@ class _PartDecoder:
             self._read = avro_reader(form.plan)
 
     def decode(self, column: pa.Array, failed: Callable[[int, str], None]) -> pa.Array:
-        """Rows that cannot be decoded are told to `failed`, which may raise, and are null."""
+        """Decode a column. Undecodable rows are reported to `failed`, which may raise, and become null."""
         if self._read is None:
             return column if self.name == "binary" else _strings(column, failed)
         values = [

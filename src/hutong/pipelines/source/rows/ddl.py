@@ -1,6 +1,6 @@
 """Reads a schema as Spark SQL writes it: `user STRING, bytes BIGINT NOT NULL, tags ARRAY<STRING>`.
 
-Spark has a parser for this in Java; ours works where no Java runs, and says what is wrong in one sentence.
+Spark has a parser for this in Java; this one works without Java, and reports an error in one sentence.
 """
 
 import difflib
@@ -61,7 +61,7 @@ T = TypeVar("T")
 
 
 def parse_ddl(text: str) -> Kind:
-    """The columns in `text` as a struct, or the one type that stands there. Raises ValueError."""
+    """Parse columns as a struct, or a single type. Raises ValueError."""
     if len(text) > SCHEMA_CHARACTERS_MAX:
         raise ValueError(f"it is longer than {SCHEMA_CHARACTERS_MAX} characters")
     tokens = _tokens(text)

@@ -1,8 +1,8 @@
-"""What keys and values are: the options `keyFormat`, `keySchema`, `keyFraming` and their like for values.
+"""Formats of keys and values: the options `keyFormat`, `keySchema`, `keyFraming`, and the same for values.
 
-Formats are binary (as it came), string (UTF-8, checked), json (with a schema in Spark SQL's words) and avro (with an
-Avro schema). Framing `confluent` takes off the five bytes by which Confluent's serialisers name a schema in their
-registry; the schema given here is taken for all. Knows nothing of Spark or Arrow.
+Formats are binary (unchanged), string (UTF-8, checked), json (with a schema in Spark SQL's words) and avro (with an
+Avro schema). Framing `confluent` removes the five bytes by which Confluent's serializers name a schema in their
+registry; the given schema applies to all records. Knows nothing of Spark or Arrow.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ BYTES = Scalar(BINARY)
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How the bytes of a key or a value become a column of type `kind`; `plan` is for Avro."""
+    """The conversion of a key's or value's bytes to a column of type `kind`; `plan` is for Avro."""
 
     name: str = "binary"
     kind: Kind = BYTES
@@ -42,9 +42,9 @@ AS_IT_CAME = Format()
 
 @dataclass(frozen=True, slots=True)
 class RowFormat:
-    """How records become rows. What cannot be decoded fails the query, or as `undecodable` says.
+    """The conversion of records to rows. `undecodable` determines the result of an undecodable key or value:
 
-    `fail`; `null`: the key or value is null; `skip`: no row; `keep`: null, and a column tells of it.
+    `fail`; `null`: the key or value is null; `skip`: no row; `keep`: null, with a column that marks it.
     """
 
     key: Format = AS_IT_CAME
@@ -53,7 +53,7 @@ class RowFormat:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing is to be done: the bytes are the columns."""
+        """Return True if there is nothing to decode: the bytes are the columns."""
         return self.key == self.value == AS_IT_CAME and self.undecodable != KEEP
 
 

@@ -1,7 +1,7 @@
 """The types that a decoded key or value may have, and their names in Spark SQL.
 
-A small tree of our own, because schemas are checked where neither Spark nor Arrow is loaded. Every field may be null in
-a column; `required` says that a decoder refuses a record without it. Knows nothing of formats.
+A small tree, because schemas are checked where neither Spark nor Arrow is loaded. Every field may be null in a column;
+for a `required` one a decoder refuses records without it. Knows nothing of formats.
 """
 
 from dataclasses import dataclass
