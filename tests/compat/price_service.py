@@ -1,9 +1,9 @@
 """A small application on the event bus: prices are asked for by address, and changes of them come by a durable one."""
 
 from hutong.bus.bus import EventBus
+from hutong.bus.durable.consume.retry import Retry
 from hutong.bus.durable.message import DurableMessage
-from hutong.bus.durable.retry import Retry
-from hutong.bus.message import Message
+from hutong.bus.messages.message import Message
 
 CHANGES = "price-changes"
 GROUP = "prices"

@@ -10,7 +10,7 @@ from tests.support.node import Node
 
 from hutong.bus.durable import table as table_module
 from hutong.bus.durable.kafka import KafkaLog
-from hutong.bus.durable.port import PublishFailed
+from hutong.bus.durable.outcomes import PublishFailed
 from hutong.bus.durable.table import CLAIM_KEY, CompactedTable, TableLost
 from hutong.foundation.errors import CorruptData, HutongError, UsageError
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import msgspec
 from tests.fuzz.target import KIBIBYTE, MEBIBYTE, Target
 
-from hutong.bus.codecs import SYSTEM_CODECS
-from hutong.bus.durable.caution import Note, read_note
+from hutong.bus.durable.consume.caution import Note, read_note
 from hutong.bus.durable.records import UnreadableBody, decode_body, decode_headers
-from hutong.bus.sockjs.frames import decode_messages
-from hutong.bus.sockjs.http import Fault, HttpConnection, Request, websocket_key
+from hutong.bus.messages.codecs import SYSTEM_CODECS
 from hutong.bus.sockjs.limits import SockJSLimits
-from hutong.bus.sockjs.websocket import WebSocket
+from hutong.bus.sockjs.web.frames import decode_messages
+from hutong.bus.sockjs.web.http import Fault, HttpConnection, Request, websocket_key
+from hutong.bus.sockjs.web.websocket import WebSocket
 from hutong.foundation.errors import LimitExceeded, ProtocolError
 from hutong.foundation.trace_context import read_trace
 from hutong.reactor.framing import LengthPrefixedFraming

@@ -14,9 +14,9 @@ from hutong.bus.bridge.driver import Outlet
 from hutong.bus.bridge.hooks import BridgePeer
 from hutong.bus.sockjs.driver import Sessions
 from hutong.bus.sockjs.handler import Site, SockJSHandler
-from hutong.bus.sockjs.http import HttpConnection
 from hutong.bus.sockjs.limits import SockJSLimits
 from hutong.bus.sockjs.server import reactor_limits
+from hutong.bus.sockjs.web.http import HttpConnection
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.connection import Connection, Peer

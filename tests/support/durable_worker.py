@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from hutong.bus import EventBus
 from hutong.bus.durable import Order, Retry
+from hutong.bus.durable.consume.machine import Machine
 from hutong.bus.durable.kafka import KafkaLog
-from hutong.bus.durable.machine import Machine
 from hutong.bus.durable.message import DurableMessage
 from hutong.foundation.clock import SystemClock
 from hutong.runtime.runtime import Runtime

@@ -1,15 +1,15 @@
 """The event bus: code that talks by address, each part in its own context, with back-pressure and typed failures."""
 
 from hutong.bus.bus import EventBus
-from hutong.bus.codecs import MessageCodec
-from hutong.bus.consumer import Consumer
+from hutong.bus.delivery.consumer import Consumer
+from hutong.bus.delivery.producer import MessageProducer
 from hutong.bus.errors import BusClosed, FailureType, HandlerRaised, ReplyError
-from hutong.bus.headers import Headers
-from hutong.bus.interceptors import Delivery
-from hutong.bus.message import Message
+from hutong.bus.messages.codecs import MessageCodec
+from hutong.bus.messages.headers import Headers
+from hutong.bus.messages.interceptors import Delivery
+from hutong.bus.messages.message import Message
+from hutong.bus.messages.reply import Reply
 from hutong.bus.options import DeliveryOptions
-from hutong.bus.producer import MessageProducer
-from hutong.bus.reply import Reply
 
 __all__ = [
     "BusClosed",

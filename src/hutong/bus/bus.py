@@ -20,20 +20,21 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, overload
 
-from hutong.bus.bodies import IMMUTABLE, WITHOUT_CODEC, UnknownBody, copied
-from hutong.bus.codecs import SYSTEM_CODECS, Codecs, MessageCodec
-from hutong.bus.consumer import BUFFERED_MESSAGES_MAX, DONE, Consumer, Handler
-from hutong.bus.desk import REPLIES_MAX, Desk
+from hutong.bus.delivery.consumer import BUFFERED_MESSAGES_MAX, DONE, Consumer, Handler
+from hutong.bus.delivery.producer import WRITE_QUEUE_MAX, MessageProducer
 from hutong.bus.durable.addresses import PREFIX, is_durable
-from hutong.bus.durable.port import DurableLog, Stored
+from hutong.bus.durable.outcomes import Stored
+from hutong.bus.durable.port import DurableLog
 from hutong.bus.errors import BUILT_IN_CODE, BusClosed, FailureType, ReplyError
-from hutong.bus.interceptors import INTERCEPTORS_MAX, Delivery, Interceptor
-from hutong.bus.lane import Lane, LoopLane
-from hutong.bus.message import REPLY_PREFIX, FullMessage, Message, TrackedMessage
+from hutong.bus.messages.bodies import IMMUTABLE, WITHOUT_CODEC, UnknownBody, copied
+from hutong.bus.messages.codecs import SYSTEM_CODECS, Codecs, MessageCodec
+from hutong.bus.messages.interceptors import INTERCEPTORS_MAX, Delivery, Interceptor
+from hutong.bus.messages.message import REPLY_PREFIX, FullMessage, Message, TrackedMessage
+from hutong.bus.messages.reply import LoopReply, Reply
 from hutong.bus.options import DEFAULT, DeliveryOptions
-from hutong.bus.producer import WRITE_QUEUE_MAX, MessageProducer
-from hutong.bus.reply import LoopReply, Reply
 from hutong.bus.tracing import BusTracer
+from hutong.bus.waiting.callbacks import CallbackExecutor, LoopExecutor
+from hutong.bus.waiting.context_state import REPLIES_MAX, ContextState
 from hutong.foundation.errors import LimitExceeded, UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.numbered import NumberedWaitTable, Numbers
@@ -44,8 +45,8 @@ from hutong.runtime.timers import LoopTimers
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from hutong.bus.durable.driver import DurableConsumer
-    from hutong.bus.durable.driver import Handler as DurableHandler
+    from hutong.bus.durable.consume.driver import DurableConsumer
+    from hutong.bus.durable.consume.driver import Handler as DurableHandler
     from hutong.bus.durable.options import DurableOptions
     from hutong.bus.durable.table import CompactedTable
 
@@ -75,12 +76,12 @@ class EventBus:
         self._count = 0
         self._codecs = Codecs()
         self._loop = asyncio.get_running_loop()
-        self._home = LoopLane(self._loop)
+        self._home = LoopExecutor(self._loop)
         self._wheel = TimerWheel(runtime.clock.monotonic_ms())
         self._timers = LoopTimers(self._loop, self._wheel, runtime.clock)
-        self._desks: dict[object, Desk] = {}  # by context, or by event loop, or None for plain threads
+        self._states: dict[object, ContextState] = {}  # by context, or by event loop, or None for plain threads
         self._numbers = Numbers()
-        self._lock = threading.Lock()  # over registrations, chains and desks
+        self._lock = threading.Lock()  # over registrations, chains and states
         self._close_hooks: list[Callable[[], Awaitable[object]]] = []
         self._closed: BusClosed | None = None
 
@@ -119,7 +120,7 @@ class EventBus:
         """
         if not self._knows(address):
             if is_durable(address):
-                return self._log_of(address).publish(self.callers_desk(), address, body, options)
+                return self._log_of(address).publish(self.callers_state(), address, body, options)
             self._send_carefully(address, body, options)  # a reply address has one reader
             return DONE
         message = self._message(address, body, options, is_send=False)
@@ -136,7 +137,7 @@ class EventBus:
         """Send the message and await a reply: see Reply for how. It fails with a ReplyError."""
         loop = _get_running_loop()
         own = current_context()
-        desk = self._desks.get(own or loop) or self.callers_desk()
+        state = self._states.get(own or loop) or self.callers_state()
         around = self._rounds.get(address)
         kind = type(body)
         if (
@@ -147,7 +148,7 @@ class EventBus:
             or not self.is_plain
             or len(copy_context()) > (own is not None)  # variables to carry
         ):
-            return self._request_carefully(desk, address, body, options)
+            return self._request_carefully(state, address, body, options)
         if kind not in IMMUTABLE:
             body = copied(body)
         deliver, context = next(around)
@@ -158,11 +159,11 @@ class EventBus:
         future: asyncio.Future[Message] = loop.create_future()
         reply._future = future
         reply.__await__ = future.__await__
-        reply._lane = desk.lane
+        reply._executor = state.executor
         reply.bus = self
         reply._handlers = None
         reply._requested = address
-        desk.line.park(reply)
+        state.queue.park(reply)
         queue.append((deliver, TrackedMessage(address, body, None, reply)))
         if not context.is_scheduled:
             context.schedule()
@@ -214,14 +215,14 @@ class EventBus:
             raise TypeError(f"{min(durable)} is for durable addresses, which begin with {PREFIX!r}")
         given = context or current_context()
         context = given or self._runtime.context(name=f"consumer of {address}")
-        desk = self._desk_of(context, context)
+        state = self._state_of(context, context)
         if given is not None:
-            desk.end_with(given)
+            state.end_with(given)
         if is_durable(address):
             log = self._log_of(address)
             self._check_open()
-            return log.consumer(desk, context, address, handler, max_buffered_messages, durable)  # type: ignore[arg-type]
-        consumer = Consumer(desk, context, address, local_only=local_only, max_buffered_messages=max_buffered_messages)
+            return log.consumer(state, context, address, handler, max_buffered_messages, durable)  # type: ignore[arg-type]
+        consumer = Consumer(state, context, address, local_only=local_only, max_buffered_messages=max_buffered_messages)
         if handler is not None:
             consumer.handler(handler)
         with self._lock:
@@ -230,7 +231,7 @@ class EventBus:
                 raise LimitExceeded("consumers_max", CONSUMERS_MAX)
             self._set_consumers(address, (*self._consumers.get(address, ()), consumer))
             self._count += 1
-            desk.consumers[consumer] = None
+            state.consumers[consumer] = None
         consumer.settle()
         return consumer
 
@@ -310,9 +311,9 @@ class EventBus:
             if self._closed is not None:
                 return
             self._closed = error
-            desks = list(self._desks.values())
-        for desk in desks:
-            desk.end(error)
+            states = list(self._states.values())
+        for state in states:
+            state.end(error)
         await asyncio.sleep(0)  # the tables have their timers stopped on this loop
         self._timers.close()
 
@@ -327,9 +328,9 @@ class EventBus:
     @property
     def replies_waiting(self) -> int:
         """How many replies are awaited, in all contexts together."""
-        for desk in list(self._desks.values()):
-            desk.waits.forget_abandoned()
-        return sum([len(desk.waits) for desk in list(self._desks.values())])
+        for state in list(self._states.values()):
+            state.waits.forget_abandoned()
+        return sum([len(state.waits) for state in list(self._states.values())])
 
     def answer(self, reply: Reply, body: Any, options: DeliveryOptions) -> None:
         """For messages: deliver the reply. Dropped if it is not awaited any more."""
@@ -337,7 +338,7 @@ class EventBus:
 
     def answer_and_request(self, reply: Reply, body: Any, options: DeliveryOptions) -> Reply:
         """For messages: deliver the reply, and await a reply to it."""
-        return self._answer_and_await(self.callers_desk(), reply, body, options)
+        return self._answer_and_await(self.callers_state(), reply, body, options)
 
     def message_of(self, producer: MessageProducer, body: Any) -> FullMessage:
         """For producers: what will be carried, as the body is now."""
@@ -372,27 +373,27 @@ class EventBus:
             at = present.index(consumer)  # thousands may listen at one address and leave together
             self._count -= 1
             self._set_consumers(consumer.address, present[:at] + present[at + 1 :])
-            desk = self._desks.get(consumer.context)
-            if desk is not None and desk.is_idle:
-                del self._desks[consumer.context]
+            state = self._states.get(consumer.context)
+            if state is not None and state.is_idle:
+                del self._states[consumer.context]
 
-    def remove_desk(self, context: Context) -> None:
-        """For desks: the context has been closed."""
+    def remove_state(self, context: Context) -> None:
+        """For states: the context has been closed."""
         with self._lock:
-            self._desks.pop(context, None)
+            self._states.pop(context, None)
 
-    def callers_desk(self) -> Desk:
-        """The desk of the caller: of its context, else of the loop it runs on, else the one for plain threads."""
+    def callers_state(self) -> ContextState:
+        """The state of the caller: of its context, else of the loop it runs on, else the one for plain threads."""
         context = current_context()
         if context is not None:
-            own = self._desk_of(context, context)
+            own = self._state_of(context, context)
             own.end_with(context)
             return own
         loop = _get_running_loop()
-        desk = self._desks.get(loop)
-        if desk is not None:
-            return desk
-        return self._desk_of(loop, self._home if loop is None or loop is self._loop else LoopLane(loop))
+        state = self._states.get(loop)
+        if state is not None:
+            return state
+        return self._state_of(loop, self._home if loop is None or loop is self._loop else LoopExecutor(loop))
 
     def tell(self, error: BaseException) -> None:
         """Of what an interceptor of the caller's raised: to its context's exception handler, else to the log."""
@@ -468,15 +469,15 @@ class EventBus:
         else:
             self._send(message)
 
-    def _request_carefully(self, desk: Desk, address: str, body: Any, options: DeliveryOptions) -> Reply:
+    def _request_carefully(self, state: ContextState, address: str, body: Any, options: DeliveryOptions) -> Reply:
         if not self._knows(address):
             awaited = self._awaited(address)
             if awaited is not None:
-                return self._answer_and_await(desk, awaited, body, options)
-        reply = self._reply(desk, address)
+                return self._answer_and_await(state, awaited, body, options)
+        reply = self._reply(state, address)
         message = self._message(address, body, options, is_send=True, reply=reply)
         message._variables = carried_variables()
-        desk.line_for(options.timeout_ms).park(reply)
+        state.queue_for(options.timeout_ms).park(reply)
         if self.tracer is not None and options.is_traced:
             self.tracer.sending(message)
         if self.outbound_chain:
@@ -531,14 +532,18 @@ class EventBus:
         wait = self._numbers.find(int(number))
         return wait if isinstance(wait, Reply) else None
 
-    def _reply(self, desk: Desk, requested: str) -> Reply:
+    def _reply(self, state: ContextState, requested: str) -> Reply:
         loop = _get_running_loop()
-        return Reply(desk.lane, self, requested) if loop is None else LoopReply.on(loop, desk.lane, self, requested)
+        return (
+            Reply(state.executor, self, requested)
+            if loop is None
+            else LoopReply.on(loop, state.executor, self, requested)
+        )
 
-    def _answer_and_await(self, desk: Desk, reply: Reply, body: Any, options: DeliveryOptions) -> Reply:
-        another = self._reply(desk, reply.address)
+    def _answer_and_await(self, state: ContextState, reply: Reply, body: Any, options: DeliveryOptions) -> Reply:
+        another = self._reply(state, reply.address)
         message = self._message(reply._number, body, options, is_send=True, reply=another)
-        desk.line_for(options.timeout_ms).park(another)
+        state.queue_for(options.timeout_ms).park(another)
         if reply.is_waiting:
             self._deliver_reply(reply, message)
         else:
@@ -588,24 +593,24 @@ class EventBus:
             for consumer in consumers:
                 consumer.settle()
 
-    def _desk_of(self, key: object, lane: Lane) -> Desk:
-        desk = self._desks.get(key)
-        if desk is not None:
-            return desk
+    def _state_of(self, key: object, executor: CallbackExecutor) -> ContextState:
+        state = self._states.get(key)
+        if state is not None:
+            return state
         with self._lock:
             self._check_open()
-            desk = self._desks.get(key)
-            if desk is not None:
-                return desk
+            state = self._states.get(key)
+            if state is not None:
+                return state
             table: NumberedWaitTable[Any] = NumberedWaitTable(
                 "replies_max", self._wheel, self._runtime.clock, REPLIES_MAX, self.on_home_loop, self._numbers
             )
-            desk = self._desks[key] = Desk(self, lane, table)
-            gone = [key for key in self._desks if isinstance(key, asyncio.AbstractEventLoop) and key.is_closed()]
-            lost = [self._desks.pop(key) for key in gone]
+            state = self._states[key] = ContextState(self, executor, table)
+            gone = [key for key in self._states if isinstance(key, asyncio.AbstractEventLoop) and key.is_closed()]
+            lost = [self._states.pop(key) for key in gone]
         for other in lost:
             other.end(BusClosed("the event loop of the requester has been closed"))
-        return desk
+        return state
 
 
 def _end_reply(reply: Reply, message: Message) -> None:

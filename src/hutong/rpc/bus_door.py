@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from hutong.bus.errors import FailureType, ReplyError
-from hutong.bus.headers import Headers
-from hutong.bus.message import Message
+from hutong.bus.messages.headers import Headers
+from hutong.bus.messages.message import Message
 from hutong.bus.options import DeliveryOptions
 from hutong.foundation.errors import LimitExceeded, ProtocolError
 from hutong.rpc.call import ACTION, IncomingCall, Outcome

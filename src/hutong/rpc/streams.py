@@ -17,7 +17,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from msgspec import Struct
 
 from hutong.bus.bus import EventBus
-from hutong.bus.promise import Promise
+from hutong.bus.waiting.promise import Promise
 from hutong.foundation.errors import Expired
 from hutong.rpc.description import closes, service
 from hutong.rpc.stepping import awaited_in
@@ -177,9 +177,9 @@ class StreamSource:
             self._reader = None
 
     def _parked(self, timeout_ms: int) -> Promise[None]:
-        desk = self._bus.callers_desk()
-        waiting: Promise[None] = Promise(desk.lane)
-        desk.waits.queue(timeout_ms).park(waiting)
+        state = self._bus.callers_state()
+        waiting: Promise[None] = Promise(state.executor)
+        state.waits.queue(timeout_ms).park(waiting)
         return waiting
 
 

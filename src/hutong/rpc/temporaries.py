@@ -27,7 +27,7 @@ from hutong.rpc.tracing import CallTracer, dispatcher_for
 from hutong.runtime.contexts import Context, ContextKind
 
 if TYPE_CHECKING:
-    from hutong.bus.consumer import Consumer
+    from hutong.bus.delivery.consumer import Consumer
     from hutong.rpc.binding import Registry
 
 TEMPORARIES_MAX: Final = 100_000

@@ -173,7 +173,7 @@ async def test_consumers_that_come_and_go_leave_nothing(bus: EventBus, runtime: 
         bus.consumer("address").unregister()
         bus.consumer("address", context=context).unregister()
     await turns()
-    assert len(bus._desks) == 1, "that of the context that is still there"
+    assert len(bus._states) == 1, "that of the context that is still there"
     assert not bus._consumers
     assert not bus._rounds
 
@@ -239,7 +239,7 @@ async def test_another_event_loop_asks_and_iterates(bus: EventBus) -> None:
     bus.consumer("silent", lambda message: None)
     assert await in_thread(lambda: asyncio.run(elsewhere())) == [*range(50), *range(5)]
     assert await in_thread(lambda: asyncio.run(elsewhere())) == [*range(50), *range(5)]
-    loops = [key for key in bus._desks if isinstance(key, asyncio.AbstractEventLoop)]
+    loops = [key for key in bus._states if isinstance(key, asyncio.AbstractEventLoop)]
     assert len(loops) <= 2, "loops that have ended are forgotten"
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.bus.scenes import Seen, turns
 
 from hutong.bus import BusClosed, Delivery, EventBus, FailureType, Message, ReplyError
-from hutong.bus.producer import WRITES_HELD_MAX
+from hutong.bus.delivery.producer import WRITES_HELD_MAX
 from hutong.foundation.errors import LimitExceeded
 from hutong.runtime.runtime import Runtime
 

@@ -9,7 +9,7 @@ import pytest
 import hutong.bus
 import hutong.rpc
 import hutong.runtime
-from hutong.bus.durable.driver import DurableConsumer
+from hutong.bus.durable.consume.driver import DurableConsumer
 
 
 def public_classes() -> list[type[Any]]:

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Producer
 
 import hutong
 from hutong.bus.errors import FailureType, ReplyError
-from hutong.bus.message import Message
+from hutong.bus.messages.message import Message
 from hutong.foundation.errors import UsageError
 from hutong.runtime import ContextKind, DeploymentOptions, Verticle, current_context
 from hutong.server import composition

@@ -12,7 +12,7 @@ import pytest
 
 from hutong.bus.bus import EventBus
 from hutong.bus.errors import FailureType, ReplyError
-from hutong.bus.message import Message
+from hutong.bus.messages.message import Message
 from hutong.bus.options import DeliveryOptions
 from hutong.testing import EmbeddedNode
 

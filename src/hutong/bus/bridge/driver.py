@@ -27,13 +27,13 @@ from hutong.bus.bridge.machine import Session
 from hutong.bus.bridge.messages import Event, Instruction
 from hutong.bus.bridge.permissions import Permissions
 from hutong.bus.bus import EventBus
-from hutong.bus.consumer import Consumer
+from hutong.bus.delivery.consumer import Consumer
 from hutong.bus.errors import BUILT_IN_CODE, FailureType, HandlerRaised, ReplyError, carrying_failed
-from hutong.bus.headers import Headers
-from hutong.bus.message import Message
+from hutong.bus.messages.headers import Headers
+from hutong.bus.messages.message import Message
+from hutong.bus.messages.reply import Reply
 from hutong.bus.options import DEFAULT, TIMEOUT_MS_DEFAULT, DeliveryOptions
-from hutong.bus.promise import Promise
-from hutong.bus.reply import Reply
+from hutong.bus.waiting.promise import Promise
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import Expired, HutongError, OwnerGone, UsageError
 from hutong.foundation.waiting.table import Owner, Parked, WaitTable

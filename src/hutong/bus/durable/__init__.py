@@ -4,8 +4,8 @@
 client.
 """
 
+from hutong.bus.durable.consume.retry import Order, Retry
 from hutong.bus.durable.message import DurableMessage
-from hutong.bus.durable.port import ConsumerStopped, PublishFailed, Stored
-from hutong.bus.durable.retry import Order, Retry
+from hutong.bus.durable.outcomes import ConsumerStopped, PublishFailed, Stored
 
 __all__ = ["ConsumerStopped", "DurableMessage", "Order", "PublishFailed", "Retry", "Stored"]

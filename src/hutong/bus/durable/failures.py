@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 
-from hutong.bus.durable.port import PublishFailed
+from hutong.bus.durable.outcomes import PublishFailed
 
 HOPELESS: Final = frozenset(
     {

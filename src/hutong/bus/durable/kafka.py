@@ -16,21 +16,21 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from hutong.bus.durable.addresses import checked_topic, shown, topic_of
-from hutong.bus.durable.driver import DurableConsumer, Handler
+from hutong.bus.durable.consume.driver import DurableConsumer, Handler
 from hutong.bus.durable.failures import cause_of
 from hutong.bus.durable.options import ConsumerOptions, DurableOptions, checked
-from hutong.bus.durable.port import PublishFailed, Stored
+from hutong.bus.durable.outcomes import PublishFailed, Stored
 from hutong.bus.durable.publishing import Publisher, Settle
 from hutong.bus.durable.records import KEY_HEADER, OutgoingRecord, encode_body, encode_headers, encode_key
 from hutong.bus.durable.table import CompactedTable
 from hutong.bus.options import DeliveryOptions
-from hutong.bus.promise import Promise
+from hutong.bus.waiting.promise import Promise
 from hutong.foundation.clock import Clock, SystemClock
 from hutong.foundation.errors import Expired, HutongError
 from hutong.runtime.contexts import Context
 
 if TYPE_CHECKING:
-    from hutong.bus.desk import Desk
+    from hutong.bus.waiting.context_state import ContextState
 
 PUBLISH_TIMEOUT_MS: Final = 30_000
 PUBLISH_IN_FLIGHT_MAX: Final = 10_000
@@ -89,7 +89,7 @@ class KafkaLog:
         self._made_topics: set[str] = set()
         self._admin: AdminClient | None = None
 
-    def publish(self, desk: "Desk", address: str, body: object, options: DeliveryOptions) -> "Publication":
+    def publish(self, state: "ContextState", address: str, body: object, options: DeliveryOptions) -> "Publication":
         """Store a message. Raises UsageError for what cannot be stored, LimitExceeded when too much is under way."""
         topic = topic_of(address)
         value, content_type = encode_body(body)
@@ -97,10 +97,10 @@ class KafkaLog:
         pairs = [] if headers is None else headers.items()
         key = None if headers is None else headers.get(KEY_HEADER)
         record = OutgoingRecord(topic, encode_key(key), value, encode_headers(pairs, content_type))
-        publication = Publication(desk, address)
-        desk.waits.queue(options.timeout_ms).park(publication)
+        publication = Publication(state, address)
+        state.waits.queue(options.timeout_ms).park(publication)
         settle: Settle = publication.settle
-        tracer = desk.bus.tracer
+        tracer = state.bus.tracer
         if tracer is not None and options.is_traced:
             record, settle = tracer.publishing(record, settle)
         try:
@@ -113,7 +113,7 @@ class KafkaLog:
 
     def consumer(
         self,
-        desk: "Desk",
+        state: "ContextState",
         context: Context,
         address: str,
         handler: Handler | None,
@@ -121,9 +121,9 @@ class KafkaLog:
         asked: DurableOptions,
     ) -> DurableConsumer:
         """Join a group. Raises UsageError for options that cannot be."""
-        consumer = DurableConsumer(self, desk, context, address, checked(address, asked, buffered_max))
+        consumer = DurableConsumer(self, state, context, address, checked(address, asked, buffered_max))
         self._consumers[consumer] = None
-        desk.consumers[consumer] = None
+        state.consumers[consumer] = None
         if handler is not None:
             consumer.handler(handler)
         return consumer
@@ -133,7 +133,8 @@ class KafkaLog:
         name = checked_topic(topic, f"The table {shown(topic)}")
         return CompactedTable(name, {**self._shared, **self._settings}, self._publisher_settings)
 
-    def forget(self, consumer: DurableConsumer) -> None:
+    def forget_consumer(self, consumer: DurableConsumer) -> None:
+        """The consumer has left its group: nothing of it is closed with the log any more."""
         self._consumers.pop(consumer, None)
 
     async def close(self) -> None:
@@ -142,6 +143,10 @@ class KafkaLog:
             await leaving
         await asyncio.get_running_loop().run_in_executor(None, self.publisher.close, CLOSE_S_MAX)
         self._admin = None
+
+    def publish_record(self, record: OutgoingRecord, settle: Settle) -> None:
+        """Hand a record over; `settle` is called once with its outcome, on any thread. Raises HutongError."""
+        self.publisher.publish(record, settle)
 
     def consumer_settings(self, options: ConsumerOptions) -> dict[str, Any]:
         return {
@@ -190,8 +195,8 @@ class Publication(Promise[Stored]):
 
     __slots__ = ("_address",)
 
-    def __init__(self, desk: "Desk", address: str) -> None:
-        super().__init__(desk.lane)
+    def __init__(self, state: "ContextState", address: str) -> None:
+        super().__init__(state.executor)
         self._address = address
 
     def settle(self, outcome: Stored | PublishFailed) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from hutong.bus.durable.failures import cause_of, publish_failed
-from hutong.bus.durable.port import PublishFailed, Stored
+from hutong.bus.durable.outcomes import PublishFailed, Stored
 from hutong.bus.durable.records import OutgoingRecord
 from hutong.foundation.errors import LimitExceeded
 

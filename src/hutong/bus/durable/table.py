@@ -21,7 +21,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from hutong.bus.durable.failures import cause_of, publish_failed
-from hutong.bus.durable.port import PublishFailed, Stored
+from hutong.bus.durable.outcomes import PublishFailed, Stored
 from hutong.bus.durable.publishing import Publisher
 from hutong.bus.durable.records import OutgoingRecord
 from hutong.foundation.errors import CorruptData, HutongError, UsageError

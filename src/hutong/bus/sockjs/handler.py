@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from hutong.bus.bridge.hooks import BridgePeer
-from hutong.bus.sockjs import answers
-from hutong.bus.sockjs.answers import CLIENT_URL, NO_STORE, TEXT, Answer
 from hutong.bus.sockjs.driver import SessionDriver, Sessions
-from hutong.bus.sockjs.frames import decode_messages
-from hutong.bus.sockjs.http import Behind, Fault, Fields, HttpConnection, HttpEvent, Ready, Request, websocket_key
-from hutong.bus.sockjs.routes import Endpoint, Route, find_route
-from hutong.bus.sockjs.transports import TRANSPORTS, Transport, form_payload
 from hutong.bus.sockjs.visitors import Visitors
+from hutong.bus.sockjs.web import answers
+from hutong.bus.sockjs.web.answers import CLIENT_URL, NO_STORE, TEXT, Answer
+from hutong.bus.sockjs.web.frames import decode_messages
+from hutong.bus.sockjs.web.http import Behind, Fault, Fields, HttpConnection, HttpEvent, Ready, Request, websocket_key
+from hutong.bus.sockjs.web.routes import Endpoint, Route, find_route
+from hutong.bus.sockjs.web.transports import TRANSPORTS, Transport, form_payload
 from hutong.foundation.errors import LimitExceeded
 from hutong.reactor.channel import HELD, Response
 from hutong.reactor.handler import Peer

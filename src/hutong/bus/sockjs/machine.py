@@ -13,7 +13,6 @@ Knows nothing of HTTP, of loops, or of what the messages mean; time comes with e
 
 from collections import deque
 
-from hutong.bus.sockjs.frames import HEARTBEAT, OPEN, encode_close, encode_messages
 from hutong.bus.sockjs.limits import SockJSLimits
 from hutong.bus.sockjs.messages import (
     Attached,
@@ -33,6 +32,7 @@ from hutong.bus.sockjs.messages import (
     Shut,
     Tick,
 )
+from hutong.bus.sockjs.web.frames import HEARTBEAT, OPEN, encode_close, encode_messages
 
 GO_AWAY = (3000, "Go away!")
 INTERRUPTED = (1002, "Connection interrupted")

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from hutong.bus.sockjs.application import Application
 from hutong.bus.sockjs.driver import Sessions
 from hutong.bus.sockjs.handler import ENTROPY_MAX, Site, SockJSHandler
-from hutong.bus.sockjs.http import HttpConnection
 from hutong.bus.sockjs.limits import MEBIBYTE, SockJSLimits
+from hutong.bus.sockjs.web.http import HttpConnection
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.acceptor import Acceptor

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 from hutong.foundation.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from hutong.bus.desk import Desk
-    from hutong.bus.durable.driver import DurableConsumer, Handler
+    from hutong.bus.durable.consume.driver import DurableConsumer, Handler
     from hutong.bus.durable.kafka import KafkaLog
     from hutong.bus.durable.options import DurableOptions
-    from hutong.bus.durable.port import Stored
+    from hutong.bus.durable.outcomes import Stored
     from hutong.bus.durable.table import CompactedTable
     from hutong.bus.options import DeliveryOptions
-    from hutong.bus.promise import Promise
+    from hutong.bus.waiting.context_state import ContextState
+    from hutong.bus.waiting.promise import Promise
     from hutong.runtime.contexts import Context
 
 _PLACE: Final = r"(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
@@ -42,19 +42,21 @@ class NodeLog:
         self._properties = properties
         self._log: KafkaLog | None = None
 
-    def publish(self, desk: "Desk", address: str, body: object, options: "DeliveryOptions") -> "Promise[Stored]":
-        return self._kafka_log().publish(desk, address, body, options)
+    def publish(
+        self, state: "ContextState", address: str, body: object, options: "DeliveryOptions"
+    ) -> "Promise[Stored]":
+        return self._kafka_log().publish(state, address, body, options)
 
     def consumer(
         self,
-        desk: "Desk",
+        state: "ContextState",
         context: "Context",
         address: str,
         handler: "Handler | None",
         buffered_max: int,
         asked: "DurableOptions",
     ) -> "DurableConsumer":
-        return self._kafka_log().consumer(desk, context, address, handler, buffered_max, asked)
+        return self._kafka_log().consumer(state, context, address, handler, buffered_max, asked)
 
     def table(self, topic: str) -> "CompactedTable":
         return self._kafka_log().table(topic)

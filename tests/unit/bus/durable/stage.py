@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hutong.bus.durable.caution import Note
-from hutong.bus.durable.machine import Machine
-from hutong.bus.durable.messages import (
+from hutong.bus.durable.consume.caution import Note
+from hutong.bus.durable.consume.events import (
     Arrived,
     Assigned,
     Bounds,
@@ -25,7 +24,8 @@ from hutong.bus.durable.messages import (
     Tick,
     WriteNote,
 )
-from hutong.bus.durable.retry import Order, Retry
+from hutong.bus.durable.consume.machine import Machine
+from hutong.bus.durable.consume.retry import Order, Retry
 
 STEADY = Retry(attempts=3, first_delay_ms=100, jitter=0)
 

@@ -3,8 +3,8 @@
 import pytest
 
 from hutong.bus.durable.addresses import checked_group, dead_letter_topic, is_durable, topic_of
+from hutong.bus.durable.consume.retry import Order, Retry
 from hutong.bus.durable.options import checked
-from hutong.bus.durable.retry import Order, Retry
 from hutong.foundation.errors import UsageError
 
 

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from hutong.bus.durable.caution import Caution, Note
+from hutong.bus.durable.consume.caution import Caution, Note
 
 HANDLING_MAX: Final = 64
 BUFFERED_RECORDS_MAX: Final = 1_000  # of one partition; also how far it reads on behind a record that is not done

@@ -15,13 +15,10 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from hutong.bus.durable.commits import CommitQueue
-from hutong.bus.durable.fetcher import Fetcher, Start
-from hutong.bus.durable.machine import Machine
-from hutong.bus.durable.message import DurableMessage
-from hutong.bus.durable.messages import (
+from hutong.bus.durable.consume.commits import CommitQueue
+from hutong.bus.durable.consume.events import (
     Arrived,
     Assigned,
     Buried,
@@ -43,24 +40,46 @@ from hutong.bus.durable.messages import (
     Tick,
     WriteNote,
 )
+from hutong.bus.durable.consume.fetcher import Fetcher, Start
+from hutong.bus.durable.consume.machine import Machine
+from hutong.bus.durable.message import DurableMessage
 from hutong.bus.durable.options import ConsumerOptions
-from hutong.bus.durable.port import ConsumerStopped, PublishFailed, Stored
-from hutong.bus.durable.records import Death, StoredRecord, UnreadableBody, dead_letter
-from hutong.bus.promise import Promise
+from hutong.bus.durable.outcomes import ConsumerStopped, PublishFailed, Stored
+from hutong.bus.durable.records import Death, OutgoingRecord, StoredRecord, UnreadableBody, dead_letter
+from hutong.bus.waiting.promise import Promise
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded
 from hutong.foundation.waiting.table import NEVER
 from hutong.runtime.contexts import Context
 
 if TYPE_CHECKING:
-    from hutong.bus.desk import Desk
-    from hutong.bus.durable.kafka import KafkaLog
+    from hutong.bus.durable.publishing import Settle
+    from hutong.bus.waiting.context_state import ContextState
 
 COMMIT_INTERVAL_MS: Final = 200
 GRACE_MS: Final = 5_000  # for what is in hand to be handled, when a consumer is unregistered
 
 Handler = Callable[[DurableMessage], object]
 _log = logging.getLogger("hutong.bus.durable")
+
+
+class ConsumerLog(Protocol):
+    """The services of a log that its consumers use. `bus.durable.kafka` has the one there is."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    def consumer_settings(self, options: ConsumerOptions) -> Mapping[str, Any]:
+        """Settings of the client library for a consumer with these options."""
+
+    def publish_record(self, record: OutgoingRecord, settle: "Settle") -> None:
+        """Hand a record over; `settle` is called once with its outcome, on any thread. Raises HutongError."""
+
+    def make_dead_letter_topic(self, name: str, then: Callable[[], None]) -> None:
+        """Create the topic unless it exists; `then` is called on any thread, also after a failure."""
+
+    def forget_consumer(self, consumer: "DurableConsumer") -> None:
+        """The consumer has left its group."""
 
 
 class DurableConsumer:
@@ -75,7 +94,6 @@ class DurableConsumer:
         "_clock",
         "_commit_timer",
         "_commits",
-        "_desk",
         "_fetcher",
         "_grace",
         "_handler",
@@ -87,6 +105,7 @@ class DurableConsumer:
         "_machine",
         "_over",
         "_ready",
+        "_state",
         "_tick",
         "_tick_ms",
         "_told",
@@ -102,7 +121,9 @@ class DurableConsumer:
         "options",
     )
 
-    def __init__(self, log: "KafkaLog", desk: "Desk", context: Context, address: str, options: ConsumerOptions) -> None:
+    def __init__(
+        self, log: ConsumerLog, state: "ContextState", context: Context, address: str, options: ConsumerOptions
+    ) -> None:
         self.address = address
         self.context = context
         self.options = options
@@ -113,7 +134,7 @@ class DurableConsumer:
         self.failed_total = 0
         self.buried_total = 0
         self._log = log
-        self._desk = desk
+        self._state = state
         self._loop = context.loop
         self._clock: Clock = log.clock
         self._handler: Handler | None = None
@@ -248,8 +269,8 @@ class DurableConsumer:
             self._stop(f"{type(error).__name__}: {error}")
         self.is_registered = False
         self.is_over = True
-        self._log.forget(self)
-        self._desk.consumers.pop(self, None)
+        self._log.forget_consumer(self)
+        self._state.consumers.pop(self, None)
         _settle(self._ready, self._over_error())
         _settle(self._over, None)
         if self._iteration is not None:
@@ -301,7 +322,7 @@ class DurableConsumer:
         try:
             if self._handler is None:
                 raise _Unhandled("the handler was taken away")
-            tracer = self._desk.bus.tracer
+            tracer = self._state.bus.tracer
             if tracer is None:
                 result = self._handler(message)
             else:
@@ -362,7 +383,7 @@ class DurableConsumer:
 
         def made() -> None:
             try:
-                self._log.publisher.publish(letter, lambda outcome: self._post(lambda: self._buried(entry, outcome)))
+                self._log.publish_record(letter, lambda outcome: self._post(lambda: self._buried(entry, outcome)))
             except (LimitExceeded, PublishFailed) as error:
                 self._buried(entry, error)
 
@@ -459,9 +480,9 @@ class DurableConsumer:
 
     def promise(self) -> Promise[None]:
         """Parked with the caller's other waits."""
-        desk = self._desk.bus.callers_desk()
-        promise: Promise[None] = Promise(desk.lane)
-        desk.waits.queue(NEVER).park(promise)
+        state = self._state.bus.callers_state()
+        promise: Promise[None] = Promise(state.executor)
+        state.waits.queue(NEVER).park(promise)
         return promise
 
     def _promise(self, waiting: list[Promise[None]], is_so: Callable[[], bool]) -> Promise[None]:

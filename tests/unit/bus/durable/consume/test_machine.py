@@ -4,9 +4,8 @@ broker."""
 import pytest
 from tests.unit.bus.durable.stage import STEADY, Stage, log_of
 
-from hutong.bus.durable.caution import Note
-from hutong.bus.durable.machine import PROCESS_ENDED, Machine
-from hutong.bus.durable.messages import (
+from hutong.bus.durable.consume.caution import Note
+from hutong.bus.durable.consume.events import (
     Arrived,
     Assigned,
     Bounds,
@@ -27,7 +26,8 @@ from hutong.bus.durable.messages import (
     Tick,
     WriteNote,
 )
-from hutong.bus.durable.retry import Order, Retry
+from hutong.bus.durable.consume.machine import PROCESS_ENDED, Machine
+from hutong.bus.durable.consume.retry import Order, Retry
 
 
 def started(stage: Stage, count: int = 10) -> Stage:

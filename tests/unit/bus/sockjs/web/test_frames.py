@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from hutong.bus.sockjs.frames import decode_messages, encode_close, encode_messages, encode_text
+from hutong.bus.sockjs.web.frames import decode_messages, encode_close, encode_messages, encode_text
 
 
 def test_messages_of_a_frame_survive_as_they_are() -> None:

@@ -18,7 +18,7 @@ from hutong.runtime.contexts import carried_variables
 T = TypeVar("T")
 
 
-class Lane(Protocol):
+class CallbackExecutor(Protocol):
     """What a promise asks of a context."""
 
     def run(self, handler: Callable[[T], object], argument: T) -> None:
@@ -28,14 +28,14 @@ class Lane(Protocol):
         """Call `handler(argument)` now, in the context variables; drive the coroutine that it may return."""
 
 
-def carrying(lane: Lane, handler: Callable[[T], object]) -> Callable[[T], object]:
-    """The handler as one that has the caller's context variables when the lane calls it."""
+def carrying(executor: CallbackExecutor, handler: Callable[[T], object]) -> Callable[[T], object]:
+    """The handler as one that has the caller's context variables when the executor calls it."""
     variables = carried_variables()
-    return handler if variables is None else partial(lane.enter, variables, handler)
+    return handler if variables is None else partial(executor.enter, variables, handler)
 
 
-class LoopLane:
-    """The lane of callers without a context on one event loop."""
+class LoopExecutor:
+    """The executor of callers without a context on one event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -53,7 +53,7 @@ class LoopLane:
         variables.run(self._call, handler, argument)
 
     def end(self) -> None:
-        """Cancel the coroutines that are under way. On the lane's loop."""
+        """Cancel the coroutines that are under way. On the executor's loop."""
         for task in list(self._driven):
             task.cancel()
 

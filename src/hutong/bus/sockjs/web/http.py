@@ -22,7 +22,7 @@ import h11
 from wsproto.utilities import generate_accept_token
 
 from hutong.bus.sockjs.limits import SockJSLimits
-from hutong.bus.sockjs.websocket import WebSocket
+from hutong.bus.sockjs.web.websocket import WebSocket
 from hutong.foundation.errors import ProtocolError
 from hutong.wire.buffer import Buffer
 

@@ -17,8 +17,8 @@ from collections.abc import Callable, Hashable, Iterable
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from hutong.bus.durable.caution import Caution, Note
-from hutong.bus.durable.messages import (
+from hutong.bus.durable.consume.caution import Caution, Note
+from hutong.bus.durable.consume.events import (
     Arrived,
     Assigned,
     Bounds,
@@ -44,7 +44,7 @@ from hutong.bus.durable.messages import (
     Tick,
     WriteNote,
 )
-from hutong.bus.durable.retry import Order, Retry
+from hutong.bus.durable.consume.retry import Order, Retry
 
 PROCESS_ENDED: Final = "ProcessEnded"
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl
 
-from hutong.bus.sockjs.frames import encode_text
-from hutong.bus.sockjs.routes import QUERY_FIELDS_MAX, Endpoint
+from hutong.bus.sockjs.web.frames import encode_text
+from hutong.bus.sockjs.web.routes import QUERY_FIELDS_MAX, Endpoint
 
 _SCRIPT: Final = "application/javascript; charset=UTF-8"
 _HTMLFILE: Final = """<!doctype html>

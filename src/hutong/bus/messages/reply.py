@@ -9,16 +9,26 @@ from asyncio import _get_running_loop
 from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from hutong.bus.errors import BUILT_IN_CODE, FailureType, ReplyError
-from hutong.bus.lane import Lane, carrying
-from hutong.bus.message import REPLY_PREFIX, Message
-from hutong.bus.promise import PENDING, Promise
+from hutong.bus.messages.message import REPLY_PREFIX, Message
+from hutong.bus.options import DeliveryOptions
+from hutong.bus.waiting.callbacks import CallbackExecutor, carrying
+from hutong.bus.waiting.promise import PENDING, Promise
 from hutong.foundation.errors import Expired, HutongError
 
-if TYPE_CHECKING:
-    from hutong.bus.bus import EventBus
+
+class ReplyRoute(Protocol):
+    """The services of a bus that a message uses when it is answered. Every reply has one, as `bus`."""
+
+    is_plain: bool
+
+    def answer(self, reply: "Reply", body: Any, options: DeliveryOptions) -> None:
+        """Deliver the body as the reply."""
+
+    def answer_and_request(self, reply: "Reply", body: Any, options: DeliveryOptions) -> "Reply":
+        """Deliver the body as the reply, and await a reply to it."""
 
 
 class Reply(Promise[Message]):
@@ -32,8 +42,8 @@ class Reply(Promise[Message]):
 
     _arrived: "deque[Callable[[], object]]"
 
-    def __init__(self, lane: Lane, bus: "EventBus", requested: str) -> None:
-        super().__init__(lane)
+    def __init__(self, executor: CallbackExecutor, bus: ReplyRoute, requested: str) -> None:
+        super().__init__(executor)
         self.bus = bus
         self._requested = requested  # the address that was asked
         self._arrived = deque()  # what is to be done in the context before the reply is there: inbound interceptors
@@ -44,7 +54,7 @@ class Reply(Promise[Message]):
         for waiter in list(self._waiters or ()):
             if isinstance(waiter, threading.Event):
                 waiter.set()
-        self._lane.run(Reply._take_arrived, self)
+        self._executor.run(Reply._take_arrived, self)
 
     def _take_arrived(self) -> None:
         while self._arrived:
@@ -105,12 +115,14 @@ class LoopReply(Reply):
     __init__ = object.__init__
 
     @classmethod
-    def on(cls, loop: asyncio.AbstractEventLoop, lane: Lane, bus: "EventBus", requested: str) -> "LoopReply":
+    def on(
+        cls, loop: asyncio.AbstractEventLoop, executor: CallbackExecutor, bus: ReplyRoute, requested: str
+    ) -> "LoopReply":
         """What `EventBus.request` does in place for most of them."""
         reply: LoopReply = cls()
         reply._future = loop.create_future()
         reply.__await__ = reply._future.__await__
-        reply._lane = lane
+        reply._executor = executor
         reply.bus = bus
         reply._handlers = None
         reply._requested = requested
@@ -145,7 +157,7 @@ class LoopReply(Reply):
         _soon(self._future, self._complete, outcome)
 
     def then(self, handler: Callable[[Message | HutongError], object]) -> None:
-        self._then(carrying(self._lane, handler))
+        self._then(carrying(self._executor, handler))
 
     def _then(self, handler: Callable[[Message | HutongError], object]) -> None:
         future = self._future
@@ -154,13 +166,13 @@ class LoopReply(Reply):
         elif not future.done():
             self._handlers = [*(self._handlers or ()), handler]
         elif not future.cancelled():
-            self._lane.run(handler, future.exception() or future.result())  # type: ignore[arg-type]
+            self._executor.run(handler, future.exception() or future.result())  # type: ignore[arg-type]
 
     def watch(self, ended: Callable[["BaseException | None"], object]) -> None:
         self._future.add_done_callback(lambda future: ended(_error_of(future)))
 
     def arrive(self, work: Callable[[], object]) -> None:
-        self._lane.run(_do, work)
+        self._executor.run(_do, work)
 
     def _complete(self, outcome: Message | HutongError) -> None:
         """On the future's loop: wake who awaits the future, and call the handlers in the context."""
@@ -174,7 +186,7 @@ class LoopReply(Reply):
             future.set_exception(outcome)
             future.exception()  # a failure that nobody asks for is no news for asyncio's log
         for handler in handlers or ():
-            self._lane.run(handler, outcome)
+            self._executor.run(handler, outcome)
 
     def result(self, timeout: float | None = None) -> Message:
         if not self._future.done():

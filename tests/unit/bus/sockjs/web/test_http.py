@@ -4,8 +4,8 @@ from typing import cast
 
 import pytest
 
-from hutong.bus.sockjs.http import Behind, Fault, HttpConnection, HttpEvent, Request
 from hutong.bus.sockjs.limits import SockJSLimits
+from hutong.bus.sockjs.web.http import Behind, Fault, HttpConnection, HttpEvent, Request
 
 LIMITS = SockJSLimits(message_bytes_max=100, head_bytes_max=1024)
 POST = b"POST /a?b=c HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nX-Y: 1\r\nX-y: 2\r\n\r\nabc"

@@ -20,14 +20,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from hutong.bus.errors import BUILT_IN_CODE, BusClosed, FailureType, HandlerRaised, ReplyError, carrying_failed
-from hutong.bus.interceptors import Delivery
-from hutong.bus.message import FullMessage, Message
-from hutong.bus.promise import Promise
+from hutong.bus.messages.interceptors import Delivery
+from hutong.bus.messages.message import FullMessage, Message
+from hutong.bus.waiting.promise import Promise
 from hutong.foundation.waiting.table import NEVER
 from hutong.runtime.contexts import Context
 
 if TYPE_CHECKING:
-    from hutong.bus.desk import Desk
+    from hutong.bus.waiting.context_state import ContextState
 
 Handler = Callable[[Message], object]
 BUFFERED_MESSAGES_MAX: Final = 1_000
@@ -53,7 +53,6 @@ class Consumer:
         "__weakref__",
         "_buffer",
         "_demand",
-        "_desk",
         "_handler",
         "_is_draining",
         "_is_flowing",
@@ -61,6 +60,7 @@ class Consumer:
         "_is_telling",
         "_iteration",
         "_lock",
+        "_state",
         "address",
         "context",
         "discard_handler",
@@ -74,7 +74,7 @@ class Consumer:
     )
 
     def __init__(
-        self, desk: "Desk", context: Context, address: str, *, local_only: bool, max_buffered_messages: int
+        self, state: "ContextState", context: Context, address: str, *, local_only: bool, max_buffered_messages: int
     ) -> None:
         self.address = address
         self.context = context
@@ -86,7 +86,7 @@ class Consumer:
         self.shares_bodies = False
         self.is_registered = True
         self.is_traced = True
-        self._desk = desk
+        self._state = state
         self._handler: Handler | None = None
         self._iteration: Iteration | None = None
         self._demand = UNLIMITED
@@ -133,14 +133,14 @@ class Consumer:
 
         May be awaited as well, and called again.
         """
-        desk = self._desk
+        state = self._state
         with self._lock:
             was_registered, self.is_registered = self.is_registered, False
             self._is_plain = self._is_flowing = False
             left, self._buffer = self._buffer, deque()
         if was_registered:
-            desk.consumers.pop(self, None)
-            desk.bus.remove_consumer(self)
+            state.consumers.pop(self, None)
+            state.bus.remove_consumer(self)
             self.context.run(self._end, left)
         return DONE
 
@@ -156,7 +156,7 @@ class Consumer:
     def take_buffered(self) -> Message | None:
         """For the iteration: the oldest message kept, if there is one and no interceptor wants to see it first."""
         with self._lock:
-            if not self._buffer or self._desk.bus.inbound_chain:
+            if not self._buffer or self._state.bus.inbound_chain:
                 return None
             message = self._buffer.popleft()
             self._is_telling = self._is_telling or not self._buffer
@@ -201,7 +201,7 @@ class Consumer:
         self._is_flowing = (
             self.is_registered and self._handler is not None and self._demand == UNLIMITED and not self._buffer
         )
-        bus = self._desk.bus
+        bus = self._state.bus
         self._is_plain = self._is_flowing and not bus.inbound_chain and (bus.tracer is None or not self.is_traced)
 
     def _go_on(self) -> None:
@@ -246,7 +246,7 @@ class Consumer:
         return None
 
     def _hand_over_here(self, message: Message) -> object:
-        chain = self._desk.bus.inbound_chain
+        chain = self._state.bus.inbound_chain
         if not chain:
             return self._handle(message)
         Delivery(message, chain, self._passed, self.context.fail).begin()
@@ -273,7 +273,7 @@ class Consumer:
         if handler is None or not self.is_registered:
             self._discard(message)
             return None
-        tracer = self._desk.bus.tracer
+        tracer = self._state.bus.tracer
         try:
             if tracer is None or not self.is_traced or self._iteration is not None:
                 result = handler(message)
@@ -341,9 +341,9 @@ class Iteration:
             raise StopAsyncIteration
         if (kept := consumer.take_buffered()) is not None:
             return kept
-        desk = consumer._desk.bus.callers_desk()
-        waiting: Promise[Message | None] = Promise(desk.lane)
-        desk.waits.queue(NEVER).park(waiting)
+        state = consumer._state.bus.callers_state()
+        waiting: Promise[Message | None] = Promise(state.executor)
+        state.waits.queue(NEVER).park(waiting)
         self._waiting = waiting
         consumer.fetch(1)
         if not consumer.is_registered:

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from hutong.bus.errors import ReplyError, carrying_failed
-from hutong.bus.message import FullMessage, Message
+from hutong.bus.messages.message import FullMessage, Message
 
 Interceptor = Callable[["Delivery"], object]
 INTERCEPTORS_MAX = 64

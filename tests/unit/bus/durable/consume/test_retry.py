@@ -2,8 +2,8 @@
 
 import pytest
 
-from hutong.bus.durable.caution import Note, read_note
-from hutong.bus.durable.retry import Retry
+from hutong.bus.durable.consume.caution import Note, read_note
+from hutong.bus.durable.consume.retry import Retry
 from hutong.foundation.errors import UsageError
 
 

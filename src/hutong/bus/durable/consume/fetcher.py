@@ -22,8 +22,8 @@ from typing import Any, Final, Protocol
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from hutong.bus.durable.caution import Note, read_note
-from hutong.bus.durable.commits import Positions
+from hutong.bus.durable.consume.caution import Note, read_note
+from hutong.bus.durable.consume.commits import Positions
 from hutong.bus.durable.failures import cause_of, is_hopeless
 from hutong.bus.durable.records import StoredRecord
 

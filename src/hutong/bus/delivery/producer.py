@@ -14,23 +14,38 @@ Knows no consumers: the bus carries its messages.
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hutong.bus.errors import BusClosed, ReplyError
-from hutong.bus.message import FullMessage
+from hutong.bus.messages.message import FullMessage
 from hutong.bus.options import DeliveryOptions
-from hutong.bus.promise import Promise
+from hutong.bus.waiting.promise import Promise
 from hutong.foundation.errors import HutongError, LimitExceeded
 from hutong.foundation.waiting.table import NEVER
 
 if TYPE_CHECKING:
-    from hutong.bus.bus import EventBus
-    from hutong.bus.desk import Desk
+    from hutong.bus.waiting.context_state import ContextState
 
 WRITE_QUEUE_MAX: Final = 1_000
 """Messages of one producer on their way, unless it says otherwise."""
 WRITES_HELD_MAX: Final = 10_000
 """Messages that a producer keeps for who writes although it is full and does not wait."""
+
+
+class ProducerBus(Protocol):
+    """The services of a bus that its producers use."""
+
+    def callers_state(self) -> "ContextState":
+        """The state of the caller's context."""
+
+    def message_of(self, producer: "MessageProducer", body: Any) -> FullMessage:
+        """The message that carries the body as it is now."""
+
+    def carry(self, message: FullMessage) -> None:
+        """Send or publish the message. Raises ReplyError NO_HANDLERS at an address without consumers."""
+
+    def on_home_loop(self, work: Callable[[], None]) -> None:
+        """Do the work soon on the loop of the bus; from any thread."""
 
 
 class Credit:
@@ -52,13 +67,13 @@ class MessageProducer:
         "__weakref__",
         "_bus",
         "_credits_given",
-        "_desk",
         "_drain_handler",
         "_has_been_full",
         "_held",
         "_is_taking_in",
         "_lock",
         "_returned",
+        "_state",
         "_written",
         "address",
         "is_send",
@@ -67,7 +82,7 @@ class MessageProducer:
     )
 
     def __init__(
-        self, bus: "EventBus", address: str, options: DeliveryOptions, write_queue_max: int, *, is_send: bool
+        self, bus: ProducerBus, address: str, options: DeliveryOptions, write_queue_max: int, *, is_send: bool
     ) -> None:
         if type(write_queue_max) is not int or write_queue_max < 1:
             raise ValueError(f"write_queue_max is a count from 1, not {write_queue_max!r}")
@@ -76,14 +91,14 @@ class MessageProducer:
         self.write_queue_max = write_queue_max
         self.is_send = is_send
         self._bus = bus
-        self._desk: Desk = bus.callers_desk()
+        self._state: ContextState = bus.callers_state()
         self._drain_handler: Callable[[], object] | None = None
         self._held: deque[tuple[FullMessage, Promise[None]]] = deque()  # written while it was full
         self._credits_given = 0
         self._returned: deque[None] = deque()  # credits that have come back and are not taken in yet
         self._is_taking_in = False  # it will happen soon: nobody else needs to ask for it
         self._has_been_full = False  # since the drain handler was called last
-        self._written: Promise[None] = Promise.kept(self._desk.lane, None)
+        self._written: Promise[None] = Promise.kept(self._state.executor, None)
         self._lock = threading.RLock()  # over credits given and messages held; interceptors may write, too
 
     @property
@@ -122,9 +137,9 @@ class MessageProducer:
                 self._held.popleft()[1].fail(BusClosed(f"the producer for {self.address!r} has been closed"))
 
     def _promise(self) -> Promise[None]:
-        desk = self._bus.callers_desk()
-        promise: Promise[None] = Promise(desk.lane)
-        desk.waits.queue(NEVER).park(promise)
+        state = self._bus.callers_state()
+        promise: Promise[None] = Promise(state.executor)
+        state.waits.queue(NEVER).park(promise)
         return promise
 
     def _hold(self, message: FullMessage) -> Promise[None]:
@@ -172,7 +187,7 @@ class MessageProducer:
             if is_drained:
                 self._has_been_full = False
         if is_drained and self._drain_handler is not None:
-            self._desk.lane.run(_call, self._drain_handler)
+            self._state.executor.run(_call, self._drain_handler)
 
 
 def _call(handler: Callable[[], object]) -> object:

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.bus.durable.stage import Stage, log_of
 
-from hutong.bus.durable.messages import Bounds, Demand
-from hutong.bus.durable.retry import Order, Retry
+from hutong.bus.durable.consume.events import Bounds, Demand
+from hutong.bus.durable.consume.retry import Order, Retry
 
 PARTITIONS, RECORDS = 3, 25
 RETRY = Retry(attempts=3, first_delay_ms=10, jitter=0, crashes=2)

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Generator
 from typing import Any, Final, TypeVar, cast
 
-from hutong.bus.lane import Lane, carrying
+from hutong.bus.waiting.callbacks import CallbackExecutor, carrying
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.numbered import Wait
 
@@ -34,22 +34,22 @@ class Promise(Wait[V]):
     block, and handlers.
     """
 
-    __slots__ = ("_failed", "_lane", "_outcome", "_waiter", "_waiters")
+    __slots__ = ("_executor", "_failed", "_outcome", "_waiter", "_waiters")
 
     _waiter: "asyncio.Future[None] | None"
     _waiters: "deque[asyncio.Future[None] | threading.Event | Callable[[Any], object]] | None"
 
-    def __init__(self, lane: Lane) -> None:
-        self._lane = lane
+    def __init__(self, executor: CallbackExecutor) -> None:
+        self._executor = executor
         self._outcome: Any = PENDING
         self._failed = False
         self._waiter = None
         self._waiters = None
 
     @classmethod
-    def kept(cls, lane: Lane, value: V) -> "Promise[V]":
+    def kept(cls, executor: CallbackExecutor, value: V) -> "Promise[V]":
         """One that is over from the start, and was never parked."""
-        promise = cls(lane)
+        promise = cls(executor)
         promise._outcome = value
         return promise
 
@@ -78,7 +78,7 @@ class Promise(Wait[V]):
         What the handler raises goes to the context's exception handler; a coroutine that it returns is driven there. It
         has the context variables of the caller of `then`.
         """
-        self._add(carrying(self._lane, handler))
+        self._add(carrying(self._executor, handler))
         if self._outcome is not PENDING:
             self._tell()
 
@@ -160,7 +160,7 @@ class Promise(Wait[V]):
             elif isinstance(waiter, asyncio.Future):
                 _wake(waiter)
             else:
-                self._lane.run(waiter, self._outcome)
+                self._executor.run(waiter, self._outcome)
 
     def _cancelled(self, future: "asyncio.Future[None]") -> None:
         """A task that waited has been cancelled. If it was the only one, so is the wait."""

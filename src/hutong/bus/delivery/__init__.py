@@ -1,0 +1,1 @@
+"""Delivery: consumers, which receive, and producers, which write with back-pressure."""

@@ -1,0 +1,1 @@
+"""Messages: bodies, codecs, headers, what interceptors see, and replies."""

@@ -1,0 +1,1 @@
+"""SockJS over HTTP: requests, WebSocket frames, routes and the ways of carrying a session."""

@@ -1,0 +1,89 @@
+"""Per-context state of the bus: the replies that a context awaits and the consumers that run in it.
+
+Strategy: everything of a context ends together, so one object holds it: a wait table of the context's own, and one
+close hook for any number of consumers.
+
+Knows no addresses.
+"""
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from hutong.bus.errors import BusClosed
+from hutong.bus.options import TIMEOUT_MS_DEFAULT
+from hutong.bus.waiting.callbacks import CallbackExecutor
+from hutong.foundation.errors import HutongError
+from hutong.foundation.waiting.numbered import NumberedWaitTable, WaitQueue
+from hutong.runtime.contexts import Context
+
+if TYPE_CHECKING:
+    from hutong.bus.delivery.consumer import Consumer
+    from hutong.bus.messages.interceptors import Interceptor
+    from hutong.bus.tracing import BusTracer
+
+REPLIES_MAX: Final = 1_000_000
+"""Replies (and other promises of the bus) that one context may await at a time."""
+
+
+class BusPort(Protocol):
+    """The services of a bus that its consumers and its log use."""
+
+    tracer: "BusTracer | None"
+    inbound_chain: "tuple[Interceptor, ...]"
+
+    def callers_state(self) -> "ContextState":
+        """The state of the caller's context."""
+
+    def remove_state(self, context: Context) -> None:
+        """The context has been closed."""
+
+    def remove_consumer(self, consumer: "Consumer") -> None:
+        """The consumer has unregistered."""
+
+
+class RegisteredConsumer(Protocol):
+    """A consumer of either kind: at a local address, or at a durable one."""
+
+    def unregister(self) -> object:
+        """Receive nothing more. A second call does nothing."""
+
+
+class ContextState:
+    """One context's state at the bus. Replies with the default timeout are parked in `queue`."""
+
+    __slots__ = ("bus", "consumers", "context", "executor", "queue", "waits")
+
+    def __init__(self, bus: BusPort, executor: CallbackExecutor, table: NumberedWaitTable[Any]) -> None:
+        self.bus = bus
+        self.executor = executor
+        self.waits = table
+        self.queue = table.queue(TIMEOUT_MS_DEFAULT)
+        self.consumers: dict[RegisteredConsumer, None] = {}
+        self.context: Context | None = None  # its close ends this state; None: a context made for one consumer
+
+    def queue_for(self, timeout_ms: int) -> WaitQueue[Any]:
+        """The wait queue of replies with this timeout."""
+        return self.queue if timeout_ms == TIMEOUT_MS_DEFAULT else self.waits.queue(timeout_ms)
+
+    @property
+    def is_idle(self) -> bool:
+        """True when the state of a context that was made for one consumer can be forgotten without loss."""
+        return self.context is None and not self.consumers and not len(self.waits)
+
+    def end_with(self, context: Context) -> None:
+        """End with the context, which its owner may close at any time."""
+        if self.context is None:
+            self.context = context
+            with suppress(RuntimeError):  # it is closing, so nothing waits for what it still asks
+                context.add_close_hook(self._closed)
+
+    def _closed(self) -> None:
+        self.end(BusClosed("the context of the requester has been closed"))
+        if self.context is not None:
+            self.bus.remove_state(self.context)
+
+    def end(self, error: HutongError) -> None:
+        """Unregister every consumer and fail all that is awaited, now and from now on. A second call does nothing."""
+        for consumer in list(self.consumers):
+            consumer.unregister()
+        self.waits.close(error)
