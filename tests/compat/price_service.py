@@ -3,7 +3,7 @@
 from hutong.bus.bus import EventBus
 from hutong.bus.durable.consume.retry import Retry
 from hutong.bus.durable.message import DurableMessage
-from hutong.bus.messages.message import Message
+from hutong.bus.envelope.message import Message
 
 CHANGES = "price-changes"
 GROUP = "prices"

@@ -9,7 +9,7 @@ from tests.fuzz.target import KIBIBYTE, MEBIBYTE, Target
 
 from hutong.bus.durable.consume.caution import Note, read_note
 from hutong.bus.durable.records import UnreadableBody, decode_body, decode_headers
-from hutong.bus.messages.codecs import SYSTEM_CODECS
+from hutong.bus.envelope.codecs import SYSTEM_CODECS
 from hutong.bus.sockjs.limits import SockJSLimits
 from hutong.bus.sockjs.web.frames import decode_messages
 from hutong.bus.sockjs.web.http import Fault, HttpConnection, Request, websocket_key

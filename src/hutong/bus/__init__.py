@@ -3,12 +3,12 @@
 from hutong.bus.bus import EventBus
 from hutong.bus.delivery.consumer import Consumer
 from hutong.bus.delivery.producer import MessageProducer
+from hutong.bus.envelope.codecs import MessageCodec
+from hutong.bus.envelope.headers import Headers
+from hutong.bus.envelope.interceptors import Delivery
+from hutong.bus.envelope.message import Message
+from hutong.bus.envelope.reply import Reply
 from hutong.bus.errors import BusClosed, FailureType, HandlerRaised, ReplyError
-from hutong.bus.messages.codecs import MessageCodec
-from hutong.bus.messages.headers import Headers
-from hutong.bus.messages.interceptors import Delivery
-from hutong.bus.messages.message import Message
-from hutong.bus.messages.reply import Reply
 from hutong.bus.options import DeliveryOptions
 
 __all__ = [

@@ -25,12 +25,12 @@ from hutong.bus.delivery.producer import WRITE_QUEUE_MAX, MessageProducer
 from hutong.bus.durable.addresses import PREFIX, is_durable
 from hutong.bus.durable.outcomes import Stored
 from hutong.bus.durable.port import DurableLog
+from hutong.bus.envelope.bodies import IMMUTABLE, WITHOUT_CODEC, UnknownBody, copied
+from hutong.bus.envelope.codecs import SYSTEM_CODECS, Codecs, MessageCodec
+from hutong.bus.envelope.interceptors import INTERCEPTORS_MAX, Delivery, Interceptor
+from hutong.bus.envelope.message import REPLY_PREFIX, FullMessage, Message, TrackedMessage
+from hutong.bus.envelope.reply import LoopReply, Reply
 from hutong.bus.errors import BUILT_IN_CODE, BusClosed, FailureType, ReplyError
-from hutong.bus.messages.bodies import IMMUTABLE, WITHOUT_CODEC, UnknownBody, copied
-from hutong.bus.messages.codecs import SYSTEM_CODECS, Codecs, MessageCodec
-from hutong.bus.messages.interceptors import INTERCEPTORS_MAX, Delivery, Interceptor
-from hutong.bus.messages.message import REPLY_PREFIX, FullMessage, Message, TrackedMessage
-from hutong.bus.messages.reply import LoopReply, Reply
 from hutong.bus.options import DEFAULT, DeliveryOptions
 from hutong.bus.tracing import BusTracer
 from hutong.bus.waiting.callbacks import CallbackExecutor, LoopExecutor

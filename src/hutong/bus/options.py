@@ -6,7 +6,7 @@ Knows no bus; what is wrong with an option is said where the options are made.
 from dataclasses import dataclass
 from typing import Final
 
-from hutong.bus.messages.headers import Headers
+from hutong.bus.envelope.headers import Headers
 
 TIMEOUT_MS_DEFAULT: Final = 30_000  # as in Vert.x
 TIMEOUT_MS_MAX: Final = (1 << 31) - 1  # 24 days

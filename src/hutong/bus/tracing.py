@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hutong.bus.durable.message import DurableMessage
     from hutong.bus.durable.publishing import Settle
     from hutong.bus.durable.records import OutgoingRecord
-    from hutong.bus.messages.message import FullMessage, Message
+    from hutong.bus.envelope.message import FullMessage, Message
 
 
 class BusTracer(Protocol):

@@ -9,9 +9,9 @@ Knows no implementation: what arrives is a dispatcher's.
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from hutong.bus.envelope.headers import Headers
+from hutong.bus.envelope.message import Message
 from hutong.bus.errors import FailureType, ReplyError
-from hutong.bus.messages.headers import Headers
-from hutong.bus.messages.message import Message
 from hutong.bus.options import DeliveryOptions
 from hutong.foundation.errors import LimitExceeded, ProtocolError
 from hutong.rpc.call import ACTION, IncomingCall, Outcome

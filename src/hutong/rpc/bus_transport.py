@@ -8,9 +8,9 @@ from functools import partial
 from typing import Final
 
 from hutong.bus.bus import EventBus
+from hutong.bus.envelope.headers import Headers
+from hutong.bus.envelope.message import Message
 from hutong.bus.errors import FailureType, ReplyError
-from hutong.bus.messages.headers import Headers
-from hutong.bus.messages.message import Message
 from hutong.bus.options import DeliveryOptions
 from hutong.foundation.errors import HutongError
 from hutong.rpc.bus_door import ServiceFailure

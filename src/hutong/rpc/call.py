@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct
 
-from hutong.bus.messages.headers import Headers
+from hutong.bus.envelope.headers import Headers
 from hutong.foundation.errors import UsageError
 from hutong.rpc.errors import Failure
 from hutong.rpc.options import HeaderPairs

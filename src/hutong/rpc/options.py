@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
-from hutong.bus.messages.headers import Headers
+from hutong.bus.envelope.headers import Headers
 from hutong.bus.options import TIMEOUT_MS_MAX
 
 TIMEOUT_MS_DEFAULT: Final = 30_000  # as in Vert.x

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from hutong.bus.bus import ADDRESS_CHARACTERS_MAX, EventBus
 from hutong.bus.durable.addresses import is_durable
-from hutong.bus.messages.message import REPLY_PREFIX
+from hutong.bus.envelope.message import REPLY_PREFIX
 from hutong.foundation.errors import UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hutong.bus.durable.outcomes import PublishFailed, Stored
 from hutong.bus.durable.records import OutgoingRecord
-from hutong.bus.messages.headers import Headers
+from hutong.bus.envelope.headers import Headers
 from hutong.foundation.errors import LimitExceeded
 from hutong.foundation.trace_context import without_trace
 from hutong.tracing import names
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from hutong.bus.durable.message import DurableMessage
     from hutong.bus.durable.publishing import Settle
-    from hutong.bus.messages.message import FullMessage, Message
+    from hutong.bus.envelope.message import FullMessage, Message
 
 
 class BusTracing:

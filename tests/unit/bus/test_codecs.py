@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.unit.bus.scenes import turns
 
 from hutong.bus import DeliveryOptions, EventBus, FailureType, Message, ReplyError
-from hutong.bus.messages.bodies import DEPTH_MAX
-from hutong.bus.messages.codecs import SYSTEM_CODECS
+from hutong.bus.envelope.bodies import DEPTH_MAX
+from hutong.bus.envelope.codecs import SYSTEM_CODECS
 from hutong.foundation.errors import ProtocolError
 
 JSON = st.recursive(

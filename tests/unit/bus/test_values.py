@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutong.bus import DeliveryOptions, FailureType, Headers, ReplyError
-from hutong.bus.messages.headers import HEADER_CHARACTERS_MAX, HEADERS_MAX
+from hutong.bus.envelope.headers import HEADER_CHARACTERS_MAX, HEADERS_MAX
 from hutong.foundation.errors import HutongError, LimitExceeded
 
 

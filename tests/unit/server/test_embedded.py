@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 import hutong
+from hutong.bus.envelope.message import Message
 from hutong.bus.errors import FailureType, ReplyError
-from hutong.bus.messages.message import Message
 from hutong.foundation.errors import UsageError
 from hutong.runtime import ContextKind, DeploymentOptions, Verticle, current_context
 from hutong.server import composition

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from hutong.bus.bus import EventBus
+from hutong.bus.envelope.message import Message
 from hutong.bus.errors import FailureType, ReplyError
-from hutong.bus.messages.message import Message
 from hutong.bus.options import DeliveryOptions
 from hutong.testing import EmbeddedNode
 

@@ -7,7 +7,7 @@ from opentelemetry.trace import SpanKind, StatusCode, get_current_span
 from tests.unit.tracing.scenes import Recording, is_child, until
 
 from hutong.bus import DeliveryOptions, EventBus, Headers, Message, ReplyError
-from hutong.bus.messages.headers import HEADERS_MAX
+from hutong.bus.envelope.headers import HEADERS_MAX
 from hutong.foundation.errors import UsageError
 from hutong.runtime.contexts import ContextKind
 from hutong.runtime.runtime import Runtime

@@ -28,10 +28,10 @@ from hutong.bus.bridge.messages import Event, Instruction
 from hutong.bus.bridge.permissions import Permissions
 from hutong.bus.bus import EventBus
 from hutong.bus.delivery.consumer import Consumer
+from hutong.bus.envelope.headers import Headers
+from hutong.bus.envelope.message import Message
+from hutong.bus.envelope.reply import Reply
 from hutong.bus.errors import BUILT_IN_CODE, FailureType, HandlerRaised, ReplyError, carrying_failed
-from hutong.bus.messages.headers import Headers
-from hutong.bus.messages.message import Message
-from hutong.bus.messages.reply import Reply
 from hutong.bus.options import DEFAULT, TIMEOUT_MS_DEFAULT, DeliveryOptions
 from hutong.bus.waiting.promise import Promise
 from hutong.foundation.clock import Clock

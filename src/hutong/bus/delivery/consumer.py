@@ -19,9 +19,9 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
+from hutong.bus.envelope.interceptors import Delivery
+from hutong.bus.envelope.message import FullMessage, Message
 from hutong.bus.errors import BUILT_IN_CODE, BusClosed, FailureType, HandlerRaised, ReplyError, carrying_failed
-from hutong.bus.messages.interceptors import Delivery
-from hutong.bus.messages.message import FullMessage, Message
 from hutong.bus.waiting.promise import Promise
 from hutong.foundation.waiting.table import NEVER
 from hutong.runtime.contexts import Context

@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from hutong.bus.envelope.message import FullMessage
 from hutong.bus.errors import BusClosed, ReplyError
-from hutong.bus.messages.message import FullMessage
 from hutong.bus.options import DeliveryOptions
 from hutong.bus.waiting.promise import Promise
 from hutong.foundation.errors import HutongError, LimitExceeded

@@ -6,8 +6,8 @@ Knows no machine: what the handler says of it is read when the handler has ended
 from typing import Any, ClassVar
 
 from hutong.bus.durable.records import StoredRecord, decode_body, decode_headers
-from hutong.bus.messages.headers import Headers
-from hutong.bus.messages.message import Message
+from hutong.bus.envelope.headers import Headers
+from hutong.bus.envelope.message import Message
 from hutong.bus.options import DEFAULT, DeliveryOptions
 from hutong.foundation.errors import HutongError, UsageError
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypedDict
 
 from hutong.bus.durable.addresses import checked_group, checked_member, dead_letter_topic, topic_of
-from hutong.bus.durable.consume.events import BUFFERED_RECORDS_MAX, HANDLING_MAX, Bounds
+from hutong.bus.durable.consume.messages import BUFFERED_RECORDS_MAX, HANDLING_MAX, Bounds
 from hutong.bus.durable.consume.retry import Order, Retry
 from hutong.foundation.errors import UsageError
 

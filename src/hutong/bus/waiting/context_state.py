@@ -18,7 +18,7 @@ from hutong.runtime.contexts import Context
 
 if TYPE_CHECKING:
     from hutong.bus.delivery.consumer import Consumer
-    from hutong.bus.messages.interceptors import Interceptor
+    from hutong.bus.envelope.interceptors import Interceptor
     from hutong.bus.tracing import BusTracer
 
 REPLIES_MAX: Final = 1_000_000

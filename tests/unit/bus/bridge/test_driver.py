@@ -14,7 +14,7 @@ from hutong.bus.bridge.hooks import BridgeEvent, BridgePeer, EventKind, Verdict
 from hutong.bus.bridge.limits import BridgeLimits
 from hutong.bus.bridge.machine import REPLY_PREFIX
 from hutong.bus.bridge.permissions import Permissions, Permit
-from hutong.bus.messages.message import REPLY_PREFIX as BUS_REPLY_PREFIX
+from hutong.bus.envelope.message import REPLY_PREFIX as BUS_REPLY_PREFIX
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.timers import TimerWheel
 from hutong.runtime.runtime import Runtime

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hutong.bus.durable.consume.caution import Note
-from hutong.bus.durable.consume.events import (
+from hutong.bus.durable.consume.machine import Machine
+from hutong.bus.durable.consume.messages import (
     Arrived,
     Assigned,
     Bounds,
@@ -24,7 +25,6 @@ from hutong.bus.durable.consume.events import (
     Tick,
     WriteNote,
 )
-from hutong.bus.durable.consume.machine import Machine
 from hutong.bus.durable.consume.retry import Order, Retry
 
 STEADY = Retry(attempts=3, first_delay_ms=100, jitter=0)

@@ -18,7 +18,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hutong.bus.durable.consume.commits import CommitQueue
-from hutong.bus.durable.consume.events import (
+from hutong.bus.durable.consume.fetcher import Fetcher, Start
+from hutong.bus.durable.consume.machine import Machine
+from hutong.bus.durable.consume.messages import (
     Arrived,
     Assigned,
     Buried,
@@ -40,8 +42,6 @@ from hutong.bus.durable.consume.events import (
     Tick,
     WriteNote,
 )
-from hutong.bus.durable.consume.fetcher import Fetcher, Start
-from hutong.bus.durable.consume.machine import Machine
 from hutong.bus.durable.message import DurableMessage
 from hutong.bus.durable.options import ConsumerOptions
 from hutong.bus.durable.outcomes import ConsumerStopped, PublishFailed, Stored

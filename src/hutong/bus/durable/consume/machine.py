@@ -18,7 +18,7 @@ from heapq import heapify, heappop, heappush
 from typing import Final
 
 from hutong.bus.durable.consume.caution import Caution, Note
-from hutong.bus.durable.consume.events import (
+from hutong.bus.durable.consume.messages import (
     Arrived,
     Assigned,
     Bounds,

@@ -5,7 +5,8 @@ import pytest
 from tests.unit.bus.durable.stage import STEADY, Stage, log_of
 
 from hutong.bus.durable.consume.caution import Note
-from hutong.bus.durable.consume.events import (
+from hutong.bus.durable.consume.machine import PROCESS_ENDED, Machine
+from hutong.bus.durable.consume.messages import (
     Arrived,
     Assigned,
     Bounds,
@@ -26,7 +27,6 @@ from hutong.bus.durable.consume.events import (
     Tick,
     WriteNote,
 )
-from hutong.bus.durable.consume.machine import PROCESS_ENDED, Machine
 from hutong.bus.durable.consume.retry import Order, Retry
 
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.bus.durable.stage import Stage, log_of
 
-from hutong.bus.durable.consume.events import Bounds, Demand
+from hutong.bus.durable.consume.messages import Bounds, Demand
 from hutong.bus.durable.consume.retry import Order, Retry
 
 PARTITIONS, RECORDS = 3, 25

@@ -11,8 +11,8 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from typing import Any, Protocol
 
+from hutong.bus.envelope.message import REPLY_PREFIX, Message
 from hutong.bus.errors import BUILT_IN_CODE, FailureType, ReplyError
-from hutong.bus.messages.message import REPLY_PREFIX, Message
 from hutong.bus.options import DeliveryOptions
 from hutong.bus.waiting.callbacks import CallbackExecutor, carrying
 from hutong.bus.waiting.promise import PENDING, Promise

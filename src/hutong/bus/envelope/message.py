@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from msgspec import Struct
 
+from hutong.bus.envelope.bodies import IMMUTABLE, WITHOUT_CODEC, copied
+from hutong.bus.envelope.headers import Headers
 from hutong.bus.errors import FailureType, ReplyError
-from hutong.bus.messages.bodies import IMMUTABLE, WITHOUT_CODEC, copied
-from hutong.bus.messages.headers import Headers
 from hutong.bus.options import DEFAULT, DeliveryOptions
 
 if TYPE_CHECKING:
-    from hutong.bus.messages.reply import Reply
+    from hutong.bus.envelope.reply import Reply
 
 REPLY_PREFIX: Final = "__hutong.reply."
 """What every reply address begins with; nobody registers a consumer there."""

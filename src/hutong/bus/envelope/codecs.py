@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar, cast, runtime_checkable
 
+from hutong.bus.envelope.bodies import copied
 from hutong.bus.errors import FailureType, ReplyError
-from hutong.bus.messages.bodies import copied
 from hutong.foundation.errors import ProtocolError
 
 S = TypeVar("S", contravariant=True)

@@ -14,8 +14,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from hutong.bus.envelope.message import FullMessage, Message
 from hutong.bus.errors import ReplyError, carrying_failed
-from hutong.bus.messages.message import FullMessage, Message
 
 Interceptor = Callable[["Delivery"], object]
 INTERCEPTORS_MAX = 64

@@ -1,1 +1,0 @@
-"""Messages: bodies, codecs, headers, what interceptors see, and replies."""
