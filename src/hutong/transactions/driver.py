@@ -1,24 +1,23 @@
 """The transaction coordinator: carries out what transactional ids decide, and is what the node sees of them.
 
-Strategy: each request becomes an event of one id; each instruction that comes back is an answer to a parked request, a
-record to append, or markers to be written. One timer per id stands at what is due next. What was decided before a crash
-is carried out at start, before anything new of that id.
+Strategy: each request becomes an event of one id, in a `MachineHost`. Each instruction that comes back is an answer to
+a parked request, a record to append, or markers to be written. What was decided before a crash is carried out at start,
+before anything new of that id.
 
 Contains no decision about transactions (`machine.py`) and knows no partition logs and no groups: who writes markers is
 given by constructor. Belongs to one loop.
 """
 
-import itertools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.foundation.fair_shares import NOBODY, FairShares
-from hutong.foundation.timers import Timer, TimerWheel
-from hutong.foundation.waiting.fair import FairWaits
+from hutong.foundation.machine import Tick
+from hutong.foundation.machine_host import MachineEntry, MachineHost, ParkedCallers, StatePort
+from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import Owner, WaitTable
 from hutong.transactions.machine import ID_BYTES, PARTITION_BYTES, Transaction
 from hutong.transactions.messages import (
@@ -39,7 +38,6 @@ from hutong.transactions.messages import (
     PersistFailed,
     ProducerIdentity,
     Reply,
-    Tick,
     TopicPartition,
     TransactionRecord,
     WriteMarkers,
@@ -49,7 +47,6 @@ from hutong.transactions.settings import TransactionSettings
 from hutong.transactions.states import TransactionState
 from hutong.wire.kafka.error_codes import ErrorCode
 
-Entry: TypeAlias = tuple[bytes, bytes | None]
 Then: TypeAlias = Callable[[Reply], None]
 Admitted: TypeAlias = Callable[[Mapping[TopicPartition, ErrorCode]], None]
 
@@ -61,14 +58,6 @@ REFUSAL_INTERVAL_MS: Final = 10_000  # between two lines in the log
 _UNKNOWN_ID: Final = Reply(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
 _TOMBSTONES_PER_APPEND: Final = 1_000
 _log = logging.getLogger("hutong.transactions")
-
-
-class StatePort(Protocol):
-    """The internal compacted topic that the coordinator writes to."""
-
-    def append_all(self, entries: Sequence[Entry], then: Callable[[HutongError | None], None]) -> None:
-        """Append records, None being a tombstone; `then` gets None once they are durable, in the order of appends."""
-        ...
 
 
 class ProducerIdPort(Protocol):
@@ -93,16 +82,16 @@ class MarkerPort(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _Seat:
-    """One transactional id, and what the coordinator keeps beside it."""
+class TransactionEntry(MachineEntry[str, Transaction]):
+    """One transactional id, and what the coordinator keeps of it."""
 
-    transaction: Transaction
-    holder: str = NOBODY  # the client that brought the id up
-    noted_bytes: int = 0  # as counted last
-    timer: Timer | None = None
-    timer_at_ms: int = 0
-    is_leaving: bool = False  # its tombstone is on its way
+    __slots__ = ("holder", "is_leaving", "noted_bytes")
+
+    def __init__(self, transactional_id: str, transaction: Transaction, holder: str = NOBODY) -> None:
+        super().__init__(transactional_id, transaction)
+        self.holder = holder  # the client that created the id
+        self.noted_bytes = 0  # as counted last
+        self.is_leaving = False  # its tombstone is being written
 
 
 class TransactionCoordinator:
@@ -130,20 +119,17 @@ class TransactionCoordinator:
         self.committed_total = 0
         self.aborted_total = 0
         self._clock = clock
-        self._timers = timers
         self._state = state
         self._producer_ids = producer_ids
         self._markers = markers
-        self._seats: dict[str, _Seat] = {}
+        self._host: MachineHost[TransactionEntry, Event, Instruction] = MachineHost(
+            clock, timers, state, self._tick, uses_wall_time=True
+        )
         self._places = FairShares("transaction.max_ids", self.settings.ids_max)
         self._memory = FairShares("ids_bytes_max", self.settings.ids_bytes_max)
         self._refused_told_at_ms = -REFUSAL_INTERVAL_MS
-        self._waits: WaitTable[Reply] = WaitTable("transaction waits", timers, self.settings.waits_max)
-        self._fair_waits = FairWaits(self._waits, self.settings.waits_max)
+        self._callers = ParkedCallers("transaction waits", timers, self.settings.waits_max)
         self._changes: WaitTable[None] = WaitTable("transaction changes", timers, self.settings.waits_max)
-        self._tickets = itertools.count(1)
-        self._expiration_timer: Timer | None = None
-        self._is_closed = False
 
     # ---- start and stop
 
@@ -152,30 +138,26 @@ class TransactionCoordinator:
         transactional_id = decode_key(key)
         self._drop(transactional_id)
         if value is not None:
-            self._put(transactional_id, _Seat(Transaction(decode_record(value), self.settings)))
+            self._put(TransactionEntry(transactional_id, Transaction(decode_record(value), self.settings)))
 
     def apply_late(self, key: bytes, value: bytes | None) -> None:
         """A record whose append had failed is on disk after all: it is as if that had been known from the start."""
-        seat = self._seats.get(decode_key(key))
-        pending = seat.transaction.pending_record if seat is not None else None
-        if seat is not None and value is not None and pending is not None and encode_record(pending) == value:
-            self._tell(decode_key(key), seat, Persisted(pending))
+        entry = self._host.get(decode_key(key))
+        pending = entry.machine.pending_record if entry is not None else None
+        if entry is not None and value is not None and pending is not None and encode_record(pending) == value:
+            self._feed(entry, Persisted(pending))
 
     def start(self) -> None:
         """Take the transactions up as replayed: finish what is decided, and wait for the others to end."""
-        for transactional_id, seat in list(self._seats.items()):
-            self._carry_out(transactional_id, seat, seat.transaction.restored())
-        self._arm_expiration()
+        for entry in self._host:
+            self._carry_out(entry, entry.machine.restored())
+            self._host.arm(entry)
+        self._host.repeat(self.settings.id_expiration_check_interval_ms, self._expire_ids)
 
     def close(self) -> None:
         """Answer everything that waits; clients will look for another coordinator."""
-        self._is_closed = True
-        for seat in self._seats.values():
-            if seat.timer is not None:
-                seat.timer.cancel()
-        if self._expiration_timer is not None:
-            self._expiration_timer.cancel()
-        self._waits.close(OwnerGone("the node is stopping"))
+        self._host.close()
+        self._callers.close(OwnerGone("the node is stopping"))
         self._changes.close(OwnerGone("the node is stopping"))
 
     # ---- requests
@@ -196,21 +178,20 @@ class TransactionCoordinator:
         if not 0 < timeout_ms <= self.settings.timeout_ms_max:
             then(Reply(ErrorCode.INVALID_TRANSACTION_TIMEOUT))
             return
-        seat = self._seats.get(transactional_id)
-        if seat is None and not self._has_room(transactional_id, holder):
+        entry = self._host.get(transactional_id)
+        if entry is None and not self._has_room(transactional_id, holder):
             then(Reply(ErrorCode.POLICY_VIOLATION))
             return
 
         def event(producer_id: int) -> None:
             self._ask(
-                transactional_id,
-                self._seats.get(transactional_id) or self._new_seat(transactional_id, producer_id, timeout_ms, holder),
+                self._host.get(transactional_id) or self._new_entry(transactional_id, producer_id, timeout_ms, holder),
                 owner,
                 then,
                 lambda ticket, now_ms: Init(ticket, now_ms, timeout_ms, expected, producer_id),
             )
 
-        self._with_producer_id(seat is None or seat.transaction.needs_fresh_producer_id, event, then)
+        self._with_producer_id(entry is None or entry.machine.needs_fresh_producer_id, event, then)
 
     def add(
         self,
@@ -226,17 +207,16 @@ class TransactionCoordinator:
         if not transactional_id:
             then(Reply(ErrorCode.INVALID_REQUEST))
             return
-        seat = self._seats.get(transactional_id)
-        if seat is None:
+        entry = self._host.get(transactional_id)
+        if entry is None:
             then(_UNKNOWN_ID)
             return
-        more = len(partitions - seat.transaction.record.partitions)
-        if more and not self._memory.may_take(seat.holder, more * PARTITION_BYTES):
+        more = len(partitions - entry.machine.record.partitions)
+        if more and not self._memory.may_take(entry.holder, more * PARTITION_BYTES):
             then(_NO_MEMORY)
             return
         self._ask(
-            transactional_id,
-            seat,
+            entry,
             owner,
             then,
             lambda ticket, now_ms: Add(ticket, now_ms, producer, partitions, client_version),
@@ -256,21 +236,20 @@ class TransactionCoordinator:
         if not transactional_id:
             then(Reply(ErrorCode.INVALID_REQUEST))
             return
-        seat = self._seats.get(transactional_id)
-        if seat is None:
+        entry = self._host.get(transactional_id)
+        if entry is None:
             then(_UNKNOWN_ID)
             return
 
         def event(producer_id: int) -> None:
             self._ask(
-                transactional_id,
-                seat,
+                entry,
                 owner,
                 then,
                 lambda ticket, now_ms: End(ticket, now_ms, producer, is_commit, client_version, producer_id),
             )
 
-        self._with_producer_id(seat.transaction.needs_fresh_producer_id, event, then)
+        self._with_producer_id(entry.machine.needs_fresh_producer_id, event, then)
 
     def verify(
         self, transactional_id: str, producer: ProducerIdentity, partitions: frozenset[TopicPartition]
@@ -278,10 +257,10 @@ class TransactionCoordinator:
         """Whether each partition is part of the producer's transaction."""
         if not transactional_id:
             return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
-        seat = self._seats.get(transactional_id)
-        if seat is None:
+        entry = self._host.get(transactional_id)
+        if entry is None:
             return dict.fromkeys(partitions, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-        return seat.transaction.verify(producer, partitions)
+        return entry.machine.verify(producer, partitions)
 
     def admit(
         self,
@@ -305,19 +284,19 @@ class TransactionCoordinator:
 
     def get(self, transactional_id: str) -> Transaction | None:
         """A transaction to look at, or None."""
-        seat = self._seats.get(transactional_id)
-        return None if seat is None or seat.is_leaving else seat.transaction
+        entry = self._host.get(transactional_id)
+        return None if entry is None or entry.is_leaving else entry.machine
 
     def __iter__(self) -> Iterator[tuple[str, Transaction]]:
         """Every id with its transaction, to look at."""
-        return ((name, seat.transaction) for name, seat in self._seats.items() if not seat.is_leaving)
+        return ((entry.key, entry.machine) for entry in self._host if not entry.is_leaving)
 
     def ids(self) -> list[str]:
         """Every id that is known now."""
-        return list(self._seats)
+        return [entry.key for entry in self._host]
 
     def __len__(self) -> int:
-        return len(self._seats)
+        return len(self._host)
 
     # ---- inside: requests
 
@@ -332,33 +311,33 @@ class TransactionCoordinator:
         if now_ms - self._refused_told_at_ms >= REFUSAL_INTERVAL_MS:
             self._refused_told_at_ms = now_ms
             _log.warning(
-                "transactional id %s is refused to %s: there are %d ids", transactional_id, holder, len(self._seats)
+                "transactional id %s is refused to %s: there are %d ids", transactional_id, holder, len(self._host)
             )
         return False
 
-    def _new_seat(self, transactional_id: str, producer_id: int, timeout_ms: int, holder: str) -> _Seat:
+    def _new_entry(self, transactional_id: str, producer_id: int, timeout_ms: int, holder: str) -> TransactionEntry:
         record = TransactionRecord(producer_id, NO_PRODUCER_EPOCH, timeout_ms)
-        seat = _Seat(Transaction(record, self.settings), holder)
-        self._put(transactional_id, seat)
-        return seat
+        return self._put(TransactionEntry(transactional_id, Transaction(record, self.settings), holder))
 
-    def _put(self, transactional_id: str, seat: _Seat) -> None:
-        self._seats[transactional_id] = seat
-        self._places.take(seat.holder)
-        self._note(transactional_id, seat)
+    def _put(self, entry: TransactionEntry) -> TransactionEntry:
+        self._host.put(entry)
+        self._places.take(entry.holder)
+        self._note(entry)
+        return entry
 
     def _drop(self, transactional_id: str) -> None:
-        seat = self._seats.pop(transactional_id, None)
-        if seat is not None:
-            self._places.release(seat.holder)
-            self._memory.release(seat.holder, seat.noted_bytes)
+        entry = self._host.get(transactional_id)
+        if entry is not None:
+            self._host.remove(entry)
+            self._places.release(entry.holder)
+            self._memory.release(entry.holder, entry.noted_bytes)
 
-    def _note(self, transactional_id: str, seat: _Seat) -> None:
-        """Something happened to the id: count what it takes up now."""
-        now_bytes = seat.transaction.memory_bytes + len(transactional_id)
-        if now_bytes != seat.noted_bytes and self._seats.get(transactional_id) is seat:
-            self._memory.take(seat.holder, now_bytes - seat.noted_bytes)
-            seat.noted_bytes = now_bytes
+    def _note(self, entry: TransactionEntry) -> None:
+        """Count what the id takes up now, after an event."""
+        now_bytes = entry.machine.memory_bytes + len(entry.key)
+        if now_bytes != entry.noted_bytes and self._host.hosts(entry):
+            self._memory.take(entry.holder, now_bytes - entry.noted_bytes)
+            entry.noted_bytes = now_bytes
 
     def _with_producer_id(self, is_needed: bool, event: Callable[[int], None], then: Then) -> None:
         """Go on with a producer id that nobody had; one that turns out not to be needed is no loss."""
@@ -375,29 +354,15 @@ class TransactionCoordinator:
         self._producer_ids.take(taken)
 
     def _ask(
-        self,
-        transactional_id: str,
-        seat: _Seat,
-        owner: Owner | None,
-        then: Then,
-        event: Callable[[int, int], Event],
+        self, entry: TransactionEntry, owner: Owner | None, then: Then, event: Callable[[int, int], Event]
     ) -> None:
         """Park a request until its transaction answers."""
-        if self._is_closed or seat.is_leaving:
-            then(_UNAVAILABLE if self._is_closed else Reply(ErrorCode.CONCURRENT_TRANSACTIONS))
+        if self._host.is_closed or entry.is_leaving:
+            then(_UNAVAILABLE if self._host.is_closed else Reply(ErrorCode.CONCURRENT_TRANSACTIONS))
             return
-        ticket = next(self._tickets)
-        try:
-            self._fair_waits.park(
-                ticket,
-                lambda reply: then(reply if isinstance(reply, Reply) else _UNAVAILABLE),
-                owner=owner,
-                holder=seat.holder,
-            )
-        except LimitExceeded:
-            then(_UNAVAILABLE)
-            return
-        self._tell(transactional_id, seat, event(ticket, self._clock.wall_ms()))
+        ticket = self._callers.park(then, _UNAVAILABLE, owner=owner, holder=entry.holder)
+        if ticket is not None:
+            self._feed(entry, event(ticket, self._clock.wall_ms()))
 
     def _admit(
         self,
@@ -437,48 +402,47 @@ class TransactionCoordinator:
 
     # ---- inside: transactions
 
-    def _tell(self, transactional_id: str, seat: _Seat, event: Event) -> None:
-        instructions = seat.transaction.handle(event)
-        self._note(transactional_id, seat)
-        self._carry_out(transactional_id, seat, instructions)
+    def _feed(self, entry: TransactionEntry, event: Event) -> None:
+        instructions = self._host.handle(entry, event)
+        self._note(entry)
+        self._carry_out(entry, instructions)
 
-    def _carry_out(self, transactional_id: str, seat: _Seat, instructions: Sequence[Instruction]) -> None:
+    def _carry_out(self, entry: TransactionEntry, instructions: Sequence[Instruction]) -> None:
         for instruction in instructions:
             match instruction:
                 case Answer(ticket, reply):
-                    self._waits.resume(ticket, reply)
+                    self._callers.answer(ticket, reply)
                 case Persist(record):
-                    self._persist(transactional_id, seat, record)
+                    self._persist(entry, record)
                 case WriteMarkers():
-                    self._write_markers(transactional_id, seat, instruction)
-        self._set_timer(transactional_id, seat)
+                    self._write_markers(entry, instruction)
 
-    def _persist(self, transactional_id: str, seat: _Seat, record: TransactionRecord) -> None:
+    def _persist(self, entry: TransactionEntry, record: TransactionRecord) -> None:
         def appended(error: HutongError | None) -> None:
             if error is None:
                 self._count(record)
-                self._tell(transactional_id, seat, Persisted(record))
-                self._changes.resume_all(transactional_id, None)
+                self._feed(entry, Persisted(record))
+                self._changes.resume_all(entry.key, None)
                 return
-            _log.error("transactional id %s could not be stored: %s", transactional_id, error)
+            _log.error("transactional id %s could not be stored: %s", entry.key, error)
             is_refused = isinstance(error, Refused)
             code = ErrorCode.UNKNOWN_SERVER_ERROR if is_refused else ErrorCode.COORDINATOR_NOT_AVAILABLE
-            self._tell(transactional_id, seat, PersistFailed(record, code, not is_refused, self._clock.wall_ms()))
+            self._feed(entry, PersistFailed(record, code, not is_refused, self._clock.wall_ms()))
 
-        self._state.append_all([(encode_key(transactional_id), encode_record(record))], appended)
+        self._host.append(entry, [(encode_key(entry.key), encode_record(record))], appended)
 
     def _count(self, record: TransactionRecord) -> None:
         self.committed_total += record.state is TransactionState.COMPLETE_COMMIT
         self.aborted_total += record.state is TransactionState.COMPLETE_ABORT
 
-    def _write_markers(self, transactional_id: str, seat: _Seat, instruction: WriteMarkers) -> None:
+    def _write_markers(self, entry: TransactionEntry, instruction: WriteMarkers) -> None:
         def written(remaining: frozenset[TopicPartition]) -> None:
             now_ms = self._clock.wall_ms()
             if not remaining:
-                self._tell(transactional_id, seat, MarkersWritten(now_ms))
+                self._feed(entry, MarkersWritten(now_ms))
                 return
-            _log.warning("transactional id %s: %d markers are still to be written", transactional_id, len(remaining))
-            self._tell(transactional_id, seat, MarkersFailed(remaining, now_ms))
+            _log.warning("transactional id %s: %d markers are still to be written", entry.key, len(remaining))
+            self._feed(entry, MarkersFailed(remaining, now_ms))
 
         self._markers.write(
             instruction.producer,
@@ -490,52 +454,30 @@ class TransactionCoordinator:
 
     # ---- inside: time
 
-    def _set_timer(self, transactional_id: str, seat: _Seat) -> None:
-        """Keep a timer at what is due next. Due is wall time, the wheel's is not: a timer that is early finds out."""
-        due_ms = None if self._is_closed else seat.transaction.next_tick_ms()
-        if seat.timer is not None:
-            if due_ms == seat.timer_at_ms:
-                return
-            seat.timer.cancel()
-            seat.timer = None
-        if due_ms is None:
-            return
-        seat.timer_at_ms = due_ms
-        delay_ms = max(0, due_ms - self._clock.wall_ms())
-        seat.timer = self._timers.add(
-            self._clock.monotonic_ms() + delay_ms, lambda: self._timer_fired(transactional_id, seat)
-        )
-
-    def _timer_fired(self, transactional_id: str, seat: _Seat) -> None:
-        seat.timer = None
-        if seat.transaction.record.state is TransactionState.ONGOING and not seat.transaction.is_busy:
+    def _tick(self, entry: TransactionEntry, tick: Tick) -> None:
+        is_open = entry.machine.record.state is TransactionState.ONGOING and not entry.machine.is_busy
+        instructions = self._host.handle(entry, tick)
+        if is_open and instructions:
             self.timed_out_total += 1
-            _log.info("transactional id %s: its transaction has lasted too long and is aborted", transactional_id)
-        self._tell(transactional_id, seat, Tick(self._clock.wall_ms()))
-
-    def _arm_expiration(self) -> None:
-        due_ms = self._clock.monotonic_ms() + self.settings.id_expiration_check_interval_ms
-        self._expiration_timer = self._timers.add(due_ms, self._expire_ids)
+            _log.info("transactional id %s: its transaction has lasted too long and is aborted", entry.key)
+        self._note(entry)
+        self._carry_out(entry, instructions)
 
     def _expire_ids(self) -> None:
         """Forget ids that nothing was heard of for long, a bounded number with each append."""
         now_ms = self._deletion_ms()
-        old = [(name, seat) for name, seat in self._seats.items() if self._is_old(seat, now_ms)]
+        old = [entry for entry in self._host if not entry.is_leaving and entry.machine.is_idle_since(now_ms)]
         for start in range(0, len(old), _TOMBSTONES_PER_APPEND):
             self._forget(old[start : start + _TOMBSTONES_PER_APPEND])
-        self._arm_expiration()
 
-    def _is_old(self, seat: _Seat, now_ms: int) -> bool:
-        return not seat.is_leaving and seat.transaction.is_idle_since(now_ms)
-
-    def _forget(self, old: Sequence[tuple[str, _Seat]]) -> None:
-        for _, seat in old:
-            seat.is_leaving = True
+    def _forget(self, old: Sequence[TransactionEntry]) -> None:
+        for entry in old:
+            entry.is_leaving = True
 
         def forgotten(error: HutongError | None) -> None:
-            for name, seat in old:
-                seat.is_leaving = False
-                if error is None and self._seats.get(name) is seat:
-                    self._drop(name)
+            for entry in old:
+                entry.is_leaving = False
+                if error is None and self._host.hosts(entry):
+                    self._drop(entry.key)
 
-        self._state.append_all([(encode_key(name), None) for name, _ in old], forgotten)
+        self._state.append_all([(encode_key(entry.key), None) for entry in old], forgotten)

@@ -21,6 +21,7 @@ Knows nothing of logs, clocks, threads or requests. Producer ids come with the e
 from dataclasses import dataclass
 from typing import Final
 
+from hutong.foundation.machine import Tick
 from hutong.transactions.messages import (
     EPOCH_BUMPING,
     NO_PRODUCER_EPOCH,
@@ -38,7 +39,6 @@ from hutong.transactions.messages import (
     PersistFailed,
     ProducerIdentity,
     Reply,
-    Tick,
     TopicPartition,
     TransactionRecord,
     WriteMarkers,

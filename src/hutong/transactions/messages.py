@@ -7,6 +7,7 @@ Knows nothing of bytes or of who carries instructions out.
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from hutong.foundation.machine import Tick
 from hutong.transactions.states import TransactionState
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -119,11 +120,6 @@ class MarkersFailed:
     """Some markers could not be written: `remaining` says where."""
 
     remaining: frozenset[TopicPartition]
-    now_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
     now_ms: int
 
 

@@ -1,10 +1,10 @@
 """A coordinator with its surroundings: a clock, a timer wheel and a state topic that do what the test says."""
 
 import itertools
-from collections.abc import Callable, Sequence
+
+from tests.unit.foundation.fake_state import FakeState
 
 from hutong.foundation.clock import ManualClock
-from hutong.foundation.errors import HutongError
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import Owner
 from hutong.groups.classic.driver import GroupCoordinator
@@ -13,7 +13,7 @@ from hutong.groups.consumer.assignment.catalogue import TopicFacts
 from hutong.groups.consumer.driver import ConsumerGroupCoordinator
 from hutong.groups.consumer.records import KEY_VERSIONS
 from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
-from hutong.groups.offsets.offset_log import Change, Entry
+from hutong.groups.offsets.offset_log import Change
 from hutong.groups.offsets.records import CommittedOffset, OffsetKey
 from hutong.groups.requests import Caller
 from hutong.groups.settings import GroupSettings
@@ -32,30 +32,6 @@ SUBSCRIPTION = encode(ConsumerProtocolSubscription(["orders"]), 1)
 
 def topic_id(name: str) -> bytes:
     return name.encode().ljust(16, b"\1")
-
-
-class FakeState:
-    """The state topic: what is durable is the test's decision."""
-
-    def __init__(self) -> None:
-        self.durable: list[Entry] = []
-        self.on_their_way: list[tuple[list[Entry], Callable[[HutongError | None], None]]] = []
-        self.holds_back = False
-        self.failure: HutongError | None = None
-
-    def append_all(self, entries: Sequence[Entry], then: Callable[[HutongError | None], None]) -> None:
-        if self.failure is not None:
-            then(self.failure)
-            return
-        self.on_their_way.append((list(entries), then))
-        if not self.holds_back:
-            self.flush()
-
-    def flush(self) -> None:
-        while self.on_their_way:
-            entries, then = self.on_their_way.pop(0)
-            self.durable += entries
-            then(None)
 
 
 class Stage:

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
 
 import pytest
+from tests.unit.foundation.fake_state import FakeState
 from tests.unit.groups import stage as stages
-from tests.unit.groups.stage import SETTINGS, FakeState, Stage, topic_id
+from tests.unit.groups.stage import SETTINGS, Stage, topic_id
 
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.timers import TimerWheel
@@ -99,7 +99,7 @@ class Sharers:
         self.groups = ShareCoordinator(
             clock=self.clock,
             timers=self.wheel,
-            state=_State(),
+            state=FakeState(),
             logs=_NoLogs(),
             directory=GroupDirectory(),
             rules_of=ShareRules(settings, lambda _group_id: {}),
@@ -112,10 +112,6 @@ class Sharers:
         event = Heartbeat("m", epoch, self.clock.monotonic_ms(), "app", "/10.0.0.1", topics)
         self.groups.heartbeat(event, group_id, answers.append, holder)
         return answers[0]
-
-
-class _State(FakeState):
-    live: ClassVar[dict[bytes, bytes]] = {}
 
 
 class _NoLogs:

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tests.unit.foundation.fake_state import FakeState
+
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import HutongError
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import Owner
-from hutong.transactions.driver import Entry, TransactionCoordinator
+from hutong.transactions.driver import TransactionCoordinator
 from hutong.transactions.machine import Transaction
 from hutong.transactions.messages import CLASSIC, EPOCH_BUMPING, ProducerIdentity, Reply, TopicPartition
 from hutong.transactions.records import decode_key, decode_record, encode_record
@@ -20,31 +22,6 @@ SETTINGS = TransactionSettings(
 )
 ID = "app"
 P0, P1 = ("orders", 0), ("orders", 1)
-
-
-class FakeState:
-    """The state topic: what becomes durable, and when, is the test's decision."""
-
-    def __init__(self) -> None:
-        self.durable: list[Entry] = []
-        self.on_their_way: list[tuple[list[Entry], Callable[[HutongError | None], None]]] = []
-        self.holds_back = False
-        self.failure: HutongError | None = None
-
-    def append_all(self, entries: Sequence[Entry], then: Callable[[HutongError | None], None]) -> None:
-        if self.failure is not None:
-            then(self.failure)
-            return
-        self.on_their_way.append((list(entries), then))
-        if not self.holds_back:
-            self.flush()
-
-    def flush(self, count: int = 1_000) -> None:
-        while self.on_their_way and count:
-            entries, then = self.on_their_way.pop(0)
-            self.durable += entries
-            count -= 1
-            then(None)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
 """The group coordinator: carries out what groups decide, and is what the rest of the node sees of them.
 
-Strategy: each request becomes an event of one group; each instruction that comes back is an answer to a parked request,
-a record to append, or a note. One timer per group stands at the earliest thing that can lapse. Waiting requests are
-parked under their ticket and end with their connection; the group itself never learns of connections.
+Strategy: each request becomes an event of one group, in a `MachineHost`. Each instruction that comes back is an answer
+to a parked request, a record to append, or a line for the log.
 
 Contains no decision about membership (`machine.py`), retention (`offsets/store.py`) or input (`requests.py`).
 Belongs to one loop.
@@ -12,15 +11,15 @@ import itertools
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, TypeVar
+from typing import Final
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
+from hutong.foundation.errors import HutongError, OwnerGone, Refused
 from hutong.foundation.fair_shares import NOBODY
-from hutong.foundation.timers import Timer, TimerWheel
-from hutong.foundation.waiting.fair import FairWaits
+from hutong.foundation.machine_host import MachineHost, ParkedCallers, StatePort
+from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
-from hutong.groups.classic.entry import Seat, bytes_of_join
+from hutong.groups.classic.entry import ClassicGroupEntry, bytes_of_join
 from hutong.groups.classic.machine import ClassicGroup
 from hutong.groups.classic.membership.admission import refused
 from hutong.groups.classic.membership.pending_ids import PendingIds
@@ -41,16 +40,14 @@ from hutong.groups.classic.messages import (
     Persisted,
     PersistFailed,
     Rebalancing,
-    Reply,
     Retire,
     SyncReply,
-    Tick,
 )
 from hutong.groups.classic.states import GroupState
 from hutong.groups.directory import GroupDirectory, GroupKind
 from hutong.groups.memory import GroupMemory
 from hutong.groups.offsets.client_shares import OffsetShares
-from hutong.groups.offsets.offset_log import Change, OffsetLog, StatePort
+from hutong.groups.offsets.offset_log import Change, OffsetLog
 from hutong.groups.offsets.records import (
     GroupKey,
     OffsetKey,
@@ -83,7 +80,6 @@ from hutong.wire.kafka.error_codes import ErrorCode
 # A client retries this code after asking for the coordinator again: right for whatever is wrong here and may pass.
 UNAVAILABLE: Final = ErrorCode.COORDINATOR_NOT_AVAILABLE
 _log = logging.getLogger("hutong.groups")
-ReplyT = TypeVar("ReplyT", bound=Reply)
 
 
 class GroupCoordinator:
@@ -114,15 +110,13 @@ class GroupCoordinator:
         self.neighbours: list[Neighbour] = []
         self.rebalances_total = 0
         self._clock = clock
-        self._timers = timers
-        self._state = state
         self._random_bytes = random_bytes
         self._topic_exists = topic_exists
         self.transactional = TransactionalOffsets(
             self.offsets, state, WaitTable("transactional offsets", timers, self.settings.waits_max)
         )
         self.offset_log = OffsetLog(self.offsets, state, self.transactional)
-        self._seats: dict[str, Seat] = {}
+        self._host: MachineHost[ClassicGroupEntry, Event, Instruction] = MachineHost(clock, timers, state, self._feed)
         self._memory = GroupMemory("groups_bytes_max", self.settings.groups_bytes_max)
         self._pending = PendingIds(
             self.settings.pending_members_max,
@@ -131,10 +125,7 @@ class GroupCoordinator:
         )
         self._refusals = GroupRefusals(clock)
         self._stored: dict[str, StoredGroup] = {}  # filled by replay, emptied by start
-        self._waits: WaitTable[Reply] = WaitTable("group waits", timers, self.settings.waits_max)
-        self._fair_waits = FairWaits(self._waits, self.settings.waits_max)
-        self._tickets = itertools.count(1)
-        self._retention_timer: Timer | None = None
+        self._callers = ParkedCallers("group waits", timers, self.settings.waits_max)
 
     # ---- start and stop
 
@@ -168,58 +159,57 @@ class GroupCoordinator:
         for group_id, stored in self._stored.items():
             if not self.directory.claim(group_id, GroupKind.CLASSIC):
                 continue
-            seat = Seat(ClassicGroup.restored(group_id, self.settings, stored.record, now_ms))
-            seat.empty_since_ms = None if stored.record.members else stored.since_ms
-            self._seats[group_id] = seat
-            self._tidy(seat)
+            group = ClassicGroup.restored(group_id, self.settings, stored.record, now_ms)
+            entry = self._host.put(ClassicGroupEntry(group))
+            entry.empty_since_ms = None if stored.record.members else stored.since_ms
+            self._host.arm(entry)
+            self._tidy(entry)
         self._stored.clear()
         for group_id in {*self.offsets.groups(), *self.transactional.groups()}:
             if self.directory.claim(group_id, GroupKind.CLASSIC):
-                self._seat(group_id)
+                self._entry(group_id)
         self._forget_lost_topics()
-        self._arm_retention()
+        self._host.repeat(self.settings.offsets_retention_check_interval_ms, self._enforce_retention)
 
     def close(self) -> None:
         """Answer everything that waits; clients will look for another coordinator."""
-        for seat in self._seats.values():
-            if seat.timer is not None:
-                seat.timer.cancel()
-        if self._retention_timer is not None:
-            self._retention_timer.cancel()
-        self._waits.close(OwnerGone("the node is stopping"))
+        self._host.close()
+        self._callers.close(OwnerGone("the node is stopping"))
 
     # ---- membership
 
     def join(self, request: JoinGroupRequest, caller: Caller, then: Callable[[JoinReply], None]) -> None:
         error = join_error(request, self.settings)
-        seat = None
+        entry = None
         if error is ErrorCode.NONE:
-            seat = self._seats.get(request.group_id)
-            if seat is None and self._is_foreign(request.group_id) and not self._taken_over(request.group_id):
+            entry = self._host.get(request.group_id)
+            if entry is None and self._is_foreign(request.group_id) and not self._taken_over(request.group_id):
                 error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-            elif seat is None and request.member_id:
+            elif entry is None and request.member_id:
                 error = ErrorCode.UNKNOWN_MEMBER_ID
-            elif not self._has_room_to_join(request, seat, caller):
-                seat, error = None, UNAVAILABLE
-            elif (seat := self._new_seat(request.group_id, caller.holder)) is None:
+            elif not self._has_room_to_join(request, entry, caller):
+                entry, error = None, UNAVAILABLE
+            elif (entry := self._new_entry(request.group_id, caller.holder)) is None:
                 error = UNAVAILABLE
-        if seat is None:
+        if entry is None:
             has_protocols = bool(request.protocol_type and request.protocols)
             then(refused(error, request.member_id, has_protocols=has_protocols))
             return
-        stamp = self._park(caller, then, JoinReply(UNAVAILABLE, request.member_id))
-        if stamp is None:
-            self._tidy(seat)
+        otherwise = JoinReply(UNAVAILABLE, request.member_id)
+        ticket = self._callers.park(then, otherwise, owner=caller.owner, holder=caller.holder)
+        if ticket is None:
+            self._tidy(entry)
         else:
+            stamp = Stamp(ticket, self._clock.monotonic_ms())
             unique = uuid.UUID(bytes=self._random_bytes(16), version=4)
             event = join_event(request, caller, stamp, str(unique))
             self._pending.discard(event.member_id)
-            self._tell(seat, event)
-            if event.new_member_id in seat.group.roster.pending:
+            self._feed(entry, event)
+            if event.new_member_id in entry.machine.roster.pending:
                 self._handed_out(request.group_id, event, caller)
 
-    def _has_room_to_join(self, request: JoinGroupRequest, seat: Seat | None, caller: Caller) -> bool:
-        wanted_bytes = bytes_of_join(request) if seat is None else seat.more_to_join(request)
+    def _has_room_to_join(self, request: JoinGroupRequest, entry: ClassicGroupEntry | None, caller: Caller) -> bool:
+        wanted_bytes = bytes_of_join(request) if entry is None else entry.more_to_join(request)
         holder = self.directory.holder(request.group_id) or caller.holder
         if not wanted_bytes or self._memory.has_room(holder, wanted_bytes):
             return True
@@ -229,41 +219,41 @@ class GroupCoordinator:
     def _handed_out(self, group_id: str, event: Join, caller: Caller) -> None:
         """A member id waits for its use; another one of the same client may lapse for it."""
         lapsed = self._pending.add(caller.holder, group_id, event.new_member_id, event.now_ms)
-        if lapsed is not None and (seat := self._seats.get(lapsed[0])) is not None:
-            self._tell(seat, Lapse(lapsed[1], event.now_ms))
+        if lapsed is not None and (entry := self._host.get(lapsed[0])) is not None:
+            self._feed(entry, Lapse(lapsed[1], event.now_ms))
 
     def sync(self, request: SyncGroupRequest, caller: Caller, then: Callable[[SyncReply], None]) -> None:
         error = sync_error(request, caller.api_version, self.settings)
-        seat = self._seats.get(request.group_id)
-        if error is not ErrorCode.NONE or seat is None:
+        entry = self._host.get(request.group_id)
+        if error is not ErrorCode.NONE or entry is None:
             then(SyncReply(error or ErrorCode.UNKNOWN_MEMBER_ID))
             return
-        more_bytes = seat.more_to_sync(request)
+        more_bytes = entry.more_to_sync(request)
         if more_bytes and not self._memory.has_room(self.directory.holder(request.group_id), more_bytes):
             then(SyncReply(UNAVAILABLE))
             return
-        stamp = self._park(caller, then, SyncReply(UNAVAILABLE))
-        if stamp is not None:
-            self._tell(seat, sync_event(request, stamp))
+        ticket = self._callers.park(then, SyncReply(UNAVAILABLE), owner=caller.owner, holder=caller.holder)
+        if ticket is not None:
+            self._feed(entry, sync_event(request, Stamp(ticket, self._clock.monotonic_ms())))
 
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
         error = group_id_error(request.group_id, self.settings)
         if error is not ErrorCode.NONE:
             return error
-        seat = self._seats.get(request.group_id)
-        if seat is None:
+        entry = self._host.get(request.group_id)
+        if entry is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         now_ms = self._clock.monotonic_ms()
-        return seat.group.heartbeat(request.member_id, request.group_instance_id, request.generation_id, now_ms)
+        return entry.machine.heartbeat(request.member_id, request.group_instance_id, request.generation_id, now_ms)
 
     def leave(self, group_id: str, leavers: Sequence[Leaver], then: Callable[[LeaveReply], None]) -> None:
-        seat = self._seats.get(group_id)
-        if seat is None:
+        entry = self._host.get(group_id)
+        if entry is None:
             then(LeaveReply((ErrorCode.UNKNOWN_MEMBER_ID,) * len(leavers)))
             return
-        stamp = self._park(None, then, LeaveReply((UNAVAILABLE,) * len(leavers)))
-        if stamp is not None:
-            self._tell(seat, Leave(stamp.ticket, stamp.now_ms, tuple(leavers)))
+        ticket = self._callers.park(then, LeaveReply((UNAVAILABLE,) * len(leavers)))
+        if ticket is not None:
+            self._feed(entry, Leave(ticket, self._clock.monotonic_ms(), tuple(leavers)))
 
     # ---- offsets
 
@@ -274,11 +264,11 @@ class GroupCoordinator:
         error = group_id_error(group_id, self.settings, may_be_empty=True)
         if error is not ErrorCode.NONE:
             return error
-        seat = self._seats.get(group_id)
-        if seat is None:
+        entry = self._host.get(group_id)
+        if entry is None:
             # Without a generation the caller is an administrator, or assigns its partitions itself: no group is needed.
             return ErrorCode.ILLEGAL_GENERATION if generation_id >= 0 else ErrorCode.NONE
-        return seat.group.check_commit(member_id, group_instance_id, generation_id, self._clock.monotonic_ms())
+        return entry.machine.check_commit(member_id, group_instance_id, generation_id, self._clock.monotonic_ms())
 
     def commit(
         self, group_id: str, changes: Sequence[Change], then: Callable[[ErrorCode], None], holder: str = NOBODY
@@ -288,7 +278,7 @@ class GroupCoordinator:
             group_id, changes, holder
         ):
             then(ErrorCode.POLICY_VIOLATION)
-        elif not self._is_foreign(group_id) and self._new_seat(group_id, holder) is None:
+        elif not self._is_foreign(group_id) and self._new_entry(group_id, holder) is None:
             then(UNAVAILABLE)
         else:
             self.offset_log.write(group_id, changes, lambda error: then(_code(error)))
@@ -300,10 +290,10 @@ class GroupCoordinator:
         error = group_id_error(group_id, self.settings)
         if error is not ErrorCode.NONE:
             return error
-        seat = self._seats.get(group_id)
-        if seat is None:
+        entry = self._host.get(group_id)
+        if entry is None:
             return ErrorCode.ILLEGAL_GENERATION if generation_id >= 0 else ErrorCode.NONE
-        return seat.group.check_transactional_commit(member_id, group_instance_id, generation_id)
+        return entry.machine.check_transactional_commit(member_id, group_instance_id, generation_id)
 
     def commit_transactional(
         self,
@@ -319,7 +309,7 @@ class GroupCoordinator:
             changes, self.settings, besides=len(self.transactional)
         ) or not self._offset_shares.has_room(group_id, changes, holder):
             then(ErrorCode.POLICY_VIOLATION)
-        elif not self._is_foreign(group_id) and self._new_seat(group_id, holder) is None:
+        elif not self._is_foreign(group_id) and self._new_entry(group_id, holder) is None:
             then(UNAVAILABLE)
         else:
             self.transactional.write(group_id, producer_id, producer_epoch, changes, lambda error: then(_code(error)))
@@ -339,49 +329,50 @@ class GroupCoordinator:
 
     def get(self, group_id: str) -> ClassicGroup | None:
         """A group to look at, or None."""
-        seat = self._seats.get(group_id)
-        return seat.group if seat is not None else None
+        entry = self._host.get(group_id)
+        return entry.machine if entry is not None else None
 
     def __iter__(self) -> Iterator[ClassicGroup]:
         """Every group, to look at."""
-        return (seat.group for seat in self._seats.values())
+        return (entry.machine for entry in self._host)
 
     def __len__(self) -> int:
-        return len(self._seats)
+        return len(self._host)
 
     def give_up(self, group_id: str) -> bool:
         """Let go of a group without members, which keeps its offsets, so that it can become one of another kind."""
-        seat = self._seats.get(group_id)
-        if seat is None or seat.group.state is not GroupState.EMPTY:
+        entry = self._host.get(group_id)
+        if entry is None or entry.machine.state is not GroupState.EMPTY:
             return False
-        self._tell(seat, Retire())
-        self._drop(seat)
+        self._feed(entry, Retire())
+        self._drop(entry)
         self.offset_log.forget_group(group_id, _ignore)
         return True
 
     def portrait(self, group_id: str) -> GroupRecord | None:
         """A stable group as it would be stored; None while it is not stable, or a request of a member waits."""
-        seat = self._seats.get(group_id)
-        return seat.group.portrait() if seat is not None else None
+        entry = self._host.get(group_id)
+        return entry.machine.portrait() if entry is not None else None
 
     def hand_over(self, group_id: str) -> None:
         """Forget a stable group, members and all: it goes on as one of another kind, which deletes its record."""
-        seat = self._seats[group_id]
-        self._tell(seat, HandOver())
-        self._drop(seat)
+        entry = self._host.get(group_id)
+        assert entry is not None, f"{group_id} is no classic group"
+        self._feed(entry, HandOver())
+        self._drop(entry)
 
     def delete(self, group_id: str, then: Callable[[ErrorCode], None]) -> None:
         """Delete an empty group with all its offsets."""
-        seat = self._seats.get(group_id)
+        entry = self._host.get(group_id)
         error = group_id_error(group_id, self.settings, may_be_empty=True)
         if error is not ErrorCode.NONE:
             then(error)
-        elif seat is None:
+        elif entry is None:
             then(ErrorCode.GROUP_ID_NOT_FOUND)
-        elif seat.group.state is not GroupState.EMPTY:
+        elif entry.machine.state is not GroupState.EMPTY:
             then(ErrorCode.NON_EMPTY_GROUP)
         else:
-            self._end(seat, self.offsets.keys_of_group(group_id), then)
+            self._end(entry, self.offsets.keys_of_group(group_id), then)
 
     # ---- inside: groups
 
@@ -393,25 +384,22 @@ class GroupCoordinator:
         """A group of another kind that has no members becomes a classic one."""
         return any(neighbour.give_up(group_id) for neighbour in self.neighbours)
 
-    def _new_seat(self, group_id: str, holder: str) -> Seat | None:
+    def _new_entry(self, group_id: str, holder: str) -> ClassicGroupEntry | None:
         """The group, made if nobody has named it before, or None if there are too many, or too many of this client."""
         if not self.directory.has_room(group_id, holder):
             self._refusals.tell(group_id, holder, f"there are {len(self.directory)} groups")
             return None
-        return self._seat(group_id, holder)
+        return self._entry(group_id, holder)
 
-    def _seat(self, group_id: str, holder: str = NOBODY) -> Seat:
+    def _entry(self, group_id: str, holder: str = NOBODY) -> ClassicGroupEntry:
         """Only for an id that no other kind has."""
         claimed = self.directory.claim(group_id, GroupKind.CLASSIC, holder)
         assert claimed, f"{group_id} is a group of another kind"
-        seat = self._seats.get(group_id)
-        if seat is None:
-            seat = self._seats[group_id] = Seat(ClassicGroup(group_id, self.settings))
-        return seat
+        return self._host.get(group_id) or self._host.put(ClassicGroupEntry(ClassicGroup(group_id, self.settings)))
 
-    def _end(self, seat: Seat, keys: Sequence[OffsetKey], then: Callable[[ErrorCode], None]) -> None:
+    def _end(self, entry: ClassicGroupEntry, keys: Sequence[OffsetKey], then: Callable[[ErrorCode], None]) -> None:
         """Write the end of a group: its offsets, then itself. It stays if meanwhile somebody joins or commits."""
-        group = seat.group
+        group = entry.machine
 
         def offsets_forgotten(error: HutongError | None) -> None:
             if error is None and group.state is GroupState.EMPTY:
@@ -421,90 +409,51 @@ class GroupCoordinator:
 
         def ended(error: HutongError | None) -> None:
             if error is None and group.state is GroupState.EMPTY and not self.offset_log.holds(group.group_id):
-                self._tell(seat, Retire())
-                self._drop(seat)
+                self._feed(entry, Retire())
+                self._drop(entry)
             then(_code(error))
 
         self.offset_log.forget(group.group_id, keys, offsets_forgotten)
 
-    def _drop(self, seat: Seat) -> None:
-        self._memory.forget(seat.group.group_id)
-        if seat.timer is not None:
-            seat.timer.cancel()
-            seat.timer = None
-        if self._seats.get(seat.group.group_id) is seat:
-            del self._seats[seat.group.group_id]
-            self.directory.release(seat.group.group_id, GroupKind.CLASSIC)
+    def _drop(self, entry: ClassicGroupEntry) -> None:
+        self._memory.forget(entry.key)
+        if self._host.remove(entry):
+            self.directory.release(entry.key, GroupKind.CLASSIC)
 
-    def _park(self, caller: Caller | None, then: Callable[[ReplyT], None], otherwise: ReplyT) -> Stamp | None:
-        """Park a request until its group answers. `otherwise` is the reply if it never will."""
-        ticket = next(self._tickets)
+    def _feed(self, entry: ClassicGroupEntry, event: Event) -> None:
+        for instruction in self._host.handle(entry, event):
+            match instruction:
+                case Answer(ticket, reply):
+                    self._callers.answer(ticket, reply)
+                case Persist(record, cause):
+                    self._persist(entry, record, cause)
+                case Rebalancing(generation_id, reason):
+                    self.rebalances_total += 1
+                    _log.info("group %s rebalances after generation %d: %s", entry.key, generation_id, reason)
+        self._tidy(entry)
 
-        def settle(reply: Reply | HutongError) -> None:
-            then(otherwise if isinstance(reply, HutongError) else reply)  # type: ignore[arg-type]  # of its own kind
+    def _tidy(self, entry: ClassicGroupEntry) -> None:
+        """Count what the group takes up, and drop it if it has neither members, offsets nor a history."""
+        if entry.machine.state is not GroupState.DEAD:
+            self._memory.note(entry.key, self.directory.holder(entry.key), entry.machine.memory_bytes)
+        if entry.machine.is_blank and not self.offset_log.holds(entry.key):
+            self._drop(entry)
 
-        try:
-            owner, holder = (None, NOBODY) if caller is None else (caller.owner, caller.holder)
-            self._fair_waits.park(ticket, settle, owner=owner, holder=holder)
-        except LimitExceeded:
-            then(otherwise)
-            return None
-        return Stamp(ticket, self._clock.monotonic_ms())
-
-    def _tell(self, seat: Seat, event: Event) -> None:
-        for instruction in seat.group.handle(event):
-            self._carry_out(seat, instruction)
-        self._tidy(seat)
-
-    def _tidy(self, seat: Seat) -> None:
-        """Leave nothing behind of a group that nothing is known of, and a timer for one that waits for something."""
-        group_id = seat.group.group_id
-        if seat.group.state is not GroupState.DEAD:
-            self._memory.note(group_id, self.directory.holder(group_id), seat.group.memory_bytes)
-        if seat.group.is_blank and not self.offset_log.holds(seat.group.group_id):
-            self._drop(seat)
-        elif seat.group.state is not GroupState.DEAD:
-            self._set_timer(seat)
-
-    def _carry_out(self, seat: Seat, instruction: Instruction) -> None:
-        match instruction:
-            case Answer(ticket, reply):
-                self._waits.resume(ticket, reply)
-            case Persist(record, cause):
-                self._persist(seat, record, cause)
-            case Rebalancing(generation_id, reason):
-                self.rebalances_total += 1
-                _log.info("group %s rebalances after generation %d: %s", seat.group.group_id, generation_id, reason)
-
-    def _persist(self, seat: Seat, record: GroupRecord, cause: Cause) -> None:
+    def _persist(self, entry: ClassicGroupEntry, record: GroupRecord, cause: Cause) -> None:
         since_ms = self._clock.wall_ms()
-        seat.empty_since_ms = None if record.members else since_ms
+        entry.empty_since_ms = None if record.members else since_ms
 
         def appended(error: HutongError | None) -> None:
             now_ms = self._clock.monotonic_ms()
             if error is None:
-                self._tell(seat, Persisted(cause, now_ms))
+                self._feed(entry, Persisted(cause, now_ms))
                 return
-            _log.error("group %s could not be stored: %s", seat.group.group_id, error)
+            _log.error("group %s could not be stored: %s", entry.key, error)
             code = ErrorCode.UNKNOWN_SERVER_ERROR if isinstance(error, Refused) else UNAVAILABLE
-            self._tell(seat, PersistFailed(cause, code, now_ms))
+            self._feed(entry, PersistFailed(cause, code, now_ms))
 
-        key = encode_group_key(GroupKey(seat.group.group_id))
-        self._state.append_all([(key, encode_group(StoredGroup(record, since_ms)))], appended)
-
-    def _set_timer(self, seat: Seat) -> None:
-        """Keep a timer at the earliest thing that can lapse; one that stands earlier will find out that it is early."""
-        due_ms = seat.group.next_tick_ms()
-        if due_ms is None or (seat.timer is not None and seat.timer_at_ms <= due_ms):
-            return
-        if seat.timer is not None:
-            seat.timer.cancel()
-        seat.timer_at_ms = due_ms
-        seat.timer = self._timers.add(due_ms, lambda: self._timer_fired(seat))
-
-    def _timer_fired(self, seat: Seat) -> None:
-        seat.timer = None
-        self._tell(seat, Tick(self._clock.monotonic_ms()))
+        records = [(encode_group_key(GroupKey(entry.key)), encode_group(StoredGroup(record, since_ms)))]
+        self._host.append(entry, records, appended)
 
     # ---- inside: retention
 
@@ -515,22 +464,17 @@ class GroupCoordinator:
             lost = [key for key in keys if not self._topic_exists(key.topic, key.partition)]
             self.forget_offsets(group_id, lost, _ignore)
 
-    def _arm_retention(self) -> None:
-        due_ms = self._clock.monotonic_ms() + self.settings.offsets_retention_check_interval_ms
-        self._retention_timer = self._timers.add(due_ms, self._enforce_retention)
-
     def _enforce_retention(self) -> None:
         now_ms = self._deletion_ms()
-        for seat in list(self._seats.values()):
-            group_id, is_empty = seat.group.group_id, seat.group.state is GroupState.EMPTY
-            old = self.offsets.expired(group_id, seat.usage(), now_ms, self.settings.offsets_retention_ms)
-            if is_empty and not seat.group.roster.pending and len(old) == len(self.offsets.keys_of_group(group_id)):
-                self._end(seat, old, _ignore)
+        for entry in self._host:
+            group_id, is_empty = entry.key, entry.machine.state is GroupState.EMPTY
+            old = self.offsets.expired(group_id, entry.usage(), now_ms, self.settings.offsets_retention_ms)
+            if is_empty and not entry.machine.roster.pending and len(old) == len(self.offsets.keys_of_group(group_id)):
+                self._end(entry, old, _ignore)
             elif old:
                 self.forget_offsets(group_id, old, _ignore)
         for neighbour in self.neighbours:
             neighbour.enforce_retention(now_ms)
-        self._arm_retention()
 
 
 def _code(error: HutongError | None) -> ErrorCode:

@@ -1,11 +1,9 @@
-"""One classic group, and what the coordinator keeps beside it.
+"""One classic group in its host, and what the coordinator keeps of it.
 
 Decides nothing.
 """
 
-from dataclasses import dataclass
-
-from hutong.foundation.timers import Timer
+from hutong.foundation.machine_host import MachineEntry
 from hutong.groups.classic.machine import ClassicGroup
 from hutong.groups.classic.states import GroupState
 from hutong.groups.offsets.store import Usage
@@ -19,28 +17,26 @@ def bytes_of_join(request: JoinGroupRequest) -> int:
     return sum(len(each.name) + len(each.metadata) for each in request.protocols)
 
 
-@dataclass(slots=True)
-class Seat:
-    """`timer` stands at the earliest thing of the group that can lapse."""
+class ClassicGroupEntry(MachineEntry[str, ClassicGroup]):
+    __slots__ = ("empty_since_ms",)
 
-    group: ClassicGroup
-    timer: Timer | None = None
-    timer_at_ms: int = 0
-    empty_since_ms: int | None = None  # wall time; None while it has members, or if it never had any
+    def __init__(self, group: ClassicGroup) -> None:
+        super().__init__(group.group_id, group)
+        self.empty_since_ms: int | None = None  # wall time; None while it has members, or if it never had any
 
     def more_to_join(self, request: JoinGroupRequest) -> int:
         """How many bytes the group would keep more once this member is in it; no less than 0."""
-        known = self.group.roster.members.get(request.member_id)
+        known = self.machine.roster.members.get(request.member_id)
         kept = 0 if known is None else sum(len(name) + len(metadata) for name, metadata in known.protocols)
         return max(0, bytes_of_join(request) - kept)
 
     def more_to_sync(self, request: SyncGroupRequest) -> int:
         """How many bytes the group would keep more with these assignments; no less than 0."""
-        return max(0, sum(len(each.assignment) for each in request.assignments) - self.group.assignment_bytes)
+        return max(0, sum(len(each.assignment) for each in request.assignments) - self.machine.assignment_bytes)
 
     def usage(self) -> Usage:
         """How the group uses its offsets, for retention."""
-        group = self.group
+        group = self.machine
         is_understood = group.state is GroupState.STABLE and group.protocol_type == CONSUMER_PROTOCOL_TYPE
         return Usage(
             has_members=group.state is not GroupState.EMPTY,

@@ -14,6 +14,7 @@ together: cut in two, no reader could check one half against the other.
 
 from dataclasses import replace
 
+from hutong.foundation.machine import Tick
 from hutong.groups.classic.membership.admission import may_keep_generation, refusal, refused
 from hutong.groups.classic.membership.join_barrier import JoinBarrier
 from hutong.groups.classic.membership.member_table import Member, Roster
@@ -42,7 +43,6 @@ from hutong.groups.classic.messages import (
     Retire,
     Sync,
     SyncReply,
-    Tick,
 )
 from hutong.groups.classic.snapshots import describe_members, member_from, metadata_for_leader, record_of
 from hutong.groups.classic.states import TRANSITIONS, GroupState
@@ -116,7 +116,7 @@ class ClassicGroup:
     def next_tick_ms(self) -> int | None:
         """When a `Tick` is due at the latest, or None while nothing can lapse. May be early, never late."""
         join_deadline_ms = self._barrier.deadline_ms if self._barrier is not None else None
-        deadlines = (join_deadline_ms, self._sync_deadline_ms, self._leases.check_ms)
+        deadlines = (join_deadline_ms, self._sync_deadline_ms, self._leases.next_tick_ms)
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     @property
@@ -533,7 +533,7 @@ class ClassicGroup:
         return error
 
     def _tick(self, now_ms: int) -> None:
-        if self._leases.check_ms is not None and self._leases.check_ms <= now_ms:
+        if self._leases.next_tick_ms is not None and self._leases.next_tick_ms <= now_ms:
             self._expel_silent(now_ms)
         barrier = self._barrier
         if (

@@ -7,6 +7,7 @@ nothing else about who asked. `now_ms` is monotonic time; wall time appears only
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from hutong.foundation.machine import Tick
 from hutong.wire.kafka.error_codes import ErrorCode
 
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
@@ -99,13 +100,6 @@ class Lapse:
     """A member id that was handed out and not used counts no more: its client has too many of them."""
 
     member_id: str
-    now_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """The time that `next_tick_ms` asked for has come, or it is some other time: both are fine."""
-
     now_ms: int
 
 

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from hutong.foundation.errors import Refused
+from hutong.foundation.machine import Tick
 from hutong.groups.classic.messages import Join, Sync
 from hutong.groups.consumer.assignment.assignors import ASSIGNORS, Subscriber
 from hutong.groups.consumer.assignment.catalogue import Catalogue
@@ -44,7 +45,6 @@ from hutong.groups.consumer.messages import (
     StoredGroup,
     StoredMember,
     StoreFailed,
-    Tick,
     TopicsChanged,
 )
 from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes

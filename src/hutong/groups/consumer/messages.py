@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, TypeAlias
 
+from hutong.foundation.machine import Tick
 from hutong.groups.classic.messages import Join, JoinReply, Sync, SyncReply
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -81,13 +82,6 @@ class Remove:
     ticket: int
     now_ms: int
     removals: tuple[Removal, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """The time that `next_tick_ms` asked for has come, or it is some other time: both are fine."""
-
-    now_ms: int
 
 
 @dataclass(frozen=True, slots=True)

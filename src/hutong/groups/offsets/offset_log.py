@@ -7,10 +7,11 @@ Knows nothing of members or generations: whoever calls has checked that the call
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from hutong.foundation.errors import HutongError
+from hutong.foundation.machine_host import Appended, StatePort, StateRecord
 from hutong.groups.offsets.records import (
     CommittedOffset,
     GroupKey,
@@ -21,19 +22,9 @@ from hutong.groups.offsets.records import (
 )
 from hutong.groups.offsets.store import OffsetStore
 
-Entry: TypeAlias = tuple[bytes, bytes | None]
 Change: TypeAlias = tuple[OffsetKey, CommittedOffset | None]
-Then: TypeAlias = Callable[[HutongError | None], None]
 
 _TOMBSTONES_PER_APPEND: Final = 1_000
-
-
-class StatePort(Protocol):
-    """The internal compacted topic that groups write to."""
-
-    def append_all(self, entries: Sequence[Entry], then: Callable[[HutongError | None], None]) -> None:
-        """Append records, None being a tombstone; `then` gets None once they are durable, in the order of appends."""
-        ...
 
 
 class Waiting(Protocol):
@@ -43,7 +34,7 @@ class Waiting(Protocol):
         """Whether any of the group's waits."""
         ...
 
-    def forget(self, keys: Iterable[OffsetKey], then: Then) -> None:
+    def forget(self, keys: Iterable[OffsetKey], then: Appended) -> None:
         """Drop what waits for these partitions."""
         ...
 
@@ -62,11 +53,11 @@ class OffsetLog:
         is_waiting = self._waiting is not None and self._waiting.holds(group_id)
         return group_id in self._unconfirmed or is_waiting or bool(self._store.of_group(group_id))
 
-    def write(self, group_id: str, changes: Sequence[Change], then: Then) -> None:
+    def write(self, group_id: str, changes: Sequence[Change], then: Appended) -> None:
         """Make these changes of one group durable together, then visible; then call back."""
-        self._append(group_id, changes, [_entry(change) for change in changes], then)
+        self._append(group_id, changes, [_record_of(change) for change in changes], then)
 
-    def forget(self, group_id: str, keys: Iterable[OffsetKey], then: Then) -> None:
+    def forget(self, group_id: str, keys: Iterable[OffsetKey], then: Appended) -> None:
         """Write tombstones, a bounded number at a time, so that no append is too large for the log.
 
         What waits for a transaction's end is forgotten with them.
@@ -84,11 +75,11 @@ class OffsetLog:
 
         self._waiting.forget(remaining, dropped)
 
-    def forget_group(self, group_id: str, then: Then) -> None:
+    def forget_group(self, group_id: str, then: Appended) -> None:
         """Write the tombstone of the group's own record."""
         self._append(group_id, (), [(encode_group_key(GroupKey(group_id)), None)], then)
 
-    def _forget(self, group_id: str, remaining: list[OffsetKey], then: Then) -> None:
+    def _forget(self, group_id: str, remaining: list[OffsetKey], then: Appended) -> None:
         changes: list[Change] = [(key, None) for key in remaining[:_TOMBSTONES_PER_APPEND]]
 
         def forgotten(error: HutongError | None) -> None:
@@ -103,10 +94,10 @@ class OffsetLog:
         self,
         group_id: str,
         changes: Sequence[Change],
-        entries: Sequence[Entry],
-        then: Then,
+        records: Sequence[StateRecord],
+        then: Appended,
     ) -> None:
-        if not entries:
+        if not records:
             then(None)
             return
         self._unconfirmed[group_id] += 1
@@ -120,9 +111,9 @@ class OffsetLog:
                     self._store.apply(key, committed)
             then(error)
 
-        self._state.append_all(entries, appended)
+        self._state.append_all(records, appended)
 
 
-def _entry(change: Change) -> Entry:
+def _record_of(change: Change) -> StateRecord:
     key, committed = change
     return encode_offset_key(key), None if committed is None else encode_offset(committed)

@@ -20,8 +20,9 @@ from itertools import islice
 from typing import Final
 
 from hutong.foundation.errors import CorruptData, HutongError, LimitExceeded
+from hutong.foundation.machine_host import Appended, StatePort, StateRecord
 from hutong.foundation.waiting.table import WaitTable
-from hutong.groups.offsets.offset_log import Change, Entry, StatePort, Then
+from hutong.groups.offsets.offset_log import Change
 from hutong.groups.offsets.records import (
     CommittedOffset,
     OffsetKey,
@@ -111,7 +112,7 @@ class TransactionalOffsets:
     # ---- changes
 
     def write(
-        self, group_id: str, producer_id: int, producer_epoch: int, changes: Sequence[Change], then: Then
+        self, group_id: str, producer_id: int, producer_epoch: int, changes: Sequence[Change], then: Appended
     ) -> None:
         """Store what the producer's transaction commits to one group; then call back."""
         entries = [
@@ -131,7 +132,7 @@ class TransactionalOffsets:
 
         self._state.append_all(entries, appended)
 
-    def end(self, producer_id: int, then: Then, *, is_commit: bool) -> None:
+    def end(self, producer_id: int, then: Appended, *, is_commit: bool) -> None:
         """Commit or drop whatever waits for the end of the producer's transaction; then call back."""
         if producer_id not in self._unconfirmed:
             self._end(producer_id, then, is_commit)
@@ -148,16 +149,16 @@ class TransactionalOffsets:
         except LimitExceeded as error:
             then(error)
 
-    def forget(self, keys: Iterable[OffsetKey], then: Then) -> None:
+    def forget(self, keys: Iterable[OffsetKey], then: Appended) -> None:
         """Drop what waits for these partitions, whoever committed it."""
         found = [(producer_id, key) for key in keys for producer_id in self._producers_of(key)]
         self._forget(found, then)
 
-    def forget_group(self, group_id: str, then: Then) -> None:
+    def forget_group(self, group_id: str, then: Appended) -> None:
         """Drop whatever of the group waits."""
         self.forget(list(self._by_group.get(group_id, ())), then)
 
-    def forget_topic(self, topic: str, then: Then) -> None:
+    def forget_topic(self, topic: str, then: Appended) -> None:
         """Drop whatever waits for a topic that is no more."""
         self.forget([key for keys in self._by_group.values() for key in keys if key.topic == topic], then)
 
@@ -178,13 +179,13 @@ class TransactionalOffsets:
     def _producers_of(self, key: OffsetKey) -> list[int]:
         return list(self._by_group.get(key.group_id, {}).get(key, ()))
 
-    def _end(self, producer_id: int, then: Then, is_commit: bool) -> None:
+    def _end(self, producer_id: int, then: Appended, is_commit: bool) -> None:
         """One append after the other, until nothing waits."""
         slice_ = list(islice(self._by_producer.get(producer_id, {}).items(), _KEYS_PER_APPEND))
         if not slice_:
             then(None)
             return
-        entries: list[Entry] = []
+        entries: list[StateRecord] = []
         for key, waiting in slice_:
             if is_commit and _counts(waiting):
                 entries.append((encode_offset_key(key), encode_offset(waiting.committed)))
@@ -216,13 +217,13 @@ class TransactionalOffsets:
             (producer_id, other) for producer_id, other in others if other.number > waiting.number and _counts(other)
         ]
 
-    def _later_entries(self, key: OffsetKey, waiting: _Waiting) -> list[Entry]:
+    def _later_entries(self, key: OffsetKey, waiting: _Waiting) -> list[StateRecord]:
         return [
             (_encode_key(producer_id, key), _encode_value(other.producer_epoch, other.committed))
             for producer_id, other in self._later(key, waiting)
         ]
 
-    def _forget(self, found: list[tuple[int, OffsetKey]], then: Then) -> None:
+    def _forget(self, found: list[tuple[int, OffsetKey]], then: Appended) -> None:
         if not found:
             then(None)
             return

@@ -134,11 +134,11 @@ class Executor:
             following = self.queue.finished()
 
     def _arm(self) -> None:
-        due_ms = self.queue.next_due_ms()
+        due_ms = self.queue.next_tick_ms()
         self._timer = None if due_ms is None else self._wheel.add(due_ms, self._look)
 
     def _look(self) -> None:
-        now_ms, due_ms = self._clock.monotonic_ms(), self.queue.next_due_ms()
+        now_ms, due_ms = self._clock.monotonic_ms(), self.queue.next_tick_ms()
         self._timer = None
         if due_ms is not None and now_ms - due_ms < LATE_MS:
             for _, then in self.queue.take_aged(now_ms):

@@ -49,7 +49,7 @@ class JobQueue(Generic[J]):
     def take_aged(self, now_ms: int) -> list[J]:
         """Those that have waited too long, oldest first; they have left the queue."""
         aged: list[J] = []
-        while (due_ms := self.next_due_ms()) is not None and due_ms <= now_ms:
+        while (due_ms := self.next_tick_ms()) is not None and due_ms <= now_ms:
             aged.append(self._waiting.popleft()[1])
         self.aged_total += len(aged)
         return aged
@@ -60,7 +60,7 @@ class JobQueue(Generic[J]):
         self._waiting.clear()
         return waiting
 
-    def next_due_ms(self) -> int | None:
+    def next_tick_ms(self) -> int | None:
         """When the oldest has waited too long, or None."""
         if self._wait_ms_max is None or not self._waiting:
             return None

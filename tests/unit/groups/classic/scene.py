@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+from hutong.foundation.machine import Tick
 from hutong.groups.classic.machine import ClassicGroup
 from hutong.groups.classic.messages import (
     Answer,
@@ -21,7 +22,6 @@ from hutong.groups.classic.messages import (
     Reply,
     Sync,
     SyncReply,
-    Tick,
 )
 from hutong.groups.settings import GroupSettings
 from hutong.wire.kafka.error_codes import ErrorCode

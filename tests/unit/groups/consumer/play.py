@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from hutong.foundation.machine import Tick
 from hutong.groups.classic.messages import Join, JoinReply, Sync, SyncReply
 from hutong.groups.consumer.assignment.catalogue import Catalogue, TopicFacts
 from hutong.groups.consumer.machine import ConsumerGroup
@@ -22,7 +23,6 @@ from hutong.groups.consumer.messages import (
     Reply,
     Store,
     StoredGroup,
-    Tick,
     TopicsChanged,
 )
 from hutong.groups.consumer.records import encode_key, encode_value, replay

@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 from tests.unit.groups.consumer.play import REBALANCE_MS, SESSION_MS, SETTINGS, Client, Play, at, settle, topic_id
 
+from hutong.foundation.machine import Tick
 from hutong.groups.consumer.assignment.catalogue import TopicFacts
 from hutong.groups.consumer.members.member import MemberState
-from hutong.groups.consumer.messages import LEAVING, LEAVING_FOR_A_WHILE, RecordKind, Removal, StoreFailed, Tick
+from hutong.groups.consumer.messages import LEAVING, LEAVING_FOR_A_WHILE, RecordKind, Removal, StoreFailed
 from hutong.groups.consumer.settings import GroupTimes
 from hutong.groups.consumer.states import ConsumerGroupState
 from hutong.wire.kafka.error_codes import ErrorCode

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.groups.stage import RETENTION_MS, FakeState, Stage
+from tests.unit.foundation.fake_state import FakeState
+from tests.unit.groups.stage import RETENTION_MS, Stage
 
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import DiskFull, HutongError

@@ -12,21 +12,21 @@ def test_jobs_begin_in_order_and_the_queue_is_bounded() -> None:
     assert queue.refused_total == 1
     assert [queue.finished(), queue.finished(), queue.finished()] == ["c", "d", None]
     assert queue.running == 1
-    assert queue.next_due_ms() is None
+    assert queue.next_tick_ms() is None
 
 
 def test_who_waits_too_long_is_taken_out_and_no_one_else() -> None:
     queue: JobQueue[str] = JobQueue(workers=1, queue_max=10, wait_ms_max=200)
     queue.offered("running", 0)
-    assert queue.next_due_ms() is None
+    assert queue.next_tick_ms() is None
     for at_ms, job in ((10, "a"), (20, "b"), (100, "c")):
         queue.offered(job, at_ms)
-    assert queue.next_due_ms() == 210
+    assert queue.next_tick_ms() == 210
     assert queue.take_aged(209) == []
     assert queue.take_aged(220) == ["a", "b"]
-    assert queue.next_due_ms() == 300
+    assert queue.next_tick_ms() == 300
     assert queue.finished() == "c"
-    assert queue.next_due_ms() is None
+    assert queue.next_tick_ms() is None
     assert queue.aged_total == 2
 
 

@@ -1,7 +1,8 @@
 """Who has not been heard from in time: the session time-outs of one group.
 
-Strategy: deadlines lie on the members themselves and `check_ms` is a lower bound of them all. Renewing a lease, by far
-the most frequent thing, moves one number; only when the bound is reached are all leases looked at and a new one found.
+Strategy: deadlines lie on the members themselves and `next_tick_ms` is a lower bound of them all. Renewing a lease, by
+far the most frequent thing, moves one number; only when the bound is reached are all leases looked at and a new one
+found.
 
 Knows nothing of states or barriers: the machine decides what silence means.
 """
@@ -12,11 +13,11 @@ from hutong.groups.classic.membership.member_table import Member, Roster
 class Leases:
     """Leases of a roster's members, and of the ids it has handed out but not yet seen used."""
 
-    __slots__ = ("_roster", "check_ms")
+    __slots__ = ("_roster", "next_tick_ms")
 
     def __init__(self, roster: Roster) -> None:
         self._roster = roster
-        self.check_ms: int | None = None  # nothing lapses before this; None while there is nothing to lapse
+        self.next_tick_ms: int | None = None  # nothing lapses before this; None while there is nothing to lapse
 
     def renew(self, member: Member, now_ms: int) -> None:
         self.set_deadline(member, now_ms + member.session_timeout_ms)
@@ -49,7 +50,7 @@ class Leases:
                 member.session_deadline_ms = None
             else:
                 lapsed.append(member)
-        self.check_ms = min(deadlines_ms, default=None)
+        self.next_tick_ms = min(deadlines_ms, default=None)
         return lapsed
 
     def check_invariants(self) -> None:
@@ -58,8 +59,8 @@ class Leases:
             assert member.session_deadline_ms is not None or member.is_parked_here
             if member.session_deadline_ms is not None:
                 deadlines_ms.append(member.session_deadline_ms)
-        assert not deadlines_ms or (self.check_ms is not None and self.check_ms <= min(deadlines_ms))
+        assert not deadlines_ms or (self.next_tick_ms is not None and self.next_tick_ms <= min(deadlines_ms))
 
     def _check_by(self, deadline_ms: int) -> None:
-        if self.check_ms is None or deadline_ms < self.check_ms:
-            self.check_ms = deadline_ms
+        if self.next_tick_ms is None or deadline_ms < self.next_tick_ms:
+            self.next_tick_ms = deadline_ms

@@ -14,6 +14,7 @@ from typing import Final, Protocol, TypeAlias
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
+from hutong.foundation.machine_host import MachineEntry, MachineHost, StatePort
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.groups.share.delivery.machine import SharePartition
 from hutong.groups.share.delivery.messages import (
@@ -31,7 +32,6 @@ from hutong.groups.share.delivery.messages import (
     Offer,
     Persist,
     Settle,
-    Tick,
 )
 from hutong.groups.share.records import (
     PartitionKey,
@@ -42,23 +42,19 @@ from hutong.groups.share.records import (
 from hutong.groups.share.settings import GroupRules, ShareSettings
 from hutong.wire.kafka.error_codes import ErrorCode
 
-Entry: TypeAlias = tuple[bytes, bytes | None]
+Opened: TypeAlias = Callable[[SharePartition | HutongError], None]
 Then: TypeAlias = Callable[[HutongError | None], None]
 BURY_AGAIN_MS: Final = 1_000
 _TOMBSTONES_PER_APPEND: Final = 1_000
 _log = logging.getLogger("hutong.share")
 
 
-class StatePort(Protocol):
-    """The internal compacted topic of share groups."""
+class ShareStatePort(StatePort, Protocol):
+    """The internal compacted topic of share groups, with the latest record of each key in memory."""
 
     @property
     def live(self) -> Mapping[bytes, bytes]:
         """What is on disk, by key."""
-        ...
-
-    def append_all(self, entries: Sequence[Entry], then: Then) -> None:
-        """Append records, None being a tombstone; `then` gets None once they are durable, in the order of appends."""
         ...
 
 
@@ -78,19 +74,15 @@ class LogPort(Protocol):
         ...
 
 
-class Seat:
-    """One group's place at one partition."""
+class PartitionEntry(MachineEntry[PartitionKey, SharePartition]):
+    """One group's progress at one partition."""
 
-    __slots__ = ("burying", "changed", "is_writing", "key", "machine", "opening", "timer", "timer_at_ms")
+    __slots__ = ("burying", "changed", "is_writing")
 
-    def __init__(self, key: PartitionKey) -> None:
-        self.key = key
-        self.machine: SharePartition | None = None  # None until it is open, and after a write has failed
-        self.opening: list[Callable[[SharePartition | HutongError], None]] = []
+    def __init__(self, key: PartitionKey, machine: SharePartition) -> None:
+        super().__init__(key, machine)
         self.is_writing = False
-        self.changed: list[Then] = []  # those who wait for a write that has not begun
-        self.timer: Timer | None = None
-        self.timer_at_ms = 0
+        self.changed: list[Then] = []  # called after a write that has not begun
         self.burying: dict[Bury, Timer | None] = {}  # with the timer of its next attempt, None while under way
 
 
@@ -102,7 +94,7 @@ class Deliveries:
         *,
         clock: Clock,
         timers: TimerWheel,
-        state: StatePort,
+        state: ShareStatePort,
         logs: LogPort,
         rules_of: Callable[[str], GroupRules],
         settings: ShareSettings,
@@ -115,7 +107,8 @@ class Deliveries:
         self._logs = logs
         self._rules_of = rules_of
         self._settings = settings
-        self._seats: dict[PartitionKey, Seat] = {}
+        self._host: MachineHost[PartitionEntry, Event, Instruction] = MachineHost(clock, timers, state, self._feed)
+        self._opening: dict[PartitionKey, list[Opened]] = {}  # called when the machine is open
         self._stored: dict[str, dict[PartitionKey, None]] = {}  # group -> what has progress on disk
 
     # ---- start and stop
@@ -129,8 +122,9 @@ class Deliveries:
             self._stored.setdefault(key.group_id, {})[key] = None
 
     def close(self) -> None:
-        for seat in self._seats.values():
-            _stop_timers(seat)
+        self._host.close()
+        for entry in self._host:
+            _stop_burying(entry)
 
     # ---- looking
 
@@ -144,8 +138,8 @@ class Deliveries:
 
     def get(self, key: PartitionKey) -> SharePartition | None:
         """The machine if it is open."""
-        seat = self._seats.get(key)
-        return seat.machine if seat is not None else None
+        entry = self._host.get(key)
+        return entry.machine if entry is not None else None
 
     def standing(self, key: PartitionKey) -> tuple[int, int] | None:
         """Where the group stands, and how many offsets behind that are done already; None where it has not begun."""
@@ -158,29 +152,27 @@ class Deliveries:
             machine = SharePartition(progress.start_offset, self._rules_of(key.group_id).delivery, progress.runs)
         return machine.start_offset, machine.done_ahead
 
-    def open(self, key: PartitionKey, then: Callable[[SharePartition | HutongError], None]) -> None:
-        """The machine, taken up from the disk or begun where the group's settings say."""
-        seat = self._seats.get(key)
-        if seat is None:
-            if len(self._seats) >= self._settings.partitions_max:
-                then(LimitExceeded("partitions_max", self._settings.partitions_max))
-                return
-            seat = self._seats[key] = Seat(key)
-        if seat.machine is not None:
-            then(seat.machine)
-            return
-        seat.opening.append(then)
-        if len(seat.opening) == 1:
-            self._open(seat)
+    def open(self, key: PartitionKey, then: Opened) -> None:
+        """The machine, restored from the disk, or begun at the offset that the group's settings name."""
+        entry = self._host.get(key)
+        if entry is not None:
+            then(entry.machine)
+        elif key in self._opening:
+            self._opening[key].append(then)
+        elif len(self._host) + len(self._opening) >= self._settings.partitions_max:
+            then(LimitExceeded("partitions_max", self._settings.partitions_max))
+        else:
+            self._opening[key] = [then]
+            self._open(key)
 
     def refresh(self, machine: SharePartition, key: PartitionKey) -> None:
         """Take what has changed elsewhere: the group's settings, and where the log starts."""
         rules = self._rules_of(key.group_id).delivery
         if machine.rules != rules:
-            self._tell(self._seats[key], Configured(rules))
+            self._feed(self._open_entry(key), Configured(rules))
         log_start = self._logs.start_offset(key)
         if log_start is not None and log_start > machine.start_offset:
-            self._tell(self._seats[key], LogStartsAt(log_start))
+            self._feed(self._open_entry(key), LogStartsAt(log_start))
 
     # ---- changing
 
@@ -193,13 +185,13 @@ class Deliveries:
         def safe(error: HutongError | None) -> None:
             then(error if error is not None else handed[0].acquired)
 
-        self._tell(self._seats[key], event, safe, handed=handed)
+        self._feed(self._open_entry(key), event, safe, handed=handed)
         return sum(each.last - each.first + 1 for each in handed[0].acquired)
 
     def acknowledge(self, key: PartitionKey, event: Acknowledge, then: Callable[[Settle], None]) -> None:
         """Take a member's word on what it holds."""
-        seat = self._seats.get(key)
-        if seat is None or seat.machine is None:
+        entry = self._host.get(key)
+        if entry is None:
             then(Settle(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             return
         settled: list[Settle] = []
@@ -207,14 +199,14 @@ class Deliveries:
         def safe(error: HutongError | None) -> None:
             then(settled[0] if error is None else Settle(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
 
-        self._tell(seat, event, safe, settled=settled)
+        self._feed(entry, event, safe, settled=settled)
 
     def forsake(self, member_id: str, keys: Iterable[PartitionKey]) -> None:
         """A member is gone: what it holds there is for others."""
         for key in keys:
-            seat = self._seats.get(key)
-            if seat is not None and seat.machine is not None:
-                self._tell(seat, Forsake(member_id))
+            entry = self._host.get(key)
+            if entry is not None:
+                self._feed(entry, Forsake(member_id))
 
     def reset(self, offsets: Mapping[PartitionKey, int], then: Then) -> None:
         """Let a group go on from these offsets; what it knew of the partitions is forgotten."""
@@ -257,57 +249,62 @@ class Deliveries:
     def forget_topic(self, topic_id: bytes) -> None:
         """A topic was deleted."""
         keys = {key for keys in self._stored.values() for key in keys if key.topic_id == topic_id}
-        keys |= {key for key in self._seats if key.topic_id == topic_id}
+        keys |= {entry.key for entry in self._host if entry.key.topic_id == topic_id}
+        keys |= {key for key in self._opening if key.topic_id == topic_id}
         if keys:
             self.forget(sorted(keys, key=lambda key: (key.group_id, key.partition)), _ignore)
 
     # ---- inside: opening
 
-    def _open(self, seat: Seat) -> None:
-        rules = self._rules_of(seat.key.group_id)
-        stored = self._state.live.get(encode_partition_key(seat.key))
+    def _open_entry(self, key: PartitionKey) -> PartitionEntry:
+        entry = self._host.get(key)
+        assert entry is not None, "the caller has opened the partition in this loop iteration"
+        return entry
+
+    def _open(self, key: PartitionKey) -> None:
+        rules = self._rules_of(key.group_id)
+        stored = self._state.live.get(encode_partition_key(key))
         if stored is not None:
             progress = decode_progress(stored)
-            self._opened(seat, SharePartition(progress.start_offset, rules.delivery, progress.runs))
+            self._opened(key, SharePartition(progress.start_offset, rules.delivery, progress.runs))
             return
+        attempt = self._opening[key]
 
         def begins(outcome: int | HutongError) -> None:
-            if self._seats.get(seat.key) is not seat:
-                return
+            if self._opening.get(key) is not attempt:
+                return  # the partition was dropped meanwhile, and those who waited have been answered
             if isinstance(outcome, HutongError):
-                self._drop(seat.key, outcome)
+                self._drop(key, outcome)
             else:
-                self._opened(seat, SharePartition(outcome, rules.delivery), is_new=True)
+                self._opened(key, SharePartition(outcome, rules.delivery), is_new=True)
 
-        self._logs.first_offset(seat.key, rules, begins)
+        self._logs.first_offset(key, rules, begins)
 
-    def _opened(self, seat: Seat, machine: SharePartition, *, is_new: bool = False) -> None:
-        seat.machine = machine
+    def _opened(self, key: PartitionKey, machine: SharePartition, *, is_new: bool = False) -> None:
+        entry, opening = self._host.put(PartitionEntry(key, machine)), self._opening.pop(key)
 
         def safe(error: HutongError | None) -> None:
-            opening, seat.opening = seat.opening, []
             for then in opening:
                 then(machine if error is None else error)
 
         if is_new:
-            self._write(seat, safe)
+            self._write(entry, safe)
         else:
             safe(None)
         for letter in machine.to_bury():
-            self._carry_out(seat, letter)
-        self.refresh(machine, seat.key)
+            self._carry_out(entry, letter)
+        self.refresh(machine, key)
 
     def _drop(self, key: PartitionKey, error: HutongError) -> None:
-        """Let go of a machine; the next who comes takes it up from what is durable then."""
-        seat = self._seats.pop(key, None)
-        if seat is None:
-            return
-        _stop_timers(seat)
-        seat.machine = None
-        opening, seat.opening = seat.opening, []
-        changed, seat.changed = seat.changed, []
-        for then in opening:
+        """Forget a machine; the next caller restores it from what is durable then."""
+        for then in self._opening.pop(key, ()):
             then(error)
+        entry = self._host.get(key)
+        if entry is None:
+            return
+        self._host.remove(entry)
+        _stop_burying(entry)
+        changed, entry.changed = entry.changed, []
         for safe in changed:
             safe(error)
 
@@ -319,9 +316,9 @@ class Deliveries:
 
     # ---- inside: machines
 
-    def _tell(
+    def _feed(
         self,
-        seat: Seat,
+        entry: PartitionEntry,
         event: Event,
         safe: Then | None = None,
         *,
@@ -329,8 +326,7 @@ class Deliveries:
         settled: list[Settle] | None = None,
     ) -> None:
         """Let a machine hear an event. `safe` is called once what came of it is on disk, at once if nothing did."""
-        assert seat.machine is not None
-        instructions = seat.machine.handle(event)
+        instructions = self._host.handle(entry, event)
         is_changed = False
         for instruction in instructions:
             match instruction:
@@ -341,96 +337,78 @@ class Deliveries:
                 case Persist():
                     is_changed = True
         if is_changed:
-            self._write(seat, safe or _ignore)
+            self._write(entry, safe or _ignore)
         for instruction in instructions:
-            self._carry_out(seat, instruction)
-        self._set_timer(seat)
+            self._carry_out(entry, instruction)
         if not is_changed and safe is not None:
             safe(None)
 
-    def _carry_out(self, seat: Seat, instruction: Instruction) -> None:
+    def _carry_out(self, entry: PartitionEntry, instruction: Instruction) -> None:
         match instruction:
             case Offer():
-                self.on_offer(seat.key)
+                self.on_offer(entry.key)
             case Bury():
-                self._bury(seat, instruction)
+                self._bury(entry, instruction)
             case _:
                 pass
 
-    def _write(self, seat: Seat, safe: Then) -> None:
-        seat.changed.append(safe)
-        if not seat.is_writing:
-            self._write_now(seat)
+    def _write(self, entry: PartitionEntry, safe: Then) -> None:
+        entry.changed.append(safe)
+        if not entry.is_writing:
+            self._write_now(entry)
 
-    def _write_now(self, seat: Seat) -> None:
-        assert seat.machine is not None
-        machine, seat.is_writing = seat.machine, True
-        waiting, seat.changed = seat.changed, []
+    def _write_now(self, entry: PartitionEntry) -> None:
+        machine, entry.is_writing = entry.machine, True
+        waiting, entry.changed = entry.changed, []
 
         def written(error: HutongError | None) -> None:
-            seat.is_writing = False
-            if self._seats.get(seat.key) is not seat:
+            entry.is_writing = False
+            if not self._host.hosts(entry):
                 gone = error or OwnerGone("the group's progress here was dropped")
                 for safe in waiting:
                     safe(gone)
                 return
             if error is None:
-                self._stored.setdefault(seat.key.group_id, {})[seat.key] = None
+                self._stored.setdefault(entry.key.group_id, {})[entry.key] = None
             else:
-                _log.error("group %s: its progress could not be stored: %s", seat.key.group_id, error)
-                self._drop(seat.key, error)
+                _log.error("group %s: its progress could not be stored: %s", entry.key.group_id, error)
+                self._drop(entry.key, error)
             for safe in waiting:
                 safe(error)
-            if seat.changed and seat.machine is not None and not seat.is_writing:
-                self._write_now(seat)
+            if entry.changed and not entry.is_writing:
+                self._write_now(entry)
 
         value = encode_progress(machine.start_offset, machine.snapshot())
-        self._state.append_all([(encode_partition_key(seat.key), value)], written)
-
-    def _set_timer(self, seat: Seat) -> None:
-        """Keep a timer at the earliest lock's end; one that stands earlier will find out that it is early."""
-        due_ms = seat.machine.next_tick_ms() if seat.machine is not None else None
-        if due_ms is None or (seat.timer is not None and seat.timer_at_ms <= due_ms):
-            return
-        if seat.timer is not None:
-            seat.timer.cancel()
-        seat.timer_at_ms = due_ms
-        seat.timer = self._timers.add(due_ms, lambda: self._timer_fired(seat))
-
-    def _timer_fired(self, seat: Seat) -> None:
-        seat.timer = None
-        if seat.machine is not None:
-            self._tell(seat, Tick(self._clock.monotonic_ms()))
+        self._host.append(entry, [(encode_partition_key(entry.key), value)], written)
 
     # ---- inside: dead letters
 
-    def _bury(self, seat: Seat, letter: Bury) -> None:
+    def _bury(self, entry: PartitionEntry, letter: Bury) -> None:
         """Try until it is over: a record that was given up is nowhere else."""
-        topic = self._rules_of(seat.key.group_id).dead_letter_topic
-        seat.burying[letter] = None
+        topic = self._rules_of(entry.key.group_id).dead_letter_topic
+        entry.burying[letter] = None
 
         def ended(is_over: bool) -> None:
-            if seat.machine is None or letter not in seat.burying:
+            if letter not in entry.burying or not self._host.hosts(entry):
                 return
             if is_over:
-                del seat.burying[letter]
-                self._tell(seat, Buried(letter.first, letter.last))
+                del entry.burying[letter]
+                self._feed(entry, Buried(letter.first, letter.last))
             else:
                 due_ms = self._clock.monotonic_ms() + BURY_AGAIN_MS
-                seat.burying[letter] = self._timers.add(due_ms, lambda: self._bury(seat, letter))
+                entry.burying[letter] = self._timers.add(due_ms, lambda: self._bury(entry, letter))
 
         if topic:
-            self._logs.bury(seat.key, letter, topic, ended)
+            self._logs.bury(entry.key, letter, topic, ended)
         else:  # the group has no dead letters any more
             ended(True)
 
 
-def _stop_timers(seat: Seat) -> None:
-    for timer in (seat.timer, *seat.burying.values()):
+def _stop_burying(entry: PartitionEntry) -> None:
+    for timer in entry.burying.values():
         if timer is not None:
             timer.cancel()
-    seat.timer = None
-    seat.burying.clear()
+    entry.burying.clear()
 
 
 def _ignore(_error: HutongError | None) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from hutong.foundation.machine import Tick
 from hutong.groups.share.delivery.messages import (
     Acknowledge,
     AcknowledgedBatch,
@@ -35,7 +36,6 @@ from hutong.groups.share.delivery.messages import (
     Persist,
     Rules,
     Settle,
-    Tick,
 )
 from hutong.groups.share.delivery.window import DONE, RecordState, Run, Window
 from hutong.wire.kafka.error_codes import ErrorCode

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from hutong.foundation.machine import Tick
 from hutong.wire.kafka.error_codes import ErrorCode
 
 
@@ -78,11 +79,6 @@ class Forsake:
     """A member is gone: what it holds is for others."""
 
     member_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    now_ms: int
 
 
 @dataclass(frozen=True, slots=True)

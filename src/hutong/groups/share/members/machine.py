@@ -14,6 +14,7 @@ Knows nothing of sockets, clocks or records: time arrives with each event, what 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
+from hutong.foundation.machine import Tick
 from hutong.groups.share import assignor
 from hutong.groups.share.members.messages import (
     PARTITION_BYTES,
@@ -25,7 +26,6 @@ from hutong.groups.share.members.messages import (
     Leave,
     Member,
     Persist,
-    Tick,
     TopicsChanged,
     TopicShape,
 )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from hutong.foundation.machine import Tick
 from hutong.groups.share.assignor import TopicPartition
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -69,11 +70,6 @@ class Leave:
 @dataclass(frozen=True, slots=True)
 class TopicsChanged:
     """Topics have come or gone, or have more partitions."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    now_ms: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,14 @@
 """The driver of share partitions with a disk that does what the test says: what is answered is on it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
+
+from tests.unit.foundation.fake_state import FakeState
 
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import HutongError, StorageError
 from hutong.foundation.timers import TimerWheel
-from hutong.groups.share.delivery.driver import Deliveries, Entry
+from hutong.groups.share.delivery.driver import Deliveries
 from hutong.groups.share.delivery.machine import SharePartition
 from hutong.groups.share.delivery.messages import (
     Acknowledge,
@@ -26,35 +28,6 @@ KEY = PartitionKey("g", b"t" * 16, 0)
 LOCK_MS = 1_000
 SPANS = (Span(0, 4), Span(5, 9))
 ACCEPT, REJECT = 1, 3
-
-
-class FakeState:
-    """The state topic: what is durable is the test's decision."""
-
-    def __init__(self) -> None:
-        self.durable: dict[bytes, bytes] = {}
-        self.on_their_way: list[tuple[list[Entry], Callable[[HutongError | None], None]]] = []
-        self.holds_back = False
-        self.appends_total = 0
-
-    @property
-    def live(self) -> Mapping[bytes, bytes]:
-        return self.durable
-
-    def append_all(self, entries: Sequence[Entry], then: Callable[[HutongError | None], None]) -> None:
-        self.appends_total += 1
-        self.on_their_way.append((list(entries), then))
-        if not self.holds_back:
-            self.flush()
-
-    def flush(self, error: HutongError | None = None) -> None:
-        for entries, then in [self.on_their_way.pop(0) for _ in range(len(self.on_their_way))]:
-            for key, value in entries if error is None else ():
-                if value is None:
-                    self.durable.pop(key, None)
-                else:
-                    self.durable[key] = value
-            then(error)
 
 
 @dataclass
@@ -95,7 +68,7 @@ class Stage:
             settings=ShareSettings(partitions_max=2),
         )
         self.deliveries.on_offer = self.offered.append
-        for key, value in self.state.durable.items():
+        for key, value in self.state.live.items():
             decoded = decode_key(key)
             assert isinstance(decoded, PartitionKey)
             self.deliveries.replay(decoded, value)
@@ -145,16 +118,16 @@ def test_an_answer_waits_for_the_disk_and_one_write_serves_many() -> None:
     stage.state.holds_back = True
     opening = stage.open()
     assert opening == []
-    stage.state.flush()
+    stage.state.flush(1)
     assert len(opening) == 1
     handed = stage.acquire()
     assert handed == []
     settled = [stage.acknowledge(offset, offset) for offset in range(5)]
     before = stage.state.appends_total
-    stage.state.flush()
+    stage.state.flush(1)
     assert handed == [(Acquired(0, 9, 1),)]
     assert settled == [[]] * 5
-    stage.state.flush()
+    stage.state.flush(1)
     assert settled == [[Settle(ErrorCode.NONE)]] * 5
     assert stage.state.appends_total == before + 1
 
@@ -176,7 +149,7 @@ def test_a_write_that_fails_is_as_if_nothing_had_been_said() -> None:
     stage.acquire()
     stage.state.holds_back = True
     first, second = stage.acknowledge(0, 3), stage.acknowledge(4, 4)
-    stage.state.flush(StorageError("no disk"))
+    stage.state.flush(1, StorageError("no disk"))
     assert [each.error for each in (*first, *second)] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
     assert stage.acknowledge(5, 5) == [Settle(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]  # nobody holds anything now
     stage.state.holds_back = False
@@ -250,7 +223,7 @@ def test_progress_is_reset_and_forgotten() -> None:
     stage.deliveries.forget_topic(KEY.topic_id)
     assert stage.deliveries.groups() == []
     assert outcomes == [None] * 4
-    assert stage.state.durable == {}
+    assert stage.state.live == {}
 
 
 def test_a_node_is_at_work_in_so_many_partitions() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from hutong.foundation.machine import Tick
 from hutong.groups.share.delivery.machine import SharePartition
 from hutong.groups.share.delivery.messages import (
     Acknowledge,
@@ -23,7 +24,6 @@ from hutong.groups.share.delivery.messages import (
     Rules,
     Settle,
     Span,
-    Tick,
 )
 from hutong.groups.share.delivery.window import RecordState
 from hutong.wire.kafka.error_codes import ErrorCode

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hutong.foundation.machine import Tick
 from hutong.groups.share.delivery.machine import SharePartition
 from hutong.groups.share.delivery.messages import (
     Acknowledge,
@@ -25,7 +26,6 @@ from hutong.groups.share.delivery.messages import (
     Rules,
     Settle,
     Span,
-    Tick,
 )
 from hutong.groups.share.delivery.window import DONE, RecordState
 from hutong.groups.share.records import decode_progress, encode_progress

@@ -3,6 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hutong.foundation.machine import Tick
 from hutong.groups.share.assignor import assign
 from hutong.groups.share.members.machine import ShareGroup
 from hutong.groups.share.members.messages import (
@@ -12,7 +13,6 @@ from hutong.groups.share.members.messages import (
     Instruction,
     Leave,
     Persist,
-    Tick,
     TopicsChanged,
     TopicShape,
 )

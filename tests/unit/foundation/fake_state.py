@@ -1,0 +1,40 @@
+"""A state topic for tests of drivers: the test decides what becomes durable, and when."""
+
+from collections.abc import Mapping, Sequence
+
+from hutong.foundation.errors import HutongError
+from hutong.foundation.machine_host import Appended, StateRecord
+
+
+class FakeState:
+    """Appends are durable at once, unless the test `holds_back`; they fail at once while there is a `failure`."""
+
+    def __init__(self) -> None:
+        self.durable: list[StateRecord] = []
+        self.on_their_way: list[tuple[list[StateRecord], Appended]] = []
+        self.holds_back = False
+        self.failure: HutongError | None = None
+        self.appends_total = 0
+
+    @property
+    def live(self) -> Mapping[bytes, bytes]:
+        latest = dict(self.durable)
+        return {key: value for key, value in latest.items() if value is not None}
+
+    def append_all(self, records: Sequence[StateRecord], then: Appended) -> None:
+        self.appends_total += 1
+        if self.failure is not None:
+            then(self.failure)
+            return
+        self.on_their_way.append((list(records), then))
+        if not self.holds_back:
+            self.flush()
+
+    def flush(self, count: int = 1_000, error: HutongError | None = None) -> None:
+        """End at most `count` appends, oldest first, those that follow from them too: all are durable, or fail."""
+        while self.on_their_way and count:
+            count -= 1
+            records, then = self.on_their_way.pop(0)
+            if error is None:
+                self.durable += records
+            then(error)
