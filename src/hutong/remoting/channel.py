@@ -18,18 +18,19 @@ The shortest way to ask, for a protocol on top: a `Wait` of one's own and `begin
 import asyncio
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
+from hutong.foundation.clock import Clock
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded
+from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.numbered import NumberedWaitTable, ShortNumbers, Wait, WaitQueue
 from hutong.reactor.handler import Peer
 from hutong.remoting.answers import frame_of
 from hutong.remoting.errors import AbortProcess, RemotingSendFailed, RemotingTimeout, TooManyRequests
+from hutong.remoting.hooks import Hook
+from hutong.remoting.limits import RemotingLimits
 from hutong.wire.buffer import Buffer
 from hutong.wire.rocketmq.command import IS_ONEWAY, IS_RESPONSE, Command, encode, encode_binary
-
-if TYPE_CHECKING:
-    from hutong.remoting.endpoint import Endpoint
 
 INVOKE_MS: Final = 3_000
 FRAMES_TOGETHER: Final = 24
@@ -48,6 +49,25 @@ class Admission(Enum):
     BEGIN = 0
     HOLD = 1  # it and what follows are not taken yet
     REFUSE = 2  # answered SYSTEM_BUSY: to hold it would hold the answers behind it, which are awaited
+
+
+class ChannelEndpoint(Protocol):
+    """The services of an endpoint that its channels use."""
+
+    loop: asyncio.AbstractEventLoop
+    clock: Clock
+    wheel: TimerWheel
+    limits: RemotingLimits
+    hooks: list[Hook]
+
+    def post(self, work: Callable[[], None]) -> None:
+        """Do the work in a later iteration of the loop."""
+
+    def hooks_before(self, channel: "Channel", request: Command) -> None:
+        """Show the request to every hook. Raises AbortProcess where one refuses it."""
+
+    def hooks_after(self, channel: "Channel", request: Command, answer: Command) -> None:
+        """Show the request and its answer to every hook."""
 
 
 class Channel:
@@ -79,7 +99,7 @@ class Channel:
         "unanswered",
     )
 
-    def __init__(self, peer: Peer, address: str, endpoint: "Endpoint") -> None:
+    def __init__(self, peer: Peer, address: str, endpoint: ChannelEndpoint) -> None:
         self.peer = peer
         self.owner = peer.owner
         self.address = address

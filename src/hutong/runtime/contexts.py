@@ -37,7 +37,6 @@ from hutong.runtime.pools import PENDING_WORK_MAX, WorkerPool
 
 if TYPE_CHECKING:
     from hutong.runtime.context_timers import ContextTimer
-    from hutong.runtime.verticles import Deployment
 
 T = TypeVar("T")
 TURN_MAX: Final = 256  # handlers in one turn: some hundred microseconds when they are short
@@ -110,7 +109,6 @@ class Context(ABC):
         "_services",
         "_timers",
         "_variables",
-        "deployment",
         "exception_handler",
         "home",
         "is_scheduled",
@@ -128,7 +126,6 @@ class Context(ABC):
         self.loop = home.loop
         self.pool = pool  # threads for blocking work, and for a worker's handlers
         self.exception_handler: Callable[[BaseException], None] | None = None
-        self.deployment: Deployment | None = None  # the verticle's, if it is a verticle's context
         self.queue: deque[Queued] = deque()
         self.is_scheduled = False
         self._services = services

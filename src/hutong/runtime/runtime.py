@@ -128,7 +128,7 @@ class Runtime:
         if self._end is not None:
             raise RuntimeError("the runtime is closing: it deploys nothing more")
         context = current_context()
-        parent = context.deployment if context is not None else None
+        parent = self._deployments.of_context(context)
         return await self._on_first_loop(self._deployments.deploy(make, options, parent))
 
     async def undeploy(self, deployment: Deployment) -> None:

@@ -95,10 +95,15 @@ class Deployments:
         self._runtime = runtime
         self._numbers = itertools.count(1)
         self._by_id: dict[str, Deployment] = {}
+        self._by_context: dict[Context, Deployment] = {}  # of all verticles that have not ended
 
     def all(self) -> tuple[Deployment, ...]:
         """In the order they began; from any thread."""
         return tuple(self._by_id.copy().values())
+
+    def of_context(self, context: Context | None) -> Deployment | None:
+        """The deployment whose verticle runs in this context, or None."""
+        return None if context is None else self._by_context.get(context)
 
     async def deploy(
         self, make: Callable[[], Verticle], options: DeploymentOptions, parent: Deployment | None
@@ -148,7 +153,7 @@ class Deployments:
         context = self._runtime.context(
             options.kind, name=name, pool=options.pool, pool_threads=options.pool_threads, loop=options.loop
         )
-        context.deployment = deployment
+        self._by_context[context] = deployment
         verticle.context, verticle.runtime, verticle.config = context, self._runtime, options.config
         deployment.verticles.append(verticle)
 
@@ -178,6 +183,7 @@ class Deployments:
             if verticle not in deployment._started:
                 await verticle.context.cancel_coroutines()  # its start; the hooks find nothing under way
             await verticle.context.close()
+            del self._by_context[verticle.context]
         if deployment.parent is not None:
             deployment.parent.children.remove(deployment)
         deployment.state = State.ENDED
