@@ -35,6 +35,11 @@ class Turn(Protocol):
     """One request of a session."""
 
     @property
+    def due_partitions(self) -> int:
+        """How many partitions a session has that are to be looked at, besides those that the request names."""
+        ...
+
+    @property
     def idle_partitions(self) -> int:
         """How many partitions there are besides those to look at."""
         ...
@@ -84,6 +89,7 @@ class FullTurn:
 
     __slots__ = ("_context", "_request")
 
+    due_partitions = 0
     idle_partitions = 0
 
     def __init__(self, request: FetchRequest, context: RequestContext) -> None:
@@ -141,6 +147,10 @@ class IncrementalTurn:
         if session.isolation_level != request.isolation_level:
             session.isolation_level = request.isolation_level
             session.all_due()
+
+    @property
+    def due_partitions(self) -> int:
+        return len(self._session.due)
 
     @property
     def idle_partitions(self) -> int:
