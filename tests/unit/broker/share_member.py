@@ -79,14 +79,16 @@ class Member:
         answer: ShareFetchResponse = await self.client.ask(self.request(*acknowledged, **options), version)
         return answer
 
-    async def acknowledge(self, *acknowledged: tuple[int, int, int], epoch: int | None = None, version: int = 2) -> Any:
+    def acknowledgement(self, *acknowledged: tuple[int, int, int], epoch: int | None = None) -> ShareAcknowledgeRequest:
         batches = [Batch(first, last, [kind]) for first, last, kind in acknowledged]
         topics = [AcknowledgeTopic(topic_id, [AcknowledgePartition(0, batches)]) for topic_id in self.topic_ids]
         if epoch is None:
             epoch, self.epoch = self.epoch, self.epoch + 1
         is_renewal = any(kind == RENEW for _, _, kind in acknowledged)
-        request = ShareAcknowledgeRequest(self.group_id, self.member_id, epoch, is_renewal, topics if batches else [])
-        return await self.client.ask(request, version)
+        return ShareAcknowledgeRequest(self.group_id, self.member_id, epoch, is_renewal, topics if batches else [])
+
+    async def acknowledge(self, *acknowledged: tuple[int, int, int], epoch: int | None = None, version: int = 2) -> Any:
+        return await self.client.ask(self.acknowledgement(*acknowledged, epoch=epoch), version)
 
 
 def acquired(answer: ShareFetchResponse) -> list[tuple[int, int, int]]:
