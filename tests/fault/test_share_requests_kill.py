@@ -19,7 +19,7 @@ from tests.support.node import IS_HUTONG, Node
 from tests.unit.broker.share_member import ACCEPT, RELEASE, Member, acquired, produce
 from tests.unit.broker.wire_node import WireClient, client_of
 
-from hutong.server.settings import Address
+from hutong.server.configuration.settings import Address
 
 pytestmark = [
     pytest.mark.fault,
