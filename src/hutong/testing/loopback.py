@@ -11,7 +11,7 @@ import asyncio
 from itertools import count
 from typing import Any, Final
 
-from hutong.broker.handling.session import Session
+from hutong.broker.handling.session import ClientSession
 from hutong.foundation.errors import OwnerGone
 from hutong.reactor.channel import Held
 from hutong.reactor.framing import length_prefixed
@@ -39,8 +39,9 @@ class Loopback:
         self._waiting: set[asyncio.Future[Buffers]] = set()
         self._peer = Peer(0, "127.0.0.1", 0, length_prefixed()(_frame_bytes_max))
         handler.connection_opened(self._peer)
-        session: Session = self._peer.session
+        session: ClientSession = self._peer.session
         session.login, session.principal = None, HELPER
+        self._session = session
 
     def close(self) -> None:
         """Whoever waits for an answer gets OwnerGone."""
@@ -61,7 +62,7 @@ class Loopback:
 
     async def _handed_over(self, frame: bytes) -> Buffers:
         released = asyncio.Event()
-        self._peer.release = released.set
+        self._session.release = released.set
         while isinstance(answer := self._handler.request_received(frame, self._peer), Held):
             await released.wait()
             released.clear()

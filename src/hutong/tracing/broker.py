@@ -37,9 +37,9 @@ class BrokerTracing:
         span = self._tracer.start_span(f"{operation} {topic}".rstrip(), Context(), SpanKind.SERVER, attributes)
         if not span.is_recording():
             return _not_sampled
-        peer = context.peer
-        span.set_attribute(names.PEER_ADDRESS, peer.address)
-        span.set_attribute(names.PEER_PORT, peer.port)
+        session = context.session
+        span.set_attribute(names.PEER_ADDRESS, session.address)
+        span.set_attribute(names.PEER_PORT, session.port)
         if context.client_id:
             span.set_attribute(names.CLIENT_ID, context.client_id)
         if partition is not None:

@@ -31,7 +31,7 @@ from hutong.wire.kafka.headers import RequestHeader, decode_request_header
 
 if TYPE_CHECKING:
     from hutong.broker.dispatch.dispatcher import Dispatch
-    from hutong.broker.handling.session import Session
+    from hutong.broker.handling.session import ClientSession
     from hutong.foundation.clock import Clock
     from hutong.foundation.errors import HutongError
     from hutong.foundation.waiting.table import WaitTable
@@ -372,5 +372,5 @@ def _is_of_other_cause(step: Accepted | Rejected) -> bool:
     return isinstance(step, Rejected) and step.fault is not Fault.CREDENTIALS
 
 
-def _session(peer: Peer) -> Session:
-    return cast("Session", peer.session)
+def _session(peer: Peer) -> ClientSession:
+    return cast("ClientSession", peer.session)

@@ -19,7 +19,7 @@ from hutong.broker.dispatch.request_errors import Look, errors_in
 from hutong.broker.dispatch.request_parts import has_many
 from hutong.broker.dispatch.request_tracing import TRACED, traced
 from hutong.broker.handling.context import Later, RequestContext
-from hutong.broker.handling.session import Session
+from hutong.broker.handling.session import ClientSession
 from hutong.broker.kafka import HANDLERS, k00_produce, k01_fetch, k18_api_versions
 from hutong.broker.produce.fast_path import lane_for
 from hutong.foundation.errors import LimitExceeded, ProtocolError
@@ -104,19 +104,22 @@ class Dispatch:
 
     def connection_opened(self, peer: Peer) -> None:
         """Who the client is stays open until it says so, unless it has shown a certificate."""
-        peer.session = Session(self.listener)
+        session = ClientSession(peer.id, peer.address, peer.port, self.listener, peer.owner, peer.release)
+        peer.session = session
         peer.sending_changed = partial(self._sending_changed, peer)
         try:
-            peer.session.principal = self._identify(peer)
+            session.principal = self._identify(peer)
         except ProtocolError as error:
             self._tell(peer, error)
             peer.close()
 
     def connection_closed(self, peer: Peer) -> None:
         """What the connection was waiting for has ended with its owner."""
-        self._broker.admissions.forget(peer)
-        self._broker.examinations.forget(peer)
-        self._broker.long_requests.forget(peer)
+        session: ClientSession = peer.session
+        session.release = _nothing  # it referred to the connection, and waits may refer to the session
+        self._broker.admissions.forget(session)
+        self._broker.examinations.forget(session)
+        self._broker.long_requests.forget(session)
 
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
         """Handle one request; returns the response's buffers, a Pending one, or None where none is due."""
@@ -135,7 +138,7 @@ class Dispatch:
         meter, now_us = self._meter, self._now_us
         if meter.is_on:
             peer.express = None
-            if meter.is_muted(peer):
+            if meter.is_muted(peer.session):
                 return HELD
         began_us = now_us()
         header, offset = decode_request_header(frame)
@@ -143,29 +146,36 @@ class Dispatch:
         route = self._routes.get(api_key << 16 | api_version) or self._add_route(api_key, api_version)
         if len(frame) > route.frame_bytes_max:
             raise ProtocolError(f"a request of {len(frame)} bytes with API key {api_key}")
-        context = RequestContext(api_version, header.client_id, peer, self._broker)
+        context = RequestContext(api_version, header.client_id, peer.session, self._broker)
         if len(frame) <= MANY_FROM_BYTES:
-            return self._handled(route.decode(frame, offset), frame, route, header, context, began_us)
+            return self._handled(route.decode(frame, offset), frame, route, header, context, peer, began_us)
         request = None
         is_long = len(frame) > LONG_FROM_BYTES and api_key != _PRODUCE
-        if not is_long and not self._broker.long_requests.has(peer, frame):
+        if not is_long and not self._broker.long_requests.has(peer.session, frame):
             request = route.decode(frame, offset)
             if not has_many(request):
-                return self._handled(request, frame, route, header, context, began_us)
-        return self._long(frame, offset, request, route, header, context, began_us)
+                return self._handled(request, frame, route, header, context, peer, began_us)
+        return self._long(frame, offset, request, route, header, context, peer, began_us)
 
     def _handled(
-        self, request: Any, frame: Buffer, route: Route, header: RequestHeader, context: RequestContext, began_us: int
+        self,
+        request: Any,
+        frame: Buffer,
+        route: Route,
+        header: RequestHeader,
+        context: RequestContext,
+        peer: Peer,
+        began_us: int,
     ) -> Response:
         """Hand a decoded request to its handler, and encode the answer if it is there."""
-        meter, peer, api_key = self._meter, context.peer, header.api_key
+        meter, session, api_key = self._meter, context.session, header.api_key
         if meter.is_on and api_key == _FETCH:
-            meter.limit_fetch(request, peer.session.principal.name, header.client_id)
+            meter.limit_fetch(request, session.principal.name, header.client_id)
         answer = route.handle(request, context)
         if isinstance(answer, Held):
             return answer
         self.requests_total[api_key] += 1
-        peer.session.times = route.times
+        session.times = route.times
         if api_key == _PRODUCE and not meter.is_on and self._tracer is None:
             peer.express = lane_for(frame, request, context, self.requests_total)
         if isinstance(answer, Later):
@@ -181,6 +191,7 @@ class Dispatch:
         route: Route,
         header: RequestHeader,
         context: RequestContext,
+        peer: Peer,
         began_us: int,
     ) -> Response:
         """A long request is done out of the ordinary way, as far as it can be; it is held meanwhile."""
@@ -191,15 +202,15 @@ class Dispatch:
             return HELD
         if header.api_key == _PRODUCE:
             if done.answer is None:
-                return self._answered(None, None, route, header, context.peer, len(frame), began_us)
+                return self._answered(None, None, route, header, peer, len(frame), began_us)
             self.requests_total[_PRODUCE] += 1
-            context.peer.session.times = route.times
-            return self._pending(done.answer, route, header, context.peer, len(frame), began_us)
+            context.session.times = route.times
+            return self._pending(done.answer, route, header, peer, len(frame), began_us)
         if done.encoded is None:
-            return self._handled(done.request, frame, route, header, context, began_us)
+            return self._handled(done.request, frame, route, header, context, peer, began_us)
         if done.errors is not None:
             self.errors.note(header.api_key, done.errors)
-        return self._answered(done.encoded, done.answer, route, header, context.peer, len(frame), began_us)
+        return self._answered(done.encoded, done.answer, route, header, peer, len(frame), began_us)
 
     def _answered(
         self,
@@ -328,7 +339,7 @@ class Dispatch:
         if not wait_ms:
             return encoded
         route.times.throttle.record(wait_ms * 1000)
-        meter.mute(peer, wait_ms)
+        meter.mute(peer.session, wait_ms)
         if not hasattr(answer, "throttle_time_ms"):
             return encoded
         answer.throttle_time_ms = max(wait_ms, answer.throttle_time_ms)
@@ -336,7 +347,7 @@ class Dispatch:
 
     def _sending_changed(self, peer: Peer, is_paused: bool) -> None:
         """How long a client did not read counts for the last request that was answered before."""
-        session: Session = peer.session
+        session: ClientSession = peer.session
         now_us = self._broker.clock.monotonic_us()
         if is_paused:
             session.paused_at_us = now_us
@@ -381,6 +392,10 @@ class Dispatch:
 def _parked_bytes(api_key: int, received_bytes: int) -> int:
     """What a request keeps until it is answered. What Produce brings is in the journal's cache, which has a bound."""
     return 0 if api_key == _PRODUCE else OBJECT_BYTES_PER_BYTE * received_bytes
+
+
+def _nothing() -> None:
+    """The release of a session whose connection has ended."""
 
 
 def _undecoded(_frame: Buffer, _offset: int) -> None:

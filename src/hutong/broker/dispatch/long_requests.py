@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hutong.broker.handling.context import RequestContext
+    from hutong.broker.handling.session import ClientSession
     from hutong.foundation.clock import Clock
-    from hutong.reactor.handler import Peer
     from hutong.runtime.offload import Offload
     from hutong.wire.buffer import Buffer
 
@@ -88,42 +88,44 @@ class LongRequests:
         self._executor = executor
         self._workers = workers
         self._clock = clock
-        self._kept: dict[Peer, _Kept] = {}
+        self._kept: dict[ClientSession, _Kept] = {}
 
-    def forget(self, peer: Peer) -> None:
+    def forget(self, session: ClientSession) -> None:
         """The connection has ended."""
-        self._kept.pop(peer, None)
+        self._kept.pop(session, None)
 
-    def has(self, peer: Peer, frame: Buffer) -> bool:
+    def has(self, session: ClientSession, frame: Buffer) -> bool:
         """Whether this request is kept here already, so that it need not be decoded again."""
-        kept = self._kept.get(peer)
+        kept = self._kept.get(session)
         return kept is not None and kept.frame is frame
 
     def look(self, long: LongRequest) -> Finished | Held:
-        """The request as far as it is to be done here, or HELD: then the peer is released once it is done.
+        """The request as far as it is to be done here, or HELD: then the session is released once it is done.
 
         Raises ProtocolError for bytes that are no request.
         """
-        peer = long.context.peer
-        kept = self._kept.get(peer)
+        session = long.context.session
+        kept = self._kept.get(session)
         if kept is None or kept.frame is not long.frame:
-            kept = self._kept[peer] = _Kept(long.frame, _Work(long, self._workers, self._clock))
+            kept = self._kept[session] = _Kept(long.frame, _Work(long, self._workers, self._clock))
             self.begun_total += 1
         outcome = kept.outcome
         if outcome is None:
-            # A part whose handler answered HELD is tried again when its peer is released, as a whole request is.
+            # A part whose handler answered HELD is tried again when its session is released, as a whole request is.
             if not kept.is_under_way:
                 self._begin(long, kept)
             return HELD
-        del self._kept[peer]
+        del self._kept[session]
         if isinstance(outcome, BaseException):
             raise outcome
         return outcome
 
-    def in_stretches(self, peer: Peer, steps: Iterator[None], then: Callable[[HutongError | None], None]) -> None:
-        """Run `steps` to its end, for SLICE_US in each loop iteration that is this peer's, then call `then` once.
+    def in_stretches(
+        self, session: ClientSession, steps: Iterator[None], then: Callable[[HutongError | None], None]
+    ) -> None:
+        """Run `steps` to its end, for SLICE_US in each loop iteration that is this session's, then call `then` once.
 
-        It is given an error where the steps could not be run to their end: no room, the peer has left, the node stops.
+        It gets an error where the steps could not be run to their end: no room, the client has left, the node stops.
         """
 
         def step(wake: Callable[[], None]) -> Waiting | None:
@@ -134,7 +136,7 @@ class LongRequests:
                     return WAITING
             return None
 
-        self._executor.send(peer, step, then, owner=peer.owner)
+        self._executor.send(session, step, then, owner=session.owner)
 
     def on_worker(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
         """Do pure work on a worker, at once where there is no room; `then` is called on the loop with its result."""
@@ -155,21 +157,21 @@ class LongRequests:
 
     def _begin(self, long: LongRequest, kept: _Kept) -> None:
         kept.is_under_way = True
-        peer = long.context.peer
+        session = long.context.session
 
         def ended(outcome: Finished | HutongError | None) -> None:
             kept.is_under_way = False
-            if peer.owner.has_ended:
-                self._kept.pop(peer, None)
+            if session.owner.has_ended:
+                self._kept.pop(session, None)
                 return
             if outcome is None:
-                return  # the handler of the part, which is held, releases the peer
+                return  # the handler of the part, which is held, releases the session
             if isinstance(outcome, HutongError) and not isinstance(outcome, ProtocolError):
                 outcome = ProtocolError(f"a long request cannot be answered now: {outcome}")  # clients come again
             kept.outcome = outcome
-            peer.release()
+            session.release()
 
-        self._executor.send(peer, kept.work.step, ended, cost=_cost_of(long), owner=peer.owner)
+        self._executor.send(session, kept.work.step, ended, cost=_cost_of(long), owner=session.owner)
 
 
 def _cost_of(long: LongRequest) -> int:

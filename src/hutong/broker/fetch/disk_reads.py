@@ -25,10 +25,10 @@ from hutong.journal.log import COLD_BYTES_MAX
 from hutong.scheduler.driver import WAITING, FairExecutor, Waiting
 
 if TYPE_CHECKING:
+    from hutong.broker.handling.session import ClientSession
     from hutong.broker.topics.partition import Partition
     from hutong.foundation.clock import Clock
     from hutong.journal.log import ColdRead, PartitionLog
-    from hutong.reactor.connection import Peer
 
 COLD_WAIT_MS_MAX: Final = 20_000  # clients give a request 30 s (Java) or 60 s (librdkafka)
 TELL_INTERVAL_MS: Final = 1_000
@@ -63,7 +63,9 @@ class ColdReads:
         """How much of one partition to read at a time, besides a larger batch."""
         return CONTENDED_BYTES_MAX if self._is_contended() else COLD_BYTES_MAX
 
-    def read(self, cold: ColdRead[list[memoryview]], partition: Partition, offset: int, peer: Peer, then: Then) -> None:
+    def read(
+        self, cold: ColdRead[list[memoryview]], partition: Partition, offset: int, session: ClientSession, then: Then
+    ) -> None:
         """`then` gets whole, sound batches, or once: StorageError (CorruptData where a batch is damaged), Expired or
         LimitExceeded where the node is too busy, OwnerGone.
         """
@@ -74,12 +76,12 @@ class ColdReads:
             then(outcome)
 
         self._executor_of(cold.segment.path.parent).send(
-            peer.id,
+            session.id,
             _Reading(partition.log, cold).step,
             ended,
             cost=cold.size,
             deadline_ms=self._clock.monotonic_ms() + COLD_WAIT_MS_MAX,
-            owner=peer.owner,
+            owner=session.owner,
         )
 
     def close(self, error: HutongError) -> None:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 if TYPE_CHECKING:
     from hutong.broker.broker import Broker
     from hutong.broker.handling.listeners import Listener
-    from hutong.broker.handling.session import Session
-    from hutong.reactor.connection import Peer
+    from hutong.broker.handling.session import ClientSession
     from hutong.security.principals import Principal
 
 ResponseT = TypeVar("ResponseT")
@@ -25,23 +24,16 @@ ResponseT = TypeVar("ResponseT")
 class RequestContext:
     """Everything about one request that is not in its body. One is made for each request, so it is kept bare.
 
-    `client_id` is None where the client sent a null one. `peer.owner` ends with the connection: waits that only make
-    sense while the client is there are parked under it.
+    `client_id` is None where the client sent a null one. `session` is the connection that the request came by.
     """
 
-    __slots__ = ("api_version", "broker", "client_id", "peer")
+    __slots__ = ("api_version", "broker", "client_id", "session")
 
-    def __init__(self, api_version: int, client_id: str | None, peer: Peer, broker: Broker) -> None:
+    def __init__(self, api_version: int, client_id: str | None, session: ClientSession, broker: Broker) -> None:
         self.api_version = api_version
         self.client_id = client_id
-        self.peer = peer
+        self.session = session
         self.broker = broker
-
-    @property
-    def session(self) -> Session:
-        """Of the connection that the request came by."""
-        session: Session = self.peer.session
-        return session
 
     @property
     def principal(self) -> Principal:

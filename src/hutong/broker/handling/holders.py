@@ -23,7 +23,7 @@ HOST_PREFIX_V6: Final = 64
 
 def holder_of(context: RequestContext) -> str:
     """The client that asks."""
-    return holder_name(context.principal, context.peer.address)
+    return holder_name(context.principal, context.session.address)
 
 
 def holder_name(principal: Principal, address: str) -> str:

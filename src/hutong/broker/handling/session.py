@@ -1,34 +1,57 @@
-"""One client's connection, as far as handlers know it: by which listener it came, and who the client is.
+"""One client's connection as values: where it came from, by which listener, and who the client is.
 
-Strategy: one object per connection, kept in its peer; whoever authenticates the client changes `principal`. `times` are
-of the API that was asked last, and `paused_at_us` when the client stopped reading, for whoever measures.
+Strategy: dispatch makes one object when a connection opens and keeps it in its peer; authentication changes
+`principal`. Handlers get it with each request, so they know no connection and cannot write to one.
 
 Knows nothing of frames or sockets.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from hutong.broker.handling.listeners import Listener
 from hutong.security.principals import ANONYMOUS, Principal
-from hutong.security.sasl.machine import Login
 
 if TYPE_CHECKING:
     from hutong.broker.dispatch.request_times import ApiTimes
+    from hutong.broker.handling.listeners import Listener
+    from hutong.foundation.waiting.table import Owner
+    from hutong.security.sasl.machine import Login
 
 
-class Session:
-    """From the opening of a connection to its end.
+class ClientSession:
+    """A connection from its opening to its end.
 
-    `login` is how far its authentication is; None where its listener asks for none.
+    `id` numbers the connections of a node. `owner` ends with the connection: waits that make sense only while the
+    client is there are parked under it. `release` has the request handled again that was answered with HELD.
+    `login` is the state of its authentication, None where the listener asks for none. `times` are those of the API
+    asked last and `paused_at_us` the time at which the client stopped reading, for the figures.
     """
 
-    __slots__ = ("listener", "login", "paused_at_us", "principal", "times")
+    __slots__ = (
+        "address",
+        "id",
+        "listener",
+        "login",
+        "owner",
+        "paused_at_us",
+        "port",
+        "principal",
+        "release",
+        "times",
+    )
 
-    def __init__(self, listener: Listener, principal: Principal = ANONYMOUS) -> None:
+    def __init__(
+        self, number: int, address: str, port: int, listener: Listener, owner: Owner, release: Callable[[], None]
+    ) -> None:
+        self.id = number
+        self.address = address
+        self.port = port
         self.listener = listener
+        self.owner = owner
+        self.release = release
+        self.principal: Principal = ANONYMOUS
         self.login: Login | None = None
-        self.principal = principal
         self.times: ApiTimes | None = None
         self.paused_at_us = 0

@@ -94,12 +94,12 @@ def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse 
     if is_little(request.topic_data):
         return _admitted(request, context, denied, None)
     examinations = context.broker.examinations
-    outcomes = examinations.look(_submitted(request, context, denied), context.peer)
+    outcomes = examinations.look(_submitted(request, context, denied), context.session)
     if isinstance(outcomes, Held):
         return HELD
     answer = _admitted(request, context, denied, outcomes)
     if answer is not HELD:  # else the outcomes are asked for again with the request
-        examinations.forget(context.peer)
+        examinations.forget(context.session)
     return answer
 
 
@@ -132,12 +132,12 @@ def _admitted(
 
 
 def _must_wait(request: ProduceRequest, context: RequestContext) -> bool:
-    """Whether a partition group that the request writes to is congested; then the peer is released when it is not."""
+    """True if a partition group of the request is congested. The session is released once it no longer is."""
     broker = context.broker
     for topic_data in request.topic_data:
         topic = _topic(broker.topics, topic_data, context.api_version)
         if topic is not None and topic.group in broker.congestion.groups:
-            broker.congestion.hold(topic.group, context.peer)
+            broker.congestion.hold(topic.group, context.session)
             return True
     return False
 
@@ -182,7 +182,7 @@ def _look_at_transaction(
             partition = topic.partition(data.index) if topic is not None else None
             if partition is not None and not partition.is_internal and partition.topic_name not in denied:
                 asked.append(Asked(partition, data.records))
-    return broker.admissions.look(broker.transactions, transactional_id, context.api_version, asked, context.peer)
+    return broker.admissions.look(broker.transactions, transactional_id, context.api_version, asked, context.session)
 
 
 class _Appender:

@@ -127,7 +127,7 @@ class _Look:
         for partition, offset, cold, data, rows in self.cold:
             gather.expect()
             then = partial(settle, partition, data, offset, rows)
-            context.broker.cold_reads.read(cold, partition, offset, context.peer, then)
+            context.broker.cold_reads.read(cold, partition, offset, context.session, then)
         return gather.returned()
 
 
@@ -209,10 +209,10 @@ class _Fetch:
         wait_ms = min(self._request.max_wait_ms, broker.settings.fetch_wait_ms_max)
         try:
             self._parked = broker.fetches.park(
-                self._context.peer.id,
+                self._context.session.id,
                 self._woken,
                 deadline_ms=broker.clock.monotonic_ms() + wait_ms,
-                owner=self._context.peer.owner,
+                owner=self._context.session.owner,
             )
         except LimitExceeded:
             return False
@@ -419,7 +419,7 @@ class _Fetch:
             log.unwatch(self._data_arrived)
         if self._turn is not None:
             self._turn.wait_no_more(self._data_arrived)
-        if isinstance(outcome, OwnerGone) and self._context.peer.owner.has_ended:
+        if isinstance(outcome, OwnerGone) and self._context.session.owner.has_ended:
             return  # nobody is left to answer
         if self._is_looking:
             return  # that look answers when it has come to its end

@@ -41,8 +41,10 @@ def handle(request: JoinGroupRequest, context: RequestContext) -> Later[JoinGrou
 
 def caller_of(context: RequestContext) -> Caller:
     """The host is written as Kafka's tools show it, with a slash before the address."""
-    peer = context.peer
-    return Caller(context.api_version, context.client_id or "", f"/{peer.address}", peer.owner, holder_of(context))
+    session = context.session
+    return Caller(
+        context.api_version, context.client_id or "", f"/{session.address}", session.owner, holder_of(context)
+    )
 
 
 def _response(reply: JoinReply, api_version: int) -> JoinGroupResponse:

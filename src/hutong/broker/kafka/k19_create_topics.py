@@ -83,7 +83,7 @@ def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopic
                 )
         except Refused as refused:
             settle(result, refused)
-    mutations.throttle(gather.response, context.peer)
+    mutations.throttle(gather.response, context.session)
     return gather.returned()
 
 

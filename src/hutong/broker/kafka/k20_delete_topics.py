@@ -51,7 +51,7 @@ def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopic
             context.broker.topics.delete(topic, lambda outcome, result=result: settle(result, outcome))  # type: ignore[misc]
         except Refused as refused:
             settle(result, refused)
-    mutations.throttle(gather.response, context.peer)
+    mutations.throttle(gather.response, context.session)
     return gather.returned()
 
 

@@ -50,7 +50,7 @@ def handle(
         request.transactional_id,
         request.transaction_timeout_ms,
         expected,
-        context.peer.owner,
+        context.session.owner,
         answered,
         holder_of(context),
     )

@@ -86,7 +86,7 @@ def _take(
             asked.transactional_id,
             producer,
             wanted,
-            context.peer.owner,
+            context.session.owner,
             lambda reply: settle(dict.fromkeys(wanted, reply.error)),
         )
 

@@ -33,7 +33,7 @@ def handle(request: AddOffsetsToTxnRequest, context: RequestContext) -> Later[Ad
         request.transactional_id,
         ProducerIdentity(request.producer_id, request.producer_epoch),
         frozenset({OFFSETS_PARTITION}),
-        context.peer.owner,
+        context.session.owner,
         lambda reply: later.complete(AddOffsetsToTxnResponse(0, for_client(reply.error, context.api_version))),
     )
     return later

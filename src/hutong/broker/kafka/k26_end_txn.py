@@ -35,7 +35,7 @@ def handle(request: EndTxnRequest, context: RequestContext) -> Later[EndTxnRespo
     context.broker.transactions.end(
         request.transactional_id,
         ProducerIdentity(request.producer_id, request.producer_epoch),
-        context.peer.owner,
+        context.session.owner,
         answered,
         is_commit=request.committed,
         client_version=EPOCH_BUMPING if context.api_version >= _BUMPS_FROM else CLASSIC,

@@ -66,7 +66,7 @@ def handle(
                 )
         except Refused as refused:
             settle(result, refused)
-    mutations.throttle(gather.response, context.peer)
+    mutations.throttle(gather.response, context.session)
     return gather.returned()
 
 

@@ -44,7 +44,7 @@ def handle(
         request.member_epoch,
         context.broker.clock.monotonic_ms(),
         context.client_id or "",
-        f"/{context.peer.address}",
+        f"/{context.session.address}",
         request.subscribed_topic_names,
         request.rack_id,
     )

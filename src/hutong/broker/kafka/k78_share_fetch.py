@@ -81,7 +81,7 @@ def _session(request: ShareFetchRequest, group_id: str, member_id: str, context:
         return sessions.go_on(group_id, member_id, epoch, keys, unwanted)
     if any(batches for _, batches in wanted):
         raise Refused(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
-    return sessions.begin(group_id, member_id, keys, context.peer, holder_of(context))
+    return sessions.begin(group_id, member_id, keys, context.session, holder_of(context))
 
 
 class _Answer:
@@ -145,7 +145,7 @@ class _Answer:
             request.share_acquire_mode == STRICT_MODE,
         )
         self._gather.expect()
-        broker.share_fetches.fetch(wish, keys, self._context.peer, self._fetched)
+        broker.share_fetches.fetch(wish, keys, self._context.session, self._fetched)
 
     def _fetched(self, found: dict[PartitionKey, Found]) -> None:
         for key, of_partition in found.items():

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from hutong.broker.coordinators.transaction_gateway import TopicPartition, TransactionDoor, Verdicts
+    from hutong.broker.handling.session import ClientSession
     from hutong.broker.topics.partition import Partition
-    from hutong.reactor.connection import Peer
 
 _PRODUCER: Final = struct.Struct(">21xh20xqh")  # of a batch header: attributes, producer id, producer epoch
 _ADDS_FROM_VERSION: Final = 12  # KIP-890: partitions are added by producing to them
@@ -74,22 +74,27 @@ class Admissions:
     """Asks for those that a request brings. Keeps a word for each connection whose request is held, no more."""
 
     def __init__(self) -> None:
-        self._words: dict[int, _Word] = {}  # by peer id
+        self._words: dict[int, _Word] = {}  # by session id
 
     @property
     def kept(self) -> int:
         """How many words wait for their requests to be looked at again."""
         return len(self._words)
 
-    def forget(self, peer: Peer) -> None:
+    def forget(self, session: ClientSession) -> None:
         """The connection has ended."""
-        self._words.pop(peer.id, None)
+        self._words.pop(session.id, None)
 
     def look(
-        self, door: TransactionDoor, transactional_id: str, api_version: int, asked: Sequence[Asked], peer: Peer
+        self,
+        door: TransactionDoor,
+        transactional_id: str,
+        api_version: int,
+        asked: Sequence[Asked],
+        session: ClientSession,
     ) -> Refusals | Held:
         """Which partitions must be refused, or HELD. Raises Refused for the whole of a request that is not sound."""
-        word = self._words.pop(peer.id, None)
+        word = self._words.pop(session.id, None)
         producers = {found for _, records in asked if (found := _producer_of(records)) is not None}
         if len(producers) > 1:
             raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "Transactional records of more than one producer.")
@@ -106,7 +111,7 @@ class Admissions:
         name = (transactional_id, producer_id, epoch)
         if word is not None and word.producer == name and word.settles(unknown):
             return _refusals(word.verdicts, api_version)
-        return self._ask(door, name, unknown, api_version, peer)
+        return self._ask(door, name, unknown, api_version, session)
 
     def _ask(
         self,
@@ -114,7 +119,7 @@ class Admissions:
         producer: tuple[str, int, int],
         unknown: Mapping[TopicPartition, int],
         api_version: int,
-        peer: Peer,
+        session: ClientSession,
     ) -> Refusals | Held:
         at_once: list[Verdicts] = []
         is_held = False
@@ -122,9 +127,9 @@ class Admissions:
         def answered(verdicts: Verdicts) -> None:
             if not is_held:
                 at_once.append(verdicts)
-            elif not peer.owner.has_ended:
-                self._words[peer.id] = _Word(producer, verdicts, unknown)
-                peer.release()
+            elif not session.owner.has_ended:
+                self._words[session.id] = _Word(producer, verdicts, unknown)
+                session.release()
 
         door.admit(*producer, list(unknown), may_add=api_version >= _ADDS_FROM_VERSION, then=answered)
         if at_once:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from hutong.broker.handling.session import ClientSession
     from hutong.foundation.errors import HutongError
     from hutong.foundation.waiting.table import WaitTable
     from hutong.journal.journal import Journal
-    from hutong.reactor.handler import Peer
 
 
 class Congestion:
@@ -29,13 +29,13 @@ class Congestion:
         for group, journal in journals.items():
             journal.watch_congestion(lambda is_congested, group=group: self._changed(group, is_congested))  # type: ignore[misc]
 
-    def hold(self, group: str, peer: Peer) -> None:
-        """Release the peer once the group has caught up."""
+    def hold(self, group: str, session: ClientSession) -> None:
+        """Release the session once the group has caught up."""
 
         def caught_up(_outcome: HutongError | None) -> None:
-            peer.release()
+            session.release()
 
-        self._waiting.park(group, caught_up, owner=peer.owner)
+        self._waiting.park(group, caught_up, owner=session.owner)
 
     def _changed(self, group: str, is_congested: bool) -> None:
         if is_congested:

@@ -29,8 +29,8 @@ from hutong.wire.kafka.records import COMPRESSION_MASK, HEADER_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
+    from hutong.broker.handling.session import ClientSession
     from hutong.foundation.clock import Clock
-    from hutong.reactor.handler import Peer
     from hutong.runtime.offload import Offload
     from hutong.wire.kafka.apis.k00_produce import TopicProduceData
 
@@ -96,7 +96,7 @@ class Examinations:
         self._executor = executor
         self._workers = workers
         self._clock = clock
-        self._kept: dict[Peer, _Kept] = {}
+        self._kept: dict[ClientSession, _Kept] = {}
         self._window_began_us = 0
         self._window_used_us = 0
 
@@ -105,19 +105,19 @@ class Examinations:
         """Requests that are being examined, or wait to be looked at again."""
         return len(self._kept)
 
-    def forget(self, peer: Peer) -> None:
+    def forget(self, session: ClientSession) -> None:
         """The request is appended now, or its connection has ended."""
-        self._kept.pop(peer, None)
+        self._kept.pop(session, None)
 
-    def look(self, batches: Sequence[Submitted], peer: Peer) -> Sequence[Outcome | None] | Held:
-        """The outcome for each batch, or HELD: then the peer is released once they are there. Kept until `forget`."""
-        kept = self._kept.get(peer)
+    def look(self, batches: Sequence[Submitted], session: ClientSession) -> Sequence[Outcome | None] | Held:
+        """The outcome of each batch, kept until `forget`; or HELD, and the session is released once all are there."""
+        kept = self._kept.get(session)
         if kept is not None and kept.is_of(batches):
             return kept.outcomes
-        kept = self._kept[peer] = _Kept(batches)
+        kept = self._kept[session] = _Kept(batches)
         if sum(len(each.records or b"") for each in batches) <= PACKED_BYTES_MAX and self._try_on_loop(kept):
             return kept.outcomes
-        is_held = self._begin(kept, peer)
+        is_held = self._begin(kept, session)
         return HELD if is_held else kept.outcomes
 
     def try_packed(self, check: Callable[[], T]) -> T | None:
@@ -163,44 +163,46 @@ class Examinations:
             kept.outcomes.append(found)
         return True
 
-    def _begin(self, kept: _Kept, peer: Peer) -> bool:
+    def _begin(self, kept: _Kept, session: ClientSession) -> bool:
         """Examine the rest of a request on workers; False where that has come to its end already."""
         kept.began_us = self._clock.monotonic_us()
-        self._send(kept, peer)
+        self._send(kept, session)
         kept.is_held = not kept.is_over
         self.waiting += kept.is_held
         return kept.is_held
 
-    def _send(self, kept: _Kept, peer: Peer) -> None:
+    def _send(self, kept: _Kept, session: ClientSession) -> None:
         """Have one slice examined. Not a closure that refers to itself: such a cycle would keep the request's bytes."""
         slice_ = _Slice(self._workers, self._clock, kept.batches[len(kept.outcomes) :], self.unpacked_bytes_max)
-        self._executor.send(self._key_of(peer), slice_.step, partial(self._ended, kept, peer, slice_), owner=peer.owner)
+        self._executor.send(
+            self._key_of(session), slice_.step, partial(self._ended, kept, session, slice_), owner=session.owner
+        )
 
-    def _ended(self, kept: _Kept, peer: Peer, slice_: _Slice, outcome: list[Outcome | None] | HutongError) -> None:
+    def _ended(
+        self, kept: _Kept, session: ClientSession, slice_: _Slice, outcome: list[Outcome | None] | HutongError
+    ) -> None:
         self.worker_us += slice_.took_us
         self.on_worker_total += slice_.examined
-        if peer.owner.has_ended:
+        if session.owner.has_ended:
             self.waiting -= kept.is_held
-            self._kept.pop(peer, None)
+            self._kept.pop(session, None)
             return
         if isinstance(outcome, HutongError):  # no room, or the node stops: clients come again
             self.refused_total += 1
             outcome = [outcome] * (len(kept.batches) - len(kept.outcomes))
         kept.outcomes += outcome
         if len(kept.outcomes) < len(kept.batches):
-            self._send(kept, peer)
+            self._send(kept, session)
             return
         kept.is_over = True
         if kept.is_held:
             self.waiting -= 1
             self.wait_us.record(self._clock.monotonic_us() - kept.began_us)
-            peer.release()
+            session.release()
 
-    def _key_of(self, peer: Peer) -> Hashable:
+    def _key_of(self, session: ClientSession) -> Hashable:
         """The client's actor: one for each name, address and worker."""
-        session = peer.session
-        name = session.principal.name if session is not None else ""
-        return name, peer.address, peer.id % WORKERS
+        return session.principal.name, session.address, session.id % WORKERS
 
 
 class _Slice:

@@ -111,8 +111,8 @@ class ProduceLane:
         self._timeout_ms = timeout_for(request, broker.settings)
         self._api_version = context.api_version
         self._client_id = context.client_id
-        self._session = context.session  # not the peer, which holds the lane
-        self._address = context.peer.address
+        self._session = context.session
+        self._address = context.session.address
         self._times = broker.request_times.of(API_KEY)
         self._version = broker.topics.version
         self._decisions = broker.authorizer.decisions

@@ -22,11 +22,11 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from hutong.broker.handling.context import RequestContext
+    from hutong.broker.handling.session import ClientSession
     from hutong.broker.quotas.book import QuotaBook
     from hutong.foundation.clock import Clock
     from hutong.foundation.errors import HutongError
     from hutong.foundation.waiting.table import WaitTable
-    from hutong.reactor.handler import Peer
     from hutong.wire.kafka.apis.k01_fetch import FetchRequest
 
 _PRODUCE_KEY: Final = 0
@@ -53,11 +53,11 @@ class Mutations:
         if self._is_strict:
             raise Refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
 
-    def throttle(self, response: Throttled, peer: Peer) -> None:
+    def throttle(self, response: Throttled, session: ClientSession) -> None:
         """Tell the client how long it is to wait, and hold what it asks until then."""
         if self._wait_ms:
             response.throttle_time_ms = max(response.throttle_time_ms, self._wait_ms)
-            self._meter.mute(peer, self._wait_ms)
+            self._meter.mute(session, self._wait_ms)
 
 
 class Throttled(Protocol):
@@ -78,8 +78,8 @@ class Meter:
         self._muted: dict[int, int] = {}  # ids of peers, and until when
         book.on_change = self._look
 
-    def is_muted(self, peer: Peer) -> bool:
-        return peer.id in self._muted
+    def is_muted(self, session: ClientSession) -> bool:
+        return session.id in self._muted
 
     def limit_fetch(self, request: FetchRequest, user: str, client_id: str | None) -> None:
         """Let a Fetch ask for no more than its quota allows in a window; at least a batch is answered anyway."""
@@ -112,25 +112,25 @@ class Meter:
         use = self._buckets.use_unless_owed if is_strict else self._buckets.use
         return use((MUTATION, sharers), rate, partitions, self._clock.monotonic_ms())
 
-    def mute(self, peer: Peer, wait_ms: int) -> None:
-        """Hold what the peer asks from now on, until the time is over."""
+    def mute(self, session: ClientSession, wait_ms: int) -> None:
+        """Hold what the session asks from now on, until the time is over."""
         until_ms = self._clock.monotonic_ms() + wait_ms
-        is_muted = peer.id in self._muted
-        self._muted[peer.id] = max(until_ms, self._muted.get(peer.id, 0))
+        is_muted = session.id in self._muted
+        self._muted[session.id] = max(until_ms, self._muted.get(session.id, 0))
         if not is_muted:
             self.is_on = True
-            self._park(peer)
+            self._park(session)
 
-    def _park(self, peer: Peer) -> None:
+    def _park(self, session: ClientSession) -> None:
         def is_over(_outcome: HutongError | None) -> None:
-            if peer.owner.has_ended or self._clock.monotonic_ms() >= self._muted[peer.id]:
-                del self._muted[peer.id]
+            if session.owner.has_ended or self._clock.monotonic_ms() >= self._muted[session.id]:
+                del self._muted[session.id]
                 self._look()
-                peer.release()
+                session.release()
             else:
-                self._park(peer)  # requests that were in flight together made it longer
+                self._park(session)  # requests that were in flight together made it longer
 
-        self._waiting.park(peer.id, is_over, deadline_ms=self._muted[peer.id], owner=peer.owner)
+        self._waiting.park(session.id, is_over, deadline_ms=self._muted[session.id], owner=session.owner)
 
     def _look(self) -> None:
         self.is_on = self._book.is_in_force or bool(self._muted)

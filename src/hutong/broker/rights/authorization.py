@@ -65,7 +65,7 @@ class Authorizer:
         """Whether the client may do that with the resource. Quietly: a no is neither told nor counted."""
         if not self.is_on:
             return True
-        principal, host = str(context.principal), context.peer.address
+        principal, host = str(context.principal), context.session.address
         if self.decisions.allows(principal, host, operation, kind, name):
             self.allowed_total += 1
             return True
@@ -77,7 +77,7 @@ class Authorizer:
         """Whether the client may do that with some resource of the kind, whichever."""
         if not self.is_on:
             return True
-        principal, host = str(context.principal), context.peer.address
+        principal, host = str(context.principal), context.session.address
         if self.decisions.allows_some(principal, host, operation, kind):
             self.allowed_total += 1
             return True
@@ -88,7 +88,7 @@ class Authorizer:
         """All that the client may do with the resource, as bits by the numbers of operations (KIP-430)."""
         if not self.is_on:
             return _BITS[kind]
-        principal, host, allows = str(context.principal), context.peer.address, self.decisions.allows
+        principal, host, allows = str(context.principal), context.session.address, self.decisions.allows
         return sum(1 << each for each in OPERATIONS_OF[kind] if allows(principal, host, each, kind, name))
 
     def _refused(self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str) -> None:

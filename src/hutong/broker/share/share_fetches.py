@@ -28,6 +28,7 @@ from hutong.wire.kafka.records import BatchHeader, iterate_batches
 
 if TYPE_CHECKING:
     from hutong.broker.fetch.disk_reads import ColdReads
+    from hutong.broker.handling.session import ClientSession
     from hutong.broker.share.share_logs import ShareLogs
     from hutong.broker.topics.partition import Partition
     from hutong.foundation.clock import Clock
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from hutong.groups.share.delivery.machine import SharePartition
     from hutong.groups.share.driver import ShareCoordinator
     from hutong.groups.share.records import PartitionKey
-    from hutong.reactor.connection import Peer
 
 READ_BYTES_MAX: Final = 1024 * 1024  # of one partition, besides a larger batch
 ROUNDS_MAX: Final = 64  # of one look at one partition, over what is not for readers
@@ -104,10 +104,14 @@ class ShareFetches:
         groups.deliveries.on_offer = self.offered
 
     def fetch(
-        self, wish: Wish, keys: Sequence[PartitionKey], peer: Peer, then: Callable[[dict[PartitionKey, Found]], None]
+        self,
+        wish: Wish,
+        keys: Sequence[PartitionKey],
+        session: ClientSession,
+        then: Callable[[dict[PartitionKey, Found]], None],
     ) -> None:
-        """Get records of some of these partitions; `then` is called once, never when the peer has gone."""
-        ShareFetch(self, wish, keys, peer, then).begin()
+        """Get records of some of these partitions; `then` is called once, never when the client has gone."""
+        ShareFetch(self, wish, keys, session, then).begin()
 
     def offered(self, key: PartitionKey) -> None:
         """Something may be had of this share partition."""
@@ -181,8 +185,8 @@ class ShareFetch:
         "_keys",
         "_open",
         "_parked",
-        "_peer",
         "_records_left",
+        "_session",
         "_then",
         "_wish",
     )
@@ -192,13 +196,13 @@ class ShareFetch:
         everybody: ShareFetches,
         wish: Wish,
         keys: Sequence[PartitionKey],
-        peer: Peer,
+        session: ClientSession,
         then: Callable[[dict[PartitionKey, Found]], None],
     ) -> None:
         self._all = everybody
         self._wish = wish
         self._keys = keys
-        self._peer = peer
+        self._session = session
         self._then: Callable[[dict[PartitionKey, Found]], None] | None = then
         self._found: dict[PartitionKey, Found] = {}
         self._records_left = wish.records_max  # after what is taken already, whether handed over yet or not
@@ -244,7 +248,7 @@ class ShareFetch:
         self._all.groups.deliveries.open(key, opened)
 
     def _read(self, key: PartitionKey, machine: SharePartition, rounds: int) -> None:
-        if self._peer.owner.has_ended or not rounds or self._has_enough:
+        if self._session.owner.has_ended or not rounds or self._has_enough:
             self._ended()
             return
         self._all.groups.deliveries.refresh(machine, key)
@@ -272,7 +276,7 @@ class ShareFetch:
                 self._acquire(key, partition, offset, outcome, rounds)
 
         if isinstance(found, ColdRead):
-            self._all.cold_reads.read(found, partition, offset, self._peer, read)
+            self._all.cold_reads.read(found, partition, offset, self._session, read)
         elif found.size:
             read(found.buffers)
         else:
@@ -289,7 +293,7 @@ class ShareFetch:
         self, key: PartitionKey, partition: Partition, offset: int, buffers: Sequence[memoryview], rounds: int
     ) -> None:
         machine = self._all.groups.deliveries.get(key)
-        if machine is None or self._peer.owner.has_ended or self._has_enough:
+        if machine is None or self._session.owner.has_ended or self._has_enough:
             self._ended()
             return
         wish = self._wish
@@ -351,7 +355,7 @@ class ShareFetch:
             deadline_ms = self._all.clock.monotonic_ms() + self._wish.wait_ms_max
             try:
                 self._parked = self._all.waits.park(
-                    self._peer.id, self._woken, deadline_ms=deadline_ms, owner=self._peer.owner
+                    self._session.id, self._woken, deadline_ms=deadline_ms, owner=self._session.owner
                 )
             except LimitExceeded:
                 self._answer()
@@ -372,7 +376,7 @@ class ShareFetch:
 
     def _woken(self, outcome: HutongError | None) -> None:
         """Its time is over, or its connection is."""
-        if isinstance(outcome, OwnerGone) and self._peer.owner.has_ended:
+        if isinstance(outcome, OwnerGone) and self._session.owner.has_ended:
             self._then = None
             self._all.leave(self, self._keys)
             return

@@ -19,8 +19,8 @@ from hutong.groups.share.records import PartitionKey
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
+    from hutong.broker.handling.session import ClientSession
     from hutong.foundation.waiting.table import Parked, WaitTable
-    from hutong.reactor.connection import Peer
 
 BEGIN_EPOCH: Final = 0
 END_EPOCH: Final = -1
@@ -65,7 +65,7 @@ class ShareSessions:
         return len(self._sessions)
 
     def begin(
-        self, group_id: str, member_id: str, wanted: Iterable[PartitionKey], peer: Peer, holder: str = NOBODY
+        self, group_id: str, member_id: str, wanted: Iterable[PartitionKey], client: ClientSession, holder: str = NOBODY
     ) -> ShareSession:
         """A new session, in place of the member's old one if there is one. Raises Refused."""
         old = self._sessions.get((group_id, member_id))
@@ -84,7 +84,7 @@ class ShareSessions:
             self._forget(session)
 
         try:
-            session.ticket = self._waits.park((group_id, member_id), over, owner=peer.owner)
+            session.ticket = self._waits.park((group_id, member_id), over, owner=client.owner)
         except LimitExceeded:
             self._remove(session)
             raise Refused(ErrorCode.SHARE_SESSION_LIMIT_REACHED) from None

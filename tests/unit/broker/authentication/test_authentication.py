@@ -5,11 +5,11 @@ from typing import Any, Final
 
 import pytest
 from tests.support.scram_client import ScramClient
+from tests.support.sessions import session_of
 
 from hutong.broker.authentication.exchange import Authentication, AuthenticationLimits, AuthenticationWaits
 from hutong.broker.dispatch.request_errors import RequestErrors
 from hutong.broker.handling.listeners import Listener, SecurityProtocol
-from hutong.broker.handling.session import Session
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
@@ -59,7 +59,7 @@ class Behind:
         self.errors = RequestErrors()
 
     def connection_opened(self, peer: Peer) -> None:
-        peer.session = Session(LISTENER)
+        peer.session = session_of(peer.id, peer.address)
 
     def connection_closed(self, peer: Peer) -> None: ...
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.sessions import session_of
 from tests.unit.broker.wire_node import WireClient, batch_of, client_of, running_node
 
 from hutong.broker.dispatch.long_requests import SLICE_US, Finished, LongRequest, LongRequests
@@ -29,8 +30,6 @@ from hutong.foundation.errors import OwnerGone, ProtocolError
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
 from hutong.reactor.channel import HELD
-from hutong.reactor.framing import LengthPrefixedFraming
-from hutong.reactor.handler import Peer
 from hutong.runtime.offload import InlineOffload
 from hutong.scheduler.driver import FairExecutor
 from hutong.scheduler.machine import Scheduler
@@ -80,9 +79,8 @@ class Scene:
         lot: WaitTable[Any] = WaitTable("long", TimerWheel(0), 100)
         executor = FairExecutor(Scheduler(), lot, self.clock, self.iterations.append)
         self.long_requests = LongRequests(executor, InlineOffload(), self.clock)
-        self.peer = Peer(1, "127.0.0.1", 1, LengthPrefixedFraming(1024))
+        self.session = session_of(release=self.release)
         self.released = 0
-        self.peer.release = self.release
         self.handled: list[int] = []  # elements, by part
         self.is_held = False
         self.frame = b"a frame"
@@ -98,7 +96,7 @@ class Scene:
         return answered(part)
 
     def look(self, request: ProduceRequest, handle: Callable[[Any, Any], Any] | None = None) -> Any:
-        context: Any = SimpleNamespace(peer=self.peer, api_version=VERSION)
+        context: Any = SimpleNamespace(session=self.session, api_version=VERSION)
         long = LongRequest(
             self.frame, request, 0, lambda: None, handle or self.handle, lambda _: [], lambda _: None, context
         )
@@ -119,10 +117,10 @@ def test_each_loop_iteration_appends_one_part_when_that_takes_its_time() -> None
     found: list[ProduceResponse] = []
     done.answer.then(found.append)
     assert found == [answered(request)]
-    assert not scene.long_requests.has(scene.peer, scene.frame)
+    assert not scene.long_requests.has(scene.session, scene.frame)
 
 
-def test_a_part_that_is_held_is_tried_again_when_its_peer_is_released() -> None:
+def test_a_part_that_is_held_is_tried_again_when_its_session_is_released() -> None:
     scene, request = Scene(), produce({"t": MANY})
     assert scene.look(request) is HELD
     for _ in range(3):
@@ -132,7 +130,7 @@ def test_a_part_that_is_held_is_tried_again_when_its_peer_is_released() -> None:
         scene.iterations.popleft()()
     appended = sum(scene.handled)
     assert 0 < appended < MANY
-    assert not scene.released, "the handler releases the peer, not the long request"
+    assert not scene.released, "the handler releases the session, not the long request"
     scene.is_held = False
     assert scene.look(request) is HELD
     while scene.iterations:
@@ -171,14 +169,14 @@ def test_stretches_end_with_their_time_and_tell_of_their_end_once() -> None:
             scene.clock.advance(SLICE_US // 1000)
             yield
 
-    scene.long_requests.in_stretches(scene.peer, steps(), ended.append)
+    scene.long_requests.in_stretches(scene.session, steps(), ended.append)
     for count in range(1, 6):
         scene.iterations.popleft()()
         assert len(done) == count
     assert not ended
     scene.iterations.popleft()()
     assert ended == [None]
-    scene.long_requests.in_stretches(scene.peer, steps(), ended.append)
+    scene.long_requests.in_stretches(scene.session, steps(), ended.append)
     scene.iterations.popleft()()
     scene.long_requests.close(OwnerGone("the node is stopping"))
     assert isinstance(ended[1], OwnerGone)

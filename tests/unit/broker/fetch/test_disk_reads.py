@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 from tests.support.rights import everybody_may
+from tests.support.sessions import session_of
 from tests.unit.broker.wire_node import batch_of, client_of, fetch_request, running_node
 from tests.unit.journal.stage import Stage, records_of
 
 from hutong.broker.broker import BrokerSettings
 from hutong.broker.fetch.disk_reads import COLD_WAIT_MS_MAX, CONTENDED_BYTES_MAX, TELL_INTERVAL_MS, ColdReads
 from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.session import ClientSession
 from hutong.broker.kafka.k01_fetch import _Look
 from hutong.broker.topics.partition import Partition
 from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, OwnerGone
 from hutong.foundation.waiting.table import WaitTable
 from hutong.journal.files.segments import Segment
 from hutong.journal.log import COLD_BYTES_MAX, ColdRead
-from hutong.reactor.framing import length_prefixed
-from hutong.reactor.handler import Peer
 from hutong.scheduler.driver import FairExecutor
 from hutong.scheduler.machine import COST_MAX, Scheduler
 from hutong.server.configuration.sections.facts import KIBIBYTE, MEBIBYTE
@@ -60,10 +60,10 @@ class Scene:
         self.partition = Partition("t", 0, self.stage.journal.log(1), None, False)  # type: ignore[arg-type]
         self.outcomes: list[list[memoryview] | HutongError] = []
 
-    def read(self, peer: Peer, offset: int = 0) -> None:
+    def read(self, reader: ClientSession, offset: int = 0) -> None:
         cold = self.partition.log.read(offset, 1000)
         assert isinstance(cold, ColdRead)
-        self.reads.read(cold, self.partition, offset, peer, self.outcomes.append)
+        self.reads.read(cold, self.partition, offset, reader, self.outcomes.append)
 
     def settle(self) -> None:
         while self.turns:
@@ -71,16 +71,12 @@ class Scene:
             self.stage.settle()
 
 
-def peer(number: int) -> Peer:
-    return Peer(number, "here", number, length_prefixed()(1000))
-
-
 @pytest.mark.parametrize("is_cached", [True, False])
 def test_a_read_is_answered_from_the_page_cache_or_by_a_worker(is_cached: bool) -> None:
     scene = Scene(is_cached)
     scene.stage.read(1, 5)  # loads the segment's index
     workers_total = scene.stage.journal.reader.worker_reads_total
-    scene.read(peer(1), 5)
+    scene.read(session_of(1), 5)
     assert scene.outcomes == []
     scene.settle()
     (found,) = scene.outcomes
@@ -91,7 +87,7 @@ def test_a_read_is_answered_from_the_page_cache_or_by_a_worker(is_cached: bool) 
 
 def test_a_connection_that_asks_for_much_has_one_turn_when_another_had_one() -> None:
     scene = Scene(is_cached=False)
-    greedy, modest = peer(1), peer(2)
+    greedy, modest = session_of(1), session_of(2)
     for offset in range(5):
         scene.read(greedy, offset)
     scene.read(modest, 50)
@@ -116,7 +112,7 @@ def test_reads_are_small_while_somebody_waits_for_the_disk() -> None:
 
 def test_where_there_is_no_room_the_reader_is_told() -> None:
     scene = Scene(mailbox_max=1)
-    reader = peer(1)
+    reader = session_of(1)
     scene.read(reader)
     scene.read(reader)
     (refused,) = scene.outcomes
@@ -127,8 +123,8 @@ def test_where_there_is_no_room_the_reader_is_told() -> None:
 
 def test_a_read_that_the_disk_never_ends_is_answered_and_a_gone_reader_is_forgotten() -> None:
     scene = Scene(is_cached=False)
-    scene.read(peer(1))
-    gone = peer(2)
+    scene.read(session_of(1))
+    gone = session_of(2)
     scene.read(gone)
     gone.owner.end()
     scene.turns.popleft()()
@@ -144,14 +140,14 @@ def test_damage_is_told_once_in_each_interval(caplog: pytest.LogCaptureFixture) 
     segment = scene.stage.journal._segments.all()[0]
     scene.stage.disk.flip_bit(segment.path, 130)
     for _ in range(3):
-        scene.read(peer(1))
+        scene.read(session_of(1))
         scene.settle()
     assert [type(outcome) for outcome in scene.outcomes] == [CorruptData] * 3
     assert len(caplog.messages) == 1
     assert f"{segment.path}: the batch at position " in caplog.messages[0]
     assert "topic t partition 0 are refused offset 0" in caplog.messages[0]
     scene.stage.advance(TELL_INTERVAL_MS)
-    scene.read(peer(1))
+    scene.read(session_of(1))
     scene.settle()
     assert "2 more like it before" in caplog.messages[1]
     assert scene.reads.damaged_total == 4
@@ -159,7 +155,7 @@ def test_damage_is_told_once_in_each_interval(caplog: pytest.LogCaptureFixture) 
 
 def test_a_fetch_that_finds_no_room_is_answered_with_a_throttle_time() -> None:
     scene = Scene(mailbox_max=1)
-    reader = peer(1)
+    reader = session_of(1)
     surroundings = SimpleNamespace(
         authorizer=everybody_may(),
         cold_reads=scene.reads,
@@ -208,13 +204,13 @@ async def test_a_fetch_of_many_cold_partitions_brings_a_bounded_part_of_them(tmp
 
 def test_reads_of_a_journal_that_has_stalled_hold_up_no_other_journal() -> None:
     scene = Scene(is_cached=False, cost_max=1)
-    scene.read(peer(1))
+    scene.read(session_of(1))
     scene.turns.popleft()()  # on its way, and as much as there may be
     other = scene.partition.log.read(5, 1000)
     assert isinstance(other, ColdRead)
     elsewhere = dataclasses.replace(other, segment=Segment(0, Path("/data/other/x.journal")))
-    scene.reads.read(elsewhere, scene.partition, 5, peer(2), scene.outcomes.append)
-    scene.reads.read(other, scene.partition, 5, peer(3), scene.outcomes.append)
+    scene.reads.read(elsewhere, scene.partition, 5, session_of(2), scene.outcomes.append)
+    scene.reads.read(other, scene.partition, 5, session_of(3), scene.outcomes.append)
     while scene.turns:
         scene.turns.popleft()()
     assert len(scene.stage.steps.waiting) == 2, "the other journal's goes on, this one's second waits"

@@ -1,10 +1,9 @@
 """Sessions of fetches and share fetches: one client cannot have all of them."""
 
 import random
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
+from tests.support.sessions import session_of
 
 from hutong.broker.fetch.session_table import FetchSessions
 from hutong.broker.share.share_sessions import SESSION_PARTITIONS_MAX, SESSIONS_PARTITIONS_MAX, ShareSessions
@@ -55,11 +54,11 @@ class Sharers:
         self.owners: list[Owner] = []
 
     def begin(self, member_id: str, holder: str, count: int = 1) -> int:
-        peer: Any = SimpleNamespace(owner=Owner())
-        self.owners.append(peer.owner)
+        client = session_of()
+        self.owners.append(client.owner)
         keys = [PartitionKey("g", b"t" * 16, index) for index in range(count)]
         try:
-            self.sessions.begin("g", member_id, keys, peer, holder)
+            self.sessions.begin("g", member_id, keys, client, holder)
         except Refused as refused:
             return refused.code
         return 0

@@ -10,11 +10,11 @@ from typing import Any, cast
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.sessions import session_of
 
 from hutong.broker.fetch import incremental_fetch
 from hutong.broker.fetch.session_table import FetchSessions
 from hutong.broker.handling.context import RequestContext
-from hutong.security.principals import ANONYMOUS
 from hutong.wire.kafka.apis.k01_fetch import (
     FetchableTopicResponse,
     FetchPartition,
@@ -89,8 +89,7 @@ class World:
         self.sessions = FetchSessions(4, random.Random(0).randbytes)
         clock = SimpleNamespace(monotonic_ms=lambda: 0)
         broker = SimpleNamespace(topics=self.topics, fetch_sessions=self.sessions, clock=clock)
-        peer: Any = SimpleNamespace(address="127.0.0.1", session=SimpleNamespace(principal=ANONYMOUS))
-        self.context = RequestContext(12, None, peer, cast(Any, broker))
+        self.context = RequestContext(12, None, session_of(), cast(Any, broker))
         self.looked_at = 0
         self.session_id = self.epoch = 0
 

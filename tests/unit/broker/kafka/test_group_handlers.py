@@ -5,11 +5,10 @@ from typing import Any, TypeVar, cast
 
 import pytest
 from tests.support.rights import everybody_may
+from tests.support.sessions import session_of
 from tests.unit.groups.stage import SUBSCRIPTION, Stage
 
 from hutong.broker.handling.context import Later, RequestContext
-from hutong.broker.handling.listeners import Listener, SecurityProtocol
-from hutong.broker.handling.session import Session
 from hutong.broker.kafka import (
     k08_offset_commit,
     k09_offset_fetch,
@@ -23,7 +22,6 @@ from hutong.broker.kafka import (
     k42_delete_groups,
     k47_offset_delete,
 )
-from hutong.foundation.waiting.table import Owner
 from hutong.groups.settings import GroupSettings
 from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k08_offset_commit import (
@@ -102,11 +100,10 @@ class Desk:
             authorizer=everybody_may(),
             identity=SimpleNamespace(node_id=1),
         )
-        listener = Listener("PLAINTEXT", SecurityProtocol.PLAINTEXT, "broker.example", 9092)
-        self._peer = SimpleNamespace(address="10.1.2.3", owner=Owner(), session=Session(listener))
+        self._session = session_of(address="10.1.2.3")
 
     def context(self, version: int) -> RequestContext:
-        return RequestContext(version, "app", cast(Any, self._peer), cast(Any, self._broker))
+        return RequestContext(version, "app", self._session, cast(Any, self._broker))
 
     def join(self, version: int, member_id: str = "", instance: str | None = None) -> JoinGroupResponse:
         """Joins, and waits for the initial delay to pass."""

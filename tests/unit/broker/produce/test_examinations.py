@@ -13,9 +13,11 @@ from typing import Any, Final
 
 import pytest
 from tests.support.lying_batches import batch, record
+from tests.support.sessions import session_of
 from tests.unit.broker.produce.test_fast_path import frame_of
 from tests.unit.broker.wire_node import WireClient, batch_of, client_of, running_node
 
+from hutong.broker.handling.session import ClientSession
 from hutong.broker.produce.examinations import (
     PACKED_BYTES_MAX,
     WINDOW_SHARE_US,
@@ -30,12 +32,9 @@ from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refu
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
 from hutong.reactor.channel import HELD
-from hutong.reactor.framing import LengthPrefixedFraming
-from hutong.reactor.handler import Peer
 from hutong.runtime.offload import InlineOffload
 from hutong.scheduler.driver import FairExecutor
 from hutong.scheduler.machine import Scheduler
-from hutong.security.principals import ANONYMOUS
 from hutong.wire.kafka import compression
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, TopicProduceData
 from hutong.wire.kafka.apis.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -85,14 +84,11 @@ class Scene:
         executor = FairExecutor(Scheduler(), table, self.clock, self.soon.append)
         self.examinations = Examinations(executor, self.workers, self.clock, 8 * MEBIBYTE)
 
-    def peer(self, number: int, address: str = "127.0.0.1") -> Peer:
-        peer = Peer(number, address, 1, LengthPrefixedFraming(100))
-        peer.session = SimpleNamespace(principal=ANONYMOUS)
-        peer.release = lambda: self.released.append(number)
-        return peer
+    def session(self, number: int, address: str = "127.0.0.1") -> ClientSession:
+        return session_of(number, address, lambda: self.released.append(number))
 
-    def look(self, peer: Peer, *batches: Submitted) -> Any:
-        return self.examinations.look(batches, peer)
+    def look(self, session: ClientSession, *batches: Submitted) -> Any:
+        return self.examinations.look(batches, session)
 
     def turns(self) -> None:
         """Let everything on the loop happen; what waits for workers goes on waiting."""
@@ -129,8 +125,8 @@ def test_little_is_what_is_plain_and_small() -> None:
 
 
 def test_what_unpacks_to_little_is_examined_at_once() -> None:
-    scene, peer = Scene(), Scene().peer(1)
-    checked, refused, nothing = scene.look(peer, of(SMALL), of(LIE), of(SMALL, None))
+    scene, session = Scene(), Scene().session(1)
+    checked, refused, nothing = scene.look(session, of(SMALL), of(LIE), of(SMALL, None))
     assert isinstance(checked, CheckedBatch)
     assert checked.header.record_count == 1
     assert isinstance(refused, Refused)
@@ -142,16 +138,16 @@ def test_what_unpacks_to_little_is_examined_at_once() -> None:
 @pytest.mark.parametrize("first", [BOMB, PLENTY])
 def test_what_is_more_is_held_examined_elsewhere_and_given_when_it_comes_again(first: bytes) -> None:
     scene = Scene()
-    peer, batches = scene.peer(1), [of(first), of(GOOD), of(LIE), of(GOOD, None)]
-    assert scene.look(peer, *batches) is HELD
+    session, batches = scene.session(1), [of(first), of(GOOD), of(LIE), of(GOOD, None)]
+    assert scene.look(session, *batches) is HELD
     scene.work()
     assert scene.released == [1]
-    outcomes = scene.look(peer, *map(again, batches))
+    outcomes = scene.look(session, *map(again, batches))
     assert [type(outcome) for outcome in outcomes] == [CheckedBatch, CheckedBatch, Refused, type(None)]
-    assert scene.look(peer, *map(again, batches)) == outcomes, "held for another reason, it comes once more"
-    scene.examinations.forget(peer)
+    assert scene.look(session, *map(again, batches)) == outcomes, "held for another reason, it comes once more"
+    scene.examinations.forget(session)
     assert scene.examinations.kept == 0
-    assert scene.look(peer, *map(again, batches)) is HELD
+    assert scene.look(session, *map(again, batches)) is HELD
 
 
 @pytest.fixture
@@ -180,11 +176,11 @@ def test_what_was_unpacked_is_freed_with_the_refusal(
         return memory
 
     monkeypatch.setattr(compression, "mmap", SimpleNamespace(mmap=map_memory))
-    scene, peer = Scene(), Scene().peer(1)
+    scene, session = Scene(), Scene().session(1)
     packed_batch = of(batch(compress(codec, data), 1, now_ms=NOW_MS, compression=codec))
-    assert scene.look(peer, packed_batch) is HELD
+    assert scene.look(session, packed_batch) is HELD
     scene.work()
-    (outcome,) = scene.look(peer, packed_batch)
+    (outcome,) = scene.look(session, packed_batch)
     assert isinstance(outcome, Refused)
     assert maps
     assert [memory() for memory in maps] == [None] * len(maps)
@@ -197,55 +193,55 @@ class Frame(bytearray):
 @pytest.mark.usefixtures("without_collector")
 @pytest.mark.parametrize("first", [SMALL, BOMB], ids=["on the loop", "on a worker"])
 def test_a_refused_request_is_freed_once_it_is_forgotten(first: bytes) -> None:
-    scene, peer = Scene(), Scene().peer(1)
+    scene, session = Scene(), Scene().session(1)
     frame = Frame(LIE)
     memory = weakref.ref(frame)
     batches = [of(first), Submitted(memoryview(frame), RULES)]
     del frame
-    if scene.look(peer, *batches) is HELD:
+    if scene.look(session, *batches) is HELD:
         scene.work()
-    assert isinstance(scene.look(peer, *batches)[1], Refused)
+    assert isinstance(scene.look(session, *batches)[1], Refused)
     batches.clear()
     assert memory() is not None
-    scene.examinations.forget(peer)
+    scene.examinations.forget(session)
     assert memory() is None
 
 
 def test_the_outcomes_of_one_request_are_not_those_of_another() -> None:
-    scene, peer = Scene(), Scene().peer(1)
-    scene.look(peer, of(BOMB))
+    scene, session = Scene(), Scene().session(1)
+    scene.look(session, of(BOMB))
     scene.work()
-    assert scene.look(peer, of(bytes(bytearray(BOMB)))) is HELD
+    assert scene.look(session, of(bytes(bytearray(BOMB)))) is HELD
     scene.work()
-    assert scene.look(peer, of(BOMB, None)) == [None], "its topic is gone"
+    assert scene.look(session, of(BOMB, None)) == [None], "its topic is gone"
 
 
 def test_a_slice_ends_with_its_time_and_the_rest_has_another() -> None:
     scene = Scene()
     scene.clock.look_us = 3_000
-    peer = scene.peer(1)
-    assert scene.look(peer, *[of(BOMB)] * 5) is HELD
+    session = scene.session(1)
+    assert scene.look(session, *[of(BOMB)] * 5) is HELD
     scene.work(2)
     assert not scene.released
     scene.work()
     assert scene.released == [1]
-    assert len(scene.look(peer, *[of(BOMB)] * 5)) == 5
+    assert len(scene.look(session, *[of(BOMB)] * 5)) == 5
 
 
 def test_unpacking_on_the_loop_takes_a_share_of_its_time_and_no_more() -> None:
     scene = Scene()
     scene.clock.look_us = WINDOW_SHARE_US
-    assert scene.look(scene.peer(1), of(SMALL)) is not HELD
-    assert scene.look(scene.peer(2), of(SMALL)) is HELD
+    assert scene.look(scene.session(1), of(SMALL)) is not HELD
+    assert scene.look(scene.session(2), of(SMALL)) is HELD
     scene.clock.advance(WINDOW_US // 1000)
-    assert scene.look(scene.peer(3), of(SMALL)) is not HELD
+    assert scene.look(scene.session(3), of(SMALL)) is not HELD
 
 
 def test_a_client_with_many_connections_waits_for_himself() -> None:
     scene = Scene()
     for number in range(2, 42):
-        assert scene.look(scene.peer(number, "10.0.0.1"), of(BOMB)) is HELD
-    assert scene.look(scene.peer(50, "10.0.0.2"), of(BOMB)) is HELD
+        assert scene.look(scene.session(number, "10.0.0.1"), of(BOMB)) is HELD
+    assert scene.look(scene.session(50, "10.0.0.2"), of(BOMB)) is HELD
     scene.turns()
     scene.work(4)
     assert 50 in scene.released
@@ -255,12 +251,12 @@ def test_a_client_with_many_connections_waits_for_himself() -> None:
 
 def test_a_connection_that_ends_leaves_nothing() -> None:
     scene = Scene()
-    waiting, begun = scene.peer(2), scene.peer(2)
+    waiting, begun = scene.session(2), scene.session(2)
     scene.look(begun, of(BOMB))
     scene.look(waiting, of(BOMB))
     scene.turns()
-    for peer in (waiting, begun):
-        peer.owner.end()
+    for session in (waiting, begun):
+        session.owner.end()
     assert scene.examinations.kept == 0
     scene.work()
     assert not scene.released
@@ -289,19 +285,19 @@ def test_the_figures_count_batches_and_their_time_by_where_they_were_examined() 
 
 def test_where_there_is_no_room_the_batches_are_refused_and_clients_come_again() -> None:
     scene = Scene(waits_max=1)
-    assert scene.look(scene.peer(1), of(BOMB)) is HELD
-    refused = scene.look(scene.peer(2), of(BOMB), of(GOOD))
+    assert scene.look(scene.session(1), of(BOMB)) is HELD
+    refused = scene.look(scene.session(2), of(BOMB), of(GOOD))
     assert [type(outcome) for outcome in refused] == [LimitExceeded] * 2
     assert scene.examinations.refused_total == 1
 
 
 def test_the_end_of_the_node_ends_the_waits() -> None:
     scene = Scene()
-    peer = scene.peer(1)
-    scene.look(peer, of(BOMB))
+    session = scene.session(1)
+    scene.look(session, of(BOMB))
     scene.examinations.close(OwnerGone("the node is stopping"))
     assert scene.released == [1]
-    (outcome,) = scene.look(peer, of(BOMB))
+    (outcome,) = scene.look(session, of(BOMB))
     assert isinstance(outcome, HutongError)
 
 
