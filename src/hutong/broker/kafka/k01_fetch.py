@@ -294,7 +294,7 @@ class _Fetch:
             self._is_looking = False
             if error is not None:
                 self._end_wait()
-                if not context.peer.owner.has_ended:
+                if not context.session.owner.has_ended:
                     self._answer_throttled(look)
                 return
             is_current = all(end_of(log) == end for log, end in zip(self._logs, ends, strict=True))
@@ -302,7 +302,7 @@ class _Fetch:
                 turn.looked(look.response)
             then(look, is_current)
 
-        context.broker.long_requests.in_stretches(context.peer, steps(), looked)
+        context.broker.long_requests.in_stretches(context.session, steps(), looked)
 
     def _looked_first(self, look: _Look, is_current: bool) -> None:
         if self._may_answer(look):

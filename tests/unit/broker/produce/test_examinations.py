@@ -267,9 +267,9 @@ def test_the_figures_count_batches_and_their_time_by_where_they_were_examined() 
     scene = Scene()
     scene.clock.look_us = 10  # between two looks at the clock
     figures = scene.examinations
-    scene.look(scene.peer(1), of(SMALL), of(SMALL))
+    scene.look(scene.session(1), of(SMALL), of(SMALL))
     assert (figures.on_loop_total, figures.loop_us, figures.on_worker_total, figures.waiting) == (2, 20, 0, 0)
-    held, gone = scene.peer(2), scene.peer(3)
+    held, gone = scene.session(2), scene.session(3)
     scene.look(held, of(BOMB), of(GOOD, None), of(LIE))
     scene.look(gone, of(BOMB))
     assert figures.waiting == 2
