@@ -10,7 +10,7 @@ project = "Hutong"
 author = "The Hutong developers"
 project_copyright = "The Hutong developers, Apache-2.0"
 release = version_of("hutong")
-extensions = ["myst_parser", "sphinx.ext.doctest", "from_code"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.doctest", "from_code"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 source_suffix = {".md": "markdown"}
@@ -18,3 +18,8 @@ exclude_patterns = ["_build", "examples"]
 html_theme = "furo"
 html_title = f"Hutong {release}"
 nitpicky = True
+# Links between pages are checked; types in signatures are not, since most of them are internal or of other projects.
+nitpick_ignore_regex = [("py:.*", ".*")]
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+add_module_names = False

@@ -1,8 +1,7 @@
 """Testing: the same broker as a test double, for users; stand-ins for the machine, for our own tests.
 
-    for users               EmbeddedNode, Topic, Record, Group, Member, Standing, WaitFailed, Fault, Services: the names
-                            below; `hutong.testing.plugin` brings them to pytest
-    for this project alone  disk (a simulated one that crashes), faulty_disk, faults, and every other module here
+Users import the names of this package; `hutong.testing.plugin` brings them to pytest. Every other module here is for
+this project alone: disk (a simulated one that crashes), faulty_disk, faults and the rest.
 
 Names are brought in when they are asked for, since a plugin is imported by every run of pytest, whether it needs a
 broker or not.
