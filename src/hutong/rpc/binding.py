@@ -1,6 +1,6 @@
-"""Bindings: a service bound at an address, with one dispatcher for each instance; and who is bound where.
+"""Bindings: a service bound at an address, with one dispatcher for each instance; and the registry of bindings.
 
-Knows no transport but by what it is told to undo.
+Knows a transport only by the function that undoes a registration.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ class Round:
 
 
 class Registry:
-    """Who is bound where. Any thread may ask and change it."""
+    """The bindings of all addresses. Any thread may query and change it."""
 
     def __init__(self) -> None:
         self._rounds: dict[str, Round] = {}
@@ -125,7 +125,7 @@ class Binding:
         return statistics_of(self.address, self.description, self.dispatchers)
 
     def on_unbind(self, undo: Callable[[], object]) -> None:
-        """For doors: how to stop what makes the service reachable there."""
+        """For transports: how to stop what makes the service reachable there."""
         self._undo.append(undo)
 
     async def unbind(self, grace: float | None = None) -> None:
@@ -158,7 +158,7 @@ class Binding:
         await self._forget()
 
     async def _context_closes(self) -> None:
-        """What still runs in it, the context cancels behind this."""
+        """Let the context cancel running calls after this returns."""
         self._leave()
         if asyncio.get_running_loop() is self._home:
             await self._forget()
@@ -209,7 +209,7 @@ async def _drained(dispatcher: Dispatcher) -> None:
         if not loop.is_closed():
             loop.call_soon_threadsafe(_settle, future)
 
-    def close(_: None) -> None:  # what was queued in the context before this has begun: it came in time
+    def close(_: None) -> None:  # calls queued in the context before this have started: they came in time
         dispatcher.close()
         if dispatcher.in_flight:
             dispatcher.idle_handler = idle

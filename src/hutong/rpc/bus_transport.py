@@ -1,4 +1,4 @@
-"""Calls over the event bus: requests, by the convention of Vert.x's service proxies (see bus_door).
+"""Calls over the event bus: requests, by the convention of Vert.x's service proxies (see bus_endpoint).
 
 Knows no proxies. May be used on any loop and from any thread that the bus may be used from; `done` is called where the
 bus calls back: in the caller's context, or on its loop.
@@ -13,7 +13,7 @@ from hutong.bus.envelope.message import Message
 from hutong.bus.errors import FailureType, ReplyError
 from hutong.bus.options import DeliveryOptions
 from hutong.foundation.errors import HutongError
-from hutong.rpc.bus_door import ServiceFailure
+from hutong.rpc.bus_endpoint import ServiceFailure
 from hutong.rpc.call import ACTION, Outcome
 from hutong.rpc.conversion import as_names, result_from
 from hutong.rpc.errors import BadReply, CallFailed, CallTimeout, Failure, NoService
@@ -37,7 +37,9 @@ class BusTransport:
         options: DeliveryOptions | None = site.cache
         if call.headers or options is None or options.timeout_ms != timeout_ms:
             pairs = ((ACTION, site.action), *site.headers, *call.headers)
-            options = DeliveryOptions(timeout_ms, Headers(pairs), is_traced=False)  # calls are, by whoever traces them
+            options = DeliveryOptions(
+                timeout_ms, Headers(pairs), is_traced=False
+            )  # the transport that traces calls adds their spans
             if not call.headers:
                 site.cache = options
         reply = self._bus.request(site.address, as_names(call.arguments), options)

@@ -36,7 +36,7 @@ class IncomingCall(Struct, eq=False):
     header_pairs: HeaderPairs = ()
     peer: Any = None  # who calls, as the transport knows it: "bus", a connection's channel, gRPC's context
     owner: "Owner | None" = None  # what ends with the caller's connection: streams and references opened for it
-    deadline_ms: int | None = None  # in monotonic milliseconds of this process, where the caller has told it
+    deadline_ms: int | None = None  # in monotonic milliseconds of this process, if the caller sent a timeout
     user: Any = None  # who calls, as an authentication interceptor has found out
     takes_streams: bool = False  # the transport reads a stream (or gets a reference's service) itself, as outcome.value
 
@@ -60,11 +60,11 @@ class IncomingCall(Struct, eq=False):
 
 
 class Outcome(Struct, gc=False):
-    """What became of a call: a value, or a failure.
+    """The outcome of a call: a value, or a failure.
 
     At the service `value` is the Python object that the implementation returned; the transport encodes it, by the
-    method's `result_type`. With `is_encoded` it is builtins that JSON can say, kept from an earlier time. At the caller
-    it is what the transport decoded.
+    method's `result_type`. With `is_encoded` it is JSON-compatible builtins, stored by an earlier call. At the caller
+    it is the value that the transport decoded.
     """
 
     value: Any = None
@@ -78,7 +78,7 @@ class Outcome(Struct, gc=False):
 
 
 Done = Callable[[Outcome], None]
-"""Told of the outcome, once, in the context of the service."""
+"""Called with the outcome, once, in the context of the service."""
 
 CURRENT_CALL: Final[ContextVar[IncomingCall | None]] = ContextVar("hutong_rpc_call", default=None)
 

@@ -46,11 +46,11 @@ class Caller:
     ) -> T:
         """An object that calls the service at `address`, by default the one of the declaration.
 
-        `timeout` is in seconds, for a call as a whole. Nothing is looked up: that nobody is there, the first call says.
-        Raises UsageError for what is not a declared service, TypeError and ValueError for options that make no sense.
+        `timeout` is in seconds, for a call as a whole. Nothing is looked up: a missing service shows at the first call.
+        Raises UsageError for a class that is no declared service, TypeError and ValueError for invalid options.
 
-        The parameter's type is the Protocol itself; it is written as a callable because type checkers refuse a
-        Protocol where a `type[T]` is asked for.
+        The parameter's type is the Protocol itself; it is written as a callable because type checkers refuse a Protocol
+        where a `type[T]` is asked for.
         """
         description = describe(protocol)
         options = DEFAULT.changed(timeout=timeout, headers=headers, retries=retries, delivery=delivery)
@@ -86,11 +86,12 @@ class Caller:
         self, method: Callable[P, Awaitable[T]], /, *arguments: P.args, **named: P.kwargs
     ) -> "asyncio.Future[T]": ...
     def go(self, method: Any, /, *arguments: Any, **named: Any) -> "asyncio.Future[Any]":
-        """Begin a call now and get its future: `go(orders.place, "apple")`, or by name `go("orders", "place", {...})`.
+        """Start a call now and return its future: `go(orders.place, "apple")`, or by name `go("orders", "place",
+        {...})`.
 
         For the event loop; a thread without one takes `go_from_thread`. Cancelling the future abandons the call. A
-        failure that nobody asks the future for is told to the exception handler of the caller's context, else to that
-        of the event loop, which logs it.
+        failure that is never retrieved goes to the exception handler of the caller's context, else to that of the event
+        loop, which logs it.
         """
         future = _Going(loop=get_running_loop())
         future.context = current_context()
@@ -153,12 +154,12 @@ class Caller:
 
 
 class _Going(asyncio.Future[Any]):
-    """The future of a call. Where it failed and goes without having been asked, its error is told."""
+    """The future of a call. If it failed and is collected unread, its error is reported."""
 
     context: Context | None = None
 
     def __del__(self) -> None:
-        # asyncio's own flag: set with an exception, cleared when somebody awaits it or asks for it
+        # asyncio's own flag: set with an exception, cleared when the exception is retrieved
         if self._log_traceback and self.context is not None:
             error = self.exception()
             assert error is not None

@@ -1,4 +1,4 @@
-"""Values to what JSON can say, and back. All conversion is msgspec's; here are its options and what is said of errors.
+"""Values to JSON-compatible builtins, and back. msgspec converts; this module has its options and error messages.
 
 Bytes are base64 text (the standard alphabet, padded), times ISO 8601, decimals and UUIDs text, keys of dicts text.
 Knows no transport.
@@ -42,7 +42,7 @@ def result_sayable(action: str, value: Any) -> Any:
 
 
 def arguments_from(body: Any, action: str, kind: type[T]) -> T:
-    """The struct of a method, from what JSON said. Raises BadArguments, which names the parameter."""
+    """Convert decoded JSON to the argument struct of a method. Raises BadArguments, which names the parameter."""
     try:
         return msgspec.convert({} if body is None else body, kind, str_keys=True)
     except (msgspec.ValidationError, RecursionError, UnicodeError) as error:  # lone surrogates
@@ -50,7 +50,7 @@ def arguments_from(body: Any, action: str, kind: type[T]) -> T:
 
 
 def result_from(body: Any, kind: Any, action: str) -> Any:
-    """The result, as the signature has it, from what JSON said. Raises BadReply."""
+    """Convert decoded JSON to the result type of the signature. Raises BadReply."""
     if kind is Any or (kind is None and body is None) or type(body) is kind:
         return body
     try:

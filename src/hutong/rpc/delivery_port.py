@@ -22,7 +22,7 @@ Execute = Callable[[Done], None]
 
 
 class Memory(Protocol):
-    """What a service remembers of the calls it has executed. Called in the binding's context.
+    """A service's memory of executed calls. Called in the binding's context.
 
     Between interceptors and the decoding of arguments: a call that an interceptor refuses is not remembered.
     """

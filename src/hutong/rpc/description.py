@@ -32,7 +32,7 @@ _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYW
 
 
 class Kind(Enum):
-    """What a method gives back."""
+    """Kinds of results of a method."""
 
     UNARY = "unary"  # one value
     STREAM = "stream"  # any number of values, as the caller asks for them
@@ -57,10 +57,9 @@ class Parameter:
 class MethodDescription:
     """One method.
 
-    `result_type` is what the signature says: of a stream its item, of a reference the Protocol; None for a method that
-    returns nothing.
-    `arguments_type` is a struct with the parameters as its fields, made like the method is called. `is_awaited` is
-    whether the method is declared with `async def`: a stream may be either.
+    `result_type` is the signature's: for a stream its item, for a reference the Protocol; None for a method that
+    returns nothing. `arguments_type` is a struct with the parameters as its fields, made like the method is called.
+    `is_awaited` is True for a method declared with `async def`: a stream may be either.
     """
 
     name: str
@@ -74,7 +73,7 @@ class MethodDescription:
 
     @property
     def wire_type(self) -> Any:
-        """What the answer to a call is converted to: the result; of streams and references, which come later, None."""
+        """The type to which the answer is converted: the result; None for streams and references, which come later."""
         return self.result_type if self.kind is Kind.UNARY else None
 
     @functools.cached_property
@@ -94,7 +93,7 @@ class MethodDescription:
 
 @dataclass(frozen=True)
 class ServiceDescription:
-    """One service: where it is bound unless somebody says otherwise, and what it can."""
+    """One service: its default address and its methods."""
 
     address: str
     name: str

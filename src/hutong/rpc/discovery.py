@@ -66,18 +66,18 @@ class ServicePortrait(Struct, frozen=True):
 
 @service(DISCOVERY_ADDRESS, errors=[NoSuchService])
 class Discovery(Protocol):
-    """Which services are bound here."""
+    """A directory of the services bound here."""
 
     async def services(self) -> list[ServiceEntry]:
         """All of them, by address; without references and streams."""
         ...
 
     async def describe(self, address: str) -> ServicePortrait:
-        """What the service at an address can. Fails with 404."""
+        """Describe the service at an address. Fails with 404."""
         ...
 
     async def statistics(self, address: str | None = None) -> list[ServiceStatistics]:
-        """How often each method was called, with what success, in what time."""
+        """Return the calls of each method: counts, successes, times."""
         ...
 
 

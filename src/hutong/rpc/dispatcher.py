@@ -1,10 +1,10 @@
 """Dispatchers: from a call that has arrived to its outcome, in the context of one binding.
 
-Strategy: callbacks, since most calls are over at once. The chain of a call is: statistics, interceptors, memory,
-arguments, implementation. Where there are no interceptors, and the implementation does not wait, no task is made.
+Strategy: callbacks, since most calls finish at once. The chain of a call is: statistics, interceptors, memory,
+arguments, implementation. Without interceptors, an implementation that does not wait needs no task.
 
-Knows no transport: `done` is whoever encodes the outcome. An implementation is other people's code: what it raises is
-the call's failure, and, unless it is a ServiceError, also told to the context's exception handler.
+Knows no transport: `done` encodes the outcome. An implementation is user code: its exception is the call's failure, and
+goes to the context's exception handler as well, unless it is a ServiceError.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ STACK_LINES_MAX: Final = 64  # of debug information
 
 
 class Temporaries(Protocol):
-    """Where what a method returned besides values is bound."""
+    """The binder of results that are no values: streams and references."""
 
     def publish(
         self, call: IncomingCall, method: MethodDescription, value: Any, variables: Variables, context: Context
@@ -106,7 +106,7 @@ class Dispatcher:
         self.context.run(self._dispatch_submitted, (call, done))
 
     def dispatch(self, call: IncomingCall, done: Done) -> None:
-        """Execute the call; `done` is told the outcome once, in this context, perhaps before this returns."""
+        """Execute the call; `done` gets the outcome once, in this context, perhaps before this returns."""
         served = self.served.get(call.action)
         if served is None or not self.is_open:
             done(self._refusal(call))
@@ -131,7 +131,7 @@ class Dispatcher:
         self._stepper.close()
 
     def failure_of(self, error: BaseException, where: str) -> Failure:
-        """How an error travels; one that is no ServiceError is told of as well."""
+        """Convert an error to a failure; report one that is no ServiceError."""
         if isinstance(error, ServiceError):
             given = error.debug_info
             if given is None and self._has_debug_info and error.__cause__ is not None:
@@ -140,12 +140,15 @@ class Dispatcher:
         if isinstance(error, asyncio.CancelledError):
             return Failure(OUTCOME_UNKNOWN_CODE, f"the service was closed while it executed {where!r}")
         self.context.fail(error)
-        if not self._has_debug_info:  # what an exception says was not written for strangers
+        if not self._has_debug_info:  # an exception's text was not written for outsiders
             return Failure(FAULT_CODE, f"the implementation of {where!r} raised {type(error).__name__}")
         return Failure(FAULT_CODE, str(error) or type(error).__name__, debug_info(error))
 
     def publish(self, call: IncomingCall, method: MethodDescription, value: Any, variables: Variables) -> Outcome:
-        """What the caller gets for a stream or a reference. Raises DispatchFailed, or LimitExceeded."""
+        """Bind a stream or a reference and return the outcome for the caller.
+
+        Raises DispatchFailed, or LimitExceeded.
+        """
         if self._temporaries is None:
             raise DispatchFailed(f"{method.name!r} returns a {method.kind.value}, which cannot be had here")
         return self._temporaries.publish(call, method, value, variables, self.context)
@@ -248,7 +251,7 @@ class Execution(Struct, eq=False):
 
 
 def debug_info(error: BaseException) -> DebugInfo:
-    """What Vert.x's `includeDebugInfo` tells of the cause of a failure."""
+    """Return the cause of a failure in the form of Vert.x's `includeDebugInfo`."""
     lines = traceback.format_tb(error.__traceback__)[-STACK_LINES_MAX:]
     kind = type(error)
     return {

@@ -1,25 +1,25 @@
-"""What becomes of a call that has no result, by type.
+"""Errors of calls without a result, by type.
 
     HutongError
     └── CallFailed               the caller has no result
-        ├── ServiceError         the service says so: with a code and a message, and debug information if it gives any
+        ├── ServiceError         the service's answer: a code and a message, with debug information if enabled
         │   ├── ServiceFault     -1: the implementation raised something that is not a ServiceError
         │   ├── DispatchFailed   500: no such action, wrong arguments, a result that cannot be sent
-        │   ├── NotAuthenticated 401: an interceptor does not know who calls
-        │   └── NotAuthorized    403: an interceptor knows, and says no
+        │   ├── NotAuthenticated 401: an interceptor does not know the caller
+        │   └── NotAuthorized    403: an interceptor knows the caller and refuses it
         ├── OutcomeUnknown       the effect may or may not have happened; it will not happen (again) by this call
         ├── RequestExpired       refused, and never executed: the request id is older than what the service remembers
         ├── RequestIdReused      refused, and never executed: the request id belongs to a call with other content
         ├── ResultNotKept        the effect happened, once, by an earlier attempt; its result was too large to be kept
         ├── NotExecuted          nothing happened: the service could not remember the call; it may be tried again
-        ├── CallTimeout          nobody answered in time; the effect may or may not have happened
-        ├── NoService            nobody is bound at the address; nothing happened
-        │   └── NotConnected     there is no connection to be had; nothing happened
+        ├── CallTimeout          no answer came in time; the effect may or may not have happened
+        ├── NoService            no service is bound at the address; nothing happened
+        │   └── NotConnected     no connection can be made; nothing happened
         ├── Overloaded           refused by a bound that is named, of this side or the other; nothing happened
         ├── ConnectionLost       the connection ended before the answer; the effect may or may not have happened
-        └── BadReply             an answer came that is not what the signature promises
+        └── BadReply             an answer that does not match the signature
 
-An application's own errors are subclasses of ServiceError with a `code` of their own: raised in the implementation,
+An application's own errors are subclasses of ServiceError with their own `code`: raised in the implementation, they are
 raised again as that class at the caller. On the bus a code travels as the failure code of a RECIPIENT_FAILURE, as
 Vert.x's service proxies have it.
 """
@@ -98,7 +98,7 @@ class ServiceFault(ServiceError):
 
 
 class DispatchFailed(ServiceError):
-    """The call never came to the implementation, or its result not back: the message says why."""
+    """The call did not reach the implementation, or its result could not be sent: the message has the reason."""
 
     code = DISPATCH_CODE
 
@@ -120,7 +120,7 @@ class BadArguments(DispatchFailed):
 
 
 class OutcomeUnknown(CallFailed):
-    """Whether the effect happened is not known; by this request it will not happen any more, and never twice."""
+    """The effect may or may not have happened; this request will not execute it again."""
 
     code: ClassVar[int] = OUTCOME_UNKNOWN_CODE
 
@@ -153,11 +153,11 @@ class NotExecuted(CallFailed):
 
 
 class CallTimeout(CallFailed):
-    """Nobody answered in time. The effect may or may not have happened."""
+    """No answer came in time. The effect may or may not have happened."""
 
 
 class NoService(CallFailed):
-    """Nobody is bound at the address. Nothing happened."""
+    """No service is bound at the address. Nothing happened."""
 
 
 class NotConnected(NoService):
@@ -165,7 +165,7 @@ class NotConnected(NoService):
 
 
 class Overloaded(CallFailed):
-    """A bound refused the call, before it was begun: the message names it. Nothing happened."""
+    """A bound refused the call before it started: the message names the bound. Nothing happened."""
 
 
 class ConnectionLost(CallFailed):
@@ -185,7 +185,7 @@ _OF_DELIVERY: Final[dict[int, type[CallFailed]]] = {
 
 
 def failure_of(error: Exception) -> Failure:
-    """How what an implementation or an interceptor raised travels."""
+    """Convert an exception of an implementation or an interceptor to a failure."""
     if isinstance(error, ServiceError):
         return Failure(error.code, error.message, error.debug_info)
     if isinstance(error, OutcomeUnknown | RequestExpired | RequestIdReused | ResultNotKept | NotExecuted):
@@ -194,7 +194,7 @@ def failure_of(error: Exception) -> Failure:
 
 
 def error_of(failure: Failure, declared: Mapping[int, type[ServiceError]]) -> CallFailed:
-    """What the caller raises: the declared class of the code, else one of ours, else a plain ServiceError."""
+    """Return the caller's exception: the declared class of the code, else one of ours, else a plain ServiceError."""
     if failure.code in _OF_DELIVERY:
         return _OF_DELIVERY[failure.code](failure.message)
     kind = declared.get(failure.code) or _BUILT_IN.get(failure.code) or ServiceError

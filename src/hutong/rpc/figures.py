@@ -1,4 +1,4 @@
-"""What is counted of a service: per method and binding, in the binding's context, so that nothing is locked.
+"""Counters of a service: per method and binding, in the binding's context, so that no lock is needed.
 
 Knows no transport.
 """

@@ -1,4 +1,4 @@
-"""Implementations: whether an object has what a Protocol promises, and how its methods are called.
+"""Implementations: checks that an object implements a Protocol, and calls its methods.
 
 Knows no calls.
 """
@@ -17,14 +17,14 @@ Invoke = Callable[[msgspec.Struct], Any]
 
 
 class Invocation(NamedTuple):
-    """How a method of an implementation is called; `is_plain` if the call itself does the work."""
+    """The way to call a method of an implementation; `is_plain` if the call itself does the work."""
 
     invoke: Invoke
     is_plain: bool
 
 
 def invocations(description: ServiceDescription, implementation: object, *, may_block: bool) -> dict[str, Invocation]:
-    """How each method is called. Raises UsageError where the object lacks one, or has it with another signature."""
+    """Return the invocation of each method. Raises UsageError if one is missing, or has another signature."""
     return {
         method.name: _invocation(description, method, implementation, may_block=may_block)
         for method in description.methods.values()
@@ -73,7 +73,7 @@ def _is_double(function: Callable[..., Any]) -> bool:
 
 
 def _has_order(function: Callable[..., Any], method: MethodDescription) -> bool:
-    """Whether the arguments may be given by position, which costs less."""
+    """Return True if the arguments may be passed by position, which costs less."""
     if any(parameter.is_keyword_only for parameter in method.parameters):
         return False
     try:

@@ -1,9 +1,9 @@
-"""Interceptors: who may call. Functions that see a call before it is executed, and refuse it by raising.
+"""Interceptors: functions that see a call before it is executed, and refuse it by raising.
 
-Strategy: three phases, as Vert.x has them: first who calls is found out, then whether that one may, then whatever else
-an application wants. Their order is checked when a service is bound.
+Strategy: three phases, as in Vert.x: authentication, authorization, and an application's own. Their order is checked
+when a service is bound.
 
-Knows no transport: what there is to see is the call's headers, its peer and its arguments as they came.
+Knows no transport: it sees the call's headers, its peer and its encoded arguments.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -21,7 +21,7 @@ INTERCEPTORS_MAX: Final = 64  # of one binding
 
 
 class Phase(IntEnum):
-    """When an interceptor has its turn."""
+    """The phases of interceptors, in order."""
 
     AUTHENTICATION = 0
     AUTHORIZATION = 1
@@ -53,7 +53,7 @@ def interceptor(
 def authentication(
     verify: Callable[[str], object], *, actions: Collection[str] | None = None, header: str = AUTH_TOKEN
 ) -> Interceptor:
-    """Who calls: `verify(token)` (awaited, if it can be) gives what becomes `call.user`, or None for an unknown token.
+    """Authenticate: `verify(token)`, awaited if it is a coroutine, returns `call.user`, or None for an unknown token.
 
     Calls without the header, or with an unknown token, fail with NotAuthenticated (401).
     """
@@ -73,7 +73,7 @@ def authentication(
 def authorization(
     may: Callable[[IncomingCall], bool | Awaitable[bool]], *, actions: Collection[str] | None = None
 ) -> Interceptor:
-    """Whether `call.user` may: `may(call)` (awaited, if it can be) says so; else it fails with NotAuthorized (403)."""
+    """Authorize: `may(call)`, awaited if it is a coroutine, returns True; else the call fails with 403."""
 
     async def check(call: IncomingCall) -> None:
         answer: Any = may(call)

@@ -1,6 +1,6 @@
-"""Call options: how a call is made, beside what is called with what.
+"""Call options: timeouts, delivery, headers and ids of a call.
 
-Knows no transport; what is wrong with an option is said where the options are made.
+Knows no transport. Invalid options raise when they are made.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ GivenHeaders = Mapping[str, str] | Iterable[tuple[str, str]] | Headers | None
 
 
 class Delivery(Enum):
-    """How often the effect of a call may happen."""
+    """Delivery semantics: how often the effect of a call may happen."""
 
     AT_MOST_ONCE = "at most once"  # sent once; never tried again, and nothing is remembered
     AT_LEAST_ONCE = "at least once"  # tried again under the same request id until it is answered or its time is over
@@ -30,11 +30,11 @@ class Delivery(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """How calls are made. Made by `CallOptions()` and `changed(...)`, which raise TypeError or ValueError.
+    """Options of calls. Made by `CallOptions()` and `changed(...)`, which raise TypeError or ValueError.
 
-    `timeout_ms` is for the call as a whole, retries included, from 1 to TIMEOUT_MS_MAX. `retries` counts what comes
-    after the first attempt. `request_id` is the application's own (`hutong.rpc.new_request_id()`); without one, a
-    delivery that needs ids gives its own.
+    `timeout_ms` is for the call as a whole, retries included, from 1 to TIMEOUT_MS_MAX. `retries` counts attempts after
+    the first. `request_id` is the application's own (`hutong.rpc.new_request_id()`); without one, a delivery that needs
+    ids makes its own.
     """
 
     timeout_ms: int = TIMEOUT_MS_DEFAULT
@@ -64,10 +64,10 @@ class CallOptions:
         request_id: str | None = None,
         delivery: Delivery | None = None,
     ) -> "CallOptions":
-        """These options, but for what is given. `timeout` is in seconds; headers are set beside those of before.
+        """Return a copy with the given options replaced. `timeout` is in seconds; headers are added to the existing
+        ones.
 
-        A header that is given replaces all of the same name, whatever its case. A request id is for one call, so it
-        is not kept.
+        A given header replaces all of the same name, in any case. A request id is for one call, so it is not kept.
         """
         changes: dict[str, Any] = {"request_id": request_id}
         if timeout is not None:

@@ -43,7 +43,7 @@ def _settle(future: "asyncio.Future[Outcome | HutongError]", outcome: Outcome | 
 
 
 class Target(NamedTuple):
-    """Whom a proxy calls, and how."""
+    """The service that a proxy calls, and its call options."""
 
     caller: "Caller"
     description: ServiceDescription
@@ -83,11 +83,11 @@ def with_options(
     request_id: str | None = None,
     delivery: Delivery | None = None,
 ) -> P:
-    """The same service as `proxy` calls, called otherwise; what is not given stays as it is.
+    """Return a proxy for the same service with other options; options that are not given stay.
 
-    `timeout` is in seconds, for a call as a whole; `headers` are set beside those of before; `request_id` is for one
-    call, and the proxy should not be used for a second. Raises TypeError or ValueError for what makes no sense, and
-    UsageError for what is no proxy.
+    `timeout` is in seconds, for a call as a whole; `headers` are added to the existing ones; `request_id` is for one
+    call, and the proxy should not be used for a second. Raises TypeError or ValueError for invalid values, and
+    UsageError for an object that is no proxy.
     """
     if not isinstance(proxy, Proxy):
         raise UsageError(f"with_options() is for a proxy, not for a {type(proxy).__name__}.")
@@ -146,7 +146,7 @@ class Bound:
         self.transport: Transport = target.caller.transport_for(target.options, target.description.address)
 
     def result_of(self, outcome: Outcome) -> Any:
-        """What the caller gets. Raises what the service failed with, or BadReply."""
+        """Return the caller's result. Raises the service's failure, or BadReply."""
         if outcome.failure is not None:
             raise error_of(outcome.failure, self.errors)
         if self.method.kind is Kind.UNARY:
@@ -204,7 +204,7 @@ def _stream_method(bound: Bound) -> Callable[..., Any]:
     def call(*arguments: Any, **named: Any) -> Any:
         from hutong.rpc.stream_reader import read_lazily
 
-        bound.make(*arguments, **named)  # what is wrong is said here, not at the first item
+        bound.make(*arguments, **named)  # invalid arguments raise here, not at the first item
         return read_lazily(lambda: open_stream(*arguments, **named))
 
     return call

@@ -1,9 +1,9 @@
 """`Rpc`: services bound and called over one event bus.
 
-Strategy: one object for both sides. It keeps who is bound where, so that other doors (connections, gRPC) find the same
-dispatchers as the bus does.
+Strategy: one object for both sides. It keeps the registry of bindings: other transports (connections, gRPC) find the
+same dispatchers as the bus does.
 
-Knows no door but the bus.
+Knows no transport except the bus.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from hutong.foundation.errors import UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
 from hutong.rpc.binding import Binding, Registry, Round
-from hutong.rpc.bus_door import BusDoor, ServiceFailure, ServiceFailureCodec
+from hutong.rpc.bus_endpoint import BusEndpoint, ServiceFailure, ServiceFailureCodec
 from hutong.rpc.bus_transport import BusTransport
 from hutong.rpc.call import IncomingCall
 from hutong.rpc.caller import Caller
@@ -103,11 +103,11 @@ class Rpc(Caller):
     ) -> Binding:
         """Answer calls at `address`, by default that of the declaration, with the implementation's methods.
 
-        They run in `context`, by default the caller's, else one of their own. With `instances` above 1 there are that
-        many contexts, and calls go to each in turn; `context` then says of what kind. Several bindings of one address
-        are called in turn as well. `debug_info` tells callers of the cause of a fault. With `deduplicate` the service
+        They run in `context`, by default the caller's, else a new one. With `instances` above 1 there are that many
+        contexts, and calls go to each in turn; `context` then gives their kind. Several bindings of one address are
+        called in turn as well. `debug_info` sends the cause of a fault to callers. With `deduplicate` the service
         remembers its calls in a topic of the bus's log, so that none with a request id is executed twice; `memory` is
-        for one of your own making.
+        for an implementation of your own.
 
         Raises UsageError for an implementation that lacks a method or has another signature, or that is not async in a
         context where it must not block.
@@ -131,15 +131,18 @@ class Rpc(Caller):
         self.temporaries.tracer = tracer
 
     def services(self) -> list[ServiceEntry]:
-        """What is bound here, by address. Others ask the service `hutong.rpc` (`hutong.rpc.discovery.Discovery`)."""
+        """The services bound here, by address.
+
+        Others ask the service `hutong.rpc` (`hutong.rpc.discovery.Discovery`).
+        """
         return entries_of(self.registry)
 
     def statistics(self) -> list[ServiceStatistics]:
-        """How often each method was called, with what success, in what time."""
+        """The calls of each method: counts, successes, times."""
         return all_statistics(self.registry)
 
     def find(self, address: str) -> Round | None:
-        """For doors: who answers at the address. On the loop of this `Rpc`."""
+        """For transports: who answers at the address. On the loop of this `Rpc`."""
         return self.registry.find(address)
 
     async def close(self, grace: float = CLOSE_GRACE_S) -> None:
@@ -175,8 +178,8 @@ class Rpc(Caller):
         binding = Binding(address, description, dispatchers, self.registry, owns_contexts=owns, memory=terms.memory)
         binding.on_unbind(temporaries.close)
         for dispatcher in dispatchers:
-            door = BusDoor(address, dispatcher)
-            consumer = self.bus.consumer(address, door.receive, context=dispatcher.context)
+            endpoint = BusEndpoint(address, dispatcher)
+            consumer = self.bus.consumer(address, endpoint.receive, context=dispatcher.context)
             consumer.is_traced = False  # the dispatcher's calls are
             consumer.settle()
             binding.on_unbind(consumer.unregister)

@@ -1,4 +1,4 @@
-"""Which types travel: what msgspec converts by itself. One of our own or a stranger's would need a hook on both sides.
+"""The types that can be encoded: those that msgspec converts by itself. Any other type would need a hook on both sides.
 
 Pure: knows no services.
 """
@@ -25,7 +25,7 @@ _KEYS = (
 
 
 def unsayable(kind: Any) -> str | None:
-    """Why values of the type cannot travel, as the second half of a sentence; None if they can."""
+    """Return the reason values of the type cannot be encoded, as the second half of a sentence; None if they can."""
     try:
         msgspec.json.Decoder(kind)
         found = inspect.type_info(kind)

@@ -18,8 +18,8 @@ from typing import Any, Final
 from hutong.runtime.contexts import Context, ContextKind
 
 Then = Callable[[Any, BaseException | None], None]
-"""Told the value, or else the error."""
-_BEGIN: Final[Any] = object()  # in the place of what a coroutine waits for: it has not begun
+"""Called with the value, or else the error."""
+_BEGIN: Final[Any] = object()  # in the place of a coroutine's future: it has not started
 _Handed = tuple[Coroutine[Any, Any, Any], Any, Variables, Then]
 
 
@@ -96,7 +96,10 @@ class _Carrier:
         self._handed: _Handed | None = None
 
     def take(self, handed: _Handed) -> bool:
-        """Carry it. False if somebody has cancelled this task: a call that never waited, and was not what it meant."""
+        """Resume with the value.
+
+        False if this task was cancelled: the cancellation was meant for a call that never waited.
+        """
         if self._waiting.done():
             return False
         self._handed = handed

@@ -1,9 +1,8 @@
 """Streams at the service: an iterator that is advanced as far as its reader has asked, and no further.
 
 Strategy: a reader asks a temporary service for the next items, in batches. A coroutine in the context of the binding
-pulls from the iterator as many as are asked for; whoever asks gets what is there as soon as there is something, and an
-empty batch if nothing comes for a while, so that a quiet stream is no time-out. What the iterator raises comes after
-the items before it.
+pulls as many as are requested. The reader gets available items at once, and an empty batch after a while without any,
+so that a quiet stream is no timeout. An exception of the iterator follows the items before it.
 
 Knows no transport.
 """
@@ -38,7 +37,7 @@ class Batch(Struct, Generic[T], frozen=True):
 
 @service("hutong.rpc.stream")
 class Stream(Protocol):
-    """What a reader asks of the temporary service of a stream."""
+    """The temporary service of a stream, as its reader calls it."""
 
     async def next(self, max: int = 1, wait_ms: int = 10_000) -> Batch[Any]:
         """The next items: at least one, unless the stream ends or nothing comes for `wait_ms`; at most `max`."""

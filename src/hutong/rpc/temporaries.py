@@ -1,10 +1,10 @@
-"""Temporary services: the streams and references that methods return, each at an address of its own for one caller.
+"""Temporary services: the streams and references that methods return, each at its own address for one caller.
 
-Strategy: the address is a UUID that nobody can guess, told in a header of the answer. A temporary service goes when its
-caller closes it, when it has been idle for long, when the caller's connection ends, or with the binding that opened it;
-whichever comes first. The idle time is one parked wait on the home loop, which is looked at only when it is over.
+Strategy: the address is an unguessable UUID in a header of the answer. A temporary service ends when its caller closes
+it, when it has been idle for long, when the caller's connection ends, or with the binding that opened it, whichever
+comes first. The idle time is one parked wait on the home loop, checked only when it is over.
 
-Knows how a temporary service is reached by the bus; other doors find it in the registry.
+Registers temporary services on the bus; other transports find them in the registry.
 """
 
 import uuid
@@ -16,7 +16,7 @@ from hutong.bus.bus import EventBus
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, UsageError
 from hutong.foundation.waiting.table import Owner, Parked, WaitTable
-from hutong.rpc.bus_door import PEER, BusDoor
+from hutong.rpc.bus_endpoint import PEER, BusEndpoint
 from hutong.rpc.call import PROXY_ADDRESS, STREAM_ADDRESS, IncomingCall, Outcome
 from hutong.rpc.description import Kind, MethodDescription, ServiceDescription, describe
 from hutong.rpc.dispatcher import Dispatcher
@@ -36,7 +36,7 @@ IDLE_MS_DEFAULT: Final = 300_000  # as in Vert.x
 
 
 class Surroundings:
-    """What all temporary services of one Rpc share. `waits` is for the home loop alone."""
+    """The shared parts of all temporary services of one Rpc. `waits` is for the home loop alone."""
 
     def __init__(self, bus: EventBus, registry: "Registry", clock: Clock, waits: WaitTable[None], idle_ms: int) -> None:
         self.bus = bus
@@ -124,8 +124,8 @@ class Temporary:
         around.open.add(self)
         around.registry.add(self.address, dispatcher)
         if call.peer == PEER:
-            door = BusDoor(self.address, dispatcher)
-            self._consumer = around.bus.consumer(self.address, door.receive, context=dispatcher.context)
+            endpoint = BusEndpoint(self.address, dispatcher)
+            self._consumer = around.bus.consumer(self.address, endpoint.receive, context=dispatcher.context)
             self._consumer.is_traced = False
             self._consumer.settle()
         around.bus.on_home_loop(self._park)

@@ -1,7 +1,7 @@
-"""What services and callers know of tracing: whom they tell of calls, if they are told to tell anybody.
+"""The tracing port of services and callers: an optional tracer of calls.
 
-Strategy: a caller that is traced has another transport around its own, and a service that is traced a dispatcher of
-another class; without a tracer neither is there. Knows no tracer: `hutong.tracing` is one.
+Strategy: a traced caller has another transport around its own, and a traced service has a dispatcher of another class;
+without a tracer neither exists. Knows no tracer: `hutong.tracing` is one.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from hutong.rpc.dispatcher import Dispatcher
 from hutong.rpc.transport import Transport
 
 OTHER: Final = "_OTHER"
-"""What a method that nobody has is called."""
+"""The name of an unknown method in spans."""
 Dispatch = Callable[[IncomingCall, Done], None]
 
 
@@ -40,7 +40,7 @@ class TracedDispatcher(Dispatcher):
 
 
 def dispatcher_for(tracer: CallTracer | None) -> Callable[..., Dispatcher]:
-    """What makes dispatchers."""
+    """Return the factory of dispatchers."""
     return Dispatcher if tracer is None else partial(_traced, tracer)
 
 

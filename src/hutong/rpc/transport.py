@@ -1,8 +1,7 @@
-"""The port of callers: what a proxy asks of whatever carries its calls.
+"""The transport port of callers: it carries the calls of a proxy.
 
-Strategy: all that is the same for every call of one method by one proxy lies in a call site, made once, where a
-transport may keep what it derives from it (an address that is resolved, a header block that is encoded). A call itself
-is a site and the arguments.
+Strategy: the constant parts of all calls of one method by one proxy are in a call site, made once. A transport may
+cache derived values in it (a resolved address, an encoded header block). A call itself is a site and the arguments.
 
 A transport that adds something (retries, request ids) wraps another one and is a transport itself. Knows none of them.
 """
@@ -19,9 +18,9 @@ from hutong.rpc.options import HeaderPairs
 
 
 class CallSite:
-    """What is called, without the arguments. Never changed, but for `cache`, which belongs to the transport.
+    """A call without its arguments. Constant except for `cache`, which belongs to the transport.
 
-    `method` is None for calls by name; then `result_type` says what the result is to be converted to.
+    `method` is None for calls by name; then the result is converted to `result_type`.
     """
 
     __slots__ = ("action", "address", "cache", "headers", "method", "result_type")
@@ -63,10 +62,11 @@ class OutgoingCall(Struct, eq=False, gc=False):
 
 
 Ended = Callable[[Outcome | HutongError], None]
-"""Told once what became of a call: what the service answered, its value converted to the site's `result_type`; or what
-kept the call from being answered, mostly a CallFailed."""
+"""Called once with the outcome of a call: the service's answer, its value converted to the site's `result_type`; or the
+error that prevented an answer, mostly a CallFailed.
+"""
 Abandon = Callable[[], object]
-"""The caller has lost interest: nothing is told any more, and nothing waits. Harmless once it is over."""
+"""Abandon the call: no callback follows, and nothing waits. Harmless once the call is over."""
 
 
 class Transport(Protocol):

@@ -236,7 +236,7 @@ class Node:
         is_allowed = not {"grpc", ALL}.isdisjoint(self._allow_plain)
         verticle = GrpcVerticle(self.rpc, listen, self._grpc_tls, allow_plain=is_allowed)
         await self.runtime.deploy(lambda: verticle, DeploymentOptions(name="grpc", loop=0))
-        self.grpc = verticle.door.address
+        self.grpc = verticle.server.address
 
     def _make_bus(self, kafka: "Address") -> EventBus:
         self.kafka = str(kafka)

@@ -14,7 +14,7 @@ from tests.unit.rpc.test_description import Colour, Line, Parts, Place
 
 from hutong.foundation.errors import ProtocolError
 from hutong.rpc import BadReply, DispatchFailed, OutcomeUnknown, RequestExpired, ServiceError, ServiceFault
-from hutong.rpc.bus_door import ServiceFailure, ServiceFailureCodec
+from hutong.rpc.bus_endpoint import ServiceFailure, ServiceFailureCodec
 from hutong.rpc.conversion import arguments_from, result_from, result_sayable, sayable
 from hutong.rpc.errors import Failure, error_of
 from hutong.rpc.remote.outgoing import Prepared

@@ -1,4 +1,4 @@
-"""Calls as spans, over each door: the caller's is the parent of the service's, and what that does is their child."""
+"""Calls as spans, over each server: the caller's is the parent of the service's, and what that does is their child."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -175,22 +175,22 @@ async def test_a_call_over_grpc_goes_on_with_the_trace_of_its_metadata(rpc: Rpc,
     grpc = pytest.importorskip("grpc")
     await rpc.bind(Till, Drawer())
     from hutong.rpc.description import describe
-    from hutong.rpc.grpc import open_door
+    from hutong.rpc.grpc import open_server
     from hutong.rpc.grpc.conversion import ServiceConversion
     from hutong.rpc.grpc.shapes import builtins_of
 
-    door = await open_door(rpc, "127.0.0.1:0")
+    server = await open_server(rpc, "127.0.0.1:0")
     conversion = ServiceConversion(describe(Till), None)
     path = next(path for path in conversion.methods if path.lower().endswith("/pay"))
     request = conversion.methods[path].mapping.request.write(builtins_of({"item": "fig"})).SerializeToString()
     parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-    async with grpc.aio.insecure_channel(door.address) as channel:
+    async with grpc.aio.insecure_channel(server.address) as channel:
         await channel.unary_unary(path)(request, metadata=(("traceparent", parent), ("tracestate", "a=1")))
-    await door.close()
-    server = recording.span("till/pay")
-    assert server.parent is not None
-    assert server.parent.span_id == 0x00F067AA0BA902B7
-    assert server.parent.trace_state.get("a") == "1"
+    await server.close()
+    span = recording.span("till/pay")
+    assert span.parent is not None
+    assert span.parent.span_id == 0x00F067AA0BA902B7
+    assert span.parent.trace_state.get("a") == "1"
 
 
 async def test_rpc_is_traced_from_the_start_or_not_at_all(

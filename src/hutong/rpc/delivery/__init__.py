@@ -1,1 +1,1 @@
-"""How often an effect happens: request ids, callers that try again, and the memory that answers what it knows."""
+"""Delivery semantics: request ids, callers that retry, and the memory that answers repeated calls."""

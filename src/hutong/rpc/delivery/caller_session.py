@@ -44,5 +44,8 @@ class CallerSession:
             self._open.pop(call.sequence, None)
 
     def acked_below(self, call: CallId) -> int:
-        """What an attempt of `call` acknowledges. Never more than what came before it: so a late one harms nobody."""
+        """Return the sequence below which an attempt of `call` acknowledges.
+
+        Never above the call itself, so a late one is harmless.
+        """
         return next(iter(self._open), call.sequence) if call.session == self._session else 0

@@ -1,6 +1,6 @@
-"""What a service that remembers its calls is told: where it keeps them, for how long, and how much.
+"""Settings of a service that deduplicates calls: the topic, the retention time and the bounds.
 
-Knows no log but by the bus.
+Reaches the log by the bus alone.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
-"""The memory of a service: carries out what its machine decides, with a table as store.
+"""The call memory of a service: executes its machine's instructions, with a table as store.
 
-Strategy: the machine lives on the loop that opens the memory; bindings may be in any context, and what is theirs (to
-execute, to be told) is done there. All who ask for a call, the first as well, are parked under it until it has an
-outcome. A Store is as many writes as it has changes, and is stored when all of them are.
+Strategy: the machine runs on the loop that opens the memory. Bindings may be in any context: execution and callbacks
+happen there. All requesters of a call, the first included, are parked under it until it has an outcome. A Store writes
+each of its changes, and is stored when all of them are.
 
 Knows no transport and no client library.
 """
@@ -57,11 +57,11 @@ _log = logging.getLogger("hutong.rpc.delivery")
 
 
 class Table(Protocol):
-    """Where it is kept; `hutong.bus.durable.table` has one. Any method but `open` may raise a HutongError."""
+    """The store of a memory; `hutong.bus.durable.table` has one. Every method except `open` may raise a HutongError."""
 
     @property
     def failure(self) -> HutongError | None:
-        """Why nothing is written any more."""
+        """The reason why nothing is written any more, or None."""
 
     async def open(self, apply: Callable[[bytes, bytes | None], None], /) -> None: ...
     def put(self, key: bytes, value: bytes | None, settled: Callable[[HutongError | None], None], /) -> None: ...
@@ -69,7 +69,7 @@ class Table(Protocol):
 
 
 class _Asker(NamedTuple):
-    """Who asks, and where he is told."""
+    """A requester and its callback."""
 
     call: CallId
     context: Context | None
@@ -94,7 +94,8 @@ class _Asker(NamedTuple):
 
 
 class CallMemory:
-    """What one service remembers (a `delivery_port.Memory`). `open` on the loop of `wheel`, `begin` in any context.
+    """The calls that one service remembers (a `delivery_port.Memory`). `open` on the loop of `wheel`, `begin` in any
+    context.
 
     Figures: executed_total, replayed_total (answered from memory), waited_total (for one in progress), refused_total.
     """
@@ -254,7 +255,9 @@ class CallMemory:
         if self._table.failure is None:
             _log.warning("the memory of calls could not be stored, it is tried again: %s", error)
         self._tell(NotStored(store.number))
-        if self._table.failure is not None:  # whoever has it now does not know what is executed here
+        if (
+            self._table.failure is not None
+        ):  # another process may have taken the table over, and does not know of this execution
             self._waits.close(self._table.failure)
 
     def _arm(self) -> None:
@@ -267,7 +270,7 @@ class CallMemory:
 
 
 def _caller_of(call: IncomingCall) -> str:
-    """Whose share of the memory a call takes: a user's wherever it calls from, else an address's."""
+    """Return the owner of a call's share: its user at any address, else its address."""
     return f"user {call.user}" if isinstance(call.user, str) and call.user else call.origin
 
 
@@ -288,7 +291,7 @@ class _Writes:
                 table.put(encode_key(key), encode_record(record), self._settled)
             except HutongError as error:
                 assert self._memory._loop is not None
-                self._memory._loop.call_soon(self._settled, error)  # never inside of what the machine says
+                self._memory._loop.call_soon(self._settled, error)  # never during a step of the machine
 
     def _settled(self, error: HutongError | None) -> None:
         self._left -= 1

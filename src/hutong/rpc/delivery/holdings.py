@@ -1,6 +1,6 @@
-"""What the memory of calls holds: calls, sessions, and the share of the caller that they are counted for.
+"""Entries of the call memory: calls, sessions, and each caller's share of them.
 
-Values alone: the machine changes them.
+Values only: the machine changes them.
 """
 
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ class KeptCall:
 
 @dataclass(slots=True)
 class CallerShare:
-    """What one caller holds: of sessions that it was the first to ask for in this process."""
+    """The entries of one caller: of the sessions that it was the first to use in this process."""
 
     caller: str
     sessions: int = 0

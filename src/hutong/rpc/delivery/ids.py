@@ -1,7 +1,7 @@
-"""Request ids: who asks, and which of his calls it is.
+"""Request ids: a caller's session and the number of the call in it.
 
-Strategy: a session is a UUID of version 7 (RFC 9562: 48 bits of milliseconds since 1970, then chance), written as 32
-hexadecimal digits, so whoever remembers sessions can tell the age of one that he does not know. A request id is
+Strategy: a session is a UUID of version 7 (RFC 9562: 48 bits of milliseconds since 1970, then random bits), written as
+32 hexadecimal digits. So a service knows the age of a session that it has no record of. A request id is
 SESSION/SEQUENCE; the sequence numbers of one session rise.
 
 Knows no calls; `session_ids` makes sessions.
@@ -29,7 +29,7 @@ class CallId(NamedTuple):
 
 
 def session_ms(session: str) -> int:
-    """When the session began, by its maker's clock, in milliseconds since 1970."""
+    """Return the start of the session by its creator's clock, in milliseconds since 1970."""
     return int(session[:_TIME_DIGITS], 16)
 
 
@@ -42,7 +42,7 @@ def parse_request_id(text: str) -> CallId:
 
 
 def parse_acked_below(text: str | None) -> int:
-    """0 where nothing is said. Raises ProtocolError for anything but a sequence number."""
+    """Parse the header; 0 without one. Raises ProtocolError for anything but a sequence number."""
     if text is None:
         return 0
     if _NUMBER.fullmatch(text) is None or (number := int(text)) > SEQUENCE_MAX:

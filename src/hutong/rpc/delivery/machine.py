@@ -1,18 +1,19 @@
-"""The memory of calls: each is executed at most once, whatever is repeated, delayed or lost, and whoever restarts.
+"""The call memory: each call is executed at most once, despite repeats, delays, losses and restarts of any process.
 
-Strategy: that a call begins is stored before it is executed, and its outcome before it is answered. So whatever a
-process leaves behind says of each call: never begun, begun, or finished how. A call that was begun by a process that
-ended is never executed again; its outcome is unknown. A record may go only when something that stays refuses its
-call: the session's `acked_below`, which is stored before calls below it are deleted, or the horizon, which is stored
-before a session is deleted and refuses every session begun before it that is not known. So deleting is safe at every
-step, in whatever order the changes of one Store become durable.
+Strategy: the start of a call is stored before the call is executed, and its outcome before it is answered. So after a
+crash the store shows for each call: not started, started, or finished with an outcome. A call that a crashed process
+had started is never executed again; its outcome is unknown.
 
-A session is forgotten when nothing was heard of it for `keep_for_ms`; the age of one that is not known is read off its
-name. That nothing is done twice needs no clock to be right: the horizon is a session's own time. Clocks only decide
-who is refused too early.
+A call's record is deleted only when another stored value refuses the call. That value is the session's `acked_below`,
+stored before the calls below it are deleted, or the horizon, stored before a session is deleted. The horizon refuses
+every unknown session that started before it. So deletion is safe at every step, in any order in which the changes of
+one Store become durable.
+
+A session is deleted after `keep_for_ms` without a call; an unknown session's age is part of its name. At-most-once
+execution depends on no clock: the horizon is a session's own time. A wrong clock can only refuse a call too early.
 
 Knows nothing of stores, services, loops or clocks: time (wall time, since it outlives processes) arrives with events,
-and the driver carries out the instructions. For each Store it must bring one Stored or NotStored, for each Execute one
+and the driver executes the instructions. For each Store it must bring one Stored or NotStored, for each Execute one
 Executed, and a Tick now and then.
 """
 
@@ -57,7 +58,7 @@ _OPEN: Final = (CallState.STARTING, CallState.RUNNING, CallState.FINISHING)
 
 @dataclass(frozen=True, slots=True)
 class _Purpose:
-    """What a Store is for. `then` follows once it is durable; with `otherwise` None it is tried again."""
+    """The purpose of a Store. `then` follows once it is durable; with `otherwise` None a failed Store is repeated."""
 
     changes: tuple[Change, ...]
     then: Callable[[], None]
@@ -110,7 +111,7 @@ class Memory:
 
     @property
     def is_empty(self) -> bool:
-        """Whether a Tick has nothing to do."""
+        """True if a Tick has nothing to do."""
         return not self._sessions and not self._again
 
     def check_invariants(self) -> None:
@@ -222,7 +223,7 @@ class Memory:
             self._out.append(Wait(event.asker, call_id))
 
     def _stranger(self, name: str, event: Asked) -> Refusal | None:
-        """Why a session that is not known is refused."""
+        """Return the reason to refuse an unknown session, or None."""
         began_ms, now_ms = session_ms(name), event.now_ms
         settings = self.settings
         if began_ms <= self._horizon_ms or began_ms <= now_ms - settings.keep_for_ms + settings.clock_skew_ms:
@@ -416,7 +417,7 @@ class Memory:
         self._forget_idle(before_ms)
 
     def _expire_calls(self, before_ms: int) -> None:
-        """What nobody acknowledged in time is acknowledged, unless an earlier call of the session is in progress."""
+        """Acknowledge old calls without an acknowledgement, unless an earlier call of the session is in progress."""
         for _ in range(min(len(self._aging), self.settings.forgotten_per_tick_max)):
             at_ms, call_id = self._aging[0]
             if at_ms > before_ms:

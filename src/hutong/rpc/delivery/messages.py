@@ -1,4 +1,4 @@
-"""What the memory of calls hears and says, and what it keeps.
+"""Events, instructions and records of the call memory.
 
 Knows no store and no service: an outcome is bytes here.
 """
@@ -14,7 +14,7 @@ CLOSED: Final = 2**63 - 1
 
 
 class Known(Enum):
-    """What a record says of a call."""
+    """States of a call in its record."""
 
     STARTED = "started"  # it was about to be executed; without a later record its outcome is unknown
     FINISHED = "finished"
@@ -28,7 +28,10 @@ class Fingerprint(NamedTuple):
     digest: bytes
 
     def matches(self, other: "Fingerprint") -> bool:
-        """Whether both may be one call. A record of an older release has no fingerprint, so it matches every call."""
+        """Return True if both may belong to one call.
+
+        A record of an older release has no fingerprint and matches every call.
+        """
         return self == other or not (self.digest and other.digest)
 
 
@@ -55,7 +58,7 @@ class SessionRecord:
 
 @dataclass(frozen=True, slots=True)
 class HorizonRecord:
-    """Key: HORIZON. Sessions begun until then that are not known are never executed."""
+    """Key: HORIZON. Unknown sessions that started before it are never executed."""
 
     at_ms: int
 
@@ -75,11 +78,11 @@ Change = tuple[Key, Record | None]
 
 @dataclass(frozen=True, slots=True)
 class MemorySettings:
-    """Bounds. At each a call that is new is refused and not executed.
+    """Bounds. Above each, a new call is refused and not executed.
 
-    `keep_for_ms`: how long an outcome is kept that nobody acknowledges. `clock_skew_ms`: how far callers' clocks may
-    be off. `tidy_after`: acknowledged calls after which a session's are deleted together. `caller_shares`: one
-    caller from outside holds at most one in so many of sessions, calls, calls in progress and bytes.
+    `keep_for_ms`: how long an unacknowledged outcome is kept. `clock_skew_ms`: the tolerated error of callers' clocks.
+    `tidy_after`: acknowledged calls after which a session's are deleted together. `caller_shares`: one caller from
+    outside holds at most one in so many of sessions, calls, calls in progress and bytes.
     """
 
     keep_for_ms: int = 3_600_000
@@ -100,11 +103,11 @@ class Reason(Enum):
 
     FULL = "full"  # a bound; it may be asked again
     NOT_STORED = "not stored"  # that it begins could not be stored; it may be asked again
-    EXPIRED = "expired"  # acknowledged, or too old to be remembered: whether it ever happened is not known here
+    EXPIRED = "expired"  # acknowledged, or too old: the memory no longer knows its outcome
     FROM_THE_FUTURE = "from the future"  # the caller's clock is ahead by more than is allowed
     REUSED = "reused"  # its id is that of a call with another action or other arguments
     NOT_KEPT = "not kept"  # it happened once, and its result was too large to be kept
-    UNKNOWN = "unknown"  # it was begun by a process that ended: it happened, wholly or in part, at most once
+    UNKNOWN = "unknown"  # started by a process that ended: executed wholly or in part, at most once
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """`asker` is the driver's number for who asks; `acked_below` is 0 where the caller says nothing.
+    """`asker` is the driver's number for the requester; `acked_below` is 0 without a header.
 
     `caller` is the user or the address that the call came from; empty for this process, which has no share of its own.
     """
@@ -190,7 +193,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Execute:
-    """Have the effect. Said once in a call's life; Executed follows."""
+    """Execute the call. Issued once in a call's life; Executed follows."""
 
     call: CallId
 
@@ -205,7 +208,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The asker's answer, at once. `outcome` is what Executed once told."""
+    """Answer the requester now. `outcome` comes from an earlier Executed."""
 
     asker: int
     outcome: bytes | Refusal

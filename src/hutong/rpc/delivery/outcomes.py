@@ -1,7 +1,8 @@
-"""Outcomes as the memory of calls keeps them, and what its refusals say to callers.
+"""Stored outcomes of the call memory, and its refusals as callers receive them.
 
-Strategy: MessagePack of what JSON can say, so that an outcome comes back the same over every transport. A stream or a
-reference lives in the process that made it, so an outcome that has one cannot be kept; nor can what cannot be said.
+Strategy: MessagePack of JSON-compatible values, so that an outcome is the same over every transport. A stream or a
+reference belongs to the process that made it, so an outcome with one cannot be stored; nor can a value that cannot be
+encoded.
 
 Knows no store.
 """
@@ -69,7 +70,7 @@ def decode_outcome(kept: bytes) -> Outcome:
 
 
 def refused(refusal: Refusal) -> Outcome:
-    """What the caller is told."""
+    """Return the outcome that the caller receives for a refusal."""
     if refusal.reason is Reason.FULL:
         text = f"the service remembers too much ({refusal.limit} is {refusal.maximum}), so the call was not executed"
     elif refusal.reason is Reason.REUSED:

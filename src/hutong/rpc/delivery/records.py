@@ -1,4 +1,4 @@
-"""What the memory of calls keeps, as keys and values of a table: MessagePack values, keys that people can read.
+"""Records of the call memory, as keys and values of a table: readable keys, MessagePack values.
 
     h                      the horizon: {"at": ms}
     s/SESSION              a session:   {"below": sequence, "heard": ms}
@@ -7,7 +7,7 @@
 
 Records of older releases have neither action nor digest.
 
-Knows no table. What cannot be read raises CorruptData: a memory that is read in part would execute twice.
+Knows no table. Unreadable records raise CorruptData: a memory loaded in part would execute calls twice.
 """
 
 from typing import Final

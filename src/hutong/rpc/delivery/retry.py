@@ -1,13 +1,12 @@
-"""Callers that try again: one call, several attempts with one request id, within the call's time.
+"""Retrying callers: one call, several attempts with one request id, within the call's time.
 
-Strategy: an attempt that fails without an answer (nobody there, connection lost, the service could not remember it) is
-followed by another after a pause; one that is silent for a while is followed by another too, and listened to all the
-same, since its answer may only be late. Pauses grow exponentially and are shortened by chance, so that callers who
-failed together do not come back together. The first answer ends the call. What is never tried again: whatever the
-service itself answered, its failures as much as its results.
+Strategy: an attempt that fails without an answer (no service, connection lost, the service could not store the call) is
+followed by another after a pause. So is one without an answer for a while; its answer still counts, as it may only be
+late. Pauses grow exponentially, less a random jitter, so that callers who failed together do not retry together. The
+first answer ends the call. An answer of the service itself, failure or result, is never retried.
 
-Knows no wire: it wraps a transport and is one. All its work is done on the loop that it was made on; callers on other
-loops are called back on theirs.
+Knows no wire: it wraps a transport and is one. Its work runs on the loop that created it; callers on other loops are
+called back on theirs.
 """
 
 import asyncio
@@ -45,11 +44,11 @@ PAUSES_MAX: Final = 1_000_000  # calls that wait for their next attempt
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How soon a call is tried again. The n-th pause is the first times `factor` to the power n-1, at most
-    `pause_ms_max`, less a random share of up to `jitter` (0 to 1).
+    """The pauses between attempts. The n-th pause is the first times `factor` to the power n-1, at most `pause_ms_max`,
+    less a random share of up to `jitter` (0 to 1).
 
-    `first_pause_ms` follows an attempt that failed, `first_patience_ms` is for one that is silent. Raises UsageError
-    for values that make no sense.
+    `first_pause_ms` follows an attempt that failed, `first_patience_ms` one without an answer. Raises UsageError for
+    invalid values.
     """
 
     first_pause_ms: int = 50
@@ -242,7 +241,7 @@ class _Attempts:
         next_ms = reliability.clock.monotonic_ms() + pause_ms
         try:
             self._pause = reliability.waits.park(self, self._continue, deadline_ms=min(next_ms, self._deadline_ms))
-        except LimitExceeded as error:  # too many calls wait: this one has only the attempts that it has begun
+        except LimitExceeded as error:  # too many calls wait: this one has only the attempts that it has started
             self._retries_left = 0
             self._refusal = Overloaded(str(error))
             if not self._abandons:
@@ -270,9 +269,9 @@ class _Attempts:
             self._finish(self._doubt or UsageError(str(error)))
 
     def _verdict(self) -> Outcome | HutongError:
-        """The outcome of a call without an answer: any attempt that may have had its effect decides.
+        """The outcome of a call without an answer: any attempt that may have been executed decides.
 
-        Where every attempt was refused before it was executed, nothing happened, and the caller is told why.
+        If every attempt was refused before execution, nothing happened, and the caller gets the reason.
         """
         if self._doubt is not None:
             return self._doubt

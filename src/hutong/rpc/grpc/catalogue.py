@@ -84,7 +84,7 @@ class Catalogue:
         return Part(identifier(name, where), name if field is None else field.encode_name, slot, number, comment)
 
     def slot(self, where: str, kind: inspect.Type, field: inspect.Field | None = None) -> tuple[Slot, int | None, str]:
-        """The slot, the number that it asks for, and what it says of itself. Without `field` it is a required one."""
+        """Return the slot, its requested number, and its comment. Without `field` it is a required one."""
         said = peeled(where, kind)
         is_required = field is None or field.required
         when_absent = None if said.is_nullable and is_required else ABSENT
@@ -109,7 +109,7 @@ class Catalogue:
         return None
 
     def _item(self, where: str, kind: inspect.Type) -> Shape:
-        """What a list or a map holds: None needs a message around it."""
+        """Return the shape of a list's or a map's items: an item that may be None needs a message around it."""
         said = peeled(where, kind)
         shape = self._shape(where, said.kind)
         if not said.is_nullable:

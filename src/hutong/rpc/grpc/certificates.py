@@ -1,8 +1,8 @@
 """gRPC's credentials of a server, with certificates that are loaded again when their files change.
 
-Strategy: gRPC asks before each handshake, on whatever thread, whether there is a new certificate. The files are looked
-at then, but not more often than `reload_interval_ms`. They are tried with Python's TLS first, since gRPC tells of wrong
-ones only at a handshake. Files that cannot be used, half written ones for example, change nothing: that is logged.
+Strategy: gRPC asks for a new certificate before each handshake, on any thread. The files are checked then, but not more
+often than `reload_interval_ms`. They are loaded with Python's TLS first, since gRPC reports invalid ones only at a
+handshake. Files that cannot be used, half written ones for example, change nothing: that is logged.
 
 Needs the extra `grpc`. Knows nothing of calls.
 """
@@ -27,7 +27,7 @@ Signature = tuple[tuple[int, int, int], ...]
 
 
 class GrpcCertificates:
-    """Those of one door. Raises UsageError where the files cannot be used now."""
+    """Those of one server. Raises UsageError where the files cannot be used now."""
 
     def __init__(self, tls: "GrpcTls", clock: Clock) -> None:
         self._certificate, self._key = Path(tls.certificate), Path(tls.key or tls.certificate)

@@ -35,7 +35,7 @@ class MethodConversion:
         self._write = mapping.response.write
 
     def raw_arguments(self, request: bytes) -> dict[str, Any]:
-        """What the request holds, by the names of the parameters. Raises BadArguments."""
+        """Decode a request to arguments, by the names of the parameters. Raises BadArguments."""
         try:
             return self.mapping.request.read(self._parse(request))  # type: ignore[no-any-return]
         except DecodeError:

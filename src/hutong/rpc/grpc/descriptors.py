@@ -84,7 +84,7 @@ def _add_message(proto: Any, message: Message, package: str) -> None:
 
 
 def _make_map(proto: Any, made: Any, field: Field, package: str, owner: str) -> None:
-    """A map is a list of entries, whose type lies within the message."""
+    """Make a map: a list of entries, whose type is nested in the message."""
     assert field.key is not None
     entry = proto.nested_type.add(name=f"{pascal_case(field.name)}Entry")
     entry.options.map_entry = True

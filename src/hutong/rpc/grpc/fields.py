@@ -18,7 +18,7 @@ RESERVED_NUMBERS: Final = range(19_000, 20_000)  # protobuf's own
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A field that is to be. `number` is None unless it says that it has one."""
+    """A field before numbering. `number` is None unless it has one declared."""
 
     name: str
     encoded_name: str
@@ -28,7 +28,7 @@ class Part:
 
     @property
     def word(self) -> str:
-        """What it is called in the name of a tuple."""
+        """The field's name as part of a tuple's name."""
         many = {Label.REPEATED: "ListOf", Label.MAP: "MapTo", Label.OPTIONAL: "Optional"}
         return many.get(self.slot.label, "") + word_of(self.slot.shape)
 
@@ -62,5 +62,5 @@ def optional(shape: Shape) -> Slot:
 
 
 def word_of(shape: Shape) -> str:
-    """What a type is called in the name of a message around it."""
+    """Return the name of a type as part of the name of a message around it."""
     return pascal_case(shape.type.name.rpartition(".")[2])

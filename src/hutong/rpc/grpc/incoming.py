@@ -25,7 +25,7 @@ class GrpcCall(IncomingCall):
 
     @property
     def origin(self) -> str:
-        """gRPC says `ipv4:10.0.0.7:50123`."""
+        """The caller's address; gRPC writes `ipv4:10.0.0.7:50123`."""
         return str(self.peer.peer()).rpartition(":")[0]
 
     def arguments(self, kind: type[A]) -> A:
@@ -46,7 +46,7 @@ class GrpcCall(IncomingCall):
 
 
 class AwaitedOutcome(Wait[Outcome]):
-    """Parked; a task of the door's loop awaits `future`, any thread may end it."""
+    """Parked; a task of the server's loop awaits `future`, any thread may end it."""
 
     __slots__ = ("_loop", "_thread_id", "future")
 
@@ -56,7 +56,7 @@ class AwaitedOutcome(Wait[Outcome]):
         self.future: asyncio.Future[Outcome] = loop.create_future()
 
     def told(self, outcome: Outcome) -> None:
-        """For whoever executes the call."""
+        """Take the outcome of the executed call."""
         self.resume(outcome)
 
     def end(self, outcome: Outcome | HutongError) -> None:

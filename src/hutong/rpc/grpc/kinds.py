@@ -1,4 +1,4 @@
-"""Types as msgspec has read them: which are single fields in a `.proto`, and how values of a union are told apart.
+"""Types as msgspec has read them: the single fields of a `.proto`, and the distinction of a union's values.
 
 Knows no messages and no numbers of fields.
 """
@@ -41,7 +41,7 @@ def declared(kind: Any) -> tuple[inspect.Field, ...]:
 
 
 def is_empty(field: inspect.Field) -> bool:
-    """Whether the default is an empty list, dict or the like."""
+    """Return True if the default is an empty list, dict or the like."""
     if field.default_factory in (list, dict, set, frozenset, tuple):
         return True
     return isinstance(field.default, tuple | frozenset) and not field.default
@@ -74,7 +74,7 @@ def literal_type(where: str, values: Sequence[object]) -> str:
 
 
 def kind_of(kind: inspect.Type) -> object:
-    """How msgspec tells a value of this type from others of a union; see `shapes`."""
+    """Return msgspec's distinction of this type from others of a union; see `shapes`."""
     tag = getattr(kind, "tag", None)
     if isinstance(kind, inspect.StructType) and tag is not None:
         return (ARRAY, tag) if kind.array_like else (OBJECT, kind.tag_field, tag)

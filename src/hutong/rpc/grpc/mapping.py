@@ -1,9 +1,9 @@
-"""From a service's signatures to what its `.proto` says, and to the shapes by which its values cross.
+"""Maps a service's signatures to its `.proto` file, and to shapes that convert its values.
 
 Strategy: msgspec has read the annotations already (`msgspec.inspect`); `catalogue` makes messages of the types, here
 are the methods: one message of arguments and one of the result for each. Numbers follow the order of declaration, from
-1; a field that says `Meta(extra={"field_number": N})` has N, and those after it go on from there. So whoever only adds
-at the end, or leaves a gap where something went, breaks no client.
+1; a field with `Meta(extra={"field_number": N})` has N, and those after it continue from there. So a change that only
+adds at the end, or leaves a gap for a removed field, breaks no client.
 
 Knows nothing of gRPC, and imports nothing of protobuf.
 """
@@ -27,7 +27,7 @@ RESULT: Final = "result"
 
 @dataclass(frozen=True, slots=True)
 class MethodMapping:
-    """How one method's values cross: a dict of arguments as request; as response one with RESULT, or an empty one."""
+    """The conversion of one method: a dict of arguments as request; as response one with RESULT, or an empty one."""
 
     method: MethodDescription
     name: str

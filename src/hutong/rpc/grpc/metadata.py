@@ -35,7 +35,7 @@ def headers_of(metadata: Iterable[tuple[str, str | bytes]]) -> HeaderPairs:
 
 
 def metadata_of(headers: HeaderPairs) -> tuple[tuple[str, str], ...]:
-    """What of an answer's headers gRPC can carry."""
+    """Return the headers of an answer that gRPC can carry."""
     lowered = [(name.lower(), value) for name, value in headers]
     return tuple(
         (name, value)

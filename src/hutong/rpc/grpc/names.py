@@ -1,7 +1,7 @@
-"""Names of a `.proto` file: from Python's to protobuf's customs, and those that are already taken.
+"""Names of a `.proto` file: from Python's to protobuf's customs, and the names already in use.
 
-Strategy: a name that protobuf cannot have, or that would mean two things, is refused with a sentence: a made-up one
-would change under whoever generated code from it.
+Strategy: a name that protobuf forbids, or that would mean two things, is refused with a sentence. A generated one could
+change later and break generated code.
 
 Knows no types.
 """
@@ -16,7 +16,7 @@ _WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]
 
 
 def identifier(name: str, what: str) -> str:
-    """The name itself. Raises UsageError where protobuf cannot have it; `what` says whose it is."""
+    """Return the name. Raises UsageError if protobuf forbids it; `what` names its owner."""
     if not _IDENTIFIER.fullmatch(name) or not name.strip("_"):
         raise UsageError(f"{what} is called {name!r}, but names in a .proto are letters a-z, digits and underscores.")
     return name
@@ -43,19 +43,19 @@ def package_of(address: str) -> str:
     parts = [re.sub(r"[^A-Za-z0-9_]", "_", part) for part in address.split(".")]
     named = [f"_{part}" if part[:1].isdigit() else part for part in parts if part]
     if not any(part.strip("_") for part in named):
-        raise UsageError(f"The address {address!r} has no letters to make a package of; give the door a package.")
+        raise UsageError(f"The address {address!r} has no letters to make a package of; give the server a package.")
     return ".".join(named)
 
 
 class Names:
-    """The messages and enums of one file: a name stands for one thing."""
+    """The names of messages and enums in one file, each unique."""
 
     def __init__(self, reserved: str) -> None:
         """`reserved` is the service's own name."""
         self._taken: dict[str, object] = {reserved: "the service itself"}
 
     def take(self, name: str, thing: object) -> str:
-        """The name, now for `thing` (any hashable value). Raises UsageError where it stands for something else."""
+        """Reserve the name for `thing` (any hashable value). Raises UsageError if it is taken."""
         identifier(name, f"The type {name}")
         holder = self._taken.setdefault(name, thing)
         if holder != thing:

@@ -1,9 +1,8 @@
-"""What a door offers: which methods there are, by the paths under which gRPC calls them.
+"""The methods that a gRPC server offers, by the paths under which clients call them.
 
-Strategy: a service is mapped when somebody first asks for it, so that nothing has to be told when a service is bound,
-and many that are bound cost nothing. One that has no mapping is told of in the log, once, and left out. What has been
-offered stays known after its service is unbound, until there are too many: its callers learn that nobody answers,
-instead of that there never was such a method.
+Strategy: a service is mapped at its first call, so that binding needs no notification and unused services cost nothing.
+One without a mapping is logged once and left out. An offered method stays known after its service is unbound, up to a
+bound: its callers get UNAVAILABLE instead of UNIMPLEMENTED.
 
 Knows no server and no calls.
 """
@@ -20,7 +19,7 @@ from hutong.rpc.grpc.names import package_of
 from hutong.rpc.grpc.statuses import status_of
 
 OFFERS_MAX: Final = 2_000
-"""Services of one door. Each has a pool of descriptors and classes of its own, made in one or two milliseconds."""
+"""Services of one server. Each has a pool of descriptors and classes of its own, made in one or two milliseconds."""
 _log = logging.getLogger("hutong.rpc.grpc")
 
 Bound = Callable[[], Iterable[tuple[str, ServiceDescription]]]
@@ -29,7 +28,7 @@ Bound = Callable[[], Iterable[tuple[str, ServiceDescription]]]
 
 @dataclass(slots=True)
 class Offer:
-    """One method at one address. `handler` is the door's, once there is one."""
+    """One method at one address. `handler` is the server's, once there is one."""
 
     address: str
     service: ServiceDescription

@@ -1,4 +1,4 @@
-"""Opening a door for the services of an `Rpc`: the address, the certificates, and the sentence where gRPC is absent.
+"""Opening a server for the services of an `Rpc`: the address, the certificates, and the sentence where gRPC is absent.
 
 Knows nothing of calls.
 """
@@ -15,7 +15,7 @@ from hutong.rpc.grpc.limits import GrpcLimits
 if TYPE_CHECKING:
     from hutong.foundation.clock import Clock
     from hutong.rpc.description import ServiceDescription
-    from hutong.rpc.grpc.door import GrpcDoor
+    from hutong.rpc.grpc.server import GrpcServer
     from hutong.rpc.rpc import Rpc
 
 PORT_MAX: Final = 65_535
@@ -34,33 +34,33 @@ class GrpcTls:
     reload_interval_ms: int = 5_000
 
 
-async def open_door(
+async def open_server(
     rpc: "Rpc",
     listen: str = "127.0.0.1:50051",
     *,
     tls: GrpcTls | None = None,
     limits: GrpcLimits | None = None,
     allow_plain: bool = False,
-) -> "GrpcDoor":
-    """A door that listens, for all services that are or will be bound; `door.address` is HOST:PORT, `close` ends it.
+) -> "GrpcServer":
+    """Listen for all services that are or will be bound. `server.address` is HOST:PORT, `close` ends it.
 
     Call it on the loop of `rpc`. Raises UsageError where gRPC is not installed, and for an address or a file that
     cannot be used, or would be open to the network without TLS where `allow_plain` does not say that it may.
     """
     host, port = host_and_port(listen)
     check_exposure("grpc", f"gRPC at {listen}", host, has_tls=tls is not None, allowed=(ALL,) if allow_plain else ())
-    door = made_door(rpc, tls=tls, limits=limits)
-    await door.listen(host, port)
-    return door
+    server = build_server(rpc, tls=tls, limits=limits)
+    await server.listen(host, port)
+    return server
 
 
-def made_door(rpc: "Rpc", *, tls: GrpcTls | None = None, limits: GrpcLimits | None = None) -> "GrpcDoor":
+def build_server(rpc: "Rpc", *, tls: GrpcTls | None = None, limits: GrpcLimits | None = None) -> "GrpcServer":
     """The same, not listening yet: `add` to it first what is to have a package of its own."""
     try:
-        from hutong.rpc.grpc.door import GrpcDoor
+        from hutong.rpc.grpc.server import GrpcServer
     except ImportError as error:
         raise UsageError(
-            f"A gRPC door needs {error.name or 'packages'}, which is not installed: pip install 'hutong[grpc]'.",
+            f"A gRPC server needs {error.name or 'packages'}, which is not installed: pip install 'hutong[grpc]'.",
             ExitCode.UNAVAILABLE,
         ) from None
 
@@ -69,7 +69,7 @@ def made_door(rpc: "Rpc", *, tls: GrpcTls | None = None, limits: GrpcLimits | No
 
     runtime = rpc.runtime
     credentials = None if tls is None else _credentials(tls, runtime.clock)
-    return GrpcDoor(rpc.find, bound, clock=runtime.clock, wheel=runtime.wheel, limits=limits, credentials=credentials)
+    return GrpcServer(rpc.find, bound, clock=runtime.clock, wheel=runtime.wheel, limits=limits, credentials=credentials)
 
 
 def host_and_port(text: str) -> tuple[str, int]:

@@ -1,8 +1,8 @@
-"""Streams of an implementation, one item at a time: asked for on the door's loop, made in the service's context.
+"""Streams of an implementation, one item at a time: requested on the server's loop, produced in the service's context.
 
-Strategy: a step in the service's context takes the next item and tells it; nothing is made ahead, so the generator
-stands still while its reader does not take what it has. Whoever stops reading closes it: a step under way is cancelled,
-and the generator cleans up.
+Strategy: a step in the service's context takes the next item and delivers it. Nothing is produced ahead, so the
+generator pauses while its reader is slow. A reader that stops closes it: a running step is cancelled, and the generator
+cleans up.
 
 Knows no gRPC.
 """
@@ -17,20 +17,20 @@ from hutong.rpc.errors import OUTCOME_UNKNOWN_CODE, Failure
 from hutong.runtime.contexts import Context
 
 END: Final = Outcome()
-"""Told instead of an item: there are no more."""
+"""The sentinel after the last item."""
 
 
 class Streaming(Protocol):
-    """Whose stream it is: a dispatcher."""
+    """A dispatcher, as the stream's owner."""
 
     context: Context
 
     def failure_of(self, error: BaseException, where: str) -> Failure:
-        """How an error travels."""
+        """Convert an error to a failure."""
 
 
 class Pulling:
-    """One stream. `ask` and `close` from one thread; `ask` again only once it was told."""
+    """One stream. `ask` and `close` from one thread; `ask` again only after the previous item."""
 
     __slots__ = ("_action", "_is_closed", "_items", "_owner", "_task")
 

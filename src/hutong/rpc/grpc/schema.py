@@ -1,7 +1,7 @@
-"""What a `.proto` file says, as values: package, service, messages, enums.
+"""The contents of a `.proto` file as values: package, service, messages, enums.
 
-Strategy: one neutral form between Python's types and the two ways of telling others: `text` writes it for people and
-for protoc, `descriptors` for gRPC's own reflection. Field numbers are part of it, so both say the same.
+Strategy: one neutral form between Python's types and the two outputs: `text` for people and protoc, `descriptors` for
+gRPC's own reflection. Field numbers are part of it, so both agree.
 
 Knows nothing of Python's types and nothing of gRPC.
 """
@@ -16,7 +16,7 @@ IMPORTS: Final = {TIMESTAMP: "google/protobuf/timestamp.proto", DURATION: "googl
 
 
 class Kind(Enum):
-    """What a type's name stands for."""
+    """Kinds of named types."""
 
     SCALAR = "scalar"
     ENUM = "enum"
@@ -24,7 +24,7 @@ class Kind(Enum):
 
 
 class Label(Enum):
-    """How often a field is there."""
+    """Cardinality of a field."""
 
     SINGULAR = ""  # a scalar that is not there is zero; a message is there or not
     OPTIONAL = "optional"  # there or not, whatever its type
@@ -73,7 +73,7 @@ class EnumDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """`request` and `response` are messages of the file; `is_streaming` says that responses are a stream."""
+    """`request` and `response` are messages of the file; `is_streaming`: responses are a stream."""
 
     name: str
     request: str
@@ -95,7 +95,7 @@ class Schema:
 
     @property
     def full_name(self) -> str:
-        """Of the service, as it stands in the path of a call."""
+        """The service's name, as in the path of a call."""
         return f"{self.package}.{self.service}"
 
     @property

@@ -32,7 +32,7 @@ ABSENT: Final = Absent()
 
 
 def builtins_of(value: object) -> Any:
-    """What `write` takes, of any value. Raises TypeError for what msgspec cannot convert."""
+    """Convert any value to the input of `write`. Raises TypeError for types that msgspec cannot convert."""
     return msgspec.to_builtins(value, builtin_types=(bytes, bytearray, memoryview, datetime, timedelta))
 
 
@@ -49,7 +49,7 @@ class Shape:
         raise NotImplementedError
 
     def write(self, value: Any) -> Any:
-        """What `builtins_of` made, as protobuf takes it."""
+        """Convert the result of `builtins_of` to protobuf's form."""
         raise NotImplementedError
 
 
@@ -94,7 +94,7 @@ class EnumShape(Shape):
 
 
 class MessageShape(Shape):
-    """Whatever protobuf has a message for. `make(**fields)` makes one; it is put into place before the first write."""
+    """A shape with its own protobuf message. `make(**fields)` makes one; it is set before the first write."""
 
     __slots__ = ("make",)
 
@@ -149,10 +149,10 @@ class DurationShape(MessageShape):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A field as such: what it holds and how often. `key` is set for a map.
+    """A field: the shape of its value and its cardinality. `key` is set for a map.
 
-    `when_absent` is what msgspec is told where a field is not there; ABSENT leaves it to the default, or to msgspec's
-    sentence that it is missing.
+    `when_absent` is the value that msgspec gets for a missing field; ABSENT leaves it to the default, or to msgspec's
+    error message.
     """
 
     shape: Shape
@@ -173,7 +173,7 @@ class Slot:
         return self.shape.read(getattr(message, name))
 
     def write(self, value: Any) -> Any:
-        """What the message's field is given. Raises ValueError, TypeError."""
+        """Convert a value for the message's field. Raises ValueError, TypeError."""
         if self.label is Label.REPEATED:
             return [self.shape.write(item) for item in value]
         if self.label is Label.MAP:
@@ -259,7 +259,7 @@ class BoxShape(MessageShape):
 
 
 class UnionShape(MessageShape):
-    """One of several, as a oneof. Which one a value is, is told as by msgspec: by its JSON type, or by its tag."""
+    """One of several, as a oneof. As in msgspec, a value's JSON type or its tag decides which one it is."""
 
     __slots__ = ("_kinds", "variants")
 
@@ -270,7 +270,7 @@ class UnionShape(MessageShape):
         self._kinds: dict[object, str] = {}
 
     def fill(self, variants: Iterable[tuple[str, Shape, object]]) -> None:
-        """(the field's name, what it holds, its kind as `_kind_of` says it)."""
+        """Set the variants: (the field's name, its shape, its kind as `_kind_of` returns it)."""
         for name, shape, kind in variants:
             self.variants[name] = shape
             self._kinds[kind] = name
@@ -293,7 +293,7 @@ ARRAY: Final = "array"
 
 
 def _kinds_of(value: object) -> Iterable[object]:
-    """What the value may be, as a variant's kind: a Python type, OBJECT, ARRAY, or one of these with a tag."""
+    """Yield the possible variants of a value: a Python type, OBJECT, ARRAY, or one of these with a tag."""
     if isinstance(value, dict):
         yield from ((OBJECT, key, tag) for key, tag in value.items() if isinstance(tag, str | int))
         yield OBJECT

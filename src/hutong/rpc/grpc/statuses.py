@@ -1,8 +1,8 @@
-"""How a failure is told over gRPC: a status code, a message, and what only this project's callers know in the trailers.
+"""Failures over gRPC: a status code, a message, and trailers for this project's own callers.
 
-Strategy: a table, after gRPC's own guidance (grpc.io/docs/guides/status-codes). A class of a service's own errors may
-say which one it is by `grpc_status = "NOT_FOUND"`. Everything else of a failure travels beside the status, so that
-whoever knows the service can tell one error from another.
+Strategy: a table, after gRPC's own guidance (grpc.io/docs/guides/status-codes). A service's error class may choose its
+status by `grpc_status = "NOT_FOUND"`. Trailers carry the rest of a failure, so that callers who know the service can
+distinguish its errors.
 
 Knows no server.
 """
@@ -46,12 +46,12 @@ _STATUSES: Final = {
     NOT_EXECUTED_CODE: grpc.StatusCode.UNAVAILABLE,  # nothing happened: it may be sent again
     NOT_AUTHENTICATED_CODE: grpc.StatusCode.UNAUTHENTICATED,
     NOT_AUTHORIZED_CODE: grpc.StatusCode.PERMISSION_DENIED,
-    DISPATCH_CODE: grpc.StatusCode.INTERNAL,  # what is wrong with arguments is told before
+    DISPATCH_CODE: grpc.StatusCode.INTERNAL,  # errors in arguments are reported before
 }
 
 
 class Ending(NamedTuple):
-    """How a call ends that has no result."""
+    """The status that ends a call without a result."""
 
     status: Any
     message: str
@@ -59,7 +59,7 @@ class Ending(NamedTuple):
 
 
 def ending_of(failure: Failure, service: ServiceDescription, *, is_callers: bool = False) -> Ending:
-    """How a service's failure is told. With `is_callers` the arguments were wrong."""
+    """Return the status of a service's failure. With `is_callers` the arguments were wrong."""
     declared = service.errors.get(failure.code)
     if is_callers:
         status = grpc.StatusCode.INVALID_ARGUMENT

@@ -1,7 +1,7 @@
 """A schema as the text of a `.proto` file, for protoc and for people.
 
-Strategy: what was declared stands in that order, with docstrings as comments. The same schema gives the same text, so
-that a file kept beside the source shows what a change means to clients (`hutong rpc proto --check`).
+Strategy: the order of declaration, with docstrings as comments. The same schema gives the same text. So a file kept
+with the source shows the effect of a change on clients (`hutong rpc proto --check`).
 
 Knows nothing of Python's types.
 """

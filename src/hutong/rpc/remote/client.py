@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class Client(Caller):
     """Calls services over one connection: `proxy`, `call`, `go`. Made by `connect`.
 
-    `async with` connects, and raises NotConnected where nobody listens; later, a call that finds the connection lost
-    connects again. Everything is for the event loop on which it was made.
+    `async with` connects, and raises NotConnected if the address is unreachable. A call on a lost connection connects
+    again. Everything is for the event loop on which it was made.
     """
 
     transport: DialledTransport
@@ -65,7 +65,7 @@ class Client(Caller):
 
     @property
     def calls_awaited(self) -> int:
-        """How many calls wait: for their answers, or for the connection."""
+        """The number of calls that wait: for their answers, or for the connection."""
         return self.remoting.awaited + len(self.transport.waiting)
 
     async def connect(self) -> None:
@@ -110,17 +110,18 @@ def connect(
 ) -> Client:
     """A client of the node that listens at `address` ("HOST:PORT", an IPv6 host in brackets), as `Node(rpc=...)` does.
 
-    With `tls` the connection is encrypted and the node's certificate checked against the host, as the context says.
-    With `services`, an `Rpc`, the other side may call what is bound there; `limits` are for such calls. `pace` is
-    that of calls whose delivery tries again. Raises UsageError for an address that is none.
+    With `tls` the connection is encrypted and the node's certificate checked against the host, by the context's rules.
+    With `services`, an `Rpc`, the other side may call services bound there; `limits` are for such calls. `pace` is for
+    calls whose delivery retries. Raises UsageError for an invalid address.
     """
     return Client(address, tls=tls, services=services, limits=limits, clock=clock, pace=pace)
 
 
 def caller_of(call: IncomingCall) -> Caller:
-    """Calls back: whoever made `call` (`current_call()`, mostly) over a connection, for as long as that lasts.
+    """Return a caller for calls back to the peer that made `call` (mostly `current_call()`), while its connection
+    lasts.
 
-    Calls fail with NoService where that side offers no services. Raises UsageError for a call that came otherwise. For
+    Calls fail with NoService if that side offers no services. Raises UsageError for a call of another transport. For
     the loop of the connection, which is the node's first.
     """
     if not isinstance(call, RemoteCall):

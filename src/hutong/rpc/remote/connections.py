@@ -12,7 +12,7 @@ UNSENT_BYTES_MAX: Final = 64 * 1024 * 1024
 """Of calls, on one connection: beyond it nothing more is asked of a peer that does not read."""
 CONNECTION_LIMITS: Final = RemotingLimits(
     unsent_bytes_max=UNSENT_BYTES_MAX,
-    back_off_ms=1,  # whether to wait before a call is tried again is for its delivery to say
+    back_off_ms=1,  # the delivery of a call decides on its retries
     back_off_ms_max=1_000,
     reactor=ReactorLimits(frame_bytes_max=FRAME_BYTES_MAX, idle_ms_max=IDLE_MS_MAX),
 )

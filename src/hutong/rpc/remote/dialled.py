@@ -1,10 +1,10 @@
-"""Calls over a connection that is made when it is first needed, and again when a call comes after it was lost.
+"""Calls over a connection that is opened at the first call, and again at a call after it was lost.
 
-Strategy: the calls of a moment without a connection wait for it together, each no longer than its own time. Nothing is
-sent twice: a call that was sent when its connection ended has failed, and whoever wants it tried again asks for that
-(`delivery`). While the connection stands, a call costs what it costs on any channel.
+Strategy: without a connection all calls wait for it together, each no longer than its own timeout. Nothing is sent
+twice: a call that was sent before its connection ended has failed; retries are an option of the call (`delivery`). On
+an open connection a call costs the same as on any channel.
 
-Knows nothing of sockets: whoever makes it says how to connect.
+Knows nothing of sockets: a function to connect arrives by constructor.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class DialledTransport:
     def __init__(
         self, dial: Callable[[], Awaitable[Channel]], loop: asyncio.AbstractEventLoop, clock: Clock, wheel: TimerWheel
     ) -> None:
-        """`dial` raises OSError or a HutongError where there is no connection to be had."""
+        """`dial` raises OSError or a HutongError if it cannot connect."""
         self.waiting: WaitTable[Channel] = WaitTable("calls_waiting_max", wheel, CALLS_WAITING_MAX)
         self._dial = dial
         self._loop = loop

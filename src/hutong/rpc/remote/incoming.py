@@ -1,11 +1,11 @@
-"""Calls that come in over a connection, handed to the services bound on this side.
+"""Incoming calls of a connection, passed to the services bound on this side.
 
-Strategy: a call is one object, which is the incoming call that interceptors see and, by its `finish`, what is told of
-the outcome; there is no task and no timer for it. Whatever cannot be handed on is answered at once with a failure that
-says whose it is. So many calls of one connection, and of all together, may be under way; one more is refused by name.
-From a peer that does not read its answers no more is taken (the remoting sees to that), so those are bounded as well.
+Strategy: a call is one object: the incoming call that interceptors see, and the receiver of the outcome (`finish`). It
+needs no task and no timer. A call that cannot be dispatched is answered at once with a failure that names its side. The
+calls in progress are bounded for each connection and for all; one more is refused with the name of the bound. The
+remoting reads no more from a peer that does not read its answers, so those are bounded as well.
 
-Knows nothing of services but how to find who dispatches their calls.
+Knows services only by their dispatchers.
 """
 
 from asyncio import AbstractEventLoop, _get_running_loop
@@ -49,7 +49,7 @@ class CallLimits:
 
 
 class Services(Protocol):
-    """What is asked of an `Rpc`."""
+    """The part of an `Rpc` that finds dispatchers."""
 
     def find(self, address: str) -> Round | None: ...
 

@@ -1,6 +1,6 @@
-"""Where a node's services are called over connections: `Node(rpc="HOST:PORT")`.
+"""The listener for calls to a node's services: `Node(rpc="HOST:PORT")`.
 
-Knows how a listener is put together, and nothing of services.
+Assembles a listener, and knows nothing of services.
 """
 
 import asyncio

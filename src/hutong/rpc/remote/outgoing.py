@@ -30,7 +30,7 @@ BY_NAME_MAX: Final = 1_024
 
 
 class Prepared:
-    """What the calls of one site have in common; `block` is for the timeout of the last one."""
+    """The shared parts of all calls of one site; `block` is for the timeout of the last one."""
 
     __slots__ = ("block", "decode", "site", "timeout_ms")
 
@@ -46,7 +46,7 @@ class Prepared:
         self.timeout_ms = timeout_ms
 
     def read(self, answer: Command | HutongError) -> Outcome | HutongError:
-        """What became of a call."""
+        """Convert an answer to the outcome of the call."""
         if isinstance(answer, HutongError):
             return self._failed(answer)
         try:
@@ -86,7 +86,7 @@ _NODES_OWN: Final[dict[wire.Kind, type[CallFailed]]] = {
 
 
 class Answer(Wait[Command]):
-    """The answer to a call, awaited. `done` is told what became of the call, on the connection's loop."""
+    """An awaited answer. `done` gets the outcome of the call, on the connection's loop."""
 
     __slots__ = ("_done", "_prepared")
 
@@ -99,7 +99,7 @@ class Answer(Wait[Command]):
 
 
 class Preparations:
-    """What calls are sent as. What is the same for calls by name is kept as well, for so many at a time."""
+    """Prepared forms of calls. Those of calls by name are cached as well, up to a bound."""
 
     __slots__ = ("_by_name",)
 
@@ -107,7 +107,10 @@ class Preparations:
         self._by_name: dict[Any, Prepared] = {}
 
     def ready(self, call: OutgoingCall, timeout_ms: int) -> tuple[Prepared, bytes, bytes]:
-        """What is kept at the call's site, the ext fields and the body. Raises ValueError for what cannot be sent."""
+        """Return the prepared form of the call's site, the ext fields and the body.
+
+        Raises ValueError for unencodable values.
+        """
         prepared: Prepared | None = call.site.cache
         if prepared is None:
             prepared = call.site.cache = self._prepare(call.site)
@@ -150,7 +153,7 @@ class ChannelTransport:
 
 
 def begin(channel: Channel, answer: Answer, block: bytes, body: bytes, timeout_ms: int) -> None:
-    """Send a call. Where it cannot be sent, the answer is told soon."""
+    """Send a call. If it cannot be sent, the answer fails soon."""
     error: CallFailed
     if channel.owner.has_ended:
         error = NotConnected("the connection has ended")

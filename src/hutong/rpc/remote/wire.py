@@ -1,15 +1,15 @@
-"""What a call and its answer look like inside a command frame: heads, bodies, and a bounded memory of heads.
+"""The layout of a call and its answer in a command frame: heads, bodies, and a bounded cache of heads.
 
 A call is a command with code CALL; its ext fields are `s` (address), `a` (action), `t` (milliseconds the caller waits)
-and the caller's headers, each name with `h.` before it; its body is a msgpack map of arguments. A success has code
+and the caller's headers, each name prefixed with `h.`; its body is a msgpack map of arguments. A success has code
 SUCCESS, headers as ext fields and the result as msgpack. A failure has code FAILURE, the ext fields `c` (its code) and
 `k` (whose it is), its message as the remark, and debug info, if there is any, as a msgpack map.
 
-Strategy: the fields of one method called through one proxy never change, so the sender keeps them encoded and the
-receiver knows them again by their bytes (`Heads`). What does change with every call (`PER_CALL`) is appended, and a
-head that has it is not remembered. Fields keep their order and may repeat, as headers may.
+Strategy: the fields of one method called through one proxy never change, so the sender caches them encoded and the
+receiver recognizes them by their bytes (`Heads`). Fields that change with every call (`PER_CALL`) are appended, and a
+head with one is not cached. Fields keep their order and may repeat, as headers may.
 
-Knows nothing of connections, nor of who is called.
+Knows nothing of connections or services.
 """
 
 import struct
@@ -49,20 +49,20 @@ _debug_info: Final = msgspec.msgpack.Decoder(dict[str, Any])
 
 
 class CallHead(msgspec.Struct, frozen=True, gc=False):
-    """What a call says of itself apart from its arguments. `timeout_ms` is None where the caller did not say."""
+    """The head of a call, without its arguments. `timeout_ms` is None if the caller sent none."""
 
     address: str
     action: str
     timeout_ms: int | None = None
     headers: Pairs = ()
-    is_constant: bool = True  # whether other calls may have the same bytes
+    is_constant: bool = True  # True if other calls may have the same bytes
 
 
 class Kind(StrEnum):
-    """Whose failure it is: the service's, or that of the node before any service was asked."""
+    """The side of a failure: the service's, or that of the node before any service was called."""
 
     SERVICE = "service"
-    NO_SERVICE = "no-service"  # nobody is bound at the address
+    NO_SERVICE = "no-service"  # no service is bound at the address
     OVERLOADED = "overloaded"  # as many calls are under way as may be
 
 
@@ -147,7 +147,7 @@ def decode_failure(block: bytes, remark: str | None, body: Buffer) -> tuple[Kind
 
 
 def encode_body(value: object) -> bytes:
-    """Arguments or a result as msgpack. Raises ValueError, which says why not."""
+    """Encode arguments or a result as msgpack. Raises ValueError with the reason."""
     try:
         body = encode(value)
     except (TypeError, OverflowError, RecursionError, msgspec.MsgspecError) as error:

@@ -1,22 +1,22 @@
-"""The gRPC door as a part of a node: deployed after the bus, undeployed before it.
+"""The gRPC server as a part of a node: deployed after the bus, undeployed before it.
 
 Decides nothing.
 """
 
 from typing import TYPE_CHECKING
 
-from hutong.rpc.grpc.opening import GrpcTls, open_door
+from hutong.rpc.grpc.opening import GrpcTls, open_server
 from hutong.runtime.verticles import Verticle
 
 if TYPE_CHECKING:
-    from hutong.rpc.grpc.door import GrpcDoor
+    from hutong.rpc.grpc.server import GrpcServer
     from hutong.rpc.rpc import Rpc
 
 
 class GrpcVerticle(Verticle):
     """Listens at `listen`. Its start raises UsageError for an address or a file that cannot be used."""
 
-    door: "GrpcDoor"
+    server: "GrpcServer"
 
     def __init__(self, rpc: "Rpc", listen: str, tls: GrpcTls | None = None, *, allow_plain: bool = False) -> None:
         self._rpc = rpc
@@ -25,7 +25,7 @@ class GrpcVerticle(Verticle):
         self._allow_plain = allow_plain
 
     async def start(self) -> None:
-        self.door = await open_door(self._rpc, self._listen, tls=self._tls, allow_plain=self._allow_plain)
+        self.server = await open_server(self._rpc, self._listen, tls=self._tls, allow_plain=self._allow_plain)
 
     async def stop(self) -> None:
-        await self.door.close()
+        await self.server.close()

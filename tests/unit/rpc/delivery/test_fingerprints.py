@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutong.foundation.clock import ManualClock
-from hutong.rpc.bus_door import BusCall
+from hutong.rpc.bus_endpoint import BusCall
 from hutong.rpc.conversion import as_names
 from hutong.rpc.delivery.fingerprints import fingerprint_of
 from hutong.rpc.errors import BadArguments

@@ -1,4 +1,4 @@
-"""A door for the services of an `Rpc`, and a client that speaks to it without generated code."""
+"""A server for the services of an `Rpc`, and a client that speaks to it without generated code."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -12,10 +12,10 @@ import grpc
 from hutong.foundation.clock import SystemClock
 from hutong.rpc import Rpc
 from hutong.rpc.description import ServiceDescription
-from hutong.rpc.grpc import GrpcLimits, open_door
+from hutong.rpc.grpc import GrpcLimits, open_server
 from hutong.rpc.grpc.conversion import ServiceConversion
 from hutong.rpc.grpc.descriptors import message_class
-from hutong.rpc.grpc.door import GrpcDoor
+from hutong.rpc.grpc.server import GrpcServer
 from hutong.rpc.grpc.shapes import builtins_of
 
 LIMITS = GrpcLimits(message_bytes_max=100_000, calls_max=50, item_taken_ms=60_000, close_grace_ms=0)
@@ -52,15 +52,15 @@ class Client:
 
 
 @pytest.fixture
-async def door(rpc: Rpc) -> AsyncIterator[GrpcDoor]:
-    door = await open_door(rpc, "127.0.0.1:0", limits=LIMITS)
-    yield door
-    await door.close()
-    assert not len(door.waits)
-    door.waits.check_invariants()
+async def server(rpc: Rpc) -> AsyncIterator[GrpcServer]:
+    server = await open_server(rpc, "127.0.0.1:0", limits=LIMITS)
+    yield server
+    await server.close()
+    assert not len(server.waits)
+    server.waits.check_invariants()
 
 
 @pytest.fixture
-async def channel(door: GrpcDoor) -> AsyncIterator[Any]:
-    async with grpc.aio.insecure_channel(door.address) as channel:
+async def channel(server: GrpcServer) -> AsyncIterator[Any]:
+    async with grpc.aio.insecure_channel(server.address) as channel:
         yield channel

@@ -1,4 +1,4 @@
-"""What a door offers, as services come and go."""
+"""What a server offers, as services come and go."""
 
 from typing import Any, Protocol
 

@@ -13,8 +13,8 @@ from tests.unit.rpc.grpc.conftest import LIMITS, Client
 
 from hutong.rpc import Rpc, ServiceError, current_call, service
 from hutong.rpc.description import describe
-from hutong.rpc.grpc import GrpcLimits, open_door
-from hutong.rpc.grpc.door import GrpcDoor
+from hutong.rpc.grpc import GrpcLimits, open_server
+from hutong.rpc.grpc.server import GrpcServer
 from hutong.runtime.contexts import ContextKind
 from hutong.runtime.runtime import Runtime
 
@@ -92,10 +92,10 @@ async def read(call: Any) -> tuple[list[Any], str]:
     return items, "OK"
 
 
-async def test_items_in_order(client: Client, door: GrpcDoor) -> None:
+async def test_items_in_order(client: Client, server: GrpcServer) -> None:
     assert await read(client.call("Count", stop=200)) == (list(range(200)), "OK")
     assert await read(client.call("Count", stop=0)) == ([], "OK")
-    assert not len(door.waits)
+    assert not len(server.waits)
 
 
 async def test_failures_before_and_behind_the_items(client: Client, failures: list[BaseException]) -> None:
@@ -126,15 +126,15 @@ async def test_a_reader_that_does_not_read_holds_the_stream_up_and_then_loses_it
     rpc: Rpc, numbers: Implementation
 ) -> None:
     limits = GrpcLimits(item_taken_ms=100, close_grace_ms=0)
-    door = await open_door(rpc, "127.0.0.1:0", limits=limits)
-    async with grpc.aio.insecure_channel(door.address) as channel:
+    server = await open_server(rpc, "127.0.0.1:0", limits=limits)
+    async with grpc.aio.insecure_channel(server.address) as channel:
         client = Client(channel, describe(Numbers))
         call = client.call("Fill", size=50_000)
         await numbers.is_closed.wait()
         assert numbers.produced < 1_000, "not made ahead, but for what the network holds"
         assert await read(client.call("Count", stop=3)) == ([0, 1, 2], "OK"), "others are unhurt"
         call.cancel()
-    await door.close()
+    await server.close()
 
 
 async def test_an_item_that_is_too_large(client: Client, numbers: Implementation) -> None:
@@ -146,12 +146,12 @@ async def test_an_item_that_is_too_large(client: Client, numbers: Implementation
 async def test_streams_of_services_in_other_threads(rpc: Rpc, runtime: Runtime, kind: ContextKind) -> None:
     context = runtime.context(kind, name="elsewhere")
     await rpc.bind(Numbers, Implementation(), address="elsewhere", context=context)
-    door = await open_door(rpc, "127.0.0.1:0", limits=LIMITS)
-    async with grpc.aio.insecure_channel(door.address) as channel:
+    server = await open_server(rpc, "127.0.0.1:0", limits=LIMITS)
+    async with grpc.aio.insecure_channel(server.address) as channel:
         client = Client(channel, describe(Numbers), package="elsewhere")
         assert await read(client.call("Count", stop=20)) == (list(range(20)), "OK")
         assert await read(client.call("Count", stop=13)) == (list(range(13)), "FAILED_PRECONDITION")
-    await door.close()
+    await server.close()
 
 
 async def test_a_service_that_is_closed_ends_its_streams(

@@ -1,11 +1,11 @@
-"""The gRPC door: services that are bound here, for stock clients in any language.
+"""The gRPC server: bound services, for stock gRPC clients in any language.
 
-Strategy: grpc.aio does the transport on the loop that the door was opened on. A call's path says service and method;
-whoever answers at the service's address is given the call, in its own context, and the door's task parks until the
-outcome is there. What was never bound is unknown (UNIMPLEMENTED); what is not bound any more is UNAVAILABLE.
+Strategy: grpc.aio is the transport, on the loop that opened the server. A call's path names service and method. The
+dispatcher at the service's address executes the call in its own context, and the server's task parks until the outcome
+is there. A service that was never bound is UNIMPLEMENTED; one that is no longer bound is UNAVAILABLE.
 
-A caller that goes away, or whose deadline passes, ends the task and the park; the implementation of a unary method goes
-on, as it does for callers on the bus. Knows no implementation and no types.
+A caller that disconnects, or whose deadline passes, ends the task and its wait. The implementation of a unary method
+continues, as it does for callers on the bus. Knows no implementation and no types.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _NOT_TAKEN: Final = "an item of the stream was not taken in time"
 
 
 class Answering(Streaming, Protocol):
-    """Whoever executes calls: a dispatcher. To a call that `takes_streams` it answers with an async iterator."""
+    """A dispatcher that executes calls. To a call that `takes_streams` it answers with an async iterator."""
 
     def submit(self, call: IncomingCall, done: Done) -> None:
         """Execute it soon, and tell `done` on whatever thread. Raises LimitExceeded."""
@@ -49,7 +49,7 @@ class Round(Protocol):
     def is_empty(self) -> bool: ...
 
     def take(self) -> Answering:
-        """Whose turn it is."""
+        """Return the next dispatcher in turn."""
 
 
 class Refusal(Exception):
@@ -60,11 +60,11 @@ class Refusal(Exception):
         self.ending = ending
 
 
-class GrpcDoor(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no types
+class GrpcServer(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no types
     """Made on the loop that it is to run on; `listen` once, then `close`.
 
     `find(address)` gives who answers there; `bound()` what is offered without having been added. `credentials` are
-    gRPC's (`grpc.ssl_server_credentials`); without, the door speaks plainly. `address` is HOST:PORT once it listens.
+    gRPC's (`grpc.ssl_server_credentials`); without, the server speaks plainly. `address` is HOST:PORT once it listens.
     """
 
     address: str
@@ -111,7 +111,7 @@ class GrpcDoor(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no typ
                 ("grpc.server_handshake_timeout_ms", limits.handshake_ms),
                 ("grpc.max_connection_idle_ms", limits.connection_idle_ms),
                 ("grpc.keepalive_time_ms", limits.keepalive_ms),
-                ("grpc.so_reuseport", 0),  # else two programs listen at one port, and neither is told
+                ("grpc.so_reuseport", 0),  # otherwise two programs could listen on one port, without an error
             ],
             maximum_concurrent_rpcs=limits.calls_max,
         )
@@ -134,7 +134,7 @@ class GrpcDoor(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no typ
         server, self._server = self._server, None
         if server is not None:
             await server.stop(self.limits.close_grace_ms / 1_000)
-        self.waits.close(OwnerGone("the gRPC door has been closed"))
+        self.waits.close(OwnerGone("the gRPC server has been closed"))
 
     def _post(self, work: Callable[[], None]) -> None:
         if not self._loop.is_closed():
@@ -153,9 +153,9 @@ class GrpcDoor(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no typ
         return offer.handler
 
     def _handler_of(self, offer: Offer) -> Any:
-        """Requests and responses pass as bytes: what is wrong with them is told in our words.
+        """Make a handler of bytes, so that errors in requests get our messages.
 
-        The request is read here, as the only one of a stream: gRPC itself would wait for it without an end, and a call
+        The request is read here, as the only one of a stream: gRPC itself would wait for it without a limit, and a call
         counts from its headers on.
         """
 
@@ -207,7 +207,7 @@ class GrpcDoor(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no typ
             pulling.close()
 
     def _answering(self, offer: Offer) -> Answering:
-        """Who is called. Raises Refusal."""
+        """Return the dispatcher of a call. Raises Refusal."""
         found = self._find(offer.address)
         if found is None or found.is_empty:
             raise Refusal(Ending(grpc.StatusCode.UNAVAILABLE, f"nobody is bound at {offer.address!r} now"))
@@ -222,7 +222,7 @@ class GrpcDoor(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no typ
         return outcome
 
     async def _parked(self, begin: Callable[[Done], None]) -> Outcome:
-        """Park until what `begin` has begun is told. Raises Refusal."""
+        """Park until the call that `begin` starts has an outcome. Raises Refusal."""
         wait = AwaitedOutcome(self._loop)
         try:
             self._queue.park(wait)
@@ -263,7 +263,7 @@ class GrpcDoor(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no typ
 
 
 async def _answered(context: Any, answer: Awaitable[A]) -> A | None:
-    """What the call answers; what keeps it from that ends it with a status."""
+    """Await the answer; end the call with a status if it fails."""
     try:
         return await answer
     except Refusal as refusal:

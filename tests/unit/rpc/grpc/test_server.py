@@ -1,4 +1,4 @@
-"""The gRPC door: what a call becomes, and every status that a failed one has."""
+"""The gRPC server: what a call becomes, and every status that a failed one has."""
 
 import asyncio
 import contextlib
@@ -25,9 +25,9 @@ from hutong.rpc import NotAuthorized, Rpc, ServiceError, authentication, authori
 from hutong.rpc.call import Done, IncomingCall, Outcome
 from hutong.rpc.description import describe
 from hutong.rpc.errors import CallFailed, NotExecuted, OutcomeUnknown, RequestExpired, ResultNotKept, failure_of
-from hutong.rpc.grpc import GrpcLimits, open_door
-from hutong.rpc.grpc.door import GrpcDoor
-from hutong.rpc.grpc.opening import GrpcTls, made_door
+from hutong.rpc.grpc import GrpcLimits, open_server
+from hutong.rpc.grpc.opening import GrpcTls, build_server
+from hutong.rpc.grpc.server import GrpcServer
 from hutong.rpc.grpc.statuses import ending_of
 
 
@@ -166,32 +166,32 @@ async def test_a_service_that_is_not_bound_any_more(client: Client, rpc: Rpc) ->
 
 
 async def test_a_deadline_ends_the_call_and_is_known_to_the_service(
-    client: Client, desk: Implementation, door: GrpcDoor
+    client: Client, desk: Implementation, server: GrpcServer
 ) -> None:
     status, _, _ = await client.status("Wait", options={"timeout": 0.2})
     assert status == "DEADLINE_EXCEEDED"
     assert desk.deadline_ms is not None
-    await none_waits(door)
+    await none_waits(server)
     assert not desk.ended.is_set()
     desk.go_on.set()
     await desk.ended.wait()  # its effect is not taken back half way
 
 
-async def test_a_caller_that_cancels(client: Client, desk: Implementation, door: GrpcDoor) -> None:
+async def test_a_caller_that_cancels(client: Client, desk: Implementation, server: GrpcServer) -> None:
     call = client.call("Wait")
     await desk.began.wait()
     assert desk.deadline_ms is None
-    assert len(door.waits) == 1
+    assert len(server.waits) == 1
     call.cancel()
-    await none_waits(door)
-    assert door.waits.abandoned_total == 1
+    await none_waits(server)
+    assert server.waits.abandoned_total == 1
     desk.go_on.set()
     await desk.ended.wait()
 
 
-async def none_waits(door: GrpcDoor) -> None:
+async def none_waits(server: GrpcServer) -> None:
     """Returns once no call is parked: the network has no event for that."""
-    while len(door.waits):  # noqa: ASYNC110
+    while len(server.waits):  # noqa: ASYNC110
         await asyncio.sleep(0.001)
 
 
@@ -236,7 +236,7 @@ async def test_interceptors_see_who_calls(channel: Any, rpc: Rpc, desk: Implemen
     assert (await guarded.call("Add", a=1, options={"metadata": [("auth-token", "anna")]})).result == 2
 
 
-async def test_more_calls_than_the_door_takes(client: Client, desk: Implementation, door: GrpcDoor) -> None:
+async def test_more_calls_than_the_server_takes(client: Client, desk: Implementation, server: GrpcServer) -> None:
     calls = [client.call("Wait") for _ in range(LIMITS.calls_max + 5)]
     ended = asyncio.gather(*calls, return_exceptions=True)
     await desk.began.wait()
@@ -267,14 +267,14 @@ async def test_a_service_without_mapping_is_left_out_and_told_of(
 
 
 async def test_a_package_of_ones_own(rpc: Rpc, desk: Implementation) -> None:
-    door = made_door(rpc, limits=LIMITS)
-    assert door.add(describe(Desk), package="shop.v1") == "shop.v1.Desk"
+    server = build_server(rpc, limits=LIMITS)
+    assert server.add(describe(Desk), package="shop.v1") == "shop.v1.Desk"
     with pytest.raises(UsageError, match=r"Two services would be called shop\.v1\.Desk"):
-        door.add(describe(Desk), package="shop.v1")
-    await door.listen("127.0.0.1", 0)
-    async with grpc.aio.insecure_channel(door.address) as channel:
+        server.add(describe(Desk), package="shop.v1")
+    await server.listen("127.0.0.1", 0)
+    async with grpc.aio.insecure_channel(server.address) as channel:
         assert (await Client(channel, describe(Desk), package="shop.v1").call("Add", a=2)).result == 3
-    await door.close()
+    await server.close()
 
 
 async def test_a_status_that_is_none_is_refused(rpc: Rpc) -> None:
@@ -287,42 +287,42 @@ async def test_a_status_that_is_none_is_refused(rpc: Rpc) -> None:
         async def call(self) -> None: ...
 
     with pytest.raises(UsageError, match=r"Odd.grpc_status is 'MISSING'"):
-        made_door(rpc).add(describe(Odder))
+        build_server(rpc).add(describe(Odder))
 
 
 @pytest.mark.parametrize("listen", ["nowhere", "host:port", "host:70000", ":1"])
 async def test_an_address_that_is_none(rpc: Rpc, listen: str) -> None:
     with pytest.raises(UsageError, match="is no address for gRPC; write HOST:PORT"):
-        await open_door(rpc, listen)
+        await open_server(rpc, listen)
 
 
-async def test_an_address_in_use(rpc: Rpc, door: GrpcDoor) -> None:
-    with pytest.raises(UsageError, match=f"Cannot listen on {door.address} for gRPC"):
-        await open_door(rpc, door.address)
+async def test_an_address_in_use(rpc: Rpc, server: GrpcServer) -> None:
+    with pytest.raises(UsageError, match=f"Cannot listen on {server.address} for gRPC"):
+        await open_server(rpc, server.address)
 
 
 async def test_without_the_extra_a_sentence_says_what_to_do(rpc: Rpc, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "hutong.rpc.grpc.door", None)
+    monkeypatch.setitem(sys.modules, "hutong.rpc.grpc.server", None)
     with pytest.raises(UsageError, match=r"pip install 'hutong\[grpc\]'"):
-        await open_door(rpc, "127.0.0.1:0")
+        await open_server(rpc, "127.0.0.1:0")
 
 
 async def test_over_tls(rpc: Rpc, desk: Implementation, tmp_path: Path) -> None:
     authority = trustme.CA()
     authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "server.pem"))
     tls = GrpcTls(tmp_path / "server.pem")
-    door = await open_door(rpc, "localhost:0", tls=tls, limits=LIMITS)
+    server = await open_server(rpc, "localhost:0", tls=tls, limits=LIMITS)
     credentials = grpc.ssl_channel_credentials(authority.cert_pem.bytes())
-    async with grpc.aio.secure_channel(door.address, credentials) as channel:
+    async with grpc.aio.secure_channel(server.address, credentials) as channel:
         assert (await Client(channel, describe(Desk)).call("Add", a=2)).result == 3
-    await door.close()
+    await server.close()
 
 
 async def test_certificates_are_loaded_again(rpc: Rpc, desk: Implementation, tmp_path: Path) -> None:
     file = tmp_path / "server.pem"
     old, new = trustme.CA(), trustme.CA()
     old.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(file))
-    door = await open_door(rpc, "localhost:0", tls=GrpcTls(file, reload_interval_ms=0), limits=LIMITS)
+    server = await open_server(rpc, "localhost:0", tls=GrpcTls(file, reload_interval_ms=0), limits=LIMITS)
 
     async def answers(channel: grpc.aio.Channel) -> bool:
         with contextlib.suppress(grpc.aio.AioRpcError):
@@ -331,7 +331,7 @@ async def test_certificates_are_loaded_again(rpc: Rpc, desk: Implementation, tmp
 
     def trusting(authority: trustme.CA) -> grpc.aio.Channel:
         credentials = grpc.ssl_channel_credentials(authority.cert_pem.bytes())
-        return grpc.aio.secure_channel(door.address, credentials, [("grpc.use_local_subchannel_pool", 1)])
+        return grpc.aio.secure_channel(server.address, credentials, [("grpc.use_local_subchannel_pool", 1)])
 
     async with trusting(old) as open_before, trusting(new) as after, trusting(old) as stranger:
         assert await answers(open_before)
@@ -342,30 +342,30 @@ async def test_certificates_are_loaded_again(rpc: Rpc, desk: Implementation, tmp
         assert await answers(after)
         assert await answers(open_before), "an open connection goes on"
         assert not await answers(stranger)
-    await door.close()
+    await server.close()
 
 
 async def test_a_certificate_that_cannot_be_used(rpc: Rpc, tmp_path: Path) -> None:
     (tmp_path / "server.pem").write_text("nothing")
     with pytest.raises(UsageError, match="Cannot use the TLS certificate"):
-        made_door(rpc, tls=GrpcTls(tmp_path / "server.pem"))
+        build_server(rpc, tls=GrpcTls(tmp_path / "server.pem"))
 
 
-async def test_a_door_that_closes_ends_what_is_under_way(rpc: Rpc, desk: Implementation) -> None:
-    door = await open_door(rpc, "127.0.0.1:0", limits=LIMITS)
-    async with grpc.aio.insecure_channel(door.address) as channel:
+async def test_a_server_that_closes_ends_what_is_under_way(rpc: Rpc, desk: Implementation) -> None:
+    server = await open_server(rpc, "127.0.0.1:0", limits=LIMITS)
+    async with grpc.aio.insecure_channel(server.address) as channel:
         call = Client(channel, describe(Desk)).call("Wait")
         await desk.began.wait()
-        await door.close()
-        await door.close()
+        await server.close()
+        await server.close()
         with pytest.raises(grpc.aio.AioRpcError) as failed:
             await call
         assert failed.value.code() is grpc.StatusCode.UNAVAILABLE
-    assert not len(door.waits)
+    assert not len(server.waits)
     desk.go_on.set()
 
 
-async def test_a_node_with_a_door() -> None:
+async def test_a_node_with_a_server() -> None:
     async with hutong.Node(grpc="127.0.0.1:0") as node:
         await node.rpc.bind(Desk, Implementation())
         assert node.grpc is not None
@@ -427,12 +427,12 @@ async def test_a_request_that_is_sent_twice_is_executed_once(channel: Any, rpc: 
     [b"GET / HTTP/1.1\r\n\r\n", bytes(10_000), b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xff" * 9],
     ids=["HTTP/1.1", "zeros", "a frame whose length lies"],
 )
-async def test_bytes_that_are_none_of_grpc_s(client: Client, door: GrpcDoor, words: bytes) -> None:
-    host, _, port = door.address.rpartition(":")
+async def test_bytes_that_are_none_of_grpc_s(client: Client, server: GrpcServer, words: bytes) -> None:
+    host, _, port = server.address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(words)
     with contextlib.suppress(ConnectionError):
-        await reader.read()  # until the door has hung up
+        await reader.read()  # until the server has hung up
     writer.close()
     assert (await client.call("Add", a=2)).result == 3
 
@@ -442,24 +442,24 @@ async def test_a_call_whose_request_does_not_come_is_ended(rpc: Rpc, desk: Imple
     """Its headers count as a call under way: such calls kept everybody else's out."""
     await rpc.bind(Desk, desk)
     limits = GrpcLimits(calls_max=1, request_ms=100, close_grace_ms=0)
-    door = await open_door(rpc, "127.0.0.1:0", limits=limits)
-    async with grpc.aio.insecure_channel(door.address) as channel:
+    server = await open_server(rpc, "127.0.0.1:0", limits=limits)
+    async with grpc.aio.insecure_channel(server.address) as channel:
         with pytest.raises(grpc.aio.AioRpcError) as failed:
             await channel.stream_unary(path)()
         is_known = path.endswith("Add")
         assert failed.value.code() is getattr(grpc.StatusCode, "DEADLINE_EXCEEDED" if is_known else "UNIMPLEMENTED")
         assert (await Client(channel, describe(Desk)).call("Add", a=2)).result == 3
-    await door.close()
+    await server.close()
 
 
 async def test_a_call_that_ends_without_a_request_is_told_so(rpc: Rpc, desk: Implementation) -> None:
     await rpc.bind(Desk, desk)
-    door = await open_door(rpc, "127.0.0.1:0", limits=LIMITS)
-    async with grpc.aio.insecure_channel(door.address) as channel:
+    server = await open_server(rpc, "127.0.0.1:0", limits=LIMITS)
+    async with grpc.aio.insecure_channel(server.address) as channel:
         with pytest.raises(grpc.aio.AioRpcError, match="the call ended before its request") as failed:
             await channel.stream_unary("/shop.desk.Desk/Add")(iter(()))
     assert failed.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-    await door.close()
+    await server.close()
 
 
 @pytest.mark.parametrize("said", [b"", b"\x16\x03\x01\x02\x00\x01\x00"], ids=["nothing", "half of a ClientHello"])
@@ -470,27 +470,27 @@ async def test_a_connection_whose_handshake_does_not_end_is_closed(
     pem = tmp_path / "server.pem"
     trustme.CA().issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(pem)
     limits = GrpcLimits(handshake_ms=100, close_grace_ms=0)
-    door = await open_door(rpc, "127.0.0.1:0", tls=GrpcTls(pem) if is_secure else None, limits=limits)
-    reader, writer = await asyncio.open_connection(*door.address.split(":"))
+    server = await open_server(rpc, "127.0.0.1:0", tls=GrpcTls(pem) if is_secure else None, limits=limits)
+    reader, writer = await asyncio.open_connection(*server.address.split(":"))
     writer.write(said)
     with contextlib.suppress(ConnectionError):
         while await reader.read(100):  # gRPC's own settings come first
             pass
     writer.close()
-    await door.close()
+    await server.close()
 
 
 async def test_a_connection_beyond_the_bound_is_closed_and_one_makes_room(rpc: Rpc, desk: Implementation) -> None:
     await rpc.bind(Desk, desk)
-    door = await open_door(rpc, "127.0.0.1:0", limits=GrpcLimits(connections_max=1, close_grace_ms=0))
-    host, port = door.address.split(":")
-    async with grpc.aio.insecure_channel(door.address) as channel:
+    server = await open_server(rpc, "127.0.0.1:0", limits=GrpcLimits(connections_max=1, close_grace_ms=0))
+    host, port = server.address.split(":")
+    async with grpc.aio.insecure_channel(server.address) as channel:
         assert (await Client(channel, describe(Desk)).call("Add", a=2)).result == 3
         reader, writer = await asyncio.open_connection(host, port)
         with contextlib.suppress(ConnectionError):
             assert await reader.read() == b""
         writer.close()
-    async with grpc.aio.insecure_channel(door.address) as channel:
+    async with grpc.aio.insecure_channel(server.address) as channel:
         client = Client(channel, describe(Desk))
         assert (await client.call("Add", a=3)).result == 4
-    await door.close()
+    await server.close()

@@ -66,7 +66,7 @@ class BusCall(IncomingCall):
         return self.body
 
 
-class BusDoor:
+class BusEndpoint:
     """Receives the messages of one dispatcher, in its context."""
 
     __slots__ = ("_address", "_dispatcher")
@@ -90,7 +90,7 @@ def action_of(pairs: tuple[tuple[str, str], ...]) -> str:
 
 
 def answer(message: Message, action: str, outcome: Outcome) -> None:
-    """Reply with the outcome. Dropped where nobody awaits it (any more)."""
+    """Reply with the outcome. It is dropped if the requester waits no longer."""
     failure = outcome.failure
     if failure is None:
         try:
