@@ -78,6 +78,13 @@ def test_links_between_files_lead_somewhere(page: str) -> None:
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
+def test_the_files_to_begin_with_exist_and_are_few() -> None:
+    table = (ROOT / "CONTRIBUTING.md").read_text().partition("## Where to begin")[2].partition("\n[ARCH")[0]
+    rows = [re.findall(r"`([\w/]+\.py)`", row) for row in table.splitlines() if row.startswith("| ")][1:]
+    assert [name for row in rows for name in row if not (ROOT / "src/hutong" / name).exists()] == []
+    assert all(1 <= len(row) <= 3 for row in rows)
+
+
 def test_news_fragments_are_of_a_known_kind() -> None:
     tool = project()["tool"]
     assert isinstance(tool, dict)
