@@ -17,9 +17,11 @@ from hutong.broker.state.durable_table import DurableTable
 from hutong.broker.state.state_topic import StateTopic
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import CorruptData, UnknownFormat
+from hutong.groups import record_keys
+from hutong.groups.classic import records as classic_records
 from hutong.groups.consumer import records as consumer_records
 from hutong.groups.consumer.messages import RecordKind
-from hutong.groups.offsets import records as group_records
+from hutong.groups.offsets import records as offset_records
 from hutong.groups.share import records as share_records
 from hutong.groups.share.delivery.window import RecordState, Run
 from hutong.journal.append.producers import ProducerState, RememberedBatch
@@ -128,8 +130,8 @@ def read_record(*decoders: Callable[[bytes], object]) -> Callable[[bytes], objec
 
 
 def group_seeds() -> Iterator[bytes]:
-    yield b"\0" + group_records.encode_offset_key(group_records.OffsetKey("billing", "orders", 3))
-    yield b"\0" + group_records.encode_group_key(group_records.GroupKey("billing"))
+    yield b"\0" + record_keys.encode_offset_key(record_keys.OffsetKey("billing", "orders", 3))
+    yield b"\0" + record_keys.encode_group_key(record_keys.GroupKey("billing"))
     text = struct.pack(">h", 2) + b"ab"
     yield b"\1" + struct.pack(">hqi", 3, 5, -1) + text + struct.pack(">q", 7)
     yield b"\1" + struct.pack(">hq", 1, 5) + text + struct.pack(">qq", 7, 8)
@@ -243,7 +245,7 @@ TARGETS = [
     ),
     Target(
         "group-records",
-        read_record(group_records.decode_key, group_records.decode_offset, group_records.decode_group),
+        read_record(record_keys.decode_key, offset_records.decode_offset, classic_records.decode_group),
         group_seeds,
         STORAGE_ERRORS,
     ),

@@ -13,8 +13,11 @@ from hutong.groups.consumer.assignment.catalogue import TopicFacts
 from hutong.groups.consumer.driver import ConsumerGroupCoordinator
 from hutong.groups.consumer.records import KEY_VERSIONS
 from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
+from hutong.groups.directory import GroupDirectory
+from hutong.groups.offsets.coordinator import OffsetCoordinator
 from hutong.groups.offsets.offset_log import Change
-from hutong.groups.offsets.records import CommittedOffset, OffsetKey
+from hutong.groups.offsets.records import CommittedOffset
+from hutong.groups.record_keys import GROUP_KEY_VERSION, OffsetKey
 from hutong.groups.requests import Caller
 from hutong.groups.settings import GroupSettings
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -47,29 +50,42 @@ class Stage:
     def _start(self) -> None:
         self.wheel = TimerWheel(self.clock.monotonic_ms())
         numbers = itertools.count(1)
+        self.directory = GroupDirectory(self.settings.groups_max)
+        self.offsets = OffsetCoordinator(
+            clock=self.clock,
+            timers=self.wheel,
+            state=self.state,
+            directory=self.directory,
+            settings=self.settings,
+            topic_exists=lambda name, _index: name in self.topics,
+        )
         self.groups = GroupCoordinator(
             clock=self.clock,
             timers=self.wheel,
             state=self.state,
             random_bytes=lambda count: next(numbers).to_bytes(count, "big"),
-            topic_exists=lambda name, _index: name in self.topics,
-            settings=self.settings,
+            directory=self.directory,
+            offsets=self.offsets,
         )
         self.consumer_groups = ConsumerGroupCoordinator(
             clock=self.clock,
             timers=self.wheel,
             state=self.state,
             random_bytes=lambda count: next(numbers).to_bytes(count, "big"),
+            directory=self.directory,
+            offsets=self.offsets,
             classic=self.groups,
             settings=CONSUMER_SETTINGS,
         )
         for key, value in self.state.durable:
-            kind = self.consumer_groups if key[1] in KEY_VERSIONS else self.groups
+            is_group = key[:2] == GROUP_KEY_VERSION.to_bytes(2, "big")
+            kind = self.consumer_groups if key[1] in KEY_VERSIONS else self.groups if is_group else self.offsets
             kind.replay(key, value)
         for name in self.topics:
             self.consumer_groups.topic_changed(TopicFacts(name, topic_id(name), 4), exists=True)
         self.consumer_groups.start()
         self.groups.start()
+        self.offsets.start()
 
     def restart(self) -> None:
         self.state.on_their_way.clear()
@@ -136,7 +152,7 @@ class Stage:
         return OffsetKey(group_id, topic, 0), committed
 
     def offset(self, topic: str = "orders", group_id: str = "g") -> int | None:
-        found = self.groups.offsets.get(group_id, topic, 0)
+        found = self.offsets.table.get(group_id, topic, 0)
         return found.offset if found is not None else None
 
     def delete(self, group_id: str = "g") -> list[ErrorCode]:

@@ -20,7 +20,8 @@ from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.authorization import may
 from hutong.broker.topics.partition import Topic
 from hutong.groups.offsets.offset_log import Change
-from hutong.groups.offsets.records import NO_EXPIRY_MS, CommittedOffset, OffsetKey
+from hutong.groups.offsets.records import NO_EXPIRY_MS, CommittedOffset
+from hutong.groups.record_keys import OffsetKey
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k08_offset_commit import (
     OffsetCommitRequest,

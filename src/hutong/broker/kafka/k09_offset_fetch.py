@@ -45,7 +45,7 @@ _NOTHING: Final = CommittedOffset(-1, -1, "", -1)
 def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
     if context.api_version >= _MANY_GROUPS_FROM:
         return OffsetFetchResponse(groups=[_group(asked, request.require_stable, context) for asked in request.groups])
-    group_id, store = request.group_id, context.broker.groups.offsets
+    group_id, store = request.group_id, context.broker.groups.offsets.table
     if not may(context, Operation.DESCRIBE, ResourceType.GROUP, group_id):
         return _denied(request, context.api_version)
     if request.topics is None:
@@ -74,9 +74,9 @@ class _Find:
         groups = self._context.broker.groups
         if not may(self._context, Operation.DESCRIBE, ResourceType.TOPIC, name):
             return _NOTHING, ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        if self._must_be_stable and groups.transactional.is_unstable(self._group_id, name, index):
+        if self._must_be_stable and groups.offsets.transactional.is_unstable(self._group_id, name, index):
             return _NOTHING, ErrorCode.UNSTABLE_OFFSET_COMMIT
-        return groups.offsets.get(self._group_id, name, index) or _NOTHING, ErrorCode.NONE
+        return groups.offsets.table.get(self._group_id, name, index) or _NOTHING, ErrorCode.NONE
 
 
 def _denied(request: OffsetFetchRequest, api_version: int) -> OffsetFetchResponse:
@@ -118,7 +118,7 @@ def _group(asked: OffsetFetchRequestGroup, must_be_stable: bool, context: Reques
 def _everything(group_id: str, find: _Find, context: RequestContext) -> list[OffsetFetchResponseTopics]:
     """Whatever the group has committed. By id, only topics that still exist can be named."""
     answers = []
-    for name, partitions in context.broker.groups.offsets.of_group(group_id).items():
+    for name, partitions in context.broker.groups.offsets.table.of_group(group_id).items():
         if not may(context, Operation.DESCRIBE, ResourceType.TOPIC, name, quietly=True):
             continue
         answer = OffsetFetchResponseTopics(name=name)

@@ -18,7 +18,8 @@ from hutong.broker.handling.holders import holder_of
 from hutong.broker.kafka.k25_add_offsets_to_txn import OFFSETS_PARTITION
 from hutong.broker.rights.authorization import may
 from hutong.groups.offsets.offset_log import Change
-from hutong.groups.offsets.records import CommittedOffset, OffsetKey
+from hutong.groups.offsets.records import CommittedOffset
+from hutong.groups.record_keys import OffsetKey
 from hutong.groups.requests import group_id_error
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k28_txn_offset_commit import (
@@ -114,7 +115,7 @@ def handle(
     error = group_id_error(request.group_id, groups.settings)
     if error is not ErrorCode.NONE:
         commit.settle(error)
-    elif groups.transactional.has_begun(request.group_id, request.producer_id, request.producer_epoch):
+    elif groups.offsets.transactional.has_begun(request.group_id, request.producer_id, request.producer_epoch):
         commit.admitted(ErrorCode.NONE)
     else:
         context.broker.transactions.admit(

@@ -36,7 +36,7 @@ def _delete(group_id: str, gather: Gather[DeleteGroupsResponse], context: Reques
     def deleted(error: ErrorCode) -> None:
         result.error_code = error
         if error is ErrorCode.NONE:
-            broker.groups.transactional.forget_group(group_id, lambda _error: gather.settled())
+            broker.groups.offsets.transactional.forget_group(group_id, lambda _error: gather.settled())
         else:
             gather.settled()
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.rights.authorization import may
 from hutong.groups.classic.states import GroupState
-from hutong.groups.offsets.records import OffsetKey
+from hutong.groups.record_keys import OffsetKey
 from hutong.groups.requests import group_id_error
 from hutong.groups.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from hutong.security.acls import Operation, ResourceType
@@ -59,7 +59,7 @@ def handle(request: OffsetDeleteRequest, context: RequestContext) -> OffsetDelet
             result.error_code = code
         later.complete(response)
 
-    groups.forget_offsets(request.group_id, open_results, forgotten)
+    groups.offsets.forget(request.group_id, open_results, forgotten)
     return later
 
 

@@ -7,10 +7,9 @@ Contains no decision about membership (`machine.py`), retention (`offsets/store.
 Belongs to one loop.
 """
 
-import itertools
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from hutong.foundation.clock import Clock
@@ -18,7 +17,6 @@ from hutong.foundation.errors import HutongError, OwnerGone, Refused
 from hutong.foundation.fair_shares import NOBODY
 from hutong.foundation.machine_host import MachineHost, ParkedCallers, StatePort
 from hutong.foundation.timers import TimerWheel
-from hutong.foundation.waiting.table import WaitTable
 from hutong.groups.classic.entry import ClassicGroupEntry, bytes_of_join
 from hutong.groups.classic.machine import ClassicGroup
 from hutong.groups.classic.membership.admission import refused
@@ -43,24 +41,14 @@ from hutong.groups.classic.messages import (
     Retire,
     SyncReply,
 )
+from hutong.groups.classic.records import StoredClassicGroup, decode_group, encode_group
 from hutong.groups.classic.states import GroupState
 from hutong.groups.directory import GroupDirectory, GroupKind
 from hutong.groups.memory import GroupMemory
-from hutong.groups.offsets.client_shares import OffsetShares
-from hutong.groups.offsets.offset_log import Change, OffsetLog
-from hutong.groups.offsets.records import (
-    GroupKey,
-    OffsetKey,
-    StoredGroup,
-    decode_group,
-    decode_key,
-    decode_offset,
-    encode_group,
-    encode_group_key,
-)
-from hutong.groups.offsets.store import OffsetStore
-from hutong.groups.offsets.transactional import TransactionalOffsets, is_transactional_key
-from hutong.groups.peer import Neighbour
+from hutong.groups.offsets.coordinator import OffsetCoordinator, answer_to, error_code, retried_by_retention
+from hutong.groups.offsets.offset_log import Change
+from hutong.groups.peer import PeerCoordinator
+from hutong.groups.record_keys import GroupKey, OffsetKey, decode_key, encode_group_key
 from hutong.groups.refusals import GroupRefusals
 from hutong.groups.requests import (
     Caller,
@@ -71,7 +59,6 @@ from hutong.groups.requests import (
     sync_error,
     sync_event,
 )
-from hutong.groups.settings import GroupSettings
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest
 from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
 from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest
@@ -83,9 +70,9 @@ _log = logging.getLogger("hutong.groups")
 
 
 class GroupCoordinator:
-    """All groups of this node.
+    """All classic groups of this node.
 
-    Start: `replay` every record of the state topic, then `start`. A `then` is called exactly once, on the loop; errors
+    Start: `replay` every record of a classic group, then `start`. A `then` is called exactly once, on the loop; errors
     are values, never raised.
     """
 
@@ -96,26 +83,16 @@ class GroupCoordinator:
         timers: TimerWheel,
         state: StatePort,
         random_bytes: Callable[[int], bytes],
-        topic_exists: Callable[[str, int], bool],
-        settings: GroupSettings | None = None,
-        directory: GroupDirectory | None = None,
-        deletion_ms: Callable[[], int] | None = None,
+        directory: GroupDirectory,
+        offsets: OffsetCoordinator,
     ) -> None:
-        """`deletion_ms` is the time by which offsets are old, wall time by default."""
-        self._deletion_ms = deletion_ms or clock.wall_ms
-        self.settings = settings or GroupSettings()
-        self.directory = directory or GroupDirectory(self.settings.groups_max)
-        self.offsets = OffsetStore()
-        self._offset_shares = OffsetShares(self.offsets, self.directory, self.settings)
-        self.neighbours: list[Neighbour] = []
+        self.settings = offsets.settings
+        self.directory = directory
+        self.offsets = offsets
+        self.peers: list[PeerCoordinator] = []
         self.rebalances_total = 0
         self._clock = clock
         self._random_bytes = random_bytes
-        self._topic_exists = topic_exists
-        self.transactional = TransactionalOffsets(
-            self.offsets, state, WaitTable("transactional offsets", timers, self.settings.waits_max)
-        )
-        self.offset_log = OffsetLog(self.offsets, state, self.transactional)
         self._host: MachineHost[ClassicGroupEntry, Event, Instruction] = MachineHost(clock, timers, state, self._feed)
         self._memory = GroupMemory("groups_bytes_max", self.settings.groups_bytes_max)
         self._pending = PendingIds(
@@ -124,34 +101,20 @@ class GroupCoordinator:
             self.settings.pending_member_timeout_ms,
         )
         self._refusals = GroupRefusals(clock)
-        self._stored: dict[str, StoredGroup] = {}  # filled by replay, emptied by start
+        self._stored: dict[str, StoredClassicGroup] = {}  # filled by replay, emptied by start
         self._callers = ParkedCallers("group waits", timers, self.settings.waits_max)
+        offsets.retention_passes.append(self._enforce_retention)
 
     # ---- start and stop
 
     def replay(self, key: bytes, value: bytes | None) -> None:
-        """Apply one record of the state topic, oldest first. Raises CorruptData."""
-        if is_transactional_key(key):
-            self.transactional.replay(key, value)
-            return
+        """Apply one record of a classic group, oldest first. Raises CorruptData."""
         decoded = decode_key(key)
-        if isinstance(decoded, OffsetKey):
-            self.offsets.apply(decoded, None if value is None else decode_offset(value))
-        elif value is None:
+        assert isinstance(decoded, GroupKey), "a committed offset goes to the coordinator of offsets"
+        if value is None:
             self._stored.pop(decoded.group_id, None)
         else:
             self._stored[decoded.group_id] = decode_group(value)
-
-    def apply_late(self, key: bytes, value: bytes | None) -> None:
-        """A record whose append had failed is on disk after all. What members do needs no record to go on from.
-
-        Nor do offsets of transactions: what may turn up of them is remembered, and ended with the rest.
-        """
-        if is_transactional_key(key):
-            return
-        decoded = decode_key(key)
-        if isinstance(decoded, OffsetKey):
-            self.offsets.apply(decoded, None if value is None else decode_offset(value))
 
     def start(self) -> None:
         """Take the groups up as replayed: members have one session time-out from now to be heard again."""
@@ -165,11 +128,9 @@ class GroupCoordinator:
             self._host.arm(entry)
             self._tidy(entry)
         self._stored.clear()
-        for group_id in {*self.offsets.groups(), *self.transactional.groups()}:
+        for group_id in self.offsets.group_ids():
             if self.directory.claim(group_id, GroupKind.CLASSIC):
                 self._entry(group_id)
-        self._forget_lost_topics()
-        self._host.repeat(self.settings.offsets_retention_check_interval_ms, self._enforce_retention)
 
     def close(self) -> None:
         """Answer everything that waits; clients will look for another coordinator."""
@@ -274,14 +235,12 @@ class GroupCoordinator:
         self, group_id: str, changes: Sequence[Change], then: Callable[[ErrorCode], None], holder: str = NOBODY
     ) -> None:
         """Make offsets durable, then answer. The caller has asked `commit_error`; `holder` is its client."""
-        if not self.offsets.has_room(changes, self.settings) or not self._offset_shares.has_room(
-            group_id, changes, holder
-        ):
+        if not self.offsets.has_room(group_id, changes, holder, is_transactional=False):
             then(ErrorCode.POLICY_VIOLATION)
         elif not self._is_foreign(group_id) and self._new_entry(group_id, holder) is None:
             then(UNAVAILABLE)
         else:
-            self.offset_log.write(group_id, changes, lambda error: then(_code(error)))
+            self.offsets.commit(group_id, changes, then)
 
     def transactional_commit_error(
         self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int
@@ -305,25 +264,12 @@ class GroupCoordinator:
         holder: str = NOBODY,
     ) -> None:
         """Make offsets durable that count when the producer's transaction is committed, then answer."""
-        if not self.offsets.has_room(
-            changes, self.settings, besides=len(self.transactional)
-        ) or not self._offset_shares.has_room(group_id, changes, holder):
+        if not self.offsets.has_room(group_id, changes, holder, is_transactional=True):
             then(ErrorCode.POLICY_VIOLATION)
         elif not self._is_foreign(group_id) and self._new_entry(group_id, holder) is None:
             then(UNAVAILABLE)
         else:
-            self.transactional.write(group_id, producer_id, producer_epoch, changes, lambda error: then(_code(error)))
-
-    def forget_offsets(self, group_id: str, keys: Iterable[OffsetKey], then: Callable[[ErrorCode], None]) -> None:
-        """Delete committed offsets of one group."""
-        self.offset_log.forget(group_id, keys, lambda error: then(_code(error)))
-
-    def forget_topic(self, topic: str) -> None:
-        """A topic was deleted: what was committed for it means nothing any more."""
-        self.transactional.forget_topic(topic, _ignore)
-        keys = sorted(self.offsets.keys_of_topic(topic), key=lambda key: key.group_id)
-        for group_id, of_group in itertools.groupby(keys, key=lambda key: key.group_id):
-            self.forget_offsets(group_id, of_group, _ignore)
+            self.offsets.transactional.write(group_id, producer_id, producer_epoch, changes, answer_to(then))
 
     # ---- administration
 
@@ -339,20 +285,20 @@ class GroupCoordinator:
     def __len__(self) -> int:
         return len(self._host)
 
-    def give_up(self, group_id: str) -> bool:
+    def release_empty_group(self, group_id: str) -> bool:
         """Let go of a group without members, which keeps its offsets, so that it can become one of another kind."""
         entry = self._host.get(group_id)
         if entry is None or entry.machine.state is not GroupState.EMPTY:
             return False
         self._feed(entry, Retire())
         self._drop(entry)
-        self.offset_log.forget_group(group_id, _ignore)
+        self.offsets.log.forget_group(group_id, retried_by_retention)
         return True
 
-    def portrait(self, group_id: str) -> GroupRecord | None:
+    def snapshot(self, group_id: str) -> GroupRecord | None:
         """A stable group as it would be stored; None while it is not stable, or a request of a member waits."""
         entry = self._host.get(group_id)
-        return entry.machine.portrait() if entry is not None else None
+        return entry.machine.snapshot() if entry is not None else None
 
     def hand_over(self, group_id: str) -> None:
         """Forget a stable group, members and all: it goes on as one of another kind, which deletes its record."""
@@ -372,7 +318,7 @@ class GroupCoordinator:
         elif entry.machine.state is not GroupState.EMPTY:
             then(ErrorCode.NON_EMPTY_GROUP)
         else:
-            self._end(entry, self.offsets.keys_of_group(group_id), then)
+            self._end(entry, self.offsets.table.keys_of_group(group_id), then)
 
     # ---- inside: groups
 
@@ -382,7 +328,7 @@ class GroupCoordinator:
 
     def _taken_over(self, group_id: str) -> bool:
         """A group of another kind that has no members becomes a classic one."""
-        return any(neighbour.give_up(group_id) for neighbour in self.neighbours)
+        return any(peer.release_empty_group(group_id) for peer in self.peers)
 
     def _new_entry(self, group_id: str, holder: str) -> ClassicGroupEntry | None:
         """The group, made if nobody has named it before, or None if there are too many, or too many of this client."""
@@ -403,17 +349,17 @@ class GroupCoordinator:
 
         def offsets_forgotten(error: HutongError | None) -> None:
             if error is None and group.state is GroupState.EMPTY:
-                self.offset_log.forget_group(group.group_id, ended)
+                self.offsets.log.forget_group(group.group_id, ended)
             else:
-                then(_code(error))
+                then(error_code(error))
 
         def ended(error: HutongError | None) -> None:
-            if error is None and group.state is GroupState.EMPTY and not self.offset_log.holds(group.group_id):
+            if error is None and group.state is GroupState.EMPTY and not self.offsets.log.holds(group.group_id):
                 self._feed(entry, Retire())
                 self._drop(entry)
-            then(_code(error))
+            then(error_code(error))
 
-        self.offset_log.forget(group.group_id, keys, offsets_forgotten)
+        self.offsets.log.forget(group.group_id, keys, offsets_forgotten)
 
     def _drop(self, entry: ClassicGroupEntry) -> None:
         self._memory.forget(entry.key)
@@ -436,7 +382,7 @@ class GroupCoordinator:
         """Count what the group takes up, and drop it if it has neither members, offsets nor a history."""
         if entry.machine.state is not GroupState.DEAD:
             self._memory.note(entry.key, self.directory.holder(entry.key), entry.machine.memory_bytes)
-        if entry.machine.is_blank and not self.offset_log.holds(entry.key):
+        if entry.machine.is_blank and not self.offsets.log.holds(entry.key):
             self._drop(entry)
 
     def _persist(self, entry: ClassicGroupEntry, record: GroupRecord, cause: Cause) -> None:
@@ -452,38 +398,17 @@ class GroupCoordinator:
             code = ErrorCode.UNKNOWN_SERVER_ERROR if isinstance(error, Refused) else UNAVAILABLE
             self._feed(entry, PersistFailed(cause, code, now_ms))
 
-        records = [(encode_group_key(GroupKey(entry.key)), encode_group(StoredGroup(record, since_ms)))]
+        records = [(encode_group_key(GroupKey(entry.key)), encode_group(StoredClassicGroup(record, since_ms)))]
         self._host.append(entry, records, appended)
 
     # ---- inside: retention
 
-    def _forget_lost_topics(self) -> None:
-        """A crash may come between a topic's deletion and that of its offsets."""
-        for group_id in list(self.offsets.groups()):
-            keys = self.offsets.keys_of_group(group_id)
-            lost = [key for key in keys if not self._topic_exists(key.topic, key.partition)]
-            self.forget_offsets(group_id, lost, _ignore)
-
-    def _enforce_retention(self) -> None:
-        now_ms = self._deletion_ms()
+    def _enforce_retention(self, now_ms: int) -> None:
         for entry in self._host:
             group_id, is_empty = entry.key, entry.machine.state is GroupState.EMPTY
-            old = self.offsets.expired(group_id, entry.usage(), now_ms, self.settings.offsets_retention_ms)
-            if is_empty and not entry.machine.roster.pending and len(old) == len(self.offsets.keys_of_group(group_id)):
-                self._end(entry, old, _ignore)
+            old = self.offsets.table.expired(group_id, entry.usage(), now_ms, self.settings.offsets_retention_ms)
+            is_last = len(old) == len(self.offsets.table.keys_of_group(group_id))
+            if is_empty and is_last and not entry.machine.roster.pending:
+                self._end(entry, old, retried_by_retention)
             elif old:
-                self.forget_offsets(group_id, old, _ignore)
-        for neighbour in self.neighbours:
-            neighbour.enforce_retention(now_ms)
-
-
-def _code(error: HutongError | None) -> ErrorCode:
-    if error is None:
-        return ErrorCode.NONE
-    if isinstance(error, Refused):
-        return ErrorCode.INVALID_COMMIT_OFFSET_SIZE  # the log takes no batch of that size: trying again is no use
-    return UNAVAILABLE
-
-
-def _ignore(_outcome: object) -> None:
-    """Whatever failed to be forgotten is found again by the next retention check."""
+                self.offsets.log.forget(group_id, old, retried_by_retention)

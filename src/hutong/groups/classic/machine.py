@@ -170,7 +170,7 @@ class ClassicGroup:
             members=describe_members(self.roster, agreed_protocol),
         )
 
-    def portrait(self) -> GroupRecord | None:
+    def snapshot(self) -> GroupRecord | None:
         """The group as it would be stored; None while it is not stable, or a member's request waits."""
         waits = any(m.join_ticket is not None or m.sync_ticket is not None for m in self.roster.members.values())
         return None if waits or self.state is not GroupState.STABLE else self._record()
@@ -215,7 +215,7 @@ class ClassicGroup:
         if isinstance(event, Retire):
             self._enter(GroupState.DEAD)
             return
-        assert self.portrait() is not None, "somebody waits for an answer of this group"
+        assert self.snapshot() is not None, "somebody waits for an answer of this group"
         self.state = GroupState.DEAD
 
     # ---- joining

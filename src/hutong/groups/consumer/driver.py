@@ -45,13 +45,12 @@ from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes, M
 from hutong.groups.consumer.states import ConsumerGroupState
 from hutong.groups.directory import GroupDirectory, GroupKind
 from hutong.groups.memory import GroupMemory
-from hutong.groups.offsets.offset_log import OffsetLog
-from hutong.groups.offsets.records import GroupKey, encode_group_key
-from hutong.groups.offsets.store import OffsetStore, Usage
-from hutong.groups.peer import Neighbour
+from hutong.groups.offsets.coordinator import OffsetCoordinator, retried_by_retention
+from hutong.groups.offsets.store import Usage
+from hutong.groups.peer import PeerCoordinator
+from hutong.groups.record_keys import GroupKey, encode_group_key
 from hutong.groups.refusals import GroupRefusals
 from hutong.groups.requests import Caller, Stamp, join_error, join_event, sync_error, sync_event
-from hutong.groups.settings import GroupSettings
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest
 from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
 from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest
@@ -66,19 +65,15 @@ _log = logging.getLogger("hutong.groups")
 
 
 class ClassicGroups(Protocol):
-    """What this coordinator needs of classic groups: their offsets, and empty groups that change their kind."""
+    """Classic groups, as far as they change their kind."""
 
-    directory: GroupDirectory
-    offsets: OffsetStore
-    offset_log: OffsetLog
-    settings: GroupSettings
-    neighbours: list[Neighbour]
+    peers: list[PeerCoordinator]
 
-    def give_up(self, group_id: str) -> bool:
+    def release_empty_group(self, group_id: str) -> bool:
         """Let go of a group that has no members, so that it can become one of another kind; False if it has."""
         ...
 
-    def portrait(self, group_id: str) -> GroupRecord | None:
+    def snapshot(self, group_id: str) -> GroupRecord | None:
         """A stable group as it would be stored; None while it is not stable."""
         ...
 
@@ -112,6 +107,8 @@ class ConsumerGroupCoordinator:
         timers: TimerWheel,
         state: StatePort,
         random_bytes: Callable[[int], bytes],
+        directory: GroupDirectory,
+        offsets: OffsetCoordinator,
         classic: ClassicGroups,
         settings: ConsumerGroupSettings | None = None,
         times_of: Callable[[str], GroupTimes] | None = None,
@@ -123,6 +120,8 @@ class ConsumerGroupCoordinator:
         self._timers = timers
         self._state = state
         self._random_bytes = random_bytes
+        self._directory = directory
+        self._offsets = offsets
         self._classic = classic
         self._refusals = GroupRefusals(clock)
         self._memory = GroupMemory("groups_bytes_max", self.settings.groups_bytes_max)
@@ -131,7 +130,8 @@ class ConsumerGroupCoordinator:
         self._stored: dict[str, StoredGroup] = {}  # filled by replay, emptied by start
         self._callers = ParkedCallers("consumer group waits", timers, self.settings.waits_max)
         self._match_timer: Timer | None = None
-        classic.neighbours.append(self)
+        offsets.retention_passes.append(self._enforce_retention)
+        classic.peers.append(self)
 
     # ---- start and stop
 
@@ -143,7 +143,7 @@ class ConsumerGroupCoordinator:
         """Take the groups up as replayed: members have one session time-out from now to be heard again."""
         now_ms = self._clock.monotonic_ms()
         for group_id, stored in self._stored.items():
-            self._classic.directory.claim(group_id, GroupKind.CONSUMER)
+            self._directory.claim(group_id, GroupKind.CONSUMER)
             times = self._times_of(group_id)
             group = ConsumerGroup.restored(group_id, self.catalogue, self.settings, times, stored, now_ms)
             entry = self._host.put(ConsumerGroupEntry(group))
@@ -205,7 +205,7 @@ class ConsumerGroupCoordinator:
 
     def join(self, request: JoinGroupRequest, caller: Caller, then: Callable[[JoinReply], None]) -> None:
         """JoinGroup of a group that `has_members`."""
-        error = join_error(request, self._classic.settings)
+        error = join_error(request, self._offsets.settings)
         if error is not ErrorCode.NONE:
             then(JoinReply(error, request.member_id))
             return
@@ -223,7 +223,7 @@ class ConsumerGroupCoordinator:
 
     def sync(self, request: SyncGroupRequest, caller: Caller, then: Callable[[SyncReply], None]) -> None:
         """SyncGroup of a group that `has_members`."""
-        error = sync_error(request, caller.api_version, self._classic.settings)
+        error = sync_error(request, caller.api_version, self._offsets.settings)
         if error is not ErrorCode.NONE:
             then(SyncReply(error))
             return
@@ -295,7 +295,7 @@ class ConsumerGroupCoordinator:
 
     def kind(self, group_id: str) -> GroupKind | None:
         """Whose this name is."""
-        return self._classic.directory.kind(group_id)
+        return self._directory.kind(group_id)
 
     def __iter__(self) -> Iterator[ConsumerGroup]:
         """Every group, to look at."""
@@ -304,16 +304,16 @@ class ConsumerGroupCoordinator:
     def __len__(self) -> int:
         return len(self._host)
 
-    def enforce_retention(self, now_ms: int) -> None:
+    def _enforce_retention(self, now_ms: int) -> None:
         """Forget old offsets, and groups that have neither members nor offsets any more. `now_ms` is wall time."""
-        offsets, retention_ms = self._classic.offsets, self._classic.settings.offsets_retention_ms
+        table, retention_ms = self._offsets.table, self._offsets.settings.offsets_retention_ms
         for entry in self._host:
             group_id = entry.machine.group_id
-            old = offsets.expired(group_id, _usage(entry), now_ms, retention_ms)
-            if not entry.machine.members and len(old) == len(offsets.keys_of_group(group_id)):
-                self._end(entry, _ignore)
+            old = table.expired(group_id, _usage(entry), now_ms, retention_ms)
+            if not entry.machine.members and len(old) == len(table.keys_of_group(group_id)):
+                self._end(entry, retried_by_retention)
             elif old:
-                self._classic.offset_log.forget(group_id, old, _ignore)
+                self._offsets.log.forget(group_id, old, retried_by_retention)
 
     def delete(self, group_id: str, then: Callable[[ErrorCode], None]) -> None:
         """Delete an empty group with all its offsets."""
@@ -325,12 +325,12 @@ class ConsumerGroupCoordinator:
         else:
             self._end(entry, then)
 
-    def give_up(self, group_id: str) -> bool:
+    def release_empty_group(self, group_id: str) -> bool:
         """Let go of a group without members, which keeps its offsets, so that it can become a classic one."""
         entry = self._host.get(group_id)
         if entry is None or entry.machine.state is not ConsumerGroupState.EMPTY:
             return False
-        self._retire(entry, _ignore)
+        self._retire(entry, retried_by_retention)
         return True
 
     # ---- inside
@@ -339,7 +339,7 @@ class ConsumerGroupCoordinator:
         entry = self._host.get(group_id)
         if entry is not None:
             return entry
-        directory = self._classic.directory
+        directory = self._directory
         kind = directory.kind(group_id)
         not_here = HeartbeatReply(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         if not may_create:
@@ -347,7 +347,7 @@ class ConsumerGroupCoordinator:
         if not directory.has_room(group_id, caller.holder):
             self._refusals.tell(group_id, caller.holder, f"there are {len(directory)} groups")
             return HeartbeatReply(UNAVAILABLE, "There are too many groups.")
-        if kind is GroupKind.CLASSIC and not self._classic.give_up(group_id):
+        if kind is GroupKind.CLASSIC and not self._classic.release_empty_group(group_id):
             return self._upgrade(group_id, caller.holder)
         if not directory.claim(group_id, GroupKind.CONSUMER, caller.holder):
             return HeartbeatReply(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
@@ -361,7 +361,7 @@ class ConsumerGroupCoordinator:
         group_id = entry.machine.group_id
         known_id = entry.machine.static_ids.get(instance_id or "", member_id)
         more_bytes = wanted_bytes - entry.machine.footprint_bytes(known_id)
-        if more_bytes <= 0 or self._memory.has_room(self._classic.directory.holder(group_id), more_bytes):
+        if more_bytes <= 0 or self._memory.has_room(self._directory.holder(group_id), more_bytes):
             return True
         self._refusals.tell(group_id, caller.holder, "its client's groups take up too much")
         return False
@@ -371,14 +371,14 @@ class ConsumerGroupCoordinator:
         refusal = HeartbeatReply(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
         if self.settings.migration_policy not in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL):
             return refusal
-        record = self._classic.portrait(group_id)
+        record = self._classic.snapshot(group_id)
         if record is None:
             return HeartbeatReply(UNAVAILABLE, f"Group {group_id} is rebalancing by the classic protocol.")
         group = ConsumerGroup(group_id, self.catalogue, self.settings, self._times_of(group_id))
         if not classic_members.take_over(group, record, self._clock.monotonic_ms()):
             return refusal
         self._classic.hand_over(group_id)
-        self._classic.directory.claim(group_id, GroupKind.CONSUMER, holder)
+        self._directory.claim(group_id, GroupKind.CONSUMER, holder)
         _log.info("group %s is under the broker's assignment from epoch %d on", group_id, group.epoch)
         entry = self._host.put(ConsumerGroupEntry(group))
         entry.extra.append((encode_group_key(GroupKey(group_id)), None))  # the classic group's record
@@ -413,7 +413,7 @@ class ConsumerGroupCoordinator:
             else:
                 self._retire(entry, lambda failed: then(ErrorCode.NONE if failed is None else UNAVAILABLE))
 
-        self._classic.offset_log.forget(group_id, self._classic.offsets.keys_of_group(group_id), offsets_forgotten)
+        self._offsets.log.forget(group_id, self._offsets.table.keys_of_group(group_id), offsets_forgotten)
 
     def _retire(self, entry: ConsumerGroupEntry, then: Callable[[HutongError | None], None]) -> None:
         """Delete every record of a group that nobody is a member of."""
@@ -421,7 +421,7 @@ class ConsumerGroupCoordinator:
         keys = group.retire()
         self._memory.forget(group.group_id)
         self._host.remove(entry)
-        self._classic.directory.release(group.group_id, GroupKind.CONSUMER)
+        self._directory.release(group.group_id, GroupKind.CONSUMER)
         self._state.append_all([(encode_key(group.group_id, key), None) for key in keys], then)
 
     def _feed(self, entry: ConsumerGroupEntry, event: Event) -> None:
@@ -435,7 +435,7 @@ class ConsumerGroupCoordinator:
                     self.rebalances_total += is_rebalance
                     _log.info("group %s: %s", entry.key, text)
         if not entry.machine.is_dead:
-            self._memory.note(entry.key, self._classic.directory.holder(entry.key), entry.machine.memory_bytes)
+            self._memory.note(entry.key, self._directory.holder(entry.key), entry.machine.memory_bytes)
         self._match_soon()
 
     def _store(self, entry: ConsumerGroupEntry, keys: tuple[RecordKey, ...]) -> None:
@@ -460,7 +460,7 @@ class ConsumerGroupCoordinator:
         group = entry.machine
         if not group.epoch and not group.members and self._host.remove(entry):
             self._memory.forget(group.group_id)
-            self._classic.directory.release(group.group_id, GroupKind.CONSUMER)
+            self._directory.release(group.group_id, GroupKind.CONSUMER)
 
 
 def _usage(entry: ConsumerGroupEntry) -> Usage:
@@ -470,7 +470,3 @@ def _usage(entry: ConsumerGroupEntry) -> Usage:
         empty_since_ms=entry.empty_since_ms,
         subscribed=entry.machine.subscriptions.names if has_members else None,
     )
-
-
-def _ignore(_outcome: object) -> None:
-    """Whatever failed to be forgotten is found again by the next retention check."""

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from hutong.groups.offsets.records import NO_EXPIRY_MS, CommittedOffset, OffsetKey
+from hutong.groups.offsets.records import NO_EXPIRY_MS, CommittedOffset
+from hutong.groups.record_keys import OffsetKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,15 +23,9 @@ from hutong.foundation.errors import CorruptData, HutongError, LimitExceeded
 from hutong.foundation.machine_host import Appended, StatePort, StateRecord
 from hutong.foundation.waiting.table import WaitTable
 from hutong.groups.offsets.offset_log import Change
-from hutong.groups.offsets.records import (
-    CommittedOffset,
-    OffsetKey,
-    decode_key,
-    decode_offset,
-    encode_offset,
-    encode_offset_key,
-)
+from hutong.groups.offsets.records import CommittedOffset, decode_offset, encode_offset
 from hutong.groups.offsets.store import OffsetStore
+from hutong.groups.record_keys import OffsetKey, decode_key, encode_offset_key
 
 # Not Kafka's: there, what waits is told from what is committed by its batch. Its tools skip versions they do not know.
 KEY_VERSION: Final = 1_000

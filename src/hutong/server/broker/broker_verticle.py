@@ -62,7 +62,7 @@ from hutong.scheduler.driver import FairExecutor
 from hutong.scheduler.machine import Scheduler
 from hutong.server.broker import open_files
 from hutong.server.broker.data_dir import DataDir
-from hutong.server.broker.group_coordinators import GroupRooms, group_configs, open_groups
+from hutong.server.broker.group_coordinators import GroupCoordinators, group_configs, open_groups
 from hutong.server.broker.share_coordinators import ShareRooms, open_share_rooms
 from hutong.server.broker.users import put_users
 from hutong.server.configuration import translate
@@ -118,7 +118,7 @@ class BrokerVerticle(Verticle):
         self.tracer: RequestTracer | None = None  # set before the start, where requests are traced
         self._authenticators: Authenticators | None = None
         self._listeners: KafkaListeners | None = None
-        self._groups: GroupRooms | None = None
+        self._groups: GroupCoordinators | None = None
         self._share: ShareRooms | None = None
         self._transactions: TransactionCoordinator | None = None
         self._retention: Retention | None = None
@@ -139,7 +139,7 @@ class BrokerVerticle(Verticle):
         await put_users(self._admin.scram, self._users, self._offload)
         self._groups = await self._replay_groups(topics)
         self._share = await self._open_share_rooms(topics, self._groups)
-        markers = TransactionMarkers(topics, self._groups.classic.transactional)
+        markers = TransactionMarkers(topics, self._groups.offsets.transactional)
         self._transactions = await self._replay_transactions(topics, producer_ids, markers)
         self._begin_upkeep(topics)
         held_producers: WaitTable[None] = WaitTable("held_producers", self._wheel, _HELD_MAX)
@@ -379,7 +379,7 @@ class BrokerVerticle(Verticle):
         self._admin.start(state)
         return topics, producer_ids
 
-    async def _replay_groups(self, topics: Topics) -> GroupRooms:
+    async def _replay_groups(self, topics: Topics) -> GroupCoordinators:
         """Groups of all kinds and their offsets as their log has them; logs of deleted topics go."""
         state = self._state_topic(OFFSETS_TOPIC, OFFSETS_GROUP, topics)
         for journal, log_id in list(topics.orphaned_logs()):
@@ -388,11 +388,11 @@ class BrokerVerticle(Verticle):
             state, topics, self._clock, self._wheel, self._settings, self._group_configs, self._deletion_clock.now_ms
         )
 
-    async def _open_share_rooms(self, topics: Topics, groups: GroupRooms) -> ShareRooms:
+    async def _open_share_rooms(self, topics: Topics, groups: GroupCoordinators) -> ShareRooms:
         return await open_share_rooms(
             state=self._state_topic(SHARE_TOPIC, SHARE_GROUP, topics),
             topics=topics,
-            directory=groups.classic.directory,
+            directory=groups.directory,
             configs=self._group_configs,
             clock=self._clock,
             wheel=self._wheel,

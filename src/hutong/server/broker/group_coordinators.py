@@ -1,7 +1,8 @@
-"""The coordinators of all kinds of groups, replayed from their one topic and started in order.
+"""The coordinators of all kinds of groups and of their offsets, replayed from their one topic and started in order.
 
-Strategy: the version in front of a record's key says whose it is. Groups whose partitions the broker assigns are taken
-up first, since an id that has records of theirs is theirs; classic groups take what offsets remain.
+Strategy: the version at the start of a record's key names the kind of the record. Groups whose partitions the broker
+assigns start first, because an id that has records of theirs is theirs. Classic groups take the ids of remaining
+offsets.
 """
 
 import os
@@ -20,6 +21,9 @@ from hutong.groups.consumer.configs import GREATER as CONSUMER_GREATER
 from hutong.groups.consumer.configs import config_keys, times_of
 from hutong.groups.consumer.driver import ConsumerGroupCoordinator
 from hutong.groups.consumer.records import KEY_VERSIONS as CONSUMER_KEY_VERSIONS
+from hutong.groups.directory import GroupDirectory
+from hutong.groups.offsets.coordinator import OffsetCoordinator
+from hutong.groups.record_keys import GROUP_KEY_VERSION
 from hutong.groups.share.configs import GREATER as SHARE_GREATER
 from hutong.groups.share.configs import config_keys as share_config_keys
 from hutong.server.configuration import translate
@@ -27,16 +31,19 @@ from hutong.server.configuration.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class GroupRooms:
-    """Every kind of group of one node."""
+class GroupCoordinators:
+    """Every kind of group of one node, but share groups, and the offsets of all."""
 
+    directory: GroupDirectory
+    offsets: OffsetCoordinator
     classic: GroupCoordinator
     consumer: ConsumerGroupCoordinator
 
     def close(self) -> None:
-        """Answer everything that waits."""
+        """Answer every waiting request."""
         self.classic.close()
         self.consumer.close()
+        self.offsets.close()
 
 
 def group_configs(settings: Settings) -> GroupConfigs:
@@ -55,62 +62,74 @@ async def open_groups(
     settings: Settings,
     configs: GroupConfigs,
     deletion_ms: Callable[[], int],
-) -> GroupRooms:
+) -> GroupCoordinators:
     """Groups as their log has them, started. Raises CorruptData."""
-    classic = GroupCoordinator(
+    group_settings = translate.group_settings(settings)
+    directory = GroupDirectory(group_settings.groups_max)
+    offsets = OffsetCoordinator(
         clock=clock,
         timers=wheel,
         state=state,
-        random_bytes=os.urandom,
+        directory=directory,
+        settings=group_settings,
         topic_exists=lambda name, index: topics.partition(name, index) is not None,
-        settings=translate.group_settings(settings),
         deletion_ms=deletion_ms,
+    )
+    classic = GroupCoordinator(
+        clock=clock, timers=wheel, state=state, random_bytes=os.urandom, directory=directory, offsets=offsets
     )
     consumer = ConsumerGroupCoordinator(
         clock=clock,
         timers=wheel,
         state=state,
         random_bytes=os.urandom,
+        directory=directory,
+        offsets=offsets,
         classic=classic,
         settings=translate.consumer_group_settings(settings),
         times_of=lambda group_id: times_of(configs, group_id),
     )
     configs.on_change.append(consumer.settings_changed)
-    rooms = GroupRooms(classic, consumer)
-    await state.replay(_by_kind(rooms))
-    state.on_late = _late_by_kind(rooms)
+    groups = GroupCoordinators(directory, offsets, classic, consumer)
+    await state.replay(_by_kind(groups))
+    state.on_late = _late_by_kind(groups)
     for topic in topics.all():
         consumer.topic_changed(_facts(topic), exists=True)
-    topics.on_change.append(lambda topic, exists: _topic_changed(rooms, topic, exists))
+    topics.on_change.append(lambda topic, exists: _topic_changed(groups, topic, exists))
     consumer.start()
     classic.start()
-    return rooms
+    offsets.start()
+    return groups
 
 
-def _by_kind(rooms: GroupRooms) -> Callable[[bytes, bytes | None], None]:
+def _by_kind(groups: GroupCoordinators) -> Callable[[bytes, bytes | None], None]:
     def replay(key: bytes, value: bytes | None) -> None:
-        if int.from_bytes(key[:2], "big") in CONSUMER_KEY_VERSIONS:
-            rooms.consumer.replay(key, value)
+        version = int.from_bytes(key[:2], "big")
+        if version in CONSUMER_KEY_VERSIONS:
+            groups.consumer.replay(key, value)
+        elif version == GROUP_KEY_VERSION:
+            groups.classic.replay(key, value)
         else:
-            rooms.classic.replay(key, value)
+            groups.offsets.replay(key, value)
 
     return replay
 
 
-def _late_by_kind(rooms: GroupRooms) -> Callable[[bytes, bytes | None], None]:
-    """What a consumer group believes is ahead of the disk already: records that come late tell it nothing."""
+def _late_by_kind(groups: GroupCoordinators) -> Callable[[bytes, bytes | None], None]:
+    """Late records of offsets alone change anything: members' coordinators are ahead of the disk already."""
 
     def late(key: bytes, value: bytes | None) -> None:
-        if int.from_bytes(key[:2], "big") not in CONSUMER_KEY_VERSIONS:
-            rooms.classic.apply_late(key, value)
+        version = int.from_bytes(key[:2], "big")
+        if version not in CONSUMER_KEY_VERSIONS and version != GROUP_KEY_VERSION:
+            groups.offsets.apply_late(key, value)
 
     return late
 
 
-def _topic_changed(rooms: GroupRooms, topic: Topic, exists: bool) -> None:
+def _topic_changed(groups: GroupCoordinators, topic: Topic, exists: bool) -> None:
     if not exists:
-        rooms.classic.forget_topic(topic.name)
-    rooms.consumer.topic_changed(_facts(topic), exists)
+        groups.offsets.forget_topic(topic.name)
+    groups.consumer.topic_changed(_facts(topic), exists)
 
 
 def _facts(topic: Topic) -> TopicFacts:

@@ -289,16 +289,16 @@ def test_there_is_a_bound_on_what_is_said_besides_offsets() -> None:
     assert stage.commit(noted("1")) == [ErrorCode.NONE]
     assert stage.commit(noted("123", "other")) == [ErrorCode.NONE]
     stage.restart()
-    assert stage.groups.offsets.notes_bytes == 4
-    stage.groups.forget_topic("other")
-    assert stage.groups.offsets.notes_bytes == 1
+    assert stage.groups.offsets.table.notes_bytes == 4
+    stage.offsets.forget_topic("other")
+    assert stage.groups.offsets.table.notes_bytes == 1
 
 
 def test_offsets_of_a_deleted_topic_are_forgotten_for_good() -> None:
     stage = Stage()
     stage.commit(stage.change(1), stage.change(2, "other"))
     stage.commit(stage.change(3, group_id="h"), group_id="h")
-    stage.groups.forget_topic("orders")
+    stage.offsets.forget_topic("orders")
     assert (stage.offset(), stage.offset("other"), stage.offset(group_id="h")) == (None, 2, None)
     stage.restart()
     assert (stage.offset(), stage.offset("other"), stage.offset(group_id="h")) == (None, 2, None)
@@ -400,7 +400,7 @@ def test_a_group_with_many_offsets_is_deleted_piece_by_piece() -> None:
     for first in range(0, 2_500, 500):
         stage.commit(*(stage.change(1, f"topic {number}") for number in range(first, first + 500)))
     assert stage.delete() == [ErrorCode.NONE]
-    assert len(stage.groups.offsets) == 0
+    assert len(stage.groups.offsets.table) == 0
     assert len(stage.groups) == 0
 
 

@@ -3,8 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutong.groups.offsets.records import CommittedOffset, OffsetKey
+from hutong.groups.offsets.records import CommittedOffset
 from hutong.groups.offsets.store import OffsetStore, Usage
+from hutong.groups.record_keys import OffsetKey
 
 RETENTION_MS = 1_000
 NOW_MS = 10_000

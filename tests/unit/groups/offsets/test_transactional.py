@@ -14,9 +14,10 @@ from hutong.foundation.errors import DiskFull, HutongError
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
 from hutong.groups.offsets.offset_log import OffsetLog
-from hutong.groups.offsets.records import CommittedOffset, OffsetKey, decode_key, decode_offset
+from hutong.groups.offsets.records import CommittedOffset, decode_offset
 from hutong.groups.offsets.store import OffsetStore
 from hutong.groups.offsets.transactional import TransactionalOffsets, is_transactional_key
+from hutong.groups.record_keys import OffsetKey, decode_key
 from hutong.wire.kafka.error_codes import ErrorCode
 
 EXAMPLES = int(os.environ.get("TEST_TRANSACTIONAL_OFFSETS", "60"))
@@ -167,11 +168,11 @@ def test_they_go_with_their_group_and_topic() -> None:
     stage = Stage()
     codes: list[ErrorCode] = []
     stage.groups.commit_transactional("g", ANN, EPOCH, [(key(0), at(5))], codes.append)
-    stage.groups.transactional.forget_topic("orders", lambda _error: None)
-    assert len(stage.groups.transactional) == 0
+    stage.groups.offsets.transactional.forget_topic("orders", lambda _error: None)
+    assert len(stage.groups.offsets.transactional) == 0
     stage.groups.commit_transactional("g", ANN, EPOCH, [(key(0), at(5))], codes.append)
-    stage.groups.forget_offsets("g", [key(0)], codes.append)
-    assert len(stage.groups.transactional) == 0
+    stage.groups.offsets.forget("g", [key(0)], codes.append)
+    assert len(stage.groups.offsets.transactional) == 0
     assert codes == [ErrorCode.NONE] * 3
 
 
@@ -184,8 +185,8 @@ def test_a_group_stays_while_a_transaction_may_commit_to_it() -> None:
     assert stage.groups.get("g") is not None
     stage.restart()
     assert stage.groups.get("g") is not None
-    assert stage.groups.offsets.get("g", "orders", 0) == at(1)
-    stage.groups.transactional.end(ANN, lambda _error: None, is_commit=False)
+    assert stage.groups.offsets.table.get("g", "orders", 0) == at(1)
+    stage.groups.offsets.transactional.end(ANN, lambda _error: None, is_commit=False)
     stage.pass_time(2 * RETENTION_MS)
     assert stage.groups.get("g") is None
 

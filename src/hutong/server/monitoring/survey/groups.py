@@ -142,9 +142,9 @@ def _look_at_offsets(broker: Broker, group_id: str, rows: _Rows, pace: Pace, *, 
 
 def _places(broker: Broker, group_id: str) -> Iterator[list[_Place]]:
     """What the group has committed, topic by topic."""
-    for name in list(broker.groups.offsets.of_group(group_id)):
+    for name in list(broker.groups.offsets.table.of_group(group_id)):
         topic = broker.topics.get(name)
-        committed = broker.groups.offsets.of_group(group_id).get(name)
+        committed = broker.groups.offsets.table.of_group(group_id).get(name)
         if topic is None or committed is None:
             continue
         found: list[_Place] = []

@@ -6,19 +6,9 @@ from hypothesis import strategies as st
 
 from hutong.foundation.errors import CorruptData
 from hutong.groups.classic.messages import GroupRecord, MemberRecord
-from hutong.groups.offsets.records import (
-    CommittedOffset,
-    GroupKey,
-    OffsetKey,
-    StoredGroup,
-    decode_group,
-    decode_key,
-    decode_offset,
-    encode_group,
-    encode_group_key,
-    encode_offset,
-    encode_offset_key,
-)
+from hutong.groups.classic.records import StoredClassicGroup, decode_group, encode_group
+from hutong.groups.offsets.records import CommittedOffset, decode_offset, encode_offset
+from hutong.groups.record_keys import GroupKey, OffsetKey, decode_key, encode_group_key, encode_offset_key
 
 words = st.text(max_size=40)
 int32s = st.integers(-(2**31), 2**31 - 1)
@@ -52,7 +42,7 @@ def test_offsets_with_their_own_expiry_come_back(offset: int, metadata: str, at_
 
 @given(groups, int64s)
 def test_groups_come_back(record: GroupRecord, since_ms: int) -> None:
-    stored = StoredGroup(record, since_ms)
+    stored = StoredClassicGroup(record, since_ms)
     assert decode_group(encode_group(stored)) == stored
 
 
@@ -66,7 +56,7 @@ def test_the_layout_is_kafkas() -> None:
 
 @given(groups, st.data())
 def test_what_is_cut_short_is_corrupt(record: GroupRecord, data: st.DataObject) -> None:
-    encoded = encode_group(StoredGroup(record, 0))
+    encoded = encode_group(StoredClassicGroup(record, 0))
     cut = data.draw(st.integers(0, len(encoded) - 1))
     with pytest.raises(CorruptData):
         decode_group(encoded[:cut])
