@@ -5,7 +5,6 @@ Knows nothing of sockets or frames, and nothing of how its parts were made: `ser
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from hutong.broker.dispatch.long_requests import LongRequests
     from hutong.broker.fetch.disk_reads import ColdReads
     from hutong.broker.fetch.session_table import FetchSessions
+    from hutong.broker.handling.node_facts import BrokerSettings, NodeIdentity, NodeStorage
     from hutong.broker.produce.congestion import Congestion
     from hutong.broker.produce.examinations import Examinations
     from hutong.broker.quotas.meter import Meter
@@ -36,35 +36,6 @@ if TYPE_CHECKING:
     from hutong.groups.consumer.driver import ConsumerGroupCoordinator
     from hutong.groups.share.driver import ShareCoordinator
     from hutong.transactions.driver import TransactionCoordinator
-
-
-@dataclass(frozen=True, slots=True)
-class NodeIdentity:
-    """Who this node is to its clients. Where they connect is told by the listener that they came by."""
-
-    node_id: int
-    cluster_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class NodeStorage:
-    """Where the node keeps its data: the folder, and (total, usable) bytes of the volume it is on."""
-
-    path: str
-    volume_bytes: Callable[[], tuple[int, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerSettings:
-    """What the handlers need to know of the node's settings."""
-
-    auto_create_topics: bool = True
-    default_partitions: int = 1
-    fetch_max_bytes: int = 55 * 1024 * 1024  # fetch.max.bytes of the broker (Kafka's default)
-    fetch_wait_ms_max: int = 5 * 60 * 1000
-    fetch_cold_bytes_max: int = 8 * 1024 * 1024  # of one fetch, from the disk: it is held until all of it is there
-    fetch_throttle_ms: int = 100  # for a client whose read was refused: KIP-219 has it wait before it asks again
-    acknowledgement_timeout_ms: int = 60 * 1000  # of a produce that names none
 
 
 _UNBOUNDED: Final = 2**63 - 1  # until there are listeners

@@ -28,7 +28,7 @@ class BrokerTracing:
         self._tracer = tracer
         self._errors_in = {api_key: errors_in(api_key) for api_key in _OPERATIONS}
 
-    def begin(self, api_key: int, request: Any, context: RequestContext) -> Ended:
+    def begin(self, api_key: int, request: Any, context: RequestContext[Any]) -> Ended:
         operation, kind = _OPERATIONS[api_key]
         topic, partition = _destination(api_key, request, context)
         attributes = {names.SYSTEM: names.KAFKA, names.OPERATION_NAME: operation, names.OPERATION_TYPE: kind}
@@ -57,7 +57,7 @@ class BrokerTracing:
         return ended
 
 
-def _destination(api_key: int, request: Any, context: RequestContext) -> tuple[str, int | None]:
+def _destination(api_key: int, request: Any, context: RequestContext[Any]) -> tuple[str, int | None]:
     """The topic, and the partition where it is one; empty for several, and for a fetch session's usual request."""
     topics = request.topic_data if api_key == PRODUCE else request.topics
     if len(topics) != 1:

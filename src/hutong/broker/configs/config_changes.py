@@ -20,7 +20,7 @@ from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from hutong.broker.broker import Broker
+    from hutong.broker.configs.parts import AdminParts
     from hutong.broker.handling.context import RequestContext
     from hutong.broker.topics.partition import Topic
 
@@ -40,7 +40,7 @@ Then = Callable[[HutongError | None], None]
 
 
 def alter_single(
-    kind: int, name: str, changes: Sequence[Change], validate_only: bool, broker: Broker, then: Then
+    kind: int, name: str, changes: Sequence[Change], validate_only: bool, broker: AdminParts, then: Then
 ) -> None:
     """Change what is named, leave the rest. Raises Refused."""
     check_once([change[0] for change in changes])
@@ -66,7 +66,7 @@ def alter_single(
 
 
 def alter_whole(
-    kind: int, name: str, values: Iterable[tuple[str, str | None]], validate_only: bool, broker: Broker, then: Then
+    kind: int, name: str, values: Iterable[tuple[str, str | None]], validate_only: bool, broker: AdminParts, then: Then
 ) -> None:
     """Set what is named, take all else back. Raises Refused."""
     named = list(values)
@@ -92,7 +92,7 @@ def alter_whole(
         raise _unknown(kind)
 
 
-def check_configs(context: RequestContext, operation: Operation, kind: int, name: str) -> None:
+def check_configs(context: RequestContext[AdminParts], operation: Operation, kind: int, name: str) -> None:
     """Raises Refused where the client may not do that with the settings of a resource."""
     if kind == TOPIC:
         check(context, operation, ResourceType.TOPIC, name)
@@ -136,7 +136,7 @@ def _changed(
     return wanted
 
 
-def _topic(name: str, broker: Broker) -> Topic:
+def _topic(name: str, broker: AdminParts) -> Topic:
     if not name:
         raise Refused(ErrorCode.INVALID_REQUEST, "The settings of all topics are the node's.")
     topic = broker.topics.get(name)
@@ -145,7 +145,7 @@ def _topic(name: str, broker: Broker) -> Topic:
     return topic
 
 
-def _put_topic(topic: Topic, overrides: dict[str, str], validate_only: bool, broker: Broker, then: Then) -> None:
+def _put_topic(topic: Topic, overrides: dict[str, str], validate_only: bool, broker: AdminParts, then: Then) -> None:
     if validate_only:
         check_overrides(overrides)
         then(None)
@@ -153,7 +153,7 @@ def _put_topic(topic: Topic, overrides: dict[str, str], validate_only: bool, bro
         broker.topics.alter(topic, overrides, then)
 
 
-def _put_node(name: str, overrides: dict[str, str], validate_only: bool, broker: Broker, then: Then) -> None:
+def _put_node(name: str, overrides: dict[str, str], validate_only: bool, broker: AdminParts, then: Then) -> None:
     if validate_only:
         broker.admin.node_configs.check(name, overrides)
         then(None)
@@ -161,7 +161,7 @@ def _put_node(name: str, overrides: dict[str, str], validate_only: bool, broker:
         broker.admin.node_configs.alter(name, overrides, then)
 
 
-def _put_metrics(name: str, overrides: dict[str, str], validate_only: bool, broker: Broker, then: Then) -> None:
+def _put_metrics(name: str, overrides: dict[str, str], validate_only: bool, broker: AdminParts, then: Then) -> None:
     if not name:
         raise Refused(ErrorCode.INVALID_REQUEST, "A subscription has a name.")
     if validate_only:
@@ -171,7 +171,7 @@ def _put_metrics(name: str, overrides: dict[str, str], validate_only: bool, brok
         broker.admin.metrics_configs.alter(name, overrides, then)
 
 
-def _change_loggers(name: str, changes: Sequence[Change], validate_only: bool, broker: Broker) -> None:
+def _change_loggers(name: str, changes: Sequence[Change], validate_only: bool, broker: AdminParts) -> None:
     if name != str(broker.identity.node_id):
         raise Refused(ErrorCode.INVALID_REQUEST, f"This is node {broker.identity.node_id}.")
     if any(operation not in (SET, DELETE) for _, operation, _ in changes):

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 from hutong.broker.configs.config_changes import check_configs
+from hutong.broker.configs.parts import AdminParts
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.gather import Gather, put_error
 from hutong.foundation.errors import HutongError, Refused
@@ -44,7 +45,7 @@ def alter_each(
     response: ResponseT,
     make_result: Callable[..., Any],
     alter: Callable[[ResourceT, Then], None],
-    context: RequestContext,
+    context: RequestContext[AdminParts],
 ) -> ResponseT | Later[ResponseT]:
     """Have `alter` change each resource that the client may change; it says when that is durable, or raises Refused."""
     gather = Gather(response)

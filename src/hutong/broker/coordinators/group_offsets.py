@@ -13,13 +13,13 @@ from hutong.groups.requests import group_id_error
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from hutong.broker.broker import Broker
+    from hutong.broker.coordinators.parts import GroupParts
 
 _MEMBER_EPOCHS_FROM: Final = 9  # of OffsetCommit, which says from then on that the group is not there
 
 
 def commit_error(
-    broker: Broker,
+    broker: GroupParts,
     group_id: str,
     member_id: str,
     instance_id: str | None,
@@ -43,7 +43,7 @@ def commit_error(
 
 
 def transactional_commit_error(
-    broker: Broker,
+    broker: GroupParts,
     group_id: str,
     member_id: str,
     instance_id: str | None,
@@ -64,7 +64,7 @@ def transactional_commit_error(
     return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
 
 
-def offset_fetch_error(broker: Broker, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
+def offset_fetch_error(broker: GroupParts, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
     """Whether this caller may see the group's offsets. A group that is not there has none, and anybody may see that."""
     if broker.groups.directory.kind(group_id) is GroupKind.CONSUMER:
         return broker.consumer_groups.offset_fetch_error(group_id, member_id, member_epoch)

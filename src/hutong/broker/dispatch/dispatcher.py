@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from hutong.reactor.connection import Peer, Response
     from hutong.wire.buffer import Buffer
 
-Handle = Callable[[Any, RequestContext], Any]
+Handle = Callable[[Any, RequestContext[Any]], Any]
 Encode = Callable[[int, Any], "list[Buffer]"]  # (correlation id, response) to a frame
 _API_VERSIONS: Final = k18_api_versions.API_KEY
 _PRODUCE: Final = k00_produce.API_KEY
@@ -163,7 +163,7 @@ class Dispatch:
         frame: Buffer,
         route: Route,
         header: RequestHeader,
-        context: RequestContext,
+        context: RequestContext[Any],
         peer: Peer,
         began_us: int,
     ) -> Response:
@@ -190,7 +190,7 @@ class Dispatch:
         request: Any,
         route: Route,
         header: RequestHeader,
-        context: RequestContext,
+        context: RequestContext[Any],
         peer: Peer,
         began_us: int,
     ) -> Response:
@@ -402,7 +402,7 @@ def _undecoded(_frame: Buffer, _offset: int) -> None:
     """The body of a request in a version of which nothing is known."""
 
 
-def _unsupported(_request: None, _context: RequestContext) -> Any:
+def _unsupported(_request: None, _context: RequestContext[Any]) -> Any:
     return k18_api_versions.unsupported_version()
 
 

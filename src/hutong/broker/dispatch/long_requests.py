@@ -55,10 +55,10 @@ class LongRequest(NamedTuple):
     request: Any
     api_key: int
     decode: Callable[[], Any]
-    handle: Callable[[Any, RequestContext], Any]
+    handle: Callable[[Any, RequestContext[Any]], Any]
     encode: Callable[[Any], list[Buffer]]
     errors_in: Callable[[Any], set[int] | None]
-    context: RequestContext
+    context: RequestContext[Any]
 
 
 class Finished(NamedTuple):

@@ -24,15 +24,15 @@ Ended = Callable[[Any], None]
 class RequestTracer(Protocol):
     """Begins the span of one request. A request whose client leaves has no answer, and its span no end."""
 
-    def begin(self, api_key: int, request: Any, context: RequestContext) -> Ended: ...
+    def begin(self, api_key: int, request: Any, context: RequestContext[Any]) -> Ended: ...
 
 
 def traced(
-    api_key: int, handle: Callable[[Any, RequestContext], Any], tracer: RequestTracer
-) -> Callable[[Any, RequestContext], Any]:
+    api_key: int, handle: Callable[[Any, RequestContext[Any]], Any], tracer: RequestTracer
+) -> Callable[[Any, RequestContext[Any]], Any]:
     """The handler, with a span around each request."""
 
-    def handled(request: Any, context: RequestContext) -> Any:
+    def handled(request: Any, context: RequestContext[Any]) -> Any:
         ended = tracer.begin(api_key, request, context)
         answer = handle(request, context)
         if isinstance(answer, Held):  # it is handled anew later, with a span of its own

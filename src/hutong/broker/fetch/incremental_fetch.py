@@ -25,6 +25,7 @@ from hutong.wire.kafka.apis.k01_fetch import (
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
+    from hutong.broker.fetch.parts import FetchParts
     from hutong.broker.handling.context import RequestContext
     from hutong.journal.log import PartitionLog
 
@@ -63,7 +64,7 @@ class Turn(Protocol):
         ...
 
 
-def begin(request: FetchRequest, context: RequestContext) -> Turn | FetchResponse | None:
+def begin(request: FetchRequest, context: RequestContext[FetchParts]) -> Turn | FetchResponse | None:
     """The turn of a request that names a session or asks for one; None if it goes on without any."""
     sessions = context.broker.fetch_sessions
     if request.session_epoch in (FIRST_EPOCH, NO_SESSION_EPOCH):
@@ -92,7 +93,7 @@ class FullTurn:
     due_partitions = 0
     idle_partitions = 0
 
-    def __init__(self, request: FetchRequest, context: RequestContext) -> None:
+    def __init__(self, request: FetchRequest, context: RequestContext[FetchParts]) -> None:
         self._request = request
         self._context = context
 
@@ -138,7 +139,7 @@ class IncrementalTurn:
 
     __slots__ = ("_context", "_epoch", "_is_committed_only", "_looked", "_session")
 
-    def __init__(self, session: Session, request: FetchRequest, context: RequestContext) -> None:
+    def __init__(self, session: Session, request: FetchRequest, context: RequestContext[FetchParts]) -> None:
         self._session = session
         self._context = context
         self._epoch = next_epoch(request.session_epoch)  # the session's, until another request of it begins

@@ -13,23 +13,25 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from hutong.broker.broker import Broker
     from hutong.broker.handling.listeners import Listener
     from hutong.broker.handling.session import ClientSession
     from hutong.security.principals import Principal
 
 ResponseT = TypeVar("ResponseT")
+PartsT_co = TypeVar("PartsT_co", covariant=True)
 
 
-class RequestContext:
+class RequestContext(Generic[PartsT_co]):
     """Everything about one request that is not in its body. One is made for each request, so it is kept bare.
 
     `client_id` is None where the client sent a null one. `session` is the connection that the request came by.
+    `broker` has what the handler declares: its annotation names the parts of the broker that it uses, such as
+    `RequestContext[FetchParts]`.
     """
 
     __slots__ = ("api_version", "broker", "client_id", "session")
 
-    def __init__(self, api_version: int, client_id: str | None, session: ClientSession, broker: Broker) -> None:
+    def __init__(self, api_version: int, client_id: str | None, session: ClientSession, broker: PartsT_co) -> None:
         self.api_version = api_version
         self.client_id = client_id
         self.session = session

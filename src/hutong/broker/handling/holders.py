@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 HOST_PREFIX_V6: Final = 64
 
 
-def holder_of(context: RequestContext) -> str:
+def holder_of(context: RequestContext[object]) -> str:
     """The client that asks."""
     return holder_name(context.principal, context.session.address)
 

@@ -28,6 +28,7 @@ from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.gather import Gather, put_error
 from hutong.broker.produce.admissions import Asked
 from hutong.broker.produce.examinations import Submitted, is_little
+from hutong.broker.produce.parts import ProduceParts
 from hutong.broker.produce.record_checks import RefusedRecords, check_header, check_records, rules_for
 from hutong.broker.rights.authorization import may, permitted
 from hutong.foundation.errors import Expired, HutongError, ProtocolError, Refused
@@ -48,7 +49,7 @@ from hutong.wire.kafka.records import TRANSACTIONAL
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from hutong.broker.broker import BrokerSettings
+    from hutong.broker.handling.node_facts import BrokerSettings
     from hutong.broker.produce.admissions import Refusals
     from hutong.broker.produce.examinations import Outcome
     from hutong.broker.produce.record_checks import BatchRules, CheckedBatch
@@ -80,7 +81,9 @@ _WITHOUT_START: Final = frozenset(
 )
 
 
-def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse | Later[ProduceResponse] | Held | None:
+def handle(
+    request: ProduceRequest, context: RequestContext[ProduceParts]
+) -> ProduceResponse | Later[ProduceResponse] | Held | None:
     denied: frozenset[str] = frozenset()
     if context.broker.authorizer.is_on:
         transactional_id = request.transactional_id
@@ -105,7 +108,7 @@ def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse 
 
 def _admitted(
     request: ProduceRequest,
-    context: RequestContext,
+    context: RequestContext[ProduceParts],
     denied: frozenset[str],
     outcomes: Sequence[Outcome | None] | None,
 ) -> ProduceResponse | Later[ProduceResponse] | Held | None:
@@ -131,7 +134,7 @@ def _admitted(
     return gather.returned()
 
 
-def _must_wait(request: ProduceRequest, context: RequestContext) -> bool:
+def _must_wait(request: ProduceRequest, context: RequestContext[ProduceParts]) -> bool:
     """True if a partition group of the request is congested. The session is released once it no longer is."""
     broker = context.broker
     for topic_data in request.topic_data:
@@ -142,7 +145,9 @@ def _must_wait(request: ProduceRequest, context: RequestContext) -> bool:
     return False
 
 
-def _submitted(request: ProduceRequest, context: RequestContext, denied: frozenset[str]) -> list[Submitted]:
+def _submitted(
+    request: ProduceRequest, context: RequestContext[ProduceParts], denied: frozenset[str]
+) -> list[Submitted]:
     """All batches of the request in order, with the rules of their topics; without, where they are refused anyway."""
     topics, now_ms = context.broker.topics, context.broker.clock.wall_ms()
     zstd_allowed = context.api_version >= _ZSTD_FROM_VERSION
@@ -158,20 +163,20 @@ def _submitted(request: ProduceRequest, context: RequestContext, denied: frozens
     return submitted
 
 
-def _denied_topics(request: ProduceRequest, context: RequestContext) -> frozenset[str]:
+def _denied_topics(request: ProduceRequest, context: RequestContext[ProduceParts]) -> frozenset[str]:
     """The names of topics that the client may not write to, whether there are such topics or not."""
     names = {_name(topic_data, context) for topic_data in request.topic_data} - {""}
     return frozenset(names - permitted(context, _WRITE, ResourceType.TOPIC, names))
 
 
-def _name(topic_data: TopicProduceData, context: RequestContext) -> str:
+def _name(topic_data: TopicProduceData, context: RequestContext[ProduceParts]) -> str:
     """Empty where a topic is named by an id that nothing has."""
     topic = _topic(context.broker.topics, topic_data, context.api_version)
     return topic_data.name if topic is None else topic.name
 
 
 def _look_at_transaction(
-    request: ProduceRequest, transactional_id: str, denied: frozenset[str], context: RequestContext
+    request: ProduceRequest, transactional_id: str, denied: frozenset[str], context: RequestContext[ProduceParts]
 ) -> Refusals | Held:
     """Which partitions are refused because their batches belong to no open transaction, or HELD. Raises Refused."""
     broker = context.broker
@@ -210,7 +215,7 @@ class _Appender:
     def __init__(
         self,
         request: ProduceRequest,
-        context: RequestContext,
+        context: RequestContext[ProduceParts],
         gather: Gather[ProduceResponse],
         refusals: Refusals | None,
         denied: frozenset[str],
@@ -378,7 +383,9 @@ def _close_on_error(response: ProduceResponse) -> None:
                 raise ProtocolError(f"produce with acks=0 failed with error code {result.error_code}")
 
 
-def _refused_whole(request: ProduceRequest, code: ErrorCode, context: RequestContext) -> ProduceResponse | None:
+def _refused_whole(
+    request: ProduceRequest, code: ErrorCode, context: RequestContext[ProduceParts]
+) -> ProduceResponse | None:
     """Refuse every batch for what the request says, but for those whose partition is not there at all."""
     if request.acks == ACKS_NONE:
         raise ProtocolError(f"produce with acks=0 failed with error code {code}")

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Final
 
 from hutong.broker.fetch import incremental_fetch
 from hutong.broker.fetch.incremental_fetch import IDS_FROM_VERSION
+from hutong.broker.fetch.parts import FetchParts
 from hutong.broker.fetch.session_table import NO_SESSION_EPOCH, NO_SESSION_ID
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.gather import Gather, error_code_of
@@ -70,7 +71,7 @@ PIECE_PARTITIONS: Final = 100  # between two looks at the clock
 TIGHT_BYTES: Final = 64 * 1024  # of one answer, and at least one batch, while memory for answers is short
 
 
-def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | Later[FetchResponse]:
+def handle(request: FetchRequest, context: RequestContext[FetchParts]) -> FetchResponse | Later[FetchResponse]:
     if request.session_epoch == NO_SESSION_EPOCH and request.session_id == NO_SESSION_ID:
         return _Fetch(request, context, None).begin()
     turn = incremental_fetch.begin(request, context)
@@ -98,7 +99,7 @@ class _Look:
     def is_enough(self, min_bytes: int) -> bool:
         return self.has_error or self.bytes_found >= min_bytes
 
-    def answer(self, context: RequestContext) -> FetchResponse | Later[FetchResponse]:
+    def answer(self, context: RequestContext[FetchParts]) -> FetchResponse | Later[FetchResponse]:
         """The response, after what is no longer in memory was read from disk."""
         for log, size in self.hot:
             _count(context, log, size)
@@ -139,7 +140,7 @@ class _Rights(Enum):
     NONE = auto()
 
 
-def _rights_of(request: FetchRequest, context: RequestContext) -> _Rights:
+def _rights_of(request: FetchRequest, context: RequestContext[FetchParts]) -> _Rights:
     """Whoever says that it is a follower must be one: only brokers may read that way, and they may read everything."""
     if max(request.replica_id, request.replica_state.replica_id) < 0:
         return _Rights.AS_ASKED
@@ -162,7 +163,7 @@ class _Fetch:
         "later",
     )
 
-    def __init__(self, request: FetchRequest, context: RequestContext, turn: Turn | None) -> None:
+    def __init__(self, request: FetchRequest, context: RequestContext[FetchParts], turn: Turn | None) -> None:
         self._request = request
         self._context = context
         self._turn = turn
@@ -441,7 +442,7 @@ class _Fetch:
             self.later.complete(answer if self._turn is None else self._turn.finish(answer))
 
 
-def _count(context: RequestContext, log: PartitionLog, size: int) -> None:
+def _count(context: RequestContext[FetchParts], log: PartitionLog, size: int) -> None:
     """A reader gets so much of a log."""
     log.served_bytes += size
     context.broker.served_bytes_total += size

@@ -18,6 +18,7 @@ from hutong.broker.handling.gather import Gather, error_code_of
 from hutong.broker.kafka.k01_fetch import READ_COMMITTED, check_leader_epoch
 from hutong.broker.rights.authorization import may, refusal
 from hutong.broker.topics.partition import LEADER_EPOCH
+from hutong.broker.topics.parts import TopicParts
 from hutong.foundation.errors import HutongError, Refused
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k02_list_offsets import (
@@ -55,7 +56,9 @@ Found = tuple[int, int]  # (timestamp in ms, offset), -1 where there is none
 Then = Callable[[Found | HutongError], None]
 
 
-def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse | Later[ListOffsetsResponse]:
+def handle(
+    request: ListOffsetsRequest, context: RequestContext[TopicParts]
+) -> ListOffsetsResponse | Later[ListOffsetsResponse]:
     gather = Gather(ListOffsetsResponse())
     is_committed = request.isolation_level == READ_COMMITTED and request.replica_id == _CONSUMER
 
@@ -95,7 +98,7 @@ def _look_up(
     name: str,
     asked: ListOffsetsPartition,
     is_committed: bool,
-    context: RequestContext,
+    context: RequestContext[TopicParts],
     then: Then,
 ) -> None:
     if asked.timestamp < 0 and context.api_version < _FROM_VERSION.get(asked.timestamp, NEVER):

@@ -15,6 +15,7 @@ from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.authorization import cluster_operations, may, may_in_cluster, operations, permitted
 from hutong.broker.topics.catalogue import why_missing
 from hutong.broker.topics.partition import LEADER_EPOCH, NO_LEADER, Topic
+from hutong.broker.topics.parts import TopicParts
 from hutong.foundation.errors import HutongError, Refused
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k03_metadata import (
@@ -32,7 +33,7 @@ ZERO_UUID = bytes(16)
 _IDS_FROM_VERSION = 12  # the field is there from 10, but no broker took it
 
 
-def handle(request: MetadataRequest, context: RequestContext) -> MetadataResponse | Later[MetadataResponse]:
+def handle(request: MetadataRequest, context: RequestContext[TopicParts]) -> MetadataResponse | Later[MetadataResponse]:
     broker = context.broker
     if context.api_version < _IDS_FROM_VERSION and any(_is_by_id(topic) for topic in request.topics or ()):
         return _refused(request)
@@ -68,7 +69,7 @@ def _refused(request: MetadataRequest) -> MetadataResponse:
     return MetadataResponse(topics=topics)
 
 
-def _about_the_cluster(context: RequestContext, request: MetadataRequest) -> MetadataResponse:
+def _about_the_cluster(context: RequestContext[TopicParts], request: MetadataRequest) -> MetadataResponse:
     identity, listener = context.broker.identity, context.listener
     return MetadataResponse(
         brokers=[MetadataResponseBroker(identity.node_id, listener.host, listener.port)],
@@ -81,7 +82,11 @@ def _about_the_cluster(context: RequestContext, request: MetadataRequest) -> Met
 
 
 def _answer_known(
-    asked: list[MetadataRequestTopic], context: RequestContext, response: MetadataResponse, *, tells_operations: bool
+    asked: list[MetadataRequestTopic],
+    context: RequestContext[TopicParts],
+    response: MetadataResponse,
+    *,
+    tells_operations: bool,
 ) -> list[MetadataResponseTopic]:
     """Fill in what exists and may be seen; returns the entries of named topics that do not exist.
 
@@ -114,7 +119,9 @@ def _answer_known(
     return missing
 
 
-def _that_may_be(missing: list[MetadataResponseTopic], context: RequestContext) -> list[MetadataResponseTopic]:
+def _that_may_be(
+    missing: list[MetadataResponseTopic], context: RequestContext[TopicParts]
+) -> list[MetadataResponseTopic]:
     """Those that the client may create, by a right to create topics at all or these; the others are refused."""
     if may_in_cluster(context, Operation.CREATE, quietly=True):
         return missing
@@ -126,7 +133,11 @@ def _that_may_be(missing: list[MetadataResponseTopic], context: RequestContext) 
 
 
 def _create(
-    missing: list[MetadataResponseTopic], context: RequestContext, response: MetadataResponse, *, tells_operations: bool
+    missing: list[MetadataResponseTopic],
+    context: RequestContext[TopicParts],
+    response: MetadataResponse,
+    *,
+    tells_operations: bool,
 ) -> MetadataResponse | Later[MetadataResponse]:
     gather, broker, holder = Gather(response), context.broker, holder_of(context)
 
@@ -154,14 +165,16 @@ def _create(
     return gather.returned()
 
 
-def describe(topic: Topic, context: RequestContext, *, tells_operations: bool) -> MetadataResponseTopic:
+def describe(topic: Topic, context: RequestContext[TopicParts], *, tells_operations: bool) -> MetadataResponseTopic:
     """One topic with all its partitions, of which this node is leader and only replica."""
     entry = MetadataResponseTopic()
     _fill(entry, topic, context, tells_operations)
     return entry
 
 
-def _fill(entry: MetadataResponseTopic, topic: Topic, context: RequestContext, tells_operations: bool) -> None:
+def _fill(
+    entry: MetadataResponseTopic, topic: Topic, context: RequestContext[TopicParts], tells_operations: bool
+) -> None:
     node_id, is_offline = context.broker.identity.node_id, topic.is_offline
     entry.error_code = ErrorCode.NONE
     entry.name = topic.name

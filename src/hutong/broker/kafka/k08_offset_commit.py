@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from hutong.broker.coordinators.group_offsets import commit_error
+from hutong.broker.coordinators.parts import GroupParts
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.authorization import may
@@ -67,7 +68,9 @@ class _Commit:
         self.changes = [change for change, is_kept in zip(self.changes, kept, strict=True) if is_kept]
 
 
-def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse | Later[OffsetCommitResponse]:
+def handle(
+    request: OffsetCommitRequest, context: RequestContext[GroupParts]
+) -> OffsetCommitResponse | Later[OffsetCommitResponse]:
     commit = _Commit(request, context.broker.clock.wall_ms())
     if not may(context, Operation.READ, ResourceType.GROUP, request.group_id):
         return _denied(request)
@@ -111,7 +114,7 @@ def _denied(request: OffsetCommitRequest) -> OffsetCommitResponse:
     )
 
 
-def _take_topic(asked: OffsetCommitRequestTopic, commit: _Commit, context: RequestContext) -> None:
+def _take_topic(asked: OffsetCommitRequestTopic, commit: _Commit, context: RequestContext[GroupParts]) -> None:
     topics = context.broker.topics
     by_id = context.api_version >= TOPIC_IDS_FROM
     topic = topics.by_id(asked.topic_id) if by_id else topics.get(asked.name)

@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Final
 
 from hutong.broker.coordinators.group_offsets import offset_fetch_error
+from hutong.broker.coordinators.parts import GroupParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may
 from hutong.groups.offsets.records import CommittedOffset
@@ -42,7 +43,7 @@ _TOPIC_IDS_FROM: Final = 10
 _NOTHING: Final = CommittedOffset(-1, -1, "", -1)
 
 
-def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
+def handle(request: OffsetFetchRequest, context: RequestContext[GroupParts]) -> OffsetFetchResponse:
     if context.api_version >= _MANY_GROUPS_FROM:
         return OffsetFetchResponse(groups=[_group(asked, request.require_stable, context) for asked in request.groups])
     group_id, store = request.group_id, context.broker.groups.offsets.table
@@ -65,7 +66,7 @@ class _Find:
 
     __slots__ = ("_context", "_group_id", "_must_be_stable")
 
-    def __init__(self, group_id: str, must_be_stable: bool, context: RequestContext) -> None:
+    def __init__(self, group_id: str, must_be_stable: bool, context: RequestContext[GroupParts]) -> None:
         self._group_id = group_id
         self._must_be_stable = must_be_stable
         self._context = context
@@ -101,7 +102,9 @@ def _topic(name: str, indexes: list[int], find: _Find) -> OffsetFetchResponseTop
     return OffsetFetchResponseTopic(name, partitions)
 
 
-def _group(asked: OffsetFetchRequestGroup, must_be_stable: bool, context: RequestContext) -> OffsetFetchResponseGroup:
+def _group(
+    asked: OffsetFetchRequestGroup, must_be_stable: bool, context: RequestContext[GroupParts]
+) -> OffsetFetchResponseGroup:
     if not may(context, Operation.DESCRIBE, ResourceType.GROUP, asked.group_id):
         return OffsetFetchResponseGroup(asked.group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     error = offset_fetch_error(context.broker, asked.group_id, asked.member_id, asked.member_epoch)
@@ -115,7 +118,7 @@ def _group(asked: OffsetFetchRequestGroup, must_be_stable: bool, context: Reques
     return OffsetFetchResponseGroup(asked.group_id, topics)
 
 
-def _everything(group_id: str, find: _Find, context: RequestContext) -> list[OffsetFetchResponseTopics]:
+def _everything(group_id: str, find: _Find, context: RequestContext[GroupParts]) -> list[OffsetFetchResponseTopics]:
     """Whatever the group has committed. By id, only topics that still exist can be named."""
     answers = []
     for name, partitions in context.broker.groups.offsets.table.of_group(group_id).items():
@@ -132,7 +135,9 @@ def _everything(group_id: str, find: _Find, context: RequestContext) -> list[Off
     return answers
 
 
-def _asked_topic(asked: OffsetFetchRequestTopics, find: _Find, context: RequestContext) -> OffsetFetchResponseTopics:
+def _asked_topic(
+    asked: OffsetFetchRequestTopics, find: _Find, context: RequestContext[GroupParts]
+) -> OffsetFetchResponseTopics:
     name = asked.name
     answer = OffsetFetchResponseTopics(name, asked.topic_id)
     if context.api_version >= _TOPIC_IDS_FROM:

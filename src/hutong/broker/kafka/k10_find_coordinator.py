@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hutong.broker.coordinators.parts import GroupParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may, refusal
 from hutong.security.acls import Operation, ResourceType
@@ -26,7 +27,7 @@ _NO_NODE: Final = -1
 _NO_PORT: Final = -1
 
 
-def handle(request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
+def handle(request: FindCoordinatorRequest, context: RequestContext[GroupParts]) -> FindCoordinatorResponse:
     if context.api_version >= _MANY_KEYS_FROM:
         return FindCoordinatorResponse(
             coordinators=[_find(key, request.key_type, context) for key in request.coordinator_keys]
@@ -48,7 +49,7 @@ def _message(found: Coordinator, key_type: int) -> str | None:
     return denied.message if found.error_code == denied.code else found.error_message
 
 
-def _find(key: str, key_type: int, context: RequestContext) -> Coordinator:
+def _find(key: str, key_type: int, context: RequestContext[GroupParts]) -> Coordinator:
     kind = ResourceType.GROUP if key_type == _GROUP else ResourceType.TRANSACTIONAL_ID
     if key_type in _KEY_TYPES and not may(context, Operation.DESCRIBE, kind, key):
         return Coordinator(key, _NO_NODE, "", _NO_PORT, refusal(kind).code, "")

@@ -13,6 +13,7 @@ GROUP_MAX_SIZE_REACHED, where Kafka has no bounds by default.
 
 from __future__ import annotations
 
+from hutong.broker.coordinators.parts import GroupParts
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.authorization import may
@@ -26,7 +27,7 @@ API_KEY = 11
 _NULL_PROTOCOL_NAME_FROM = 7
 
 
-def handle(request: JoinGroupRequest, context: RequestContext) -> Later[JoinGroupResponse]:
+def handle(request: JoinGroupRequest, context: RequestContext[GroupParts]) -> Later[JoinGroupResponse]:
     later: Later[JoinGroupResponse] = Later()
     version, broker = context.api_version, context.broker
     if not may(context, Operation.READ, ResourceType.GROUP, request.group_id):
@@ -39,7 +40,7 @@ def handle(request: JoinGroupRequest, context: RequestContext) -> Later[JoinGrou
     return later
 
 
-def caller_of(context: RequestContext) -> Caller:
+def caller_of(context: RequestContext[GroupParts]) -> Caller:
     """The host is written as Kafka's tools show it, with a slash before the address."""
     session = context.session
     return Caller(

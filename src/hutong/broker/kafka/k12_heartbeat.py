@@ -7,6 +7,7 @@ The client needs READ of the group.
 
 from __future__ import annotations
 
+from hutong.broker.coordinators.parts import GroupParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may
 from hutong.security.acls import Operation, ResourceType
@@ -16,7 +17,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 API_KEY = 12
 
 
-def handle(request: HeartbeatRequest, context: RequestContext) -> HeartbeatResponse:
+def handle(request: HeartbeatRequest, context: RequestContext[GroupParts]) -> HeartbeatResponse:
     broker = context.broker
     if not may(context, Operation.READ, ResourceType.GROUP, request.group_id):
         return HeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)

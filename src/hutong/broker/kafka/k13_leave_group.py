@@ -7,6 +7,7 @@ The client needs READ of the group.
 
 from __future__ import annotations
 
+from hutong.broker.coordinators.parts import GroupParts
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.rights.authorization import may
 from hutong.groups.classic.messages import Leaver, LeaveReply
@@ -21,7 +22,9 @@ API_KEY = 13
 _MANY_MEMBERS_FROM = 3
 
 
-def handle(request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupResponse | Later[LeaveGroupResponse]:
+def handle(
+    request: LeaveGroupRequest, context: RequestContext[GroupParts]
+) -> LeaveGroupResponse | Later[LeaveGroupResponse]:
     groups = context.broker.groups
     if not may(context, Operation.READ, ResourceType.GROUP, request.group_id):
         return LeaveGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)

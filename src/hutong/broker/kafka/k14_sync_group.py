@@ -6,6 +6,7 @@ be the group's, else INCONSISTENT_GROUP_PROTOCOL (KIP-559). The client needs REA
 
 from __future__ import annotations
 
+from hutong.broker.coordinators.parts import GroupParts
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.kafka.k11_join_group import caller_of
 from hutong.broker.rights.authorization import may
@@ -17,7 +18,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 API_KEY = 14
 
 
-def handle(request: SyncGroupRequest, context: RequestContext) -> Later[SyncGroupResponse]:
+def handle(request: SyncGroupRequest, context: RequestContext[GroupParts]) -> Later[SyncGroupResponse]:
     later: Later[SyncGroupResponse] = Later()
     broker = context.broker
     if not may(context, Operation.READ, ResourceType.GROUP, request.group_id):

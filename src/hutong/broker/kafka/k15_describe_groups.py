@@ -7,6 +7,7 @@ Metadata and assignments are only shown while the group is stable. The client ne
 
 from __future__ import annotations
 
+from hutong.broker.coordinators.parts import GroupParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import OPERATIONS_NOT_ASKED, may, operations
 from hutong.groups.classic.messages import GroupDescription
@@ -24,13 +25,13 @@ API_KEY = 15
 _NOT_FOUND_FROM = 6
 
 
-def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
+def handle(request: DescribeGroupsRequest, context: RequestContext[GroupParts]) -> DescribeGroupsResponse:
     return DescribeGroupsResponse(
         groups=[_describe(group_id, context, request.include_authorized_operations) for group_id in request.groups]
     )
 
 
-def _describe(group_id: str, context: RequestContext, tells_operations: bool) -> DescribedGroup:
+def _describe(group_id: str, context: RequestContext[GroupParts], tells_operations: bool) -> DescribedGroup:
     if not may(context, Operation.DESCRIBE, ResourceType.GROUP, group_id):
         return DescribedGroup(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id=group_id)
     allowed = operations(context, ResourceType.GROUP, group_id) if tells_operations else OPERATIONS_NOT_ASKED

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hutong.broker.coordinators.parts import GroupParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may, may_in_cluster
 from hutong.groups.directory import GroupKind
@@ -19,7 +20,7 @@ from hutong.wire.kafka.apis.k16_list_groups import ListedGroup, ListGroupsReques
 API_KEY = 16
 
 
-def handle(request: ListGroupsRequest, context: RequestContext) -> ListGroupsResponse:
+def handle(request: ListGroupsRequest, context: RequestContext[GroupParts]) -> ListGroupsResponse:
     sees_all = may_in_cluster(context, Operation.DESCRIBE, quietly=True)
     states = {state.casefold() for state in request.states_filter}
     types = {kind.casefold() for kind in request.types_filter}
@@ -34,7 +35,7 @@ def handle(request: ListGroupsRequest, context: RequestContext) -> ListGroupsRes
     )
 
 
-def _all(context: RequestContext) -> Iterator[ListedGroup]:
+def _all(context: RequestContext[GroupParts]) -> Iterator[ListedGroup]:
     broker = context.broker
     for classic in broker.groups:
         yield ListedGroup(classic.group_id, classic.protocol_type, classic.state.value, GroupKind.CLASSIC.value)

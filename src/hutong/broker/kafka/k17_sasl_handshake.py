@@ -7,5 +7,5 @@ from hutong.wire.kafka.error_codes import ErrorCode
 API_KEY = 17
 
 
-def handle(request: SaslHandshakeRequest, context: RequestContext) -> SaslHandshakeResponse:
+def handle(request: SaslHandshakeRequest, context: RequestContext[object]) -> SaslHandshakeResponse:
     return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from hutong.broker.configs.features import SUPPORTED
+from hutong.broker.configs.parts import AdminParts
 from hutong.broker.handling.context import RequestContext
 from hutong.wire.kafka.apis.k18_api_versions import (
     ApiVersion,
@@ -28,7 +29,7 @@ _ZERO_LEVELS_FROM_VERSION: Final = 4
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-")
 
 
-def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
+def handle(request: ApiVersionsRequest, context: RequestContext[AdminParts]) -> ApiVersionsResponse:
     if context.api_version >= 3 and not (
         _is_legal(request.client_software_name) and _is_legal(request.client_software_version)
     ):

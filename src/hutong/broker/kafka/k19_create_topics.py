@@ -11,7 +11,6 @@ of it.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from hutong.broker.configs.node_configs import SOURCE_TOPIC
 from hutong.broker.handling.context import Later, RequestContext
@@ -20,6 +19,7 @@ from hutong.broker.handling.holders import holder_of
 from hutong.broker.quotas.meter import mutations_of
 from hutong.broker.rights.authorization import may, may_in_cluster
 from hutong.broker.topics.partition import Topic
+from hutong.broker.topics.parts import TopicParts
 from hutong.broker.topics.replicas import check_replicas
 from hutong.broker.topics.topic_config import KEYS
 from hutong.foundation.errors import HutongError, Refused
@@ -33,14 +33,13 @@ from hutong.wire.kafka.apis.k19_create_topics import (
 )
 from hutong.wire.kafka.error_codes import ErrorCode
 
-if TYPE_CHECKING:
-    from hutong.broker.broker import Broker
-
 STRICT_FROM_VERSION = 6  # KIP-599: what goes over the quota for changes of partitions is refused
 API_KEY = 19
 
 
-def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse | Later[CreateTopicsResponse]:
+def handle(
+    request: CreateTopicsRequest, context: RequestContext[TopicParts]
+) -> CreateTopicsResponse | Later[CreateTopicsResponse]:
     broker, holder = context.broker, holder_of(context)
     gather = Gather(CreateTopicsResponse())
     mutations = mutations_of(context, STRICT_FROM_VERSION)
@@ -87,7 +86,7 @@ def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopic
     return gather.returned()
 
 
-def _partition_count(asked: CreatableTopic, broker: Broker) -> int:
+def _partition_count(asked: CreatableTopic, broker: TopicParts) -> int:
     """How many partitions are asked for. Raises Refused with Kafka's codes."""
     if asked.assignments:
         if asked.num_partitions != -1 or asked.replication_factor != -1:
@@ -105,7 +104,7 @@ def _partition_count(asked: CreatableTopic, broker: Broker) -> int:
     return broker.settings.default_partitions if asked.num_partitions == -1 else asked.num_partitions
 
 
-def _describe_result(result: CreatableTopicResult, count: int, overrides: dict[str, str], broker: Broker) -> None:
+def _describe_result(result: CreatableTopicResult, count: int, overrides: dict[str, str], broker: TopicParts) -> None:
     result.num_partitions = count
     result.replication_factor = 1
     result.configs = []

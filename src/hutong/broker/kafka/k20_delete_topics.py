@@ -13,6 +13,7 @@ from hutong.broker.handling.gather import Gather, put_error
 from hutong.broker.quotas.meter import mutations_of
 from hutong.broker.rights.authorization import check, may, may_in_cluster, refusal
 from hutong.broker.topics.partition import Topic
+from hutong.broker.topics.parts import TopicParts
 from hutong.foundation.errors import HutongError, Refused
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k20_delete_topics import (
@@ -28,7 +29,9 @@ API_KEY = 20
 ZERO_UUID = bytes(16)
 
 
-def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse | Later[DeleteTopicsResponse]:
+def handle(
+    request: DeleteTopicsRequest, context: RequestContext[TopicParts]
+) -> DeleteTopicsResponse | Later[DeleteTopicsResponse]:
     named = request.topics or [DeleteTopicState(name) for name in request.topic_names]
     times = Counter((item.name, item.topic_id) for item in named)
     asked = {(item.name, item.topic_id): item for item in named}.values()
@@ -55,7 +58,7 @@ def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopic
     return gather.returned()
 
 
-def _find(result: DeletableTopicResult, context: RequestContext, may_delete_all: bool) -> Topic:
+def _find(result: DeletableTopicResult, context: RequestContext[TopicParts], may_delete_all: bool) -> Topic:
     """The topic that is meant, if the client may delete it. Raises Refused."""
     topics = context.broker.topics
     if result.topic_id != ZERO_UUID:
@@ -80,7 +83,7 @@ def _find(result: DeletableTopicResult, context: RequestContext, may_delete_all:
     return topic
 
 
-def _check(name: str, result: DeletableTopicResult, context: RequestContext) -> None:
+def _check(name: str, result: DeletableTopicResult, context: RequestContext[TopicParts]) -> None:
     """Of a topic that is named by its id, whose name is told to who may see it. Raises Refused."""
     if may(context, Operation.DELETE, ResourceType.TOPIC, name):
         return

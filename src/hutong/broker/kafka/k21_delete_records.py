@@ -9,6 +9,7 @@ from typing import Final
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.gather import Gather, error_code_of
 from hutong.broker.rights.authorization import may, refusal
+from hutong.broker.topics.parts import TopicParts
 from hutong.foundation.errors import HutongError, Refused
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k21_delete_records import (
@@ -25,7 +26,7 @@ _HIGH_WATERMARK: Final = -1
 
 
 def handle(
-    request: DeleteRecordsRequest, context: RequestContext
+    request: DeleteRecordsRequest, context: RequestContext[TopicParts]
 ) -> DeleteRecordsResponse | Later[DeleteRecordsResponse]:
     gather = Gather(DeleteRecordsResponse())
     for topic in request.topics:
@@ -47,7 +48,7 @@ def handle(
 def _delete(
     name: str,
     asked: DeleteRecordsPartition,
-    context: RequestContext,
+    context: RequestContext[TopicParts],
     result: DeleteRecordsPartitionResult,
     gather: Gather[DeleteRecordsResponse],
 ) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hutong.broker.coordinators.parts import TransactionParts
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.authorization import may, may_in_cluster
@@ -25,7 +26,7 @@ _FENCED_FROM: Final = 4
 
 
 def handle(
-    request: InitProducerIdRequest, context: RequestContext
+    request: InitProducerIdRequest, context: RequestContext[TransactionParts]
 ) -> InitProducerIdResponse | Later[InitProducerIdResponse]:
     denied = _denial(request, context)
     if denied is not None:
@@ -57,7 +58,7 @@ def handle(
     return later
 
 
-def _denial(request: InitProducerIdRequest, context: RequestContext) -> ErrorCode | None:
+def _denial(request: InitProducerIdRequest, context: RequestContext[TransactionParts]) -> ErrorCode | None:
     """Whoever may write to some topic may do so idempotently, as has IDEMPOTENT_WRITE of the cluster (KIP-679)."""
     transactional_id = request.transactional_id
     if transactional_id is not None:

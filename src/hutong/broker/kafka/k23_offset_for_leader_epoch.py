@@ -11,6 +11,7 @@ from hutong.broker.handling.context import RequestContext
 from hutong.broker.kafka.k01_fetch import check_leader_epoch
 from hutong.broker.rights.authorization import may, may_in_cluster
 from hutong.broker.topics.partition import LEADER_EPOCH
+from hutong.broker.topics.parts import TopicParts
 from hutong.foundation.errors import Refused
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k23_offset_for_leader_epoch import (
@@ -26,7 +27,7 @@ API_KEY = 23
 _UNDEFINED: Final = -1
 
 
-def handle(request: OffsetForLeaderEpochRequest, context: RequestContext) -> OffsetForLeaderEpochResponse:
+def handle(request: OffsetForLeaderEpochRequest, context: RequestContext[TopicParts]) -> OffsetForLeaderEpochResponse:
     response = OffsetForLeaderEpochResponse()
     is_broker = may_in_cluster(context, Operation.CLUSTER_ACTION, quietly=True)
     for topic in request.topics:
@@ -37,12 +38,12 @@ def handle(request: OffsetForLeaderEpochRequest, context: RequestContext) -> Off
     return response
 
 
-def _deny(_name: str, asked: OffsetForLeaderPartition, _context: RequestContext) -> EpochEndOffset:
+def _deny(_name: str, asked: OffsetForLeaderPartition, _context: RequestContext[TopicParts]) -> EpochEndOffset:
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return EpochEndOffset(code, asked.partition, leader_epoch=_UNDEFINED, end_offset=_UNDEFINED)
 
 
-def _answer(name: str, asked: OffsetForLeaderPartition, context: RequestContext) -> EpochEndOffset:
+def _answer(name: str, asked: OffsetForLeaderPartition, context: RequestContext[TopicParts]) -> EpochEndOffset:
     entry = EpochEndOffset(partition=asked.partition, leader_epoch=_UNDEFINED, end_offset=_UNDEFINED)
     try:
         partition = context.broker.topics.partition(name, asked.partition)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from hutong.broker.coordinators.parts import TransactionParts
 from hutong.broker.coordinators.transaction_errors import for_client
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.gather import Gather
@@ -37,7 +38,7 @@ Errors = Mapping[TopicPartition, ErrorCode]
 
 
 def handle(
-    request: AddPartitionsToTxnRequest, context: RequestContext
+    request: AddPartitionsToTxnRequest, context: RequestContext[TransactionParts]
 ) -> AddPartitionsToTxnResponse | Later[AddPartitionsToTxnResponse]:
     gather = Gather(AddPartitionsToTxnResponse())
     if context.api_version >= _MANY_FROM and not may_in_cluster(context, Operation.CLUSTER_ACTION):
@@ -60,7 +61,9 @@ def handle(
 
 
 def _take(
-    asked: AddPartitionsToTxnTransaction, context: RequestContext, gather: Gather[AddPartitionsToTxnResponse]
+    asked: AddPartitionsToTxnTransaction,
+    context: RequestContext[TransactionParts],
+    gather: Gather[AddPartitionsToTxnResponse],
 ) -> None:
     gather.expect()
     result = AddPartitionsToTxnResult(asked.transactional_id)
@@ -91,7 +94,9 @@ def _take(
         )
 
 
-def _problems(transactional_id: str, wanted: frozenset[TopicPartition], context: RequestContext) -> Errors:
+def _problems(
+    transactional_id: str, wanted: frozenset[TopicPartition], context: RequestContext[TransactionParts]
+) -> Errors:
     """What stands against adding partitions: rights, which brokers have shown already, or that they are not there."""
     broker = context.broker
     problems = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hutong.broker.coordinators.parts import TransactionParts
 from hutong.broker.coordinators.transaction_errors import for_client
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.rights.authorization import may
@@ -21,7 +22,9 @@ API_KEY = 25
 OFFSETS_PARTITION: Final = (OFFSETS_TOPIC, 0)
 
 
-def handle(request: AddOffsetsToTxnRequest, context: RequestContext) -> Later[AddOffsetsToTxnResponse]:
+def handle(
+    request: AddOffsetsToTxnRequest, context: RequestContext[TransactionParts]
+) -> Later[AddOffsetsToTxnResponse]:
     later: Later[AddOffsetsToTxnResponse] = Later()
     if not may(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         later.complete(AddOffsetsToTxnResponse(0, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))

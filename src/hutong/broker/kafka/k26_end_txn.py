@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hutong.broker.coordinators.parts import TransactionParts
 from hutong.broker.coordinators.transaction_errors import for_client
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.rights.authorization import may
@@ -22,7 +23,7 @@ API_KEY = 26
 _BUMPS_FROM: Final = 5
 
 
-def handle(request: EndTxnRequest, context: RequestContext) -> Later[EndTxnResponse]:
+def handle(request: EndTxnRequest, context: RequestContext[TransactionParts]) -> Later[EndTxnResponse]:
     later: Later[EndTxnResponse] = Later()
     if not may(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         later.complete(EndTxnResponse(0, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))

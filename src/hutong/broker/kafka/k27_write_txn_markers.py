@@ -7,6 +7,7 @@ TRANSACTION_COORDINATOR_FENCED. The client needs ALTER of the cluster, or CLUSTE
 
 from __future__ import annotations
 
+from hutong.broker.coordinators.parts import TransactionParts
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.gather import Gather
 from hutong.broker.rights.authorization import may_in_cluster
@@ -27,7 +28,7 @@ API_KEY = 27
 
 
 def handle(
-    request: WriteTxnMarkersRequest, context: RequestContext
+    request: WriteTxnMarkersRequest, context: RequestContext[TransactionParts]
 ) -> WriteTxnMarkersResponse | Later[WriteTxnMarkersResponse]:
     gather = Gather(WriteTxnMarkersResponse())
     is_permitted = may_in_cluster(context, Operation.ALTER, quietly=True) or may_in_cluster(
@@ -52,7 +53,7 @@ def _write(
     topic: str,
     result: WritableTxnMarkerPartitionResult,
     gather: Gather[WriteTxnMarkersResponse],
-    context: RequestContext,
+    context: RequestContext[TransactionParts],
 ) -> None:
     def written(error: HutongError | None) -> None:
         if isinstance(error, Refused):

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from hutong.broker.coordinators.group_offsets import transactional_commit_error
+from hutong.broker.coordinators.parts import TransactionParts
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.holders import holder_of
 from hutong.broker.kafka.k25_add_offsets_to_txn import OFFSETS_PARTITION
@@ -42,7 +43,7 @@ class _Commit:
 
     __slots__ = ("changes", "context", "later", "now_ms", "open_results", "partitions", "request", "response")
 
-    def __init__(self, request: TxnOffsetCommitRequest, context: RequestContext) -> None:
+    def __init__(self, request: TxnOffsetCommitRequest, context: RequestContext[TransactionParts]) -> None:
         self.request = request
         self.context = context
         self.now_ms = context.broker.clock.wall_ms()
@@ -101,7 +102,7 @@ class _Commit:
 
 
 def handle(
-    request: TxnOffsetCommitRequest, context: RequestContext
+    request: TxnOffsetCommitRequest, context: RequestContext[TransactionParts]
 ) -> TxnOffsetCommitResponse | Later[TxnOffsetCommitResponse]:
     commit, groups = _Commit(request, context), context.broker.groups
     if not may(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
@@ -141,7 +142,7 @@ def _denied(request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommit
     )
 
 
-def _take_topic(asked: TxnOffsetCommitRequestTopic, commit: _Commit, context: RequestContext) -> None:
+def _take_topic(asked: TxnOffsetCommitRequestTopic, commit: _Commit, context: RequestContext[TransactionParts]) -> None:
     topic = context.broker.topics.get(asked.name)
     is_permitted = may(context, Operation.READ, ResourceType.TOPIC, asked.name)
     results = []

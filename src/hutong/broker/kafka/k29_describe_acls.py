@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from hutong.broker.configs.parts import AdminParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import check_cluster
 from hutong.foundation.errors import ProtocolError, Refused
@@ -36,7 +37,7 @@ class WireFilter(Protocol):
     permission_type: int
 
 
-def handle(request: DescribeAclsRequest, context: RequestContext) -> DescribeAclsResponse:
+def handle(request: DescribeAclsRequest, context: RequestContext[AdminParts]) -> DescribeAclsResponse:
     try:
         check_acl_use(context, Operation.DESCRIBE)
     except Refused as refused:
@@ -50,7 +51,7 @@ def handle(request: DescribeAclsRequest, context: RequestContext) -> DescribeAcl
     return DescribeAclsResponse(error_message="", resources=list(resources.values()))
 
 
-def check_acl_use(context: RequestContext, operation: Operation) -> None:
+def check_acl_use(context: RequestContext[AdminParts], operation: Operation) -> None:
     """Raises Refused where the client may not do that with ACLs, or there is no use for them."""
     check_cluster(context, operation)
     if not context.broker.authorizer.is_on:

@@ -7,6 +7,7 @@ there are too many. What says "unknown" closes the connection, as with Kafka.
 
 from __future__ import annotations
 
+from hutong.broker.configs.parts import AdminParts
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.gather import put_error
 from hutong.broker.kafka.k29_describe_acls import check_acl_use
@@ -24,7 +25,9 @@ from hutong.wire.kafka.error_codes import ErrorCode
 API_KEY = 30
 
 
-def handle(request: CreateAclsRequest, context: RequestContext) -> CreateAclsResponse | Later[CreateAclsResponse]:
+def handle(
+    request: CreateAclsRequest, context: RequestContext[AdminParts]
+) -> CreateAclsResponse | Later[CreateAclsResponse]:
     results = [AclCreationResult(error_message="") for _ in request.creations]
     response = CreateAclsResponse(results=results)
     wanted: dict[Acl, list[AclCreationResult]] = {}
@@ -52,7 +55,7 @@ def _take(acl: Acl, result: AclCreationResult, wanted: dict[Acl, list[AclCreatio
 
 
 def _create(
-    wanted: dict[Acl, list[AclCreationResult]], response: CreateAclsResponse, context: RequestContext
+    wanted: dict[Acl, list[AclCreationResult]], response: CreateAclsResponse, context: RequestContext[AdminParts]
 ) -> Later[CreateAclsResponse]:
     later: Later[CreateAclsResponse] = Later()
 

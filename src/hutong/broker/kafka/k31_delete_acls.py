@@ -7,6 +7,7 @@ Kafka.
 
 from __future__ import annotations
 
+from hutong.broker.configs.parts import AdminParts
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.gather import put_error
 from hutong.broker.kafka.k29_describe_acls import check_acl_use, filter_of, says_unknown
@@ -25,7 +26,9 @@ FILTERS_MAX = 1_000
 NAMELESS_MAX = 50  # each of these is held against every ACL
 
 
-def handle(request: DeleteAclsRequest, context: RequestContext) -> DeleteAclsResponse | Later[DeleteAclsResponse]:
+def handle(
+    request: DeleteAclsRequest, context: RequestContext[AdminParts]
+) -> DeleteAclsResponse | Later[DeleteAclsResponse]:
     results = [DeleteAclsFilterResult(error_message=None) for _ in request.filters]
     response = DeleteAclsResponse(filter_results=results)
     acls = context.broker.admin.acls

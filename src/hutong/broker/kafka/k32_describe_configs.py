@@ -20,6 +20,7 @@ from hutong.broker.configs.node_configs import (
     Layer,
     type_of,
 )
+from hutong.broker.configs.parts import AdminParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.topics.catalogue import check_topic_name
 from hutong.broker.topics.topic_config import KEYS, UNNAMED_DEFAULTS, ConfigKey, ConfigType
@@ -44,7 +45,7 @@ _ONLY_AT_START: Final = "Read when the node starts."
 _GROUPS_ALONE: Final = frozenset(("share.auto.offset.reset", "share.isolation.level", "share.renew.acknowledge.enable"))
 
 
-def handle(request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
+def handle(request: DescribeConfigsRequest, context: RequestContext[AdminParts]) -> DescribeConfigsResponse:
     response = DescribeConfigsResponse()
     for asked in request.resources:
         result = DescribeConfigsResult(resource_type=asked.resource_type, resource_name=asked.resource_name)
@@ -57,7 +58,7 @@ def handle(request: DescribeConfigsRequest, context: RequestContext) -> Describe
 
 
 def _describe(
-    asked: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext
+    asked: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext[AdminParts]
 ) -> list[DescribeConfigsResourceResult]:
     describe = _DESCRIBERS.get(asked.resource_type)
     if describe is None:
@@ -72,7 +73,7 @@ def _wanted(names: list[str] | None, known: Iterable[str]) -> list[str]:
 
 
 def _describe_topic(
-    asked: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext
+    asked: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext[AdminParts]
 ) -> list[DescribeConfigsResourceResult]:
     check_topic_name(asked.resource_name)
     broker = context.broker
@@ -89,7 +90,7 @@ def _describe_topic(
 
 
 def _describe_node(
-    asked: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext
+    asked: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext[AdminParts]
 ) -> list[DescribeConfigsResourceResult]:
     """All that the node goes by; for no node in particular, what was set for all nodes while they run."""
     configs = context.broker.admin.node_configs
@@ -124,7 +125,7 @@ def _fixed_entry(name: str, layer: Layer, request: DescribeConfigsRequest) -> De
 
 
 def _describe_loggers(
-    asked: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext
+    asked: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext[AdminParts]
 ) -> list[DescribeConfigsResourceResult]:
     if asked.resource_name != str(context.broker.identity.node_id):
         raise Refused(ErrorCode.INVALID_REQUEST, f"This is node {context.broker.identity.node_id}.")
@@ -141,7 +142,7 @@ def _describe_loggers(
 
 
 def _describe_metrics(
-    asked: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext
+    asked: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext[AdminParts]
 ) -> list[DescribeConfigsResourceResult]:
     """A subscription need not exist to be asked about, as with groups."""
     if not asked.resource_name:
@@ -159,7 +160,7 @@ def _describe_metrics(
 
 
 def _describe_group(
-    asked: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext
+    asked: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext[AdminParts]
 ) -> list[DescribeConfigsResourceResult]:
     """A group need not exist to be asked about: what it would go by is the answer."""
     configs, group_id = context.broker.group_configs, asked.resource_name
@@ -225,7 +226,7 @@ def _is_told(key: ConfigKey, layer: tuple[str, int]) -> bool:
 
 
 _Describe = Callable[
-    [DescribeConfigsResource, DescribeConfigsRequest, RequestContext], list[DescribeConfigsResourceResult]
+    [DescribeConfigsResource, DescribeConfigsRequest, RequestContext[AdminParts]], list[DescribeConfigsResourceResult]
 ]
 _DESCRIBERS: Final[Mapping[int, _Describe]] = {
     TOPIC: _describe_topic,

@@ -4,10 +4,10 @@ A node keeps everything in one data folder: what is to go there is there already
 The client needs ALTER of the cluster.
 """
 
-from hutong.broker.broker import Broker
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may_in_cluster
 from hutong.broker.topics.catalogue import why_missing
+from hutong.broker.topics.parts import TopicParts
 from hutong.security.acls import Operation
 from hutong.wire.kafka.apis.k34_alter_replica_log_dirs import (
     AlterReplicaLogDir,
@@ -21,7 +21,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 API_KEY = 34
 
 
-def handle(request: AlterReplicaLogDirsRequest, context: RequestContext) -> AlterReplicaLogDirsResponse:
+def handle(request: AlterReplicaLogDirsRequest, context: RequestContext[TopicParts]) -> AlterReplicaLogDirsResponse:
     topics: dict[str, AlterReplicaLogDirTopicResult] = {}
     is_permitted = may_in_cluster(context, Operation.ALTER)
     for folder in request.dirs:
@@ -41,7 +41,7 @@ def handle(request: AlterReplicaLogDirsRequest, context: RequestContext) -> Alte
     return AlterReplicaLogDirsResponse(results=list(topics.values()))
 
 
-def _outcome(folder: AlterReplicaLogDir, topic: str, index: int, broker: Broker) -> ErrorCode:
+def _outcome(folder: AlterReplicaLogDir, topic: str, index: int, broker: TopicParts) -> ErrorCode:
     if why_missing(topic) == ErrorCode.INVALID_TOPIC_EXCEPTION:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     if folder.path != broker.storage.path:

@@ -5,10 +5,10 @@ last offset, in whichever journal they lie. Unknown topics and partitions are le
 The client needs DESCRIBE of the cluster.
 """
 
-from hutong.broker.broker import Broker
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may_in_cluster
 from hutong.broker.topics.partition import Partition
+from hutong.broker.topics.parts import TopicParts
 from hutong.security.acls import Operation
 from hutong.wire.kafka.apis.k35_describe_log_dirs import (
     DescribableLogDirTopic,
@@ -23,7 +23,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 API_KEY = 35
 
 
-def handle(request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
+def handle(request: DescribeLogDirsRequest, context: RequestContext[TopicParts]) -> DescribeLogDirsResponse:
     if not may_in_cluster(context, Operation.DESCRIBE):
         return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     broker = context.broker
@@ -37,11 +37,11 @@ def handle(request: DescribeLogDirsRequest, context: RequestContext) -> Describe
     return DescribeLogDirsResponse(results=[result])
 
 
-def _everything(broker: Broker) -> list[DescribeLogDirsTopic]:
+def _everything(broker: TopicParts) -> list[DescribeLogDirsTopic]:
     return [DescribeLogDirsTopic(topic.name, list(map(_describe, topic.partitions))) for topic in broker.topics.all()]
 
 
-def _asked(asked: list[DescribableLogDirTopic], broker: Broker) -> list[DescribeLogDirsTopic]:
+def _asked(asked: list[DescribableLogDirTopic], broker: TopicParts) -> list[DescribeLogDirsTopic]:
     described = []
     for item in asked:
         found = [broker.topics.partition(item.topic, index) for index in dict.fromkeys(item.partitions)]

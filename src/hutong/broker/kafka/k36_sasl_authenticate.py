@@ -7,7 +7,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 API_KEY = 36
 
 
-def handle(request: SaslAuthenticateRequest, context: RequestContext) -> SaslAuthenticateResponse:
+def handle(request: SaslAuthenticateRequest, context: RequestContext[object]) -> SaslAuthenticateResponse:
     return SaslAuthenticateResponse(
         error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message="This listener does not authenticate its clients."
     )

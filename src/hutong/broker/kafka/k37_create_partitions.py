@@ -12,6 +12,7 @@ from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.gather import Gather, put_error
 from hutong.broker.quotas.meter import mutations_of
 from hutong.broker.rights.authorization import may
+from hutong.broker.topics.parts import TopicParts
 from hutong.broker.topics.replicas import check_replicas
 from hutong.foundation.errors import HutongError, Refused
 from hutong.security.acls import Operation, ResourceType
@@ -28,7 +29,7 @@ API_KEY = 37
 
 
 def handle(
-    request: CreatePartitionsRequest, context: RequestContext
+    request: CreatePartitionsRequest, context: RequestContext[TopicParts]
 ) -> CreatePartitionsResponse | Later[CreatePartitionsResponse]:
     gather = Gather(CreatePartitionsResponse())
 
@@ -70,7 +71,7 @@ def handle(
     return gather.returned()
 
 
-def _check(asked: CreatePartitionsTopic, now: int, context: RequestContext) -> None:
+def _check(asked: CreatePartitionsTopic, now: int, context: RequestContext[TopicParts]) -> None:
     """What the assignments of new partitions must satisfy, where there are any. Raises Refused."""
     if asked.assignments is None:
         return

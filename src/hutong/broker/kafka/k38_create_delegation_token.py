@@ -20,7 +20,7 @@ API_KEY = 38
 _NEVER: Final = -1
 
 
-def handle(request: CreateDelegationTokenRequest, context: RequestContext) -> CreateDelegationTokenResponse:
+def handle(request: CreateDelegationTokenRequest, context: RequestContext[object]) -> CreateDelegationTokenResponse:
     requester, has_owner = context.principal, bool(request.owner_principal_name)
     return CreateDelegationTokenResponse(
         error_code=code_for(context),
@@ -34,7 +34,7 @@ def handle(request: CreateDelegationTokenRequest, context: RequestContext) -> Cr
     )
 
 
-def code_for(context: RequestContext) -> ErrorCode:
+def code_for(context: RequestContext[object]) -> ErrorCode:
     """Why there is no token for this client."""
     if context.listener.protocol is SecurityProtocol.PLAINTEXT or context.principal == ANONYMOUS:
         return ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED

@@ -10,5 +10,5 @@ from hutong.wire.kafka.apis.k39_renew_delegation_token import (
 API_KEY = 39
 
 
-def handle(request: RenewDelegationTokenRequest, context: RequestContext) -> RenewDelegationTokenResponse:
+def handle(request: RenewDelegationTokenRequest, context: RequestContext[object]) -> RenewDelegationTokenResponse:
     return RenewDelegationTokenResponse(error_code=code_for(context), expiry_timestamp_ms=-1)

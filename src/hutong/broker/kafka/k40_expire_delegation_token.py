@@ -10,5 +10,5 @@ from hutong.wire.kafka.apis.k40_expire_delegation_token import (
 API_KEY = 40
 
 
-def handle(request: ExpireDelegationTokenRequest, context: RequestContext) -> ExpireDelegationTokenResponse:
+def handle(request: ExpireDelegationTokenRequest, context: RequestContext[object]) -> ExpireDelegationTokenResponse:
     return ExpireDelegationTokenResponse(error_code=code_for(context), expiry_timestamp_ms=-1)

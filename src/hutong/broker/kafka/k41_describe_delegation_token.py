@@ -10,5 +10,5 @@ from hutong.wire.kafka.apis.k41_describe_delegation_token import (
 API_KEY = 41
 
 
-def handle(request: DescribeDelegationTokenRequest, context: RequestContext) -> DescribeDelegationTokenResponse:
+def handle(request: DescribeDelegationTokenRequest, context: RequestContext[object]) -> DescribeDelegationTokenResponse:
     return DescribeDelegationTokenResponse(error_code=code_for(context))

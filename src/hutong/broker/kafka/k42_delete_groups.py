@@ -7,6 +7,7 @@ DELETE of the group.
 
 from __future__ import annotations
 
+from hutong.broker.coordinators.parts import GroupParts
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.gather import Gather
 from hutong.broker.rights.authorization import may
@@ -18,14 +19,16 @@ from hutong.wire.kafka.error_codes import ErrorCode
 API_KEY = 42
 
 
-def handle(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse | Later[DeleteGroupsResponse]:
+def handle(
+    request: DeleteGroupsRequest, context: RequestContext[GroupParts]
+) -> DeleteGroupsResponse | Later[DeleteGroupsResponse]:
     gather = Gather(DeleteGroupsResponse())
     for group_id in dict.fromkeys(request.groups_names):
         _delete(group_id, gather, context)
     return gather.returned()
 
 
-def _delete(group_id: str, gather: Gather[DeleteGroupsResponse], context: RequestContext) -> None:
+def _delete(group_id: str, gather: Gather[DeleteGroupsResponse], context: RequestContext[GroupParts]) -> None:
     result = DeletableGroupResult(group_id)
     gather.response.results.append(result)
     if not may(context, Operation.DELETE, ResourceType.GROUP, group_id):

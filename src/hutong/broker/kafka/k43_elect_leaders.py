@@ -6,9 +6,9 @@ The client needs ALTER of the cluster.
 
 from typing import Final
 
-from hutong.broker.broker import Broker
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may_in_cluster, refusal
+from hutong.broker.topics.parts import TopicParts
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k43_elect_leaders import (
     ElectLeadersRequest,
@@ -23,7 +23,7 @@ API_KEY = 43
 _ELECTIONS: Final = (0, 1)  # preferred, unclean
 
 
-def handle(request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
+def handle(request: ElectLeadersRequest, context: RequestContext[TopicParts]) -> ElectLeadersResponse:
     topics = context.broker.topics.all()
     asked = request.topic_partitions
     if not may_in_cluster(context, Operation.ALTER):
@@ -57,7 +57,7 @@ def _denied(request: ElectLeadersRequest) -> ElectLeadersResponse:
     )
 
 
-def _elect(asked: TopicPartitions, index: int, is_known: bool, broker: Broker) -> PartitionResult:
+def _elect(asked: TopicPartitions, index: int, is_known: bool, broker: TopicParts) -> PartitionResult:
     if not is_known:
         return PartitionResult(index, ErrorCode.INVALID_REQUEST, "There is no such type of election.")
     if broker.topics.partition(asked.topic, index) is None:

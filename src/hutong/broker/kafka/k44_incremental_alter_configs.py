@@ -10,6 +10,7 @@ from __future__ import annotations
 from hutong.broker.configs.config_changes import GROUP, alter_single, check_once
 from hutong.broker.configs.config_requests import Then, alter_each
 from hutong.broker.configs.group_config_changes import alter_group
+from hutong.broker.configs.parts import AdminParts
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.wire.kafka.apis.k44_incremental_alter_configs import (
     AlterConfigsResource,
@@ -22,7 +23,7 @@ API_KEY = 44
 
 
 def handle(
-    request: IncrementalAlterConfigsRequest, context: RequestContext
+    request: IncrementalAlterConfigsRequest, context: RequestContext[AdminParts]
 ) -> IncrementalAlterConfigsResponse | Later[IncrementalAlterConfigsResponse]:
     def alter(asked: AlterConfigsResource, then: Then) -> None:
         kind, name, broker = asked.resource_type, asked.resource_name, context.broker

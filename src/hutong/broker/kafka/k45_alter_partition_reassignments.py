@@ -4,10 +4,10 @@ This node is the only one: a reassignment to it is done at once, any other is re
 The client needs ALTER of the cluster.
 """
 
-from hutong.broker.broker import Broker
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.gather import put_error
 from hutong.broker.rights.authorization import may_in_cluster, refusal
+from hutong.broker.topics.parts import TopicParts
 from hutong.broker.topics.replicas import check_replicas
 from hutong.foundation.errors import Refused
 from hutong.security.acls import Operation, ResourceType
@@ -23,7 +23,9 @@ from hutong.wire.kafka.error_codes import ErrorCode
 API_KEY = 45
 
 
-def handle(request: AlterPartitionReassignmentsRequest, context: RequestContext) -> AlterPartitionReassignmentsResponse:
+def handle(
+    request: AlterPartitionReassignmentsRequest, context: RequestContext[TopicParts]
+) -> AlterPartitionReassignmentsResponse:
     if not may_in_cluster(context, Operation.ALTER):
         return _denied(request)
     return AlterPartitionReassignmentsResponse(
@@ -55,7 +57,7 @@ def _denied(request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassi
     )
 
 
-def _reassign(topic: str, asked: ReassignablePartition, broker: Broker) -> ReassignablePartitionResponse:
+def _reassign(topic: str, asked: ReassignablePartition, broker: TopicParts) -> ReassignablePartitionResponse:
     result = ReassignablePartitionResponse(asked.partition_index, error_message=None)
     try:
         if broker.topics.partition(topic, asked.partition_index) is None:

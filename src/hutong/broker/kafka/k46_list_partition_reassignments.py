@@ -5,6 +5,7 @@ On one node a reassignment is done at once, so none goes on. The client needs DE
 
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may_in_cluster, refusal
+from hutong.broker.topics.parts import TopicParts
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k46_list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -16,7 +17,9 @@ from hutong.wire.kafka.apis.k46_list_partition_reassignments import (
 API_KEY = 46
 
 
-def handle(request: ListPartitionReassignmentsRequest, context: RequestContext) -> ListPartitionReassignmentsResponse:
+def handle(
+    request: ListPartitionReassignmentsRequest, context: RequestContext[TopicParts]
+) -> ListPartitionReassignmentsResponse:
     if not may_in_cluster(context, Operation.DESCRIBE):
         denied = refusal(ResourceType.CLUSTER)
         return ListPartitionReassignmentsResponse(

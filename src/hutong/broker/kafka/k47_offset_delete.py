@@ -8,6 +8,7 @@ The client needs DELETE of the group and READ of the topics.
 
 from __future__ import annotations
 
+from hutong.broker.coordinators.parts import GroupParts
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.rights.authorization import may
 from hutong.groups.classic.states import GroupState
@@ -26,7 +27,9 @@ from hutong.wire.kafka.error_codes import ErrorCode
 API_KEY = 47
 
 
-def handle(request: OffsetDeleteRequest, context: RequestContext) -> OffsetDeleteResponse | Later[OffsetDeleteResponse]:
+def handle(
+    request: OffsetDeleteRequest, context: RequestContext[GroupParts]
+) -> OffsetDeleteResponse | Later[OffsetDeleteResponse]:
     groups = context.broker.groups
     if not may(context, Operation.DELETE, ResourceType.GROUP, request.group_id):
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -63,7 +66,7 @@ def handle(request: OffsetDeleteRequest, context: RequestContext) -> OffsetDelet
     return later
 
 
-def _group_error(group_id: str, context: RequestContext) -> ErrorCode:
+def _group_error(group_id: str, context: RequestContext[GroupParts]) -> ErrorCode:
     error = group_id_error(group_id, context.broker.groups.settings)
     if error is not ErrorCode.NONE:
         return error
@@ -77,7 +80,7 @@ def _group_error(group_id: str, context: RequestContext) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _subscribed(group_id: str, context: RequestContext) -> frozenset[str] | None:
+def _subscribed(group_id: str, context: RequestContext[GroupParts]) -> frozenset[str] | None:
     """The topics that members are reading; None if that cannot be said."""
     consumer_group = context.broker.consumer_groups.get(group_id)
     if consumer_group is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hutong.broker.configs.parts import AdminParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.gather import put_error
 from hutong.broker.quotas.entities import ENTITY_TYPES, IP, Entity
@@ -30,7 +31,7 @@ _DEFAULT: Final = 1
 _ANY: Final = 2
 
 
-def handle(request: DescribeClientQuotasRequest, context: RequestContext) -> DescribeClientQuotasResponse:
+def handle(request: DescribeClientQuotasRequest, context: RequestContext[AdminParts]) -> DescribeClientQuotasResponse:
     if not may_in_cluster(context, Operation.DESCRIBE_CONFIGS):
         denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return DescribeClientQuotasResponse(error_code=denied, error_message=None, entries=None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from hutong.broker.configs.parts import AdminParts
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.gather import Gather, put_error
 from hutong.broker.quotas.entities import Entity, check_quota, entity_of
@@ -27,7 +28,7 @@ API_KEY = 49
 
 
 def handle(
-    request: AlterClientQuotasRequest, context: RequestContext
+    request: AlterClientQuotasRequest, context: RequestContext[AdminParts]
 ) -> AlterClientQuotasResponse | Later[AlterClientQuotasResponse]:
     gather = Gather(AlterClientQuotasResponse())
     named = Counter(_identity(entry) for entry in request.entries)

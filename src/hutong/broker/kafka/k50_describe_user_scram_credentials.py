@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from hutong.broker.configs.parts import AdminParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may_in_cluster
 from hutong.security.acls import Operation
@@ -23,7 +24,7 @@ API_KEY = 50
 
 
 def handle(
-    request: DescribeUserScramCredentialsRequest, context: RequestContext
+    request: DescribeUserScramCredentialsRequest, context: RequestContext[AdminParts]
 ) -> DescribeUserScramCredentialsResponse:
     if not may_in_cluster(context, Operation.DESCRIBE):
         denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED

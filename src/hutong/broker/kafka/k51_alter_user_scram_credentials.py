@@ -8,6 +8,7 @@ client needs ALTER of the cluster.
 from __future__ import annotations
 
 from hutong.broker.authentication.scram import ScramUsers, check_credential, check_user, mechanism_of
+from hutong.broker.configs.parts import AdminParts
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.gather import Gather, put_error
 from hutong.broker.rights.authorization import check_cluster
@@ -37,7 +38,7 @@ class _Changes:
 
 
 def handle(
-    request: AlterUserScramCredentialsRequest, context: RequestContext
+    request: AlterUserScramCredentialsRequest, context: RequestContext[AdminParts]
 ) -> AlterUserScramCredentialsResponse | Later[AlterUserScramCredentialsResponse]:
     gather = Gather(AlterUserScramCredentialsResponse())
     users: dict[str, _Changes] = {}

@@ -6,10 +6,10 @@ The node's own listener stands for that of its controller. The client needs DESC
 
 from typing import Final
 
-from hutong.broker.broker import Broker
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may_in_cluster, refusal
 from hutong.broker.topics.catalogue import METADATA_TOPIC
+from hutong.broker.topics.parts import TopicParts
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k55_describe_quorum import (
     DescribeQuorumRequest,
@@ -27,7 +27,7 @@ QUORUM_TOPIC: Final = "__cluster_metadata"
 _EPOCH: Final = 1
 
 
-def handle(request: DescribeQuorumRequest, context: RequestContext) -> DescribeQuorumResponse:
+def handle(request: DescribeQuorumRequest, context: RequestContext[TopicParts]) -> DescribeQuorumResponse:
     broker, is_found = context.broker, False
     if not may_in_cluster(context, Operation.DESCRIBE):
         denied = refusal(ResourceType.CLUSTER)
@@ -43,7 +43,7 @@ def handle(request: DescribeQuorumRequest, context: RequestContext) -> DescribeQ
     return DescribeQuorumResponse(topics=topics, nodes=_nodes(context) if is_found else [])
 
 
-def _quorum(broker: Broker) -> PartitionData:
+def _quorum(broker: TopicParts) -> PartitionData:
     log = broker.topics.partition(METADATA_TOPIC, 0)
     end_offset = log.log.high_watermark if log is not None else 0
     now_ms = broker.clock.wall_ms()
@@ -66,6 +66,6 @@ def _unknown(index: int) -> PartitionData:
     return PartitionData(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "No quorum keeps this partition.")
 
 
-def _nodes(context: RequestContext) -> list[Node]:
+def _nodes(context: RequestContext[TopicParts]) -> list[Node]:
     listener = context.listener
     return [Node(context.broker.identity.node_id, [Listener("CONTROLLER", listener.host, listener.port)])]

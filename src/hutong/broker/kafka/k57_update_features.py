@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from hutong.broker.configs.features import METADATA_VERSION, SUPPORTED, Features
+from hutong.broker.configs.parts import AdminParts
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.gather import Gather, put_error
 from hutong.broker.rights.authorization import check_cluster
@@ -32,7 +33,7 @@ _FIXED: Final = (METADATA_VERSION, "kraft.version")
 
 
 def handle(
-    request: UpdateFeaturesRequest, context: RequestContext
+    request: UpdateFeaturesRequest, context: RequestContext[AdminParts]
 ) -> UpdateFeaturesResponse | Later[UpdateFeaturesResponse]:
     features = context.broker.admin.features
     gather = Gather(UpdateFeaturesResponse(error_message=None))

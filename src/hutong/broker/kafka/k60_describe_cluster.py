@@ -8,6 +8,7 @@ from typing import Final
 
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import OPERATIONS_NOT_ASKED, cluster_operations
+from hutong.broker.topics.parts import TopicParts
 from hutong.wire.kafka.apis.k60_describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
@@ -20,7 +21,7 @@ _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
 
 
-def handle(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
+def handle(request: DescribeClusterRequest, context: RequestContext[TopicParts]) -> DescribeClusterResponse:
     identity, listener = context.broker.identity, context.listener
     if request.endpoint_type != _BROKERS:
         known = request.endpoint_type == _CONTROLLERS

@@ -24,6 +24,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from hutong.broker.handling.context import RequestContext
+    from hutong.broker.topics.parts import TopicParts
     from hutong.journal.log import PartitionLog
 
 API_KEY = 61
@@ -31,7 +32,7 @@ PRODUCERS_MAX: Final = 10_000
 _NONE: Final = -1
 
 
-def handle(request: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse:
+def handle(request: DescribeProducersRequest, context: RequestContext[TopicParts]) -> DescribeProducersResponse:
     topics = context.broker.topics
     response = DescribeProducersResponse()
     for asked in request.topics:

@@ -5,6 +5,7 @@ No node but this one is registered, and this one is not gone. The client needs A
 
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may_in_cluster, refusal
+from hutong.broker.topics.parts import TopicParts
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k64_unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -12,7 +13,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 API_KEY = 64
 
 
-def handle(request: UnregisterBrokerRequest, context: RequestContext) -> UnregisterBrokerResponse:
+def handle(request: UnregisterBrokerRequest, context: RequestContext[TopicParts]) -> UnregisterBrokerResponse:
     if not may_in_cluster(context, Operation.ALTER):
         denied = refusal(ResourceType.CLUSTER)
         return UnregisterBrokerResponse(error_code=denied.code, error_message=denied.message)

@@ -11,6 +11,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from hutong.broker.coordinators.parts import TransactionParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may
 from hutong.security.acls import Operation, ResourceType
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 API_KEY = 65
 
 
-def handle(request: DescribeTransactionsRequest, context: RequestContext) -> DescribeTransactionsResponse:
+def handle(
+    request: DescribeTransactionsRequest, context: RequestContext[TransactionParts]
+) -> DescribeTransactionsResponse:
     transactions = context.broker.transactions
     states = []
     for name in request.transactional_ids:

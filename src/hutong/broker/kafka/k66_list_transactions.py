@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import re2
 
+from hutong.broker.coordinators.parts import TransactionParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may
 from hutong.security.acls import Operation, ResourceType
@@ -31,7 +32,7 @@ API_KEY = 66
 _STATES: Final = frozenset(state.label for state in State)
 
 
-def handle(request: ListTransactionsRequest, context: RequestContext) -> ListTransactionsResponse:
+def handle(request: ListTransactionsRequest, context: RequestContext[TransactionParts]) -> ListTransactionsResponse:
     try:
         matches = _matcher(request.transactional_id_pattern)
     except re2.error:

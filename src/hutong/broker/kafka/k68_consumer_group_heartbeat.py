@@ -9,6 +9,7 @@ it names.
 
 from __future__ import annotations
 
+from hutong.broker.coordinators.parts import GroupParts
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.kafka.k11_join_group import caller_of
 from hutong.broker.rights.authorization import may
@@ -26,7 +27,9 @@ from hutong.wire.kafka.error_codes import ErrorCode
 API_KEY = 68
 
 
-def handle(request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> Later[ConsumerGroupHeartbeatResponse]:
+def handle(
+    request: ConsumerGroupHeartbeatRequest, context: RequestContext[GroupParts]
+) -> Later[ConsumerGroupHeartbeatResponse]:
     later: Later[ConsumerGroupHeartbeatResponse] = Later()
     denied = denial_of_heartbeat(request.group_id, request.subscribed_topic_names, context)
     if denied is not ErrorCode.NONE:
@@ -37,7 +40,7 @@ def handle(request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> L
     return later
 
 
-def _response(reply: HeartbeatReply, context: RequestContext) -> ConsumerGroupHeartbeatResponse:
+def _response(reply: HeartbeatReply, context: RequestContext[GroupParts]) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(
         error_code=reply.error,
         error_message=reply.message,
@@ -48,7 +51,7 @@ def _response(reply: HeartbeatReply, context: RequestContext) -> ConsumerGroupHe
     )
 
 
-def _assignment(partitions: frozenset[Partition], context: RequestContext) -> HeartbeatAssignment:
+def _assignment(partitions: frozenset[Partition], context: RequestContext[GroupParts]) -> HeartbeatAssignment:
     """A pattern that a member subscribes to matches all topics; those that it may not see it is not told of."""
     hidden = _hidden({topic_id for topic_id, _ in partitions}, context)
     topics: dict[bytes, AssignedTopicPartitions] = {}
@@ -59,7 +62,7 @@ def _assignment(partitions: frozenset[Partition], context: RequestContext) -> He
     return HeartbeatAssignment(list(topics.values()))
 
 
-def _hidden(topic_ids: set[bytes], context: RequestContext) -> set[bytes]:
+def _hidden(topic_ids: set[bytes], context: RequestContext[GroupParts]) -> set[bytes]:
     if not context.broker.authorizer.is_on:
         return set()
     topics = filter(None, map(context.broker.topics.by_id, topic_ids))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hutong.broker.coordinators.parts import GroupParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may, operations
 from hutong.broker.rights.group_rights import HIDDEN_TOPICS, may_see_all
@@ -28,7 +29,7 @@ _CLASSIC_MEMBER: Final = 0
 _CONSUMER_MEMBER: Final = 1
 
 
-def handle(request: ConsumerGroupDescribeRequest, context: RequestContext) -> ConsumerGroupDescribeResponse:
+def handle(request: ConsumerGroupDescribeRequest, context: RequestContext[GroupParts]) -> ConsumerGroupDescribeResponse:
     response = ConsumerGroupDescribeResponse(groups=[_seen(group_id, context) for group_id in request.group_ids])
     if request.include_authorized_operations:
         for group in response.groups:
@@ -37,7 +38,7 @@ def handle(request: ConsumerGroupDescribeRequest, context: RequestContext) -> Co
     return response
 
 
-def _seen(group_id: str, context: RequestContext) -> DescribedGroup:
+def _seen(group_id: str, context: RequestContext[GroupParts]) -> DescribedGroup:
     """The group, as far as the client may see it and all topics that are in its assignments."""
     if not may(context, Operation.DESCRIBE, ResourceType.GROUP, group_id):
         return DescribedGroup(ErrorCode.GROUP_AUTHORIZATION_FAILED, None, group_id)
@@ -49,7 +50,7 @@ def _seen(group_id: str, context: RequestContext) -> DescribedGroup:
     return DescribedGroup(ErrorCode.TOPIC_AUTHORIZATION_FAILED, HIDDEN_TOPICS, group_id)
 
 
-def _describe(group_id: str, context: RequestContext) -> DescribedGroup:
+def _describe(group_id: str, context: RequestContext[GroupParts]) -> DescribedGroup:
     groups = context.broker.consumer_groups
     group = groups.get(group_id)
     if group is not None:

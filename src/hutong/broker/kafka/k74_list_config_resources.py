@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hutong.broker.broker import Broker
 from hutong.broker.configs.config_changes import BROKER, GROUP, LOGGER, METRICS, TOPIC
+from hutong.broker.configs.parts import AdminParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may_in_cluster
 from hutong.security.acls import Operation
@@ -23,7 +23,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 API_KEY = 74
 
 
-def handle(request: ListConfigResourcesRequest, context: RequestContext) -> ListConfigResourcesResponse:
+def handle(request: ListConfigResourcesRequest, context: RequestContext[AdminParts]) -> ListConfigResourcesResponse:
     if not may_in_cluster(context, Operation.DESCRIBE_CONFIGS):
         return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if context.api_version == 0:
@@ -39,7 +39,7 @@ def handle(request: ListConfigResourcesRequest, context: RequestContext) -> List
     return response
 
 
-def _names(kind: int, broker: Broker) -> Iterable[str] | None:
+def _names(kind: int, broker: AdminParts) -> Iterable[str] | None:
     if kind == TOPIC:
         return [topic.name for topic in broker.topics.all()]
     if kind in (BROKER, LOGGER):

@@ -13,6 +13,7 @@ from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may, operations
 from hutong.broker.topics.catalogue import why_missing
 from hutong.broker.topics.partition import LEADER_EPOCH, NO_LEADER
+from hutong.broker.topics.parts import TopicParts
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k75_describe_topic_partitions import (
     Cursor,
@@ -30,7 +31,9 @@ API_KEY = 75
 PAGE_PARTITIONS_MAX: Final = 2_000  # max.request.partition.size.limit of Kafka
 
 
-def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> DescribeTopicPartitionsResponse:
+def handle(
+    request: DescribeTopicPartitionsRequest, context: RequestContext[TopicParts]
+) -> DescribeTopicPartitionsResponse:
     topics = context.broker.topics
     response = DescribeTopicPartitionsResponse()
     left = max(1, min(request.response_partition_limit, PAGE_PARTITIONS_MAX))
@@ -62,7 +65,7 @@ def _denied(name: str) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
 
 
-def _missing(name: str, context: RequestContext) -> DescribeTopicPartitionsResponseTopic:
+def _missing(name: str, context: RequestContext[TopicParts]) -> DescribeTopicPartitionsResponseTopic:
     allowed = operations(context, ResourceType.TOPIC, name)
     return DescribeTopicPartitionsResponseTopic(why_missing(name), name, topic_authorized_operations=allowed)
 
@@ -73,7 +76,9 @@ def _refused(request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitions
     return DescribeTopicPartitionsResponse(topics=topics)
 
 
-def _page(topic: Topic, start: int, end: int, context: RequestContext) -> DescribeTopicPartitionsResponseTopic:
+def _page(
+    topic: Topic, start: int, end: int, context: RequestContext[TopicParts]
+) -> DescribeTopicPartitionsResponseTopic:
     node_id, is_offline = context.broker.identity.node_id, topic.is_offline
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,

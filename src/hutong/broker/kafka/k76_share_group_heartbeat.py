@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.group_rights import denial_of_heartbeat
+from hutong.broker.share.parts import ShareParts
 from hutong.groups.share.members.messages import Answer, Heartbeat
 from hutong.wire.kafka.apis.k76_share_group_heartbeat import (
     Assignment,
@@ -30,7 +31,7 @@ _LEAVES = -1
 
 
 def handle(
-    request: ShareGroupHeartbeatRequest, context: RequestContext
+    request: ShareGroupHeartbeatRequest, context: RequestContext[ShareParts]
 ) -> ShareGroupHeartbeatResponse | Later[ShareGroupHeartbeatResponse]:
     problem = _problem(request, context)
     if problem is not None:
@@ -57,7 +58,7 @@ def handle(
     return later
 
 
-def _problem(request: ShareGroupHeartbeatRequest, context: RequestContext) -> str | None:
+def _problem(request: ShareGroupHeartbeatRequest, context: RequestContext[ShareParts]) -> str | None:
     settings = context.broker.share_groups.settings
     topics = request.subscribed_topic_names
     if not request.group_id:
@@ -78,7 +79,7 @@ def _problem(request: ShareGroupHeartbeatRequest, context: RequestContext) -> st
 
 
 def _response(
-    request: ShareGroupHeartbeatRequest, answer: Answer, context: RequestContext
+    request: ShareGroupHeartbeatRequest, answer: Answer, context: RequestContext[ShareParts]
 ) -> ShareGroupHeartbeatResponse:
     if answer.error is not ErrorCode.NONE:
         return ShareGroupHeartbeatResponse(error_code=answer.error, error_message=answer.message)

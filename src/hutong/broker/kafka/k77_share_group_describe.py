@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may, operations
 from hutong.broker.rights.group_rights import HIDDEN_TOPICS, may_see_all
+from hutong.broker.share.parts import ShareParts
 from hutong.groups.share.assignor import NAME
 from hutong.groups.share.driver import state_of
 from hutong.security.acls import Operation, ResourceType
@@ -27,13 +28,13 @@ API_KEY = 77
 DEAD = "Dead"
 
 
-def handle(request: ShareGroupDescribeRequest, context: RequestContext) -> ShareGroupDescribeResponse:
+def handle(request: ShareGroupDescribeRequest, context: RequestContext[ShareParts]) -> ShareGroupDescribeResponse:
     return ShareGroupDescribeResponse(
         groups=[_seen(group_id, context, request.include_authorized_operations) for group_id in request.group_ids]
     )
 
 
-def _seen(group_id: str, context: RequestContext, tells_operations: bool) -> DescribedGroup:
+def _seen(group_id: str, context: RequestContext[ShareParts], tells_operations: bool) -> DescribedGroup:
     """The group, as far as the client may see it and all topics that its members look at."""
     if not may(context, Operation.DESCRIBE, ResourceType.GROUP, group_id):
         return DescribedGroup(ErrorCode.GROUP_AUTHORIZATION_FAILED, None, group_id)
@@ -46,7 +47,7 @@ def _seen(group_id: str, context: RequestContext, tells_operations: bool) -> Des
     return group
 
 
-def _describe(group_id: str, context: RequestContext) -> DescribedGroup:
+def _describe(group_id: str, context: RequestContext[ShareParts]) -> DescribedGroup:
     if not group_id:
         return DescribedGroup(ErrorCode.INVALID_GROUP_ID, None, group_id)
     group = context.broker.share_groups.get(group_id)
@@ -74,7 +75,7 @@ def _describe(group_id: str, context: RequestContext) -> DescribedGroup:
     )
 
 
-def _assignment(partitions: set[TopicPartition], context: RequestContext) -> Assignment:
+def _assignment(partitions: set[TopicPartition], context: RequestContext[ShareParts]) -> Assignment:
     by_topic: dict[bytes, list[int]] = {}
     for topic_id, index in sorted(partitions):
         by_topic.setdefault(topic_id, []).append(index)

@@ -19,6 +19,7 @@ from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.gather import Gather
 from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.authorization import may
+from hutong.broker.share.parts import ShareParts
 from hutong.broker.share.share_fetches import Found, Wish
 from hutong.broker.share.share_requests import RENEWS_FROM, acknowledge, check_caller, keys_of, problem_of
 from hutong.broker.share.share_sessions import BEGIN_EPOCH, END_EPOCH, ShareSession
@@ -39,7 +40,9 @@ API_KEY = 78
 STRICT_MODE: Final = 1
 
 
-def handle(request: ShareFetchRequest, context: RequestContext) -> ShareFetchResponse | Later[ShareFetchResponse]:
+def handle(
+    request: ShareFetchRequest, context: RequestContext[ShareParts]
+) -> ShareFetchResponse | Later[ShareFetchResponse]:
     try:
         group_id, member_id = check_caller(request.group_id, request.member_id)
         if not may(context, Operation.READ, ResourceType.GROUP, group_id):
@@ -65,7 +68,9 @@ def _check_renewal(request: ShareFetchRequest) -> None:
             raise Refused(ErrorCode.INVALID_REQUEST, f"{name} must be 0 if isRenewAck is true.")
 
 
-def _session(request: ShareFetchRequest, group_id: str, member_id: str, context: RequestContext) -> ShareSession:
+def _session(
+    request: ShareFetchRequest, group_id: str, member_id: str, context: RequestContext[ShareParts]
+) -> ShareSession:
     """The session after this request, or the one that it ends. Raises Refused."""
     sessions, epoch = context.broker.share_sessions, request.share_session_epoch
     wanted = list(keys_of(group_id, request.topics))
@@ -89,7 +94,7 @@ class _Answer:
 
     __slots__ = ("_context", "_entries", "_gather", "_request", "_session")
 
-    def __init__(self, request: ShareFetchRequest, context: RequestContext, session: ShareSession) -> None:
+    def __init__(self, request: ShareFetchRequest, context: RequestContext[ShareParts], session: ShareSession) -> None:
         self._request = request
         self._context = context
         self._session = session

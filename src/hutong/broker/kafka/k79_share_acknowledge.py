@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.gather import Gather
 from hutong.broker.rights.authorization import may
+from hutong.broker.share.parts import ShareParts
 from hutong.broker.share.share_requests import RENEWS_FROM, acknowledge, check_caller, keys_of, problem_of
 from hutong.broker.share.share_sessions import BEGIN_EPOCH, END_EPOCH
 from hutong.foundation.errors import Refused
@@ -31,7 +32,7 @@ API_KEY = 79
 
 
 def handle(
-    request: ShareAcknowledgeRequest, context: RequestContext
+    request: ShareAcknowledgeRequest, context: RequestContext[ShareParts]
 ) -> ShareAcknowledgeResponse | Later[ShareAcknowledgeResponse]:
     sessions, epoch = context.broker.share_sessions, request.share_session_epoch
     try:
@@ -66,7 +67,7 @@ def _acknowledge(
     entry: PartitionData,
     gather: Gather[ShareAcknowledgeResponse],
     request: ShareAcknowledgeRequest,
-    context: RequestContext,
+    context: RequestContext[ShareParts],
 ) -> None:
     gather.expect()
 

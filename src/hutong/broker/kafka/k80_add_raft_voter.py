@@ -6,6 +6,7 @@ Kafka answers the same while `kraft.version` is 0, its quorum being fixed then. 
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may_in_cluster
 from hutong.broker.rights.authorization import refusal as refusal_of
+from hutong.broker.topics.parts import TopicParts
 from hutong.foundation.errors import Refused
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k80_add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
@@ -14,12 +15,12 @@ from hutong.wire.kafka.error_codes import ErrorCode
 API_KEY = 80
 
 
-def handle(request: AddRaftVoterRequest, context: RequestContext) -> AddRaftVoterResponse:
+def handle(request: AddRaftVoterRequest, context: RequestContext[TopicParts]) -> AddRaftVoterResponse:
     refusal = refusal_of_voters(request.cluster_id, context)
     return AddRaftVoterResponse(error_code=refusal.code, error_message=refusal.message)
 
 
-def refusal_of_voters(cluster_id: str | None, context: RequestContext) -> Refused:
+def refusal_of_voters(cluster_id: str | None, context: RequestContext[TopicParts]) -> Refused:
     """Why the voters do not change."""
     broker = context.broker
     if not may_in_cluster(context, Operation.ALTER):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may, refusal
+from hutong.broker.share.parts import ShareParts
 from hutong.broker.topics.partition import LEADER_EPOCH
 from hutong.groups.share.records import PartitionKey
 from hutong.security.acls import Operation, ResourceType
@@ -33,12 +34,14 @@ API_KEY = 90
 _NOT_BEGUN: Final = -1
 
 
-def handle(request: DescribeShareGroupOffsetsRequest, context: RequestContext) -> DescribeShareGroupOffsetsResponse:
+def handle(
+    request: DescribeShareGroupOffsetsRequest, context: RequestContext[ShareParts]
+) -> DescribeShareGroupOffsetsResponse:
     return DescribeShareGroupOffsetsResponse(groups=[_describe(asked, context) for asked in request.groups])
 
 
 def _describe(
-    asked: DescribeShareGroupOffsetsRequestGroup, context: RequestContext
+    asked: DescribeShareGroupOffsetsRequestGroup, context: RequestContext[ShareParts]
 ) -> DescribeShareGroupOffsetsResponseGroup:
     if not may(context, Operation.DESCRIBE, ResourceType.GROUP, asked.group_id):
         denied = ErrorCode.GROUP_AUTHORIZATION_FAILED
@@ -72,7 +75,7 @@ def _denied(name: str, indexes: list[int]) -> DescribeShareGroupOffsetsResponseT
     return DescribeShareGroupOffsetsResponseTopic(name, ZERO_UUID, entries)
 
 
-def _all(group_id: str, context: RequestContext) -> Iterable[tuple[str, list[int]]]:
+def _all(group_id: str, context: RequestContext[ShareParts]) -> Iterable[tuple[str, list[int]]]:
     """What the group has begun, and what its members look at."""
     broker = context.broker
     found: dict[str, set[int]] = {}
@@ -86,7 +89,7 @@ def _all(group_id: str, context: RequestContext) -> Iterable[tuple[str, list[int
 
 
 def _entry(
-    group_id: str, topic: Topic | None, index: int, context: RequestContext
+    group_id: str, topic: Topic | None, index: int, context: RequestContext[ShareParts]
 ) -> DescribeShareGroupOffsetsResponsePartition:
     entry = DescribeShareGroupOffsetsResponsePartition(index, _NOT_BEGUN, LEADER_EPOCH)
     partition = topic.partition(index) if topic is not None else None

@@ -11,6 +11,7 @@ from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.gather import put_error
 from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.authorization import may, refusal
+from hutong.broker.share.parts import ShareParts
 from hutong.foundation.errors import HutongError
 from hutong.groups.directory import GroupKind
 from hutong.groups.share.records import PartitionKey
@@ -30,7 +31,7 @@ NO_SUCH_PARTITION = "This server does not host this topic-partition."
 
 
 def handle(
-    request: AlterShareGroupOffsetsRequest, context: RequestContext
+    request: AlterShareGroupOffsetsRequest, context: RequestContext[ShareParts]
 ) -> AlterShareGroupOffsetsResponse | Later[AlterShareGroupOffsetsResponse]:
     groups = context.broker.share_groups
     if not request.group_id:
@@ -65,7 +66,9 @@ def _no_share_group(group_id: str) -> AlterShareGroupOffsetsResponse:
 
 
 def _take(
-    request: AlterShareGroupOffsetsRequest, response: AlterShareGroupOffsetsResponse, context: RequestContext
+    request: AlterShareGroupOffsetsRequest,
+    response: AlterShareGroupOffsetsResponse,
+    context: RequestContext[ShareParts],
 ) -> dict[PartitionKey, int]:
     """The offsets that can be set; the others get their answer."""
     offsets: dict[PartitionKey, int] = {}

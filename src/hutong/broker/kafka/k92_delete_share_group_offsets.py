@@ -9,6 +9,7 @@ from __future__ import annotations
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.kafka.k91_alter_share_group_offsets import NO_SUCH_PARTITION, NOT_EMPTY
 from hutong.broker.rights.authorization import may, refusal
+from hutong.broker.share.parts import ShareParts
 from hutong.foundation.errors import HutongError
 from hutong.groups.share.records import PartitionKey
 from hutong.security.acls import Operation, ResourceType
@@ -25,7 +26,7 @@ NOTHING_KNOWN = "There is no offset information to delete."
 
 
 def handle(
-    request: DeleteShareGroupOffsetsRequest, context: RequestContext
+    request: DeleteShareGroupOffsetsRequest, context: RequestContext[ShareParts]
 ) -> DeleteShareGroupOffsetsResponse | Later[DeleteShareGroupOffsetsResponse]:
     groups = context.broker.share_groups
     if not may(context, Operation.DELETE, ResourceType.GROUP, request.group_id):

@@ -33,8 +33,8 @@ from hutong.wire.kafka.records import COMPRESSION_MASK, HEADER_BYTES, validate_b
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hutong.broker.broker import Broker
     from hutong.broker.handling.context import RequestContext
+    from hutong.broker.produce.parts import ProduceParts
     from hutong.broker.topics.partition import Partition
     from hutong.journal.append.writer import Appended
     from hutong.reactor.handler import Train
@@ -93,12 +93,12 @@ class ProduceLane:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: ProduceParts,
         requests_total: dict[int, int],
         partition: Partition,
         topic: TopicProduceData,
         request: ProduceRequest,
-        context: RequestContext,
+        context: RequestContext[ProduceParts],
         frame: bytes,
         length_at: int,
         encode: Callable[[int, int, int, int], bytes],
@@ -252,7 +252,7 @@ class ProduceLane:
 
 
 def lane_for(
-    frame: Buffer, request: ProduceRequest, context: RequestContext, requests_total: dict[int, int]
+    frame: Buffer, request: ProduceRequest, context: RequestContext[ProduceParts], requests_total: dict[int, int]
 ) -> ProduceLane | None:
     """The lane of a request that was just decoded, or None where it is not of the kind that lanes know.
 

@@ -66,6 +66,12 @@ class Throttled(Protocol):
     throttle_time_ms: int
 
 
+class MeteredParts(Protocol):
+    """The part of the broker that a request uses whose changes of partitions count."""
+
+    meter: Meter
+
+
 class Meter:
     """What clients used, and who is muted. `is_on` while anybody is to be metered or muted."""
 
@@ -143,7 +149,7 @@ class Meter:
         return self._buckets.use((key, sharers), rate, amount, self._clock.monotonic_ms())
 
 
-def mutations_of(context: RequestContext, strict_from_version: int) -> Mutations:
+def mutations_of(context: RequestContext[MeteredParts], strict_from_version: int) -> Mutations:
     """Of a request, which is strict from a version of its API on."""
     is_strict = context.api_version >= strict_from_version
     return context.broker.meter.mutations(context.principal.name, context.client_id, is_strict=is_strict)

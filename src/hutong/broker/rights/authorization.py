@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from hutong.foundation.errors import Refused
 from hutong.security.acls import CLUSTER_NAME, OPERATIONS_OF, Operation, ResourceType
@@ -42,6 +42,12 @@ _REFUSALS: Final = {
 }
 
 
+class RightsParts(Protocol):
+    """The part of the broker that authorization uses. Handlers of all wings use it, too."""
+
+    authorizer: Authorizer
+
+
 class Authorizer:
     """Asks the ACLs on behalf of requests. `denied_total` counts refusals by kind of resource."""
 
@@ -60,7 +66,13 @@ class Authorizer:
         return self.decisions.version
 
     def allows(
-        self, context: RequestContext, operation: Operation, kind: ResourceType, name: str, *, quietly: bool = False
+        self,
+        context: RequestContext[object],
+        operation: Operation,
+        kind: ResourceType,
+        name: str,
+        *,
+        quietly: bool = False,
     ) -> bool:
         """Whether the client may do that with the resource. Quietly: a no is neither told nor counted."""
         if not self.is_on:
@@ -73,7 +85,7 @@ class Authorizer:
             self._refused(principal, host, operation, kind, name)
         return False
 
-    def allows_some(self, context: RequestContext, operation: Operation, kind: ResourceType) -> bool:
+    def allows_some(self, context: RequestContext[object], operation: Operation, kind: ResourceType) -> bool:
         """Whether the client may do that with some resource of the kind, whichever."""
         if not self.is_on:
             return True
@@ -84,7 +96,7 @@ class Authorizer:
         self._refused(principal, host, operation, kind, "any")
         return False
 
-    def operations(self, context: RequestContext, kind: ResourceType, name: str) -> int:
+    def operations(self, context: RequestContext[object], kind: ResourceType, name: str) -> int:
         """All that the client may do with the resource, as bits by the numbers of operations (KIP-430)."""
         if not self.is_on:
             return _BITS[kind]
@@ -111,24 +123,26 @@ class Authorizer:
         self._told_at_ms, self._untold = now_ms, 0
 
 
-def may(context: RequestContext, operation: Operation, kind: ResourceType, name: str, *, quietly: bool = False) -> bool:
+def may(
+    context: RequestContext[RightsParts], operation: Operation, kind: ResourceType, name: str, *, quietly: bool = False
+) -> bool:
     """Whether the client may do that with the resource."""
     authorizer = context.broker.authorizer
     return not authorizer.is_on or authorizer.allows(context, operation, kind, name, quietly=quietly)
 
 
-def may_in_cluster(context: RequestContext, operation: Operation, *, quietly: bool = False) -> bool:
+def may_in_cluster(context: RequestContext[RightsParts], operation: Operation, *, quietly: bool = False) -> bool:
     """Whether the client may do that with the cluster as a whole."""
     return may(context, operation, ResourceType.CLUSTER, CLUSTER_NAME, quietly=quietly)
 
 
-def check(context: RequestContext, operation: Operation, kind: ResourceType, name: str) -> None:
+def check(context: RequestContext[RightsParts], operation: Operation, kind: ResourceType, name: str) -> None:
     """Raises Refused with the code for that kind of resource where the client may not."""
     if not may(context, operation, kind, name):
         raise refusal(kind)
 
 
-def check_cluster(context: RequestContext, operation: Operation) -> None:
+def check_cluster(context: RequestContext[RightsParts], operation: Operation) -> None:
     """Raises Refused(CLUSTER_AUTHORIZATION_FAILED) where the client may not do that with the cluster as a whole."""
     check(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
@@ -139,18 +153,23 @@ def refusal(kind: ResourceType) -> Refused:
 
 
 def permitted(
-    context: RequestContext, operation: Operation, kind: ResourceType, names: Iterable[str], *, quietly: bool = False
+    context: RequestContext[RightsParts],
+    operation: Operation,
+    kind: ResourceType,
+    names: Iterable[str],
+    *,
+    quietly: bool = False,
 ) -> set[str]:
     """Those of the names with which the client may do that."""
     return {name for name in set(names) if may(context, operation, kind, name, quietly=quietly)}
 
 
-def operations(context: RequestContext, kind: ResourceType, name: str) -> int:
+def operations(context: RequestContext[RightsParts], kind: ResourceType, name: str) -> int:
     """All that the client may do with the resource, as bits by the numbers of operations (KIP-430)."""
     return context.broker.authorizer.operations(context, kind, name)
 
 
-def cluster_operations(context: RequestContext, *, is_asked: bool) -> int:
+def cluster_operations(context: RequestContext[RightsParts], *, is_asked: bool) -> int:
     """The same for the cluster; who may not see it is told that he may do nothing."""
     if not is_asked:
         return OPERATIONS_NOT_ASKED

@@ -14,11 +14,14 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from hutong.broker.handling.context import RequestContext
+    from hutong.broker.rights.authorization import RightsParts
 
 HIDDEN_TOPICS: Final = "The group has described topic(s) that the client is not authorized to describe."
 
 
-def denial_of_heartbeat(group_id: str, topics: Collection[str] | None, context: RequestContext) -> ErrorCode:
+def denial_of_heartbeat(
+    group_id: str, topics: Collection[str] | None, context: RequestContext[RightsParts]
+) -> ErrorCode:
     """Why this client may not be a member that reads these topics; NONE where it may."""
     if not may(context, Operation.READ, ResourceType.GROUP, group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
@@ -27,7 +30,7 @@ def denial_of_heartbeat(group_id: str, topics: Collection[str] | None, context: 
     return ErrorCode.NONE
 
 
-def may_see_all(context: RequestContext, topics: Collection[str]) -> bool:
+def may_see_all(context: RequestContext[RightsParts], topics: Collection[str]) -> bool:
     """Whether the client may DESCRIBE each of these topics."""
     if not context.broker.authorizer.is_on:
         return True

@@ -17,6 +17,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from hutong.broker.handling.context import RequestContext
+    from hutong.broker.share.parts import ShareParts
 
 MEMBER_ID_CHARS_MAX: Final = 36
 RENEWS_FROM: Final = 2  # KIP-1222
@@ -59,7 +60,7 @@ def keys_of(group_id: str, topics: Sequence[_Topic]) -> Iterator[tuple[Partition
             yield key, partition.acknowledgement_batches
 
 
-def problem_of(key: PartitionKey, context: RequestContext) -> ErrorCode:
+def problem_of(key: PartitionKey, context: RequestContext[ShareParts]) -> ErrorCode:
     """What is wrong with a partition of a request; that of a group nobody has joined is answered as Kafka does."""
     broker = context.broker
     topic = broker.topics.by_id(key.topic_id)
@@ -76,7 +77,7 @@ def acknowledge(
     key: PartitionKey,
     batches: Sequence[_Batch],
     member_id: str,
-    context: RequestContext,
+    context: RequestContext[ShareParts],
     *,
     may_renew: bool,
     then: Callable[[Settle], None],

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from hutong.broker.admin_state import AdminState
-from hutong.broker.broker import Broker, NodeIdentity, NodeStorage
+from hutong.broker.broker import Broker
 from hutong.broker.configs.cleaner_configs import CLEANER_KEYS, altered_journal_settings, cleaner_backoff_ms
 from hutong.broker.configs.network_configs import NODE_KEYS, OF_LISTENERS
 from hutong.broker.coordinators.producer_ids import ProducerIds
@@ -25,6 +25,7 @@ from hutong.broker.dispatch.long_requests import LONG_BYTES_MAX, Finished, LongR
 from hutong.broker.dispatch.request_tracing import RequestTracer
 from hutong.broker.fetch.disk_reads import ColdReads
 from hutong.broker.fetch.session_table import FetchSessions
+from hutong.broker.handling.node_facts import NodeIdentity, NodeStorage
 from hutong.broker.kafka import HANDLERS
 from hutong.broker.produce.congestion import Congestion
 from hutong.broker.produce.examinations import WORKERS as EXAMINERS

@@ -5,11 +5,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from hutong.broker.broker import BrokerSettings
 from hutong.broker.configs.cleaner_configs import CLEANER_KEYS
 from hutong.broker.configs.network_configs import NODE_KEYS
 from hutong.broker.configs.node_configs import listener_prefix
 from hutong.broker.dispatch.request_times import RequestTimes
+from hutong.broker.handling.node_facts import BrokerSettings
 from hutong.broker.rights.authorization import Authorizer
 from hutong.broker.topics.lifetimes import STATE_GROUPS
 from hutong.broker.topics.topic_config import KEYS

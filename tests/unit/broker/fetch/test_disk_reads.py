@@ -13,9 +13,9 @@ from tests.support.sessions import session_of
 from tests.unit.broker.wire_node import batch_of, client_of, fetch_request, running_node
 from tests.unit.journal.stage import Stage, records_of
 
-from hutong.broker.broker import BrokerSettings
 from hutong.broker.fetch.disk_reads import COLD_WAIT_MS_MAX, CONTENDED_BYTES_MAX, TELL_INTERVAL_MS, ColdReads
 from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.node_facts import BrokerSettings
 from hutong.broker.handling.session import ClientSession
 from hutong.broker.kafka.k01_fetch import _Look
 from hutong.broker.topics.partition import Partition
@@ -162,7 +162,7 @@ def test_a_fetch_that_finds_no_room_is_answered_with_a_throttle_time() -> None:
         settings=BrokerSettings(fetch_throttle_ms=70),
         served_bytes_total=0,
     )
-    context = RequestContext(12, "client", reader, surroundings)  # type: ignore[arg-type]
+    context = RequestContext(12, "client", reader, surroundings)
     look = _Look(scene.reads.bytes_max)
     for offset in (0, 50):
         cold = scene.partition.log.read(offset, 1000)

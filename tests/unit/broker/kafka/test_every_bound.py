@@ -13,7 +13,7 @@ import pytest
 from tests.unit.broker.share_member import Member
 from tests.unit.broker.wire_node import WireClient, batch_of, client_of, fetch_request, running_node
 
-from hutong.broker.broker import BrokerSettings
+from hutong.broker.handling.node_facts import BrokerSettings
 from hutong.foundation.waiting.table import WaitTable
 from hutong.wire.kafka.apis.k03_metadata import MetadataRequest, MetadataRequestTopic
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol

@@ -102,7 +102,7 @@ class Desk:
         )
         self._session = session_of(address="10.1.2.3")
 
-    def context(self, version: int) -> RequestContext:
+    def context(self, version: int) -> RequestContext[Any]:
         return RequestContext(version, "app", self._session, cast(Any, self._broker))
 
     def join(self, version: int, member_id: str = "", instance: str | None = None) -> JoinGroupResponse:

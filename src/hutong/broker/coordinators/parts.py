@@ -1,0 +1,37 @@
+"""The parts of the broker that handlers of groups and transactions use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from hutong.broker.rights.authorization import RightsParts
+
+if TYPE_CHECKING:
+    from hutong.broker.coordinators.producer_ids import ProducerIds
+    from hutong.broker.coordinators.transaction_markers import TransactionMarkers
+    from hutong.broker.handling.node_facts import NodeIdentity
+    from hutong.broker.topics.catalogue import Topics
+    from hutong.foundation.clock import Clock
+    from hutong.groups.classic.driver import GroupCoordinator
+    from hutong.groups.consumer.driver import ConsumerGroupCoordinator
+    from hutong.groups.share.driver import ShareCoordinator
+    from hutong.transactions.driver import TransactionCoordinator
+
+
+class GroupParts(RightsParts, Protocol):
+    """The coordinators of groups, and topics for the names that requests give them."""
+
+    clock: Clock
+    consumer_groups: ConsumerGroupCoordinator
+    groups: GroupCoordinator
+    identity: NodeIdentity
+    share_groups: ShareCoordinator
+    topics: Topics
+
+
+class TransactionParts(GroupParts, Protocol):
+    """The coordinator of transactions, and groups, whose offsets transactions commit."""
+
+    producer_ids: ProducerIds
+    transaction_markers: TransactionMarkers
+    transactions: TransactionCoordinator

@@ -1,0 +1,31 @@
+"""The parts of the broker that Fetch uses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hutong.broker.rights.authorization import RightsParts
+
+if TYPE_CHECKING:
+    from hutong.broker.dispatch.long_requests import LongRequests
+    from hutong.broker.fetch.disk_reads import ColdReads
+    from hutong.broker.fetch.session_table import FetchSessions
+    from hutong.broker.handling.node_facts import BrokerSettings
+    from hutong.broker.topics.catalogue import Topics
+    from hutong.foundation.clock import Clock
+    from hutong.foundation.waiting.table import WaitTable
+    from hutong.reactor.memory_budget import MemoryBudget
+
+
+class FetchParts(RightsParts, Protocol):
+    """Topics to read, fetch sessions, waits and reads from disk."""
+
+    clock: Clock
+    cold_reads: ColdReads
+    fetch_sessions: FetchSessions
+    fetches: WaitTable[None]
+    long_requests: LongRequests
+    memory: MemoryBudget[Any]
+    served_bytes_total: int
+    settings: BrokerSettings
+    topics: Topics
