@@ -9,7 +9,7 @@
     │   ├── Expired               its deadline passed
     │   └── OwnerGone             the connection or component it belonged to ended
     ├── StorageError              the disk, or what it holds, is at fault
-    │   ├── StorageShortage       out of open files or memory; writes are refused until they are there again
+    │   ├── StorageShortage       out of open files, memory or threads; writes are refused until there are some
     │   │   └── DiskFull          no space, the same
     │   ├── FlushFailed           fsync failed once: the partition group has failed for good
     │   ├── CorruptData           bytes on disk fail their check; says file and position

@@ -124,7 +124,9 @@ class Caller:
         async def call() -> Any:
             return await self.go(method, *arguments, **named)
 
-        return asyncio.run_coroutine_threadsafe(call(), self._loop)
+        future = _GoingFromThread(self._loop, current_context())
+        future.follow(asyncio.run_coroutine_threadsafe(call(), self._loop))
+        return future
 
     def set_tracer(self, tracer: "CallTracer | None") -> None:
         """Tell it of every call of proxies that are made, and of calls by name, from now on."""
@@ -166,6 +168,56 @@ class _Going(asyncio.Future[Any]):
             error.add_note("go() made this call, and nobody has asked for its outcome")
             self.context.fail(error)
         super().__del__()
+
+
+class _GoingFromThread(concurrent.futures.Future[Any]):
+    """The future of a call from a thread. An error that nobody asked it for is reported when the future goes."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, context: Context | None) -> None:
+        super().__init__()
+        self._loop = loop
+        self._context = context
+        self._is_asked = False
+
+    def follow(self, call: concurrent.futures.Future[Any]) -> None:
+        """End as the call ends, and cancel the call when this future is cancelled."""
+        followed = [call]  # cleared at the end: a cycle would put off `__del__` to the garbage collector
+
+        def call_ended(call: concurrent.futures.Future[Any]) -> None:
+            followed.clear()
+            if call.cancelled():
+                self.cancel()
+            if not self.set_running_or_notify_cancel():
+                return  # cancelled, perhaps by this thread just now
+            error = call.exception()
+            if error is None:
+                self.set_result(call.result())
+            else:
+                self.set_exception(error)
+
+        self.add_done_callback(lambda _: followed[0].cancel() if followed else None)
+        call.add_done_callback(call_ended)
+
+    def result(self, timeout: float | None = None) -> Any:
+        self._is_asked = True
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        self._is_asked = True
+        return super().exception(timeout)
+
+    def __del__(self) -> None:
+        if self._is_asked or not self.done() or self.cancelled():
+            return
+        error = super().exception()
+        if error is None:
+            return
+        error.add_note("go_from_thread() made this call, and nobody has asked for its outcome")
+        if self._context is not None:
+            self._context.fail(error)
+        elif not self._loop.is_closed():
+            told = {"message": "the failure of a call from a thread was never retrieved", "exception": error}
+            self._loop.call_soon_threadsafe(self._loop.call_exception_handler, told)
 
 
 async def _ended(transport: Transport, call: OutgoingCall, timeout_ms: int) -> Any:

@@ -62,17 +62,18 @@ class WorkerPool:
         """Call `task` on a thread of the pool; it must not raise.
 
         Raises RuntimeError once closed, except for what the pool's own threads add to what they finish; LimitExceeded
-        when `pending_max` pieces wait already, unless the caller bounds its own share (`is_bounded=False`).
+        when `pending_max` pieces wait already, unless the caller bounds its own share (`is_bounded=False`), and when
+        the pool has no thread and the operating system starts none.
         """
         if is_bounded and self._tasks.qsize() >= self._pending_max:
             raise LimitExceeded("pending_work_max", self._pending_max)
         with self._lock:
             if self._closed and threading.current_thread() not in self._threads:
                 raise RuntimeError(f"the worker pool {self.name} is closed")
+            if self._unfinished >= len(self._threads) < self.size:
+                self._add_thread()
             self._unfinished += 1
             self._tasks.put(task)
-            if self._unfinished > len(self._threads) < self.size:
-                self._add_thread()
 
     def begin_close(self) -> None:
         """Take no more work, and end each thread once all that was taken is done. Does not wait."""
@@ -93,8 +94,13 @@ class WorkerPool:
     def _add_thread(self) -> None:
         # Daemon threads, so that a process whose owner failed to close still ends; `close` is what ends them in order.
         thread = threading.Thread(target=self._work, name=f"{self.name}-{len(self._threads)}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # "can't start new thread": the machine's or the container's bound on threads
+            if not self._threads:
+                raise LimitExceeded("worker_threads", 0) from None
+            return  # the threads that there are do this task, too; the next task tries again
         self._threads.append(thread)
-        thread.start()
 
     def _work(self) -> None:
         ident, clock, begun_us = threading.get_ident(), self._clock, self.begun_us

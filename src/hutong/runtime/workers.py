@@ -19,6 +19,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, ClassVar, Final, TypeVar
 
+from hutong.foundation.errors import LimitExceeded
 from hutong.runtime.contexts import CURRENT, TURN_MAX, Context, ContextKind, Services
 from hutong.runtime.coroutines import Coroutines
 from hutong.runtime.lane_loop import LaneLoop
@@ -67,7 +68,7 @@ class WorkerContext(Context):
             self.is_scheduled = True
         try:
             self.pool.execute(self._take_turn, is_bounded=False)  # one task at a time: QUEUED_MAX bounds what it does
-        except RuntimeError:  # closed, and with it all that its contexts had to do
+        except (RuntimeError, LimitExceeded):  # closed, or without any thread: the caller is refused
             self.queue.clear()
             self.is_scheduled = False
             if not self._is_closed:
@@ -168,7 +169,7 @@ class MultiWorkerContext(Context):
     def schedule(self) -> None:
         try:
             self.pool.execute(self._take_turn, is_bounded=False)  # `is_scheduled` stays false: one task a handler
-        except RuntimeError:  # closed
+        except (RuntimeError, LimitExceeded):  # as for one at a time
             self.queue.clear()
             if not self._is_closed:
                 raise

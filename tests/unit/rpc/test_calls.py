@@ -1,6 +1,7 @@
 """Calls of methods over the bus: arguments, results, failures."""
 
 import asyncio
+import concurrent.futures
 import gc
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -218,3 +219,46 @@ async def test_a_go_that_fails_and_is_asked_or_cancelled_is_told_to_nobody(
     await ask()
     gc.collect()
     assert told == failures == []
+
+
+@pytest.mark.parametrize("in_context", [False, True])
+async def test_a_failed_call_from_a_thread_that_nobody_asks_for_is_reported(
+    rpc: Rpc, runtime: Runtime, in_context: bool
+) -> None:
+    await rpc.bind(Shop, Store())
+    reported: list[BaseException] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda loop, context: reported.append(context["exception"]))
+    context = runtime.context()
+    context.exception_handler = reported.append
+
+    def fire_and_forget() -> None:
+        going = rpc.go_from_thread("shop", "refuse", {"code": 42, "message": "not today"})
+        concurrent.futures.wait([going])  # which does not ask for its outcome
+
+    await (context.execute_blocking(fire_and_forget) if in_context else asyncio.to_thread(fire_and_forget))
+    await asyncio.sleep(0)
+    gc.collect()
+    await asyncio.sleep(0)
+    assert [str(error) for error in reported] == ["not today"]
+
+
+async def test_a_call_from_a_thread_that_is_asked_for_or_cancelled_is_not_reported(rpc: Rpc) -> None:
+    store = Store()
+    await rpc.bind(Shop, store)
+    reported: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
+
+    def ask() -> None:
+        refused = rpc.go_from_thread("shop", "refuse", {"code": 42, "message": "not today"})
+        assert str(refused.exception()) == "not today"
+        waiting = rpc.go_from_thread("shop", "wait", {"name": "a"})
+        assert waiting.cancel()
+        with pytest.raises(concurrent.futures.CancelledError):
+            waiting.result()
+
+    await asyncio.to_thread(ask)
+    await asyncio.sleep(0)
+    gc.collect()
+    await asyncio.sleep(0)
+    assert reported == []

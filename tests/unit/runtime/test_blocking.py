@@ -133,6 +133,46 @@ async def test_a_pool_grows_by_demand_and_no_further() -> None:
         pool.execute(done.release)
 
 
+async def test_work_is_refused_while_the_system_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, done = WorkerPool(2, "short"), threading.Semaphore(0)
+    start = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(LimitExceeded, match="worker_threads is 0"):
+        pool.execute(done.release)
+    assert (pool.threads, pool.pending) == (0, 0)
+    monkeypatch.setattr(threading.Thread, "start", start)
+    pool.execute(done.release)
+    assert done.acquire(timeout=10)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    gate = threading.Event()
+    pool.execute(lambda: gate.wait(10))
+    pool.execute(done.release)  # would have a thread of its own, and waits for the one there is
+    gate.set()
+    assert done.acquire(timeout=10)
+    assert pool.threads == 1
+    assert pool.close()
+
+
+async def test_a_worker_context_refuses_a_handler_without_a_thread(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = runtime.context(ContextKind.WORKER, pool="short")
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(LimitExceeded, match="worker_threads"):
+            context.run(print, "never")
+    assert await context.call(lambda: 7) == 7
+    await context.close()
+
+
 async def test_a_closing_pool_does_not_wait_for_ever() -> None:
     pool, release = WorkerPool(1, "stuck"), threading.Event()
     pool.execute(lambda: release.wait(10))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import DiskFull, FlushFailed, Refused, StorageError, StorageShortage
+from hutong.foundation.errors import DiskFull, FlushFailed, LimitExceeded, Refused, StorageError, StorageShortage
 from hutong.foundation.regions import RegionCache
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.journal.append.progress import Progress
@@ -241,7 +241,12 @@ class Flusher:
             return times
 
         self._is_flushing = True
-        self._jobs.submit_flush(work, lambda outcome: self._ended(end, outcome))
+        try:
+            self._jobs.submit_flush(work, lambda outcome: self._ended(end, outcome))
+        except LimitExceeded as refusal:  # no worker took it, so nothing of the disk is in doubt: try again later
+            for step in steps:
+                step.release()
+            self._ended(end, StorageShortage(f"no worker thread takes the flush: {refusal}"))
 
     def _plan(self, start: int, end: int) -> list[FlushStep]:
         steps = []
@@ -305,7 +310,7 @@ class Flusher:
 
     def _is_short(self, error: StorageShortage) -> None:
         is_news = self.shortage is None
-        what = "No space is left" if isinstance(error, DiskFull) else "No open files or memory are left"
+        what = "No space is left" if isinstance(error, DiskFull) else "No open files, memory or threads are left"
         refusal = Refused(KAFKA_STORAGE_ERROR, f"{what}: {error}")
         self._writer.accept(self._shortage_refusal)
         self._writer.refuse(refusal)

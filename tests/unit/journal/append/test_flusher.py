@@ -10,7 +10,7 @@ import pytest
 from tests.unit.journal.stage import DIRECTORY, SMALL, Append, Stage
 
 from hutong.foundation.clock import SystemClock
-from hutong.foundation.errors import DiskFull, FlushFailed, HutongError, Refused, StorageError
+from hutong.foundation.errors import DiskFull, FlushFailed, HutongError, LimitExceeded, Refused, StorageError
 from hutong.journal.append.flusher import FlushStep, FlushTimes, prepare_file
 from hutong.journal.append.qos import Qos
 from hutong.journal.append.writer import Appended
@@ -421,6 +421,27 @@ def test_a_shortage_of_files_or_memory_passes(operation: str, code: int) -> None
     stage.advance(SMALL.shortage_retry_ms + 20)
     stage.settle()
     assert [error is None for error in told] == [False, True]
+    second = stage.append(1, b"second")
+    stage.settle()
+    assert second.base_offset == 1
+    assert stage.read_all(1) == [(0, b"first"), (1, b"second")]
+    assert stage.problems() == []
+
+
+def test_a_flush_that_no_worker_takes_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage()
+
+    def refuse(work: object, then: object) -> None:
+        raise LimitExceeded("worker_threads", 0)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stage.steps, "submit", refuse)
+        first = stage.append(1, b"first")
+        stage.settle()
+    assert code_of(first) == 56
+    assert stage.journal.failure is None
+    stage.advance(SMALL.shortage_retry_ms + 20)
+    stage.settle()
     second = stage.append(1, b"second")
     stage.settle()
     assert second.base_offset == 1
