@@ -29,10 +29,12 @@ from hutong.foundation.regions import Buffer, Region, RegionCache
 from hutong.journal import journal
 from hutong.runtime.collector import Collector
 from hutong.runtime.stalls import INTERVAL_MS, StallMonitor
-from hutong.server.composition import Node
+from hutong.server.broker.broker_part import BrokerPart
+from hutong.server.composition import ComposedNode
 from hutong.server.configuration.sections.network import KafkaSettings
 from hutong.server.configuration.sections.node import NodeSettings
 from hutong.server.configuration.settings import Address, Settings
+from hutong.server.serving import node_of
 
 
 class WorkMonitor(StallMonitor):
@@ -101,7 +103,7 @@ def report(stalls: WorkMonitor, collector: Collector | None) -> dict[str, float]
 
 async def serve(folder: str, report_path: pathlib.Path) -> None:
     loop = asyncio.get_running_loop()
-    node: Node | None = None
+    node: ComposedNode | None = None
     if folder == "idle":
         stalls, collector, address = WorkMonitor(loop, SystemClock()), None, ""
         stalls.start()
@@ -109,9 +111,10 @@ async def serve(folder: str, report_path: pathlib.Path) -> None:
         settings = Settings(
             node=NodeSettings(data_dir=pathlib.Path(folder)), kafka=KafkaSettings(listen=Address("127.0.0.1", 0))
         )
-        node = Node(settings)
+        broker = BrokerPart(settings)
+        node = node_of(broker)
         address = str((await node.start()).kafka)
-        stalls, collector = cast("WorkMonitor", node.stalls), node.collector
+        stalls, collector = cast("WorkMonitor", broker.stalls), broker.collector
 
     def tell() -> None:
         partial = report_path.with_suffix(".tmp")
@@ -129,12 +132,12 @@ async def serve(folder: str, report_path: pathlib.Path) -> None:
 
 
 def main() -> None:
-    sys.modules["hutong.server.composition"].StallMonitor = WorkMonitor  # type: ignore[attr-defined]
+    sys.modules["hutong.server.broker.broker_part"].StallMonitor = WorkMonitor  # type: ignore[attr-defined]
     without = set(os.environ.get("HUTONG_BENCH_WITHOUT", "").split(","))
     if "regions" in without:
         journal.RegionCache = PieceCache  # type: ignore[misc]
     if "freeze" in without:
-        sys.modules["hutong.server.composition"].Collector = IdleCollector  # type: ignore[attr-defined]
+        sys.modules["hutong.server.broker.broker_part"].Collector = IdleCollector  # type: ignore[attr-defined]
     uvloop.run(serve(sys.argv[1], pathlib.Path(sys.argv[2])))
 
 

@@ -28,8 +28,9 @@ from hutong.reactor.channel import Held, Pending
 from hutong.reactor.door import Cut
 from hutong.reactor.framing import LengthPrefixedFraming
 from hutong.reactor.handler import Handler, Peer
-from hutong.server.composition import Node
+from hutong.server.broker.broker_part import BrokerPart
 from hutong.server.configuration.loader import load
+from hutong.server.serving import node_of
 from hutong.testing.answers import when_answered
 from hutong.testing.memory_disk import MemoryDisk
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -109,7 +110,8 @@ class FuzzedNode:
 
     async def _start(self) -> None:
         settings = load(None, {}, {**SETTINGS, "node.data_dir": str(Path(self._folder.name) / "data")}).settings
-        self._node = Node(settings, MemoryDisk(), door=self._door, is_embedded=True)
+        broker = BrokerPart(settings, disk=MemoryDisk(), door=self._door, is_embedded=True)
+        self._node = node_of(broker)
         await self._node.start()
         await self._feed(_framed(CreateTopicsRequest([CreatableTopic("t", 2, 1)]), 7))
 

@@ -10,10 +10,12 @@ from typing import Any
 from tests.support.exposition import ParsedFamily, parse
 
 from hutong.journal.files.disk import Disk
-from hutong.server.composition import Node, ReadyInfo
+from hutong.server.broker.broker_part import BrokerPart
+from hutong.server.composition import NodeAddresses
 from hutong.server.configuration.sections.network import KafkaSettings, MetricsSettings
 from hutong.server.configuration.sections.node import NodeSettings
 from hutong.server.configuration.settings import Address, Settings
+from hutong.server.serving import node_of
 
 ANY_PORT = Address("127.0.0.1", 0)
 
@@ -30,9 +32,10 @@ def settings(tmp_path: Path, metrics: Address = ANY_PORT, bounds: MetricsSetting
 @asynccontextmanager
 async def monitored_node(
     tmp_path: Path, disk: Disk | None = None, bounds: MetricsSettings | None = None, **sections: Any
-) -> AsyncIterator[ReadyInfo]:
+) -> AsyncIterator[NodeAddresses]:
     """A running node; the bounds are those of `[metrics]`, and other sections of its settings may be given whole."""
-    node = Node(dataclasses.replace(settings(tmp_path, bounds=bounds), **sections), disk)
+    chosen = dataclasses.replace(settings(tmp_path, bounds=bounds), **sections)
+    node = node_of(BrokerPart(chosen, disk=disk))
     try:
         yield await node.start()
     finally:
@@ -49,7 +52,7 @@ async def get(address: Address | None, path: str) -> tuple[int, str]:
     return int(head.split(" ")[1]), body
 
 
-async def scrape(info: ReadyInfo) -> dict[str, ParsedFamily]:
+async def scrape(info: NodeAddresses) -> dict[str, ParsedFamily]:
     status, body = await get(info.metrics, "/metrics")
     assert status == 200
     return parse(body)

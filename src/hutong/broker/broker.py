@@ -1,6 +1,6 @@
 """The broker: what every handler may reach, and nothing that decides.
 
-Knows nothing of sockets or frames, and nothing of how its parts were made: `server/composition.py` builds them.
+Knows nothing of sockets or frames, and nothing of how its parts were made: `server/broker/` builds them.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Strategy: argparse instead of the command framework of the other commands, and no import that serving does not need,
 because the time from typing the command to the first acknowledged record is a promise.
 
-Knows nothing of what a node is made of: `hutong.server.composition` does.
+Knows nothing of what a node is made of: `hutong.server.serving` does.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from hutong.server.configuration.settings import Address, Settings
 
 if TYPE_CHECKING:
     from hutong.journal.files.disk import Disk
+    from hutong.server.composition import NodeAddresses
 
 SWITCH_INTERVAL_S = 0.0005
 """How long a thread that has flushed waits for a busy loop to let go of the interpreter, instead of Python's own 5 ms.
@@ -153,13 +154,13 @@ def _run(settings: Settings, *, as_json: bool, disk: "Disk | None") -> None:
     import uvloop
 
     from hutong.server.broker.open_files import raise_limit
-    from hutong.server.composition import ReadyInfo, serve_node
+    from hutong.server.serving import serve_node
 
     sys.setswitchinterval(SWITCH_INTERVAL_S)  # the process is ours here; an embedded node leaves its host's alone
     raise_limit()
     logging.basicConfig(level=settings.node.log_level.upper(), stream=sys.stderr, format=LOG_FORMAT)
 
-    def ready(info: ReadyInfo) -> None:
+    def ready(info: "NodeAddresses") -> None:
         opened = info.listeners
         is_plain = len(opened) == 1 and opened[0].protocol == "PLAINTEXT"
         listeners = {

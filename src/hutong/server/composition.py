@@ -1,217 +1,128 @@
-"""A node: the only file that knows every room. Its parts are verticles on one runtime; it deploys and undeploys them.
+"""A node as a list of parts on one runtime. Everything that runs a node composes it here.
 
-Strategy: metrics and health come first, so that a node that recovers for long is seen to live, then the broker, which
-accepts clients once it knows its own state. What a process has one of, the collector and the monitor of stalls, starts
-when clients are accepted. Stop is the opposite order.
+    faces   `serving.serve_node` (a process), `embedded.Node` (inside a program), `testing.life.Life` (inside a test)
+    parts   `broker.broker_part`, `bus.bus_part`, `bus.bridge_part`, `bus.call_parts`
 
-Decides nothing: each decision is a room's.
+Strategy: a face makes the parts that its settings ask for, so nothing of a part that is absent is imported. Parts open
+in the order of the list. Each deploys verticles, and the runtime undeploys the youngest first, so the verticles that a
+program deployed end before the bus, and the bus ends before the broker that keeps its durable addresses.
+
+Knows no part.
 """
 
 import asyncio
-import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from hutong.broker.handling.listeners import SecurityProtocol
-from hutong.broker.kafka import HANDLERS
-from hutong.foundation.clock import Clock, SystemClock
-from hutong.journal.files.disk import Disk, RealDisk
-from hutong.reactor.door import Door
-from hutong.runtime.collector import Collector
 from hutong.runtime.runtime import Runtime
-from hutong.runtime.stalls import StallMonitor
-from hutong.runtime.verticles import Deployment, DeploymentOptions, Verticle
-from hutong.server.broker.broker_verticle import BrokerVerticle
-from hutong.server.broker.preload import Preload
-from hutong.server.bus.bus_verticle import BusVerticle
-from hutong.server.bus.client_properties import read
-from hutong.server.configuration import translate
-from hutong.server.configuration.settings import Address, Settings
-from hutong.server.listeners.exposure import check_broker
-from hutong.server.listeners.plans import OpenListener, address_for
-from hutong.server.monitoring.monitor import Monitor
-from hutong.server.monitoring.sources import Sources
+from hutong.runtime.verticles import DeploymentOptions, Verticle
 
 if TYPE_CHECKING:  # a node without bridges starts without these
-    from hutong.bus.bridge.bridge import Bridge
     from hutong.bus.bus import EventBus
-    from hutong.server.bus.bridge_settings import BridgeHooks
+    from hutong.rpc.rpc import Rpc
+    from hutong.server.configuration.sections.facts import Address
+    from hutong.server.listeners.plans import OpenListener
     from hutong.tracing import Tracing
     from hutong.tracing.environment import EnvironmentTracing
 
-FIRST_LOOP: Final = 0  # where all of a node's own verticles are: they read each other's figures
+FIRST_LOOP: Final = 0  # all verticles of a node run here, because they read each other's figures
+T = TypeVar("T", bound="EventBus | Rpc")
 
 
-@dataclass(frozen=True, slots=True)
-class ReadyInfo:
-    """Where a running node can be reached."""
+@dataclass(slots=True)
+class NodeAddresses:
+    """The addresses of a running node. Each part fills in its own; None where the part is absent."""
 
-    kafka: Address
-    metrics: Address | None = None
-    tcp_bridge: Address | None = None
-    sockjs: Address | None = None
-    listeners: tuple[OpenListener, ...] = ()  # for Kafka clients; `kafka` is where the first of them is
-
-
-async def serve_node(settings: Settings, *, ready: Callable[[ReadyInfo], None], disk: Disk | None = None) -> None:
-    """Run a node until SIGTERM or SIGINT, then stop it cleanly.
-
-    Its journals are on `disk`, this machine's unless another is given. Calls `ready` once clients are accepted. Raises
-    UsageError where the folder or the address cannot be used, and StorageError where the disk cannot.
-    """
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    node = Node(settings, disk)
-    try:
-        ready(await node.start())
-        await stop.wait()
-    finally:
-        await node.stop()
-
-
-class Node:
-    """One node: `start` once, then `stop` once, also where `start` failed half way."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        disk: Disk | None = None,
-        *,
-        door: Door | None = None,
-        is_embedded: bool = False,
-        runtime: Runtime | None = None,
-        make_bus: "Callable[[Address], EventBus] | None" = None,
-        bridge_hooks: "BridgeHooks | None" = None,
-        users: Mapping[str, str] | None = None,
-        tracing: "Tracing | None" = None,
-    ) -> None:
-        """A node that is embedded shares its process, and so leaves what a process has one of (the collector) alone.
-
-        A runtime that it is given is not its own to close. `make_bus` makes its event bus, once Kafka clients can
-        connect to the address it is called with. `bridge_hooks` are asked about what passes the bridges. `users` are
-        given these passwords, by name. `tracing` is the program's; without, OpenTelemetry's variables say what to do.
-        """
-        clock: Clock = SystemClock()
-        self.runtime = runtime or translate.runtime_of(settings, clock)
-        self._owns_runtime = runtime is None
-        self._make_bus = make_bus or self._bus_with_log
-        self._wants_bus = make_bus is not None or bool(settings.tcp_bridge.listen or settings.sockjs.listen)
-        self._bus: EventBus | None = None
-        self._given_tracing = tracing
-        self._tracing: EnvironmentTracing | None = None
-        self._bridge_hooks = bridge_hooks
-        self._clock = clock
-        self._settings = settings
-        self._is_embedded = is_embedded
-        self.stalls = StallMonitor(asyncio.get_running_loop(), clock)
-        self.collector = Collector(clock, self.runtime.wheel, self._requests_total)
-        self._sources = Sources({}, self.stalls, self.collector, clock.wall_ms(), blocked=self.runtime.blocked_threads)
-        self._monitor = Monitor(self._sources, clock, settings.metrics, translate.survey_limits(settings))
-        self._broker = BrokerVerticle(settings, disk or RealDisk(), clock, self._sources, door, users)
-        self._preload = Preload(HANDLERS, clock, self.runtime.wheel)
-        self._deployments: list[Deployment] = []
+    listeners: "tuple[OpenListener, ...]" = ()  # for Kafka clients
+    metrics: "Address | None" = None
+    tcp_bridge: "Address | None" = None
+    sockjs: "Address | None" = None
+    rpc: "Address | None" = None
+    grpc: str | None = None
 
     @property
-    def bus(self) -> "EventBus":
-        """The event bus of this process: of a node with bridges that has started, or one that was told how to make it.
+    def kafka(self) -> "Address":
+        """The address of the first listener for Kafka clients."""
+        return self.listeners[0].bound
 
-        Its durable addresses are topics of this node, unless `bus.log` says where else.
-        """
-        assert self._bus is not None, "a node without bridges starts without a bus"
-        return self._bus
 
-    async def start(self) -> ReadyInfo:
-        """Recover, replay, accept clients; returns where they connect. Raises UsageError, StorageError."""
-        check_broker(self._settings)
-        await self._deploy("monitor", self._monitor)
-        if self._settings.kafka.tracing:
-            self._broker.tracer = self._own_tracing().requests
-        await self._deploy("broker", self._broker)
-        if not self._is_embedded:
-            self.collector.start()
-        self.stalls.wake_by(self._broker.call_at_traffic)
-        self.stalls.start()
-        if self._wants_bus:
-            protocol = self._bus_properties().get("security.protocol", SecurityProtocol.PLAINTEXT)
-            self._bus = self._make_bus(address_for(self._broker.listeners, protocol))
-            if self._settings.bus.tracing and self._given_tracing is None:  # else the program has seen to it
-                self._own_tracing().trace(self._bus)
-            await self._deploy("bus", BusVerticle(self._bus))
-        tcp_bridge = await self._open_tcp_bridge()
-        sockjs = await self._open_sockjs_bridge()
-        self._monitor.health.is_serving = True
-        if not self._is_embedded:
-            self._preload.start()
-        return ReadyInfo(self._broker.listens_at, self._monitor.listens_at, tcp_bridge, sockjs, self._broker.listeners)
+class NodePart:
+    """One part of a node."""
+
+    def check(self) -> None:
+        """Refuse settings that no node should start with. Called before any part opens. Raises UsageError."""
+
+    async def open(self, node: "ComposedNode") -> None:
+        """Deploy the verticles of this part, and fill in `node.addresses`. Raises UsageError, StorageError."""
+        raise NotImplementedError
+
+    def all_opened(self) -> None:
+        """Every part of the node is open."""
+
+    def closing(self) -> None:
+        """The node is about to close. Also called where `open` failed half way."""
+
+
+class ComposedNode:
+    """A node. Call `start` once, then `stop` once, also where `start` failed half way."""
+
+    bus: "EventBus"  # set by the part that opens it
+
+    def __init__(self, runtime: Runtime, parts: Sequence[NodePart], tracing: "Tracing | None" = None) -> None:
+        """`stop` closes `runtime`. `tracing` is the program's own; without it OpenTelemetry's variables decide."""
+        self.runtime = runtime
+        self.addresses = NodeAddresses()
+        self._parts = parts
+        self._opened: list[NodePart] = []
+        self._rpc: Rpc | None = None
+        self._given_tracing = tracing
+        self._environment_tracing: EnvironmentTracing | None = None
+
+    async def start(self) -> NodeAddresses:
+        """Open all parts. Raises UsageError, StorageError."""
+        for part in self._parts:
+            part.check()
+        for part in self._parts:
+            self._opened.append(part)
+            await part.open(self)
+        for part in self._parts:
+            part.all_opened()
+        return self.addresses
 
     async def stop(self) -> None:
-        """Let open requests finish, then close everything in the opposite order of start."""
-        self._monitor.health.is_serving = False
-        self.stalls.stop()
-        self._preload.stop()
-        if not self._is_embedded:
-            self.collector.stop()
-        while self._deployments:
-            await self.runtime.undeploy(self._deployments.pop())
-        if self._owns_runtime:
-            await self.runtime.close()
-        if self._tracing is not None:
-            await asyncio.to_thread(self._tracing.close)
+        """Let open requests finish, then close everything, the youngest first."""
+        for part in self._opened:
+            part.closing()
+        await self.runtime.close()
+        if self._environment_tracing is not None:
+            await asyncio.to_thread(self._environment_tracing.close)
 
-    async def _deploy(self, name: str, verticle: Verticle) -> None:
-        options = DeploymentOptions(name=name, loop=FIRST_LOOP)
-        self._deployments.append(await self.runtime.deploy(lambda: verticle, options))
+    async def deploy(self, name: str, verticle: Verticle) -> None:
+        """Deploy a verticle of a part. Raises what its start raises."""
+        await self.runtime.deploy(lambda: verticle, DeploymentOptions(name=name, loop=FIRST_LOOP))
 
-    def _bus_with_log(self, kafka: Address) -> "EventBus":
-        from hutong.bus.bus import EventBus
-        from hutong.server.bus.node_log import NodeLog, bootstrap_of
+    @property
+    def rpc(self) -> "Rpc":
+        """Services over `bus`, made when first used."""
+        if self._rpc is None:
+            from hutong.rpc.rpc import Rpc
 
-        log = self._settings.bus.log
-        bootstrap = bootstrap_of(log) if log else str(kafka)
-        return EventBus(self.runtime, log=NodeLog(bootstrap, self._bus_properties()))
+            self._rpc = self.traced(Rpc(self.bus, self.runtime))
+        return self._rpc
 
-    def _bus_properties(self) -> Mapping[str, str]:
-        """Of the bus as a client of its log."""
-        file = self._settings.bus.client_config
-        return {} if file is None else read(file)
-
-    def _own_tracing(self) -> "Tracing":
+    def tracing(self) -> "Tracing":
+        """The program's tracing, else the one that OpenTelemetry's environment variables describe."""
         if self._given_tracing is not None:
             return self._given_tracing
-        if self._tracing is None:
+        if self._environment_tracing is None:
             from hutong.tracing.environment import EnvironmentTracing
 
-            self._tracing = EnvironmentTracing()
-        return self._tracing.tracing
+            self._environment_tracing = EnvironmentTracing()
+        return self._environment_tracing.tracing
 
-    async def _open_tcp_bridge(self) -> Address | None:
-        if self._settings.tcp_bridge.listen is None:
-            return None
-        from hutong.server.bus.bridges import TcpBridgeVerticle
-
-        verticle = TcpBridgeVerticle(self._settings, self.bus, self._clock, self._show_bridge, self._bridge_hooks)
-        await self._deploy("tcp-bridge", verticle)
-        self.stalls.wake_by(verticle.call_at_traffic)
-        return verticle.listens_at
-
-    async def _open_sockjs_bridge(self) -> Address | None:
-        if self._settings.sockjs.listen is None:
-            return None
-        from hutong.server.bus.sockjs_bridge import SockJSBridgeVerticle
-
-        verticle = SockJSBridgeVerticle(self._settings, self.bus, self._clock, self._show_bridge, self._bridge_hooks)
-        await self._deploy("sockjs-bridge", verticle)
-        self.stalls.wake_by(verticle.call_at_traffic)
-        return verticle.listens_at
-
-    def _show_bridge(self, bridge: "Bridge") -> None:
-        """A bridge is opened: its figures are on the page of metrics from now on."""
-        self._sources.bridges[bridge.dialect.value] = bridge.figures
-        self._sources.waits.update(bridge.waits)
-
-    def _requests_total(self) -> int:
-        reactor = self._sources.reactor
-        return 0 if reactor is None else reactor.requests_total
+    def traced(self, target: T, *, by_settings: bool = False) -> T:
+        """Trace a bus or an `Rpc` where the program gave tracing, or where the settings ask for it."""
+        if by_settings or self._given_tracing is not None:
+            self.tracing().trace(target)
+        return target

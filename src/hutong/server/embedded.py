@@ -8,23 +8,22 @@ Knows no room of the broker: `hutong.server.composition` does.
 """
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from hutong.bus.bus import EventBus
-from hutong.foundation.clock import Clock, SystemClock
+from hutong.foundation.clock import Clock
 from hutong.foundation.errors import UsageError
-from hutong.reactor.exposure import ALL, check_exposure
 from hutong.runtime.blocked import DEFAULT_BLOCKED_LIMITS, BlockedLimits
 from hutong.runtime.pools import WORKER_THREADS
 from hutong.runtime.runtime import Runtime
-from hutong.runtime.verticles import DeploymentOptions
-from hutong.server.bus.bus_verticle import BusVerticle
-from hutong.server.bus.client_properties import read
-from hutong.server.bus.node_log import NodeLog, bootstrap_of
+from hutong.server.bus.bus_part import BusPart, bus_parts
+from hutong.server.bus.call_parts import GrpcPart, RpcPart
+from hutong.server.composition import ComposedNode, NodePart
 
 if TYPE_CHECKING:
     import ssl
@@ -34,10 +33,9 @@ if TYPE_CHECKING:
     from hutong.rpc.remote.listener import RpcListener
     from hutong.rpc.rpc import Rpc
     from hutong.server.bus.bridge_settings import BridgeHooks
-    from hutong.server.configuration.settings import Address
+    from hutong.server.configuration.sections.facts import Address
     from hutong.tracing import Tracing
 
-T = TypeVar("T", bound="EventBus | Rpc")
 ANY_PORT: Final = "127.0.0.1:0"
 
 
@@ -105,155 +103,85 @@ class Node:
         blocked_limits: BlockedLimits | None = DEFAULT_BLOCKED_LIMITS,
         clock: Clock | None = None,
     ) -> None:
-        self._data_dir = data_dir
         self._has_broker = data_dir is not None or kafka is not None
-        self._kafka = kafka or ANY_PORT
-        self._settings: dict[str, str | tuple[str, ...]] = {**(settings or {})}
         placed = {"bus.log": log, "tcp_bridge.listen": tcp_bridge, "sockjs.listen": sockjs}
-        self._settings |= {name: address for name, address in placed.items() if address is not None}
-        self._allow_plain = tuple(allow_plain)
         permits = {"bridge.permit_in": tuple(permit_in), "bridge.permit_out": tuple(permit_out)}
-        self._settings |= {name: patterns for name, patterns in permits.items() if patterns}
-        self._bridge_hooks = bridge_hooks
+        flags: dict[str, str | tuple[str, ...]] = {**(settings or {})}
+        flags |= {name: address for name, address in placed.items() if address is not None}
+        flags |= {name: patterns for name, patterns in permits.items() if patterns}
+        _check_flags(flags, has_broker=self._has_broker)
+        if self._has_broker:
+            flags["kafka.listen"] = kafka or ANY_PORT
+        self._data_dir = data_dir
+        if allow_plain and flags:
+            flags.setdefault("security.allow_plain", tuple(allow_plain))
+        self._flags = flags  # all of it but what is no setting of `hutong config`, which follows
         self._users = users
+        self._bridge_hooks = bridge_hooks
         self._tracing = tracing
-        self._grpc, self._grpc_tls = grpc, grpc_tls
-        self._event_loops = event_loops
-        self._worker_threads = worker_threads
-        self._blocked_limits = blocked_limits
-        self._clock = clock or SystemClock()
-        self._parts = AsyncExitStack()
-        self._rpc: Rpc | None = None
-        self._rpc_listens = None if rpc is None else (rpc, rpc_tls, rpc_limits)
-        own = next((name for name in self._settings if name.startswith("runtime.")), None)
-        if own is not None:
-            raise UsageError(f"{own} is not for a node inside a program; Node() takes event_loops and the like itself.")
-        usable = {"bus.log", "bus.client_config", "tcp_bridge.listen", "sockjs.listen"}
-        if self._settings and not self._has_broker and not usable & set(self._settings):
-            raise UsageError(
-                "A node without a broker or a bridge has no settings; give it data_dir, kafka, tcp_bridge or sockjs, "
-                "or leave them out."
-            )
-        if self._allow_plain and (self._has_broker or self._settings):
-            self._settings.setdefault("security.allow_plain", self._allow_plain)
+        self._grpc = None if grpc is None else GrpcPart(grpc, grpc_tls, tuple(allow_plain))
+        self._rpc = None if rpc is None else RpcPart(rpc, rpc_tls, rpc_limits, tuple(allow_plain))
+        self._make_runtime = partial(
+            Runtime, clock, event_loops=event_loops, worker_threads=worker_threads, blocked_limits=blocked_limits
+        )
 
     async def __aenter__(self) -> "Node":
-        async with AsyncExitStack() as parts:
-            runtime = Runtime(
-                self._clock,
-                event_loops=self._event_loops,
-                worker_threads=self._worker_threads,
-                blocked_limits=self._blocked_limits,
-            )
-            self.runtime = await parts.enter_async_context(runtime)
-            self.kafka = self.tcp_bridge = self.sockjs = self.grpc = self.rpc_address = self.rpc_listener = None
-            if self._has_broker:
-                await self._start_broker(parts)
-            else:
-                self.bus = self._traced(EventBus(runtime, log=self._log()))
-                await runtime.deploy(lambda: BusVerticle(self.bus), DeploymentOptions(name="bus", loop=0))
-                if self._settings:
-                    await self._open_bridges()
-            if self._grpc is not None:
-                await self._open_grpc(self._grpc)
-            if self._rpc_listens is not None:
-                await self._listen_for_calls(*self._rpc_listens)
-            self._parts = parts.pop_all()
+        self._exit = AsyncExitStack()
+        async with AsyncExitStack() as exit_stack:
+            parts = [part for part in (*self._main_parts(exit_stack), self._grpc, self._rpc) if part is not None]
+            bus_part = next(part for part in parts if isinstance(part, BusPart))
+            self._node = ComposedNode(self._make_runtime(), parts, self._tracing)
+            exit_stack.push_async_callback(self._node.stop)
+            addresses = await self._node.start()
+            self.runtime, self.bus, self.kafka = self._node.runtime, self._node.bus, bus_part.own_kafka
+            self.tcp_bridge, self.sockjs = _text(addresses.tcp_bridge), _text(addresses.sockjs)
+            self.grpc, self.rpc_address = addresses.grpc, _text(addresses.rpc)
+            self.rpc_listener = None if self._rpc is None else self._rpc.listener
+            self._exit = exit_stack.pop_all()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self._parts.aclose()
-
-    async def _start_broker(self, parts: AsyncExitStack) -> None:
-        from hutong.server import composition
-        from hutong.server.configuration import loader
-
-        if self._data_dir is None:
-            folder: Path | str = parts.enter_context(tempfile.TemporaryDirectory(prefix="hutong-"))
-        else:
-            folder = self._data_dir
-        placed = {"kafka.listen": self._kafka, "node.data_dir": str(folder)}
-        node = composition.Node(
-            loader.load(environment={}, flags={**self._settings, **placed}).settings,
-            is_embedded=True,
-            runtime=self.runtime,
-            make_bus=self._make_bus,
-            bridge_hooks=self._bridge_hooks,
-            users=self._users,
-            tracing=self._tracing,
-        )
-        parts.push_async_callback(node.stop)
-        parts.push_async_callback(self.runtime.close)  # before `stop`: the program's own verticles end first
-        ready = await node.start()
-        self.tcp_bridge = None if ready.tcp_bridge is None else str(ready.tcp_bridge)
-        self.sockjs = None if ready.sockjs is None else str(ready.sockjs)
+        await self._exit.aclose()
 
     @property
     def rpc(self) -> "Rpc":
         """Services over the bus of this node: see docs/rpc.md."""
-        if self._rpc is None:
-            from hutong.rpc.rpc import Rpc
+        return self._node.rpc
 
-            self._rpc = self._traced(Rpc(self.bus, self.runtime))
-        return self._rpc
-
-    async def _listen_for_calls(self, text: str, tls: "ssl.SSLContext | None", limits: "CallLimits | None") -> None:
-        from hutong.server.bus.rpc_verticle import RpcVerticle
-        from hutong.server.configuration.loader import parse_address
-
-        try:
-            address = parse_address(text)
-        except ValueError as error:
-            raise UsageError(f"rpc {error}.") from None
-        check_exposure("rpc", f"rpc at {text}", address.host, has_tls=tls is not None, allowed=self._allow_plain)
-        verticle = RpcVerticle(self.rpc, address, self._clock, tls, limits)
-        await self.runtime.deploy(lambda: verticle, DeploymentOptions(name="rpc", loop=0))
-        self.rpc_address, self.rpc_listener = str(verticle.listens_at), verticle.listener
-
-    async def _open_bridges(self) -> None:
-        """Of a node without a broker, which otherwise opens them itself."""
-        from hutong.server.bus.bridges import TcpBridgeVerticle
-        from hutong.server.bus.sockjs_bridge import SockJSBridgeVerticle
+    def _main_parts(self, exit_stack: AsyncExitStack) -> list[NodePart]:
+        """The broker, the bus and its bridges, as far as they are asked for."""
+        if not self._flags:
+            return [BusPart()]
         from hutong.server.configuration import loader
-        from hutong.server.listeners.exposure import check_bridges
 
-        settings = loader.load(environment={}, flags=self._settings).settings
-        check_bridges(settings)
-        if settings.tcp_bridge.listen is not None:
-            tcp = TcpBridgeVerticle(settings, self.bus, self._clock, hooks=self._bridge_hooks)
-            await self.runtime.deploy(lambda: tcp, DeploymentOptions(name="tcp-bridge", loop=0))
-            self.tcp_bridge = str(tcp.listens_at)
-        if settings.sockjs.listen is not None:
-            sockjs = SockJSBridgeVerticle(settings, self.bus, self._clock, hooks=self._bridge_hooks)
-            await self.runtime.deploy(lambda: sockjs, DeploymentOptions(name="sockjs-bridge", loop=0))
-            self.sockjs = str(sockjs.listens_at)
+        if not self._has_broker:
+            settings = loader.load(environment={}, flags=self._flags).settings
+            return bus_parts(settings, hooks=self._bridge_hooks)
+        folder = self._data_dir
+        if folder is None:
+            folder = exit_stack.enter_context(tempfile.TemporaryDirectory(prefix="hutong-"))
+        flags = {**self._flags, "node.data_dir": str(folder)}
+        settings = loader.load(environment={}, flags=flags).settings
+        from hutong.server.broker.broker_part import BrokerPart
 
-    async def _open_grpc(self, listen: str) -> None:
-        from hutong.server.bus.grpc_verticle import GrpcVerticle
+        broker = BrokerPart(settings, users=self._users, is_embedded=True)
+        return [broker, *bus_parts(settings, broker, self._bridge_hooks)]
 
-        is_allowed = not {"grpc", ALL}.isdisjoint(self._allow_plain)
-        verticle = GrpcVerticle(self.rpc, listen, self._grpc_tls, allow_plain=is_allowed)
-        await self.runtime.deploy(lambda: verticle, DeploymentOptions(name="grpc", loop=0))
-        self.grpc = verticle.server.address
 
-    def _make_bus(self, kafka: "Address") -> EventBus:
-        self.kafka = str(kafka)
-        self.bus = self._traced(EventBus(self.runtime, log=self._log() or NodeLog(self.kafka, self._properties())))
-        return self.bus
+def _check_flags(flags: Collection[str], *, has_broker: bool) -> None:
+    """Raise UsageError for settings that a node like this does not have."""
+    own = next((name for name in flags if name.startswith("runtime.")), None)
+    if own is not None:
+        raise UsageError(f"{own} is not for a node inside a program; Node() takes event_loops and the like itself.")
+    usable = {"bus.log", "bus.client_config", "tcp_bridge.listen", "sockjs.listen"}
+    if flags and not has_broker and not usable & set(flags):
+        raise UsageError(
+            "A node without a broker or a bridge has no settings; give it data_dir, kafka, tcp_bridge or sockjs, "
+            "or leave them out."
+        )
 
-    def _traced(self, part: T) -> T:
-        if self._tracing is not None:
-            self._tracing.trace(part)
-        return part
 
-    def _log(self) -> NodeLog | None:
-        """Elsewhere, if the durable addresses are to be there."""
-        log = self._settings.get("bus.log")
-        return NodeLog(bootstrap_of(str(log)), self._properties()) if log else None
-
-    def _properties(self) -> Mapping[str, str]:
-        """Of the bus as a client of its log."""
-        file = self._settings.get("bus.client_config")
-        return read(Path(str(file))) if file else {}
+def _text(address: "Address | None") -> str | None:
+    return None if address is None else str(address)

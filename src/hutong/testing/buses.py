@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class BusHouse:
     """The bus of the node at `bootstrap`, if anybody asks for one."""
 
-    def __init__(self, bootstrap: str, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(self, bootstrap: str, properties: Mapping[str, str]) -> None:
         """`properties` are those of its Kafka client."""
         self._bootstrap = bootstrap
         self._properties = properties
@@ -29,14 +29,13 @@ class BusHouse:
 
     async def bus(self) -> "EventBus":
         """The open one, or a new one."""
-        from hutong.bus.bus import EventBus  # most nodes are asked for Kafka alone, and every import costs time
-        from hutong.runtime.runtime import Runtime
-        from hutong.server.bus.node_log import NodeLog
+        from hutong.runtime.runtime import Runtime  # most nodes are asked for Kafka alone, and every import costs time
+        from hutong.server.bus.bus_part import event_bus
 
         if self._runtime is None:
             self._runtime = Runtime(SystemClock())
         if self._bus is None:
-            self._bus = EventBus(self._runtime, log=NodeLog(self._bootstrap, self._properties))
+            self._bus = event_bus(self._runtime, self._bootstrap, self._properties)
         return self._bus
 
     async def close_bus(self) -> None:

@@ -350,7 +350,7 @@ class EmbeddedNode:
             self._thread = LoopThread("hutong-node")
             self._network = NetworkFaults(self._thread.loop)
             properties = self._flags.get("bus.client_config")
-            self._buses = BusHouse(self.bootstrap, read(Path(properties)) if properties else None)
+            self._buses = BusHouse(self.bootstrap, read(Path(properties)) if properties else {})
             atexit.register(self.close)
         except BaseException:
             self._put_away()

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from hutong.foundation.clock import SystemClock
 from hutong.journal.files.disk import Disk
-from hutong.server.composition import Node
+from hutong.server.broker.broker_part import BrokerPart
 from hutong.server.configuration.settings import Settings
+from hutong.server.serving import node_of
 from hutong.testing.loopback import Loopback
 from hutong.testing.mortal_disk import MortalDisk
 from hutong.testing.network_faults import NetworkFaults
@@ -39,7 +40,8 @@ class Life:
         self._network = network
         self._disk = MortalDisk(disk)
         self.has_bridges = settings.tcp_bridge.listen is not None or settings.sockjs.listen is not None
-        self._node = Node(settings, self._disk, door=network, is_embedded=True, users=users)
+        broker = BrokerPart(settings, disk=self._disk, door=network, users=users, is_embedded=True)
+        self._node = node_of(broker)
         self._loopback: Loopback | None = None
 
     async def start(self) -> None:

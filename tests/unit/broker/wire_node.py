@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from hutong.journal.files.disk import Disk
-from hutong.server.composition import Node
+from hutong.server.broker.broker_part import BrokerPart
 from hutong.server.configuration.sections.network import KafkaSettings
 from hutong.server.configuration.sections.node import NodeSettings
 from hutong.server.configuration.settings import Address, Settings
+from hutong.server.serving import node_of
 from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k00_produce import (
     PartitionProduceData,
@@ -101,13 +102,12 @@ def batch_of(*values: bytes, timestamp_ms: int, **options: Any) -> bytes:
 async def running_node(
     data_dir: Path, settings: Settings | None = None, disk: Disk | None = None
 ) -> AsyncIterator[Address]:
-    settings = settings or Settings()
-    node = Node(
-        dataclasses.replace(
-            settings, node=NodeSettings(data_dir=data_dir), kafka=KafkaSettings(listen=Address("127.0.0.1", 0))
-        ),
-        disk,
+    settings = dataclasses.replace(
+        settings or Settings(),
+        node=NodeSettings(data_dir=data_dir),
+        kafka=KafkaSettings(listen=Address("127.0.0.1", 0)),
     )
+    node = node_of(BrokerPart(settings, disk=disk))
     try:
         yield (await node.start()).kafka
     finally:

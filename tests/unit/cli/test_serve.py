@@ -184,7 +184,7 @@ def test_a_wrong_setting_from_the_environment(serve: Serve, monkeypatch: pytest.
 
 def test_what_serving_does_not_import() -> None:
     """The time until the first acknowledged record is a promise, so nothing heavy may creep in."""
-    script = "import sys, hutong.cli.serve, hutong.server.composition; print(*sys.modules)"
+    script = "import sys, hutong.cli.serve, hutong.server.serving; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     assert not loaded & {"typer", "click", "rich", "confluent_kafka", "psutil", "numpy", "pyarrow", "pyspark", "numba"}

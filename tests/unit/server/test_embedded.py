@@ -15,9 +15,10 @@ from hutong.bus.envelope.message import Message
 from hutong.bus.errors import FailureType, ReplyError
 from hutong.foundation.errors import UsageError
 from hutong.runtime import ContextKind, DeploymentOptions, Verticle, current_context
-from hutong.server import composition
+from hutong.server.broker.broker_part import BrokerPart
 from hutong.server.broker.broker_verticle import BrokerVerticle
 from hutong.server.configuration import loader
+from hutong.server.serving import node_of
 
 TCP_FRAME = b'{"type":"send","address":"echo","replyAddress":"r","body":7}'
 TCP_REQUEST = len(TCP_FRAME).to_bytes(4, "big") + TCP_FRAME
@@ -153,7 +154,8 @@ async def test_bridges_that_the_settings_open_are_on_the_same_bus() -> None:
 async def test_a_node_that_serves_has_the_runtime_that_its_settings_ask_for(tmp_path: Path) -> None:
     flags = {"runtime.event_loops": "2", "runtime.worker_threads": "3", "runtime.blocked_loop_ms": "500"}
     flags |= {"node.data_dir": str(tmp_path), "kafka.listen": "127.0.0.1:0"}
-    node = composition.Node(loader.load(environment={}, flags=flags).settings)
+    settings = loader.load(environment={}, flags=flags).settings
+    node = node_of(BrokerPart(settings))
     await node.start()
     runtime = node.runtime
     contexts = [runtime.context() for _ in range(2)]

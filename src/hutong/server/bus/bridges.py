@@ -1,8 +1,6 @@
-"""Event-bus bridges as parts of a node: deployed after the bus's own consumers, undeployed before them.
+"""Event-bus bridges as verticles: their common base, and the bridge over TCP. `sockjs_bridge` has the one for browsers.
 
-What both have in common, and the one over TCP; the one for browsers is in `sockjs_bridge`.
-
-Decides nothing. What both bridges have in common is made by `bridge_settings`.
+Decides nothing: `bridge_settings` makes the bridge that both kinds of listeners serve.
 """
 
 import dataclasses
@@ -38,20 +36,18 @@ class BridgeVerticle(Verticle):
     dialect: ClassVar[Dialect]
     listens_at: Address
     bridge: Bridge
+    on_open: Callable[[Bridge], None] | None = None  # called before anybody can connect
 
     def __init__(
         self,
         settings: Settings,
         bus: EventBus,
         clock: Clock,
-        opened: Callable[[Bridge], None] = lambda bridge: None,
         hooks: BridgeHooks | None = None,
     ) -> None:
-        """`opened` is told of the bridge before anybody can connect."""
         self._settings = settings
         self._bus = bus
         self._clock = clock
-        self._opened = opened
         self._hooks = hooks
         self._certificates: Certificates | None = None
 
@@ -60,7 +56,8 @@ class BridgeVerticle(Verticle):
         address = self._address()
         assert address is not None, "deployed only where there is an address"
         self.bridge = bridge_of(settings, self.dialect, self._bus, self.context, self._clock, wheel, self._hooks)
-        self._opened(self.bridge)
+        if self.on_open is not None:
+            self.on_open(self.bridge)
         self._certificates = certificates_of(settings, self._clock, wheel)
         tls = None
         if self._certificates is not None:
@@ -80,8 +77,12 @@ class BridgeVerticle(Verticle):
         if self._certificates is not None:
             self._certificates.close()
 
+    def call_at_traffic(self, callback: Callable[[], None]) -> None:
+        """Call it once, with the next bytes that a client's connection reads."""
+        raise NotImplementedError
+
     def _address(self) -> Address | None:
-        """Where the settings say that it listens."""
+        """The address in the settings."""
         raise NotImplementedError
 
     async def _listen(self, address: Address, wheel: TimerWheel, tls: TlsSource | None) -> tuple[str, int]:

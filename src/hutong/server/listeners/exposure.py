@@ -15,7 +15,7 @@ _log = logging.getLogger("hutong.node")
 
 
 def check_broker(settings: Settings) -> None:
-    """Those for Kafka clients, for metrics, and bridges. Raises UsageError."""
+    """Refuse plain listeners for Kafka clients and metrics on a network, unless allowed. Raises UsageError."""
     allowed = settings.security.allow_plain
     check_kinds(allowed)
     plans = planned(settings.kafka)
@@ -28,11 +28,10 @@ def check_broker(settings: Settings) -> None:
     if metrics is not None:
         has_tls = settings.metrics.tls_certificate is not None
         check_exposure("metrics", f"metrics at {metrics}", metrics.host, has_tls=has_tls, allowed=allowed)
-    check_bridges(settings)
 
 
 def check_bridges(settings: Settings) -> None:
-    """Raises UsageError."""
+    """Refuse plain bridges on a network, unless allowed. Raises UsageError."""
     allowed, has_tls = settings.security.allow_plain, settings.bridge.tls_certificate is not None
     check_kinds(allowed)
     for kind, address in (("tcp-bridge", settings.tcp_bridge.listen), ("sockjs", settings.sockjs.listen)):

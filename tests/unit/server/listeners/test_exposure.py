@@ -11,13 +11,15 @@ import hutong
 from hutong.foundation.errors import UsageError
 from hutong.reactor.exposure import is_local
 from hutong.server.configuration import loader
-from hutong.server.listeners.exposure import check_broker
+from hutong.server.listeners.exposure import check_bridges, check_broker
 
 EVERYWHERE = "0.0.0.0:0"
 
 
 def checked(*flags: str) -> None:
-    check_broker(loader.load(environment={}, flags=dict(flag.split("=", 1) for flag in flags)).settings)
+    settings = loader.load(environment={}, flags=dict(flag.split("=", 1) for flag in flags)).settings
+    check_broker(settings)
+    check_bridges(settings)
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,10 @@ from tests.unit.broker.wire_node import batch_of, client_of
 from hutong.broker.topics.lifetimes import DATA_GROUPS, STATE_GROUPS
 from hutong.foundation.errors import UsageError
 from hutong.journal.files.disk import RealDisk
-from hutong.server.composition import Node
+from hutong.server.broker.broker_part import BrokerPart
 from hutong.server.configuration.sections.network import MetricsSettings
 from hutong.server.monitoring.metrics import AT_ONCE, METRICS
+from hutong.server.serving import node_of
 from hutong.testing.faults import FaultPlan
 from hutong.testing.faulty_disk import FaultyDisk
 from hutong.wire.kafka.compression import Compression
@@ -189,9 +190,10 @@ async def test_a_read_that_fails_is_told_everywhere(tmp_path: Path, caplog: pyte
 
 
 async def test_a_node_that_recovers_lives_and_is_not_ready(tmp_path: Path) -> None:
-    node = Node(settings(tmp_path))
-    await node._deploy("monitor", node._monitor)
-    address = node._monitor.listens_at
+    broker = BrokerPart(settings(tmp_path))
+    node = node_of(broker)
+    await broker.open_monitor(node)
+    address = node.addresses.metrics
     assert await get(address, "/healthz") == (200, "ok\n")
     assert await get(address, "/readyz") == (503, "the node is not accepting clients\n")
     parse((await get(address, "/metrics"))[1])
@@ -201,14 +203,14 @@ async def test_a_node_that_recovers_lives_and_is_not_ready(tmp_path: Path) -> No
 async def test_an_address_that_is_taken_is_told(tmp_path: Path) -> None:
     async with monitored_node(tmp_path / "a") as info:
         assert info.metrics is not None
-        node = Node(settings(tmp_path / "b", info.metrics))
+        node = node_of(BrokerPart(settings(tmp_path / "b", info.metrics)))
         with pytest.raises(UsageError, match="choose another address with --metrics"):
             await node.start()
         await node.stop()
 
 
 async def test_nothing_is_served_unless_it_is_asked_for(tmp_path: Path) -> None:
-    node = Node(dataclasses.replace(settings(tmp_path), metrics=MetricsSettings()))
+    node = node_of(BrokerPart(dataclasses.replace(settings(tmp_path), metrics=MetricsSettings())))
     try:
         assert (await node.start()).metrics is None
     finally:

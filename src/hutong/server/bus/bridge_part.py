@@ -1,0 +1,45 @@
+"""The bridges of a node: clients outside join its event bus over TCP or SockJS.
+
+Decides nothing.
+"""
+
+from typing import TYPE_CHECKING
+
+from hutong.server.bus.bridge_settings import BridgeHooks
+from hutong.server.bus.bridges import BridgeVerticle, TcpBridgeVerticle
+from hutong.server.bus.sockjs_bridge import SockJSBridgeVerticle
+from hutong.server.composition import ComposedNode, NodePart
+from hutong.server.configuration.settings import Address, Settings
+from hutong.server.listeners.exposure import check_bridges
+
+if TYPE_CHECKING:
+    from hutong.server.broker.broker_part import BrokerPart
+
+
+class BridgePart(NodePart):
+    """Opens the bridges that the settings ask for; `broker`, where there is one, shows their figures."""
+
+    def __init__(
+        self, settings: Settings, hooks: BridgeHooks | None = None, broker: "BrokerPart | None" = None
+    ) -> None:
+        self._settings = settings
+        self._hooks = hooks
+        self._broker = broker
+
+    def check(self) -> None:
+        check_bridges(self._settings)
+
+    async def open(self, node: ComposedNode) -> None:
+        if self._settings.tcp_bridge.listen is not None:
+            node.addresses.tcp_bridge = await self._open_bridge(node, "tcp-bridge", TcpBridgeVerticle)
+        if self._settings.sockjs.listen is not None:
+            node.addresses.sockjs = await self._open_bridge(node, "sockjs-bridge", SockJSBridgeVerticle)
+
+    async def _open_bridge(self, node: ComposedNode, name: str, kind: type[BridgeVerticle]) -> Address:
+        verticle = kind(self._settings, node.bus, node.runtime.clock, self._hooks)
+        if self._broker is not None:
+            verticle.on_open = self._broker.show_bridge
+        await node.deploy(name, verticle)
+        if self._broker is not None:
+            self._broker.stalls.wake_by(verticle.call_at_traffic)
+        return verticle.listens_at

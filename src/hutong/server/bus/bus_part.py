@@ -1,0 +1,60 @@
+"""The event bus of a node. Its durable addresses are topics of the node's own broker, or of another Kafka.
+
+Decides nothing.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hutong.bus.bus import EventBus
+from hutong.runtime.runtime import Runtime
+from hutong.server.bus.bus_verticle import BusVerticle
+from hutong.server.bus.client_properties import read
+from hutong.server.bus.node_log import NodeLog, bootstrap_of
+from hutong.server.composition import ComposedNode, NodePart
+
+if TYPE_CHECKING:
+    from hutong.server.broker.broker_part import BrokerPart
+    from hutong.server.bus.bridge_settings import BridgeHooks
+    from hutong.server.configuration.settings import Settings
+
+
+def event_bus(runtime: Runtime, bootstrap: str | None, properties: Mapping[str, str]) -> EventBus:
+    """A bus whose durable addresses are topics at `bootstrap`, reached with these properties of librdkafka."""
+    return EventBus(runtime, log=NodeLog(bootstrap, properties) if bootstrap else None)
+
+
+class BusPart(NodePart):
+    """Opens `node.bus`. `log` is `kafka://HOST:PORT[,HOST:PORT...]`; without it the log is the node's own broker."""
+
+    def __init__(self, log: str = "", client_config: Path | None = None, *, is_traced: bool = False) -> None:
+        """`client_config` is a file of librdkafka's properties for the log."""
+        self._log = log
+        self._client_config = client_config
+        self._is_traced = is_traced
+        self.own_kafka: str | None = None  # the listener of the node's own broker that speaks the bus's protocol
+
+    async def open(self, node: ComposedNode) -> None:
+        properties = {} if self._client_config is None else read(self._client_config)
+        if node.addresses.listeners:
+            from hutong.server.listeners.plans import address_for
+
+            protocol = properties.get("security.protocol", "PLAINTEXT")
+            self.own_kafka = str(address_for(node.addresses.listeners, protocol))
+        bootstrap = bootstrap_of(self._log) if self._log else self.own_kafka
+        node.bus = node.traced(event_bus(node.runtime, bootstrap, properties), by_settings=self._is_traced)
+        await node.deploy("bus", BusVerticle(node.bus))
+
+
+def bus_parts(
+    settings: "Settings", broker: "BrokerPart | None" = None, hooks: "BridgeHooks | None" = None
+) -> list[NodePart]:
+    """The event bus as the settings have it, and its bridges, whose figures `broker` shows."""
+    section = settings.bus
+    parts: list[NodePart] = [BusPart(section.log, section.client_config, is_traced=section.tracing)]
+    if broker is None or settings.tcp_bridge.listen is not None or settings.sockjs.listen is not None:
+        from hutong.server.bus.bridge_part import BridgePart
+
+        parts.append(BridgePart(settings, hooks, broker))
+    return parts

@@ -1,0 +1,44 @@
+"""A node as a process, and the composition of nodes with a broker.
+
+Knows nothing of commands: `cli/serve.py` calls this.
+"""
+
+import asyncio
+import signal
+from collections.abc import Callable
+
+from hutong.foundation.clock import SystemClock
+from hutong.journal.files.disk import Disk
+from hutong.server.broker.broker_part import BrokerPart
+from hutong.server.composition import ComposedNode, NodeAddresses, NodePart
+from hutong.server.configuration import translate
+from hutong.server.configuration.settings import Settings
+
+
+async def serve_node(settings: Settings, *, ready: Callable[[NodeAddresses], None], disk: Disk | None = None) -> None:
+    """Run a node until SIGTERM or SIGINT, then stop it cleanly.
+
+    Its journals are on `disk`, or on this machine's. `ready` is called once clients are accepted. Raises UsageError
+    where the folder or the address cannot be used, and StorageError where the disk cannot.
+    """
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    node = node_of(BrokerPart(settings, disk=disk))
+    try:
+        ready(await node.start())
+        await stop.wait()
+    finally:
+        await node.stop()
+
+
+def node_of(broker: BrokerPart) -> ComposedNode:
+    """A node with this broker, and with the bridges and the runtime that its settings ask for."""
+    settings = broker.settings
+    parts: list[NodePart] = [broker]
+    if settings.tcp_bridge.listen is not None or settings.sockjs.listen is not None:
+        from hutong.server.bus.bus_part import bus_parts
+
+        parts += bus_parts(settings, broker)
+    return ComposedNode(translate.runtime_of(settings, SystemClock()), parts)
