@@ -13,8 +13,8 @@ from hutong.wire.kafka.apis.k15_describe_groups import DescribeGroupsRequest
 from hutong.wire.kafka.registry import APIS
 from hutong.wire.kafka.request_bounds import (
     ELEMENTS_MAX,
+    LIST_ELEMENTS_MAX,
     PARTITION_ELEMENTS_MAX,
-    PRODUCE_ELEMENTS_MAX,
     elements_max,
 )
 
@@ -25,7 +25,7 @@ def decoded(message: object, api_key: int, api_version: int) -> object:
 
 @pytest.mark.parametrize("api_version", [0, 5])
 def test_as_many_groups_as_may_be_and_not_one_more(api_version: int) -> None:
-    request = DescribeGroupsRequest(groups=["g"] * ELEMENTS_MAX)
+    request = DescribeGroupsRequest(groups=["g"] * LIST_ELEMENTS_MAX)
     assert decoded(request, 15, api_version) == request
     request.groups.append("g")
     with pytest.raises(ProtocolError, match=re.escape("DescribeGroupsRequest.groups has too many elements")):
@@ -41,7 +41,7 @@ def test_a_request_about_every_topic_that_a_node_can_have() -> None:
 
 def test_elements_of_nested_arrays_count_together() -> None:
     partitions = [FetchPartition(number) for number in range(1000)]
-    topics = [FetchTopic(topic="t", partitions=partitions)] * (ELEMENTS_MAX // 1000 + 1)
+    topics = [FetchTopic(topic="t", partitions=partitions)] * (LIST_ELEMENTS_MAX // 1000 + 1)
     with pytest.raises(ProtocolError, match="too many elements"):
         decoded(FetchRequest(topics=topics), 1, 11)
     assert decoded(FetchRequest(topics=topics[2:]), 1, 11)
@@ -49,6 +49,10 @@ def test_elements_of_nested_arrays_count_together() -> None:
 
 def test_every_request_has_a_bound_and_no_answer_has() -> None:
     for api in APIS.values():
-        bound = PARTITION_ELEMENTS_MAX if is_divisible(api.key) else ELEMENTS_MAX
-        assert elements_max(api.request.__name__) == (PRODUCE_ELEMENTS_MAX if api.key == 0 else bound)
+        bound = elements_max(api.request.__name__)
+        if api.key in (2, 3, 8, 9):
+            assert bound == PARTITION_ELEMENTS_MAX
+        else:
+            is_list = api.key == 1 or (is_divisible(api.key) and api.key != 0)
+            assert bound == (LIST_ELEMENTS_MAX if is_list else ELEMENTS_MAX)
     assert elements_max(MetadataResponse.__name__) is None
