@@ -54,6 +54,7 @@ def test_closing_answers_everyone_who_waits() -> None:
     replies = stage.join(offered.member_id)
     stage.groups.close()
     assert [reply.error for reply in replies] == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    stage.offsets.close()
     assert len(stage.wheel) == 0
     assert stage.join()[0].error is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
