@@ -166,7 +166,7 @@ class GroupCoordinator:
             event = join_event(request, caller, stamp, str(unique))
             self._pending.discard(event.member_id)
             self._feed(entry, event)
-            if event.new_member_id in entry.machine.roster.pending:
+            if event.new_member_id in entry.machine.member_table.pending:
                 self._handed_out(request.group_id, event, caller)
 
     def _has_room_to_join(self, request: JoinGroupRequest, entry: ClassicGroupEntry | None, caller: Caller) -> bool:
@@ -408,7 +408,7 @@ class GroupCoordinator:
             group_id, is_empty = entry.key, entry.machine.state is GroupState.EMPTY
             old = self.offsets.table.expired(group_id, entry.usage(), now_ms, self.settings.offsets_retention_ms)
             is_last = len(old) == len(self.offsets.table.keys_of_group(group_id))
-            if is_empty and is_last and not entry.machine.roster.pending:
+            if is_empty and is_last and not entry.machine.member_table.pending:
                 self._end(entry, old, retried_by_retention)
             elif old:
                 self.offsets.log.forget(group_id, old, retried_by_retention)

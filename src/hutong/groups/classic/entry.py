@@ -26,7 +26,7 @@ class ClassicGroupEntry(MachineEntry[str, ClassicGroup]):
 
     def more_to_join(self, request: JoinGroupRequest) -> int:
         """How many bytes the group would keep more once this member is in it; no less than 0."""
-        known = self.machine.roster.members.get(request.member_id)
+        known = self.machine.member_table.members.get(request.member_id)
         kept = 0 if known is None else sum(len(name) + len(metadata) for name, metadata in known.protocols)
         return max(0, bytes_of_join(request) - kept)
 

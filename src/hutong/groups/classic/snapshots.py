@@ -1,11 +1,11 @@
-"""A group as others see it: as stored, and as shown to people: pure functions of its roster and what was agreed."""
+"""A classic group as it is stored, and as clients see it: pure functions of its member table and its generation."""
 
-from hutong.groups.classic.membership.member_table import Member, Roster
+from hutong.groups.classic.membership.member_table import Member, MemberTable
 from hutong.groups.classic.messages import GroupRecord, MemberDescription, MemberRecord
 
 
 def record_of(
-    roster: Roster,
+    table: MemberTable,
     protocol_type: str,
     generation_id: int,
     protocol_name: str | None,
@@ -16,7 +16,7 @@ def record_of(
         protocol_type=protocol_type,
         generation_id=generation_id,
         protocol_name=protocol_name,
-        leader_id=roster.leader_id,
+        leader_id=table.leader_id,
         members=tuple(
             MemberRecord(
                 member_id=member.member_id,
@@ -28,7 +28,7 @@ def record_of(
                 subscription=member.metadata_for(protocol_name),
                 assignment=member.assignment if proposed is None else proposed[member.member_id],
             )
-            for member in roster.members.values()
+            for member in table.members.values()
         ),
     )
 
@@ -47,7 +47,7 @@ def member_from(stored: MemberRecord, protocol_name: str) -> Member:
     )
 
 
-def describe_members(roster: Roster, agreed_protocol: str | None) -> tuple[MemberDescription, ...]:
+def describe_members(table: MemberTable, agreed_protocol: str | None) -> tuple[MemberDescription, ...]:
     """Metadata and assignments are shown only where a protocol is agreed on: they mean nothing during a rebalance."""
     return tuple(
         MemberDescription(
@@ -58,13 +58,13 @@ def describe_members(roster: Roster, agreed_protocol: str | None) -> tuple[Membe
             metadata=b"" if agreed_protocol is None else member.metadata_for(agreed_protocol),
             assignment=b"" if agreed_protocol is None else member.assignment,
         )
-        for member in roster.members.values()
+        for member in table.members.values()
     )
 
 
-def metadata_for_leader(roster: Roster, protocol_name: str | None) -> tuple[tuple[str, str | None, bytes], ...]:
+def metadata_for_leader(table: MemberTable, protocol_name: str | None) -> tuple[tuple[str, str | None, bytes], ...]:
     """(member id, instance id, metadata) of everyone, for the member that assigns."""
     return tuple(
         (member.member_id, member.group_instance_id, member.metadata_for(protocol_name))
-        for member in roster.members.values()
+        for member in table.members.values()
     )

@@ -166,11 +166,11 @@ class Scene:
 
     def share_out(self, ids: Sequence[str]) -> list[int]:
         """Everyone syncs, the leader first and with a share for each; returns the tickets."""
-        roster = self.group.roster
+        table = self.group.member_table
         tickets = []
-        for member_id in sorted(ids, key=lambda each: each != roster.leader_id):
-            shares = {each: f"share of {each}".encode() for each in ids} if member_id == roster.leader_id else None
-            tickets.append(self.sync(member_id, shares, instance=roster.members[member_id].group_instance_id))
+        for member_id in sorted(ids, key=lambda each: each != table.leader_id):
+            shares = {each: f"share of {each}".encode() for each in ids} if member_id == table.leader_id else None
+            tickets.append(self.sync(member_id, shares, instance=table.members[member_id].group_instance_id))
         self.persist()
         return tickets
 

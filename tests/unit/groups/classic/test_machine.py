@@ -149,7 +149,7 @@ def test_a_silent_member_is_expelled_and_the_rest_rebalances() -> None:
     assert scene.heartbeat(first) is ErrorCode.NONE
     scene.pass_time(1)
     assert scene.group.state is GroupState.PREPARING_REBALANCE
-    assert list(scene.group.roster.members) == [first]
+    assert list(scene.group.member_table.members) == [first]
     assert scene.heartbeat(second) is ErrorCode.UNKNOWN_MEMBER_ID
     assert scene.rebalances[-1] == f"{second} fell silent"
 
@@ -165,7 +165,7 @@ def test_a_waiting_request_stands_in_for_heartbeats() -> None:
     scene.join(second)
     assert scene.joined(rejoined).generation_id == 2
     scene.pass_time(SESSION_MS)  # from here on both are silent
-    assert not scene.group.roster.members
+    assert not scene.group.member_table.members
 
 
 def test_a_newcomer_that_waits_too_long_is_let_go() -> None:
@@ -187,7 +187,7 @@ def test_who_joins_but_never_syncs_is_expelled() -> None:
     scene.sync(leader, {leader: b"p0", lazy: b"p1"})
     scene.persist()
     scene.pass_time(5_000)
-    assert list(scene.group.roster.members) == [leader]
+    assert list(scene.group.member_table.members) == [leader]
     assert scene.group.state is GroupState.PREPARING_REBALANCE
 
 
@@ -453,9 +453,9 @@ def test_a_restored_group_goes_on_without_a_rebalance() -> None:
     after.group.check_invariants()
     assert after.heartbeat(follower, generation_id=1) is ErrorCode.NONE
     assert after.synced(after.sync(follower)).assignment == b"p1"
-    assert after.group.roster.leader_id == leader
+    assert after.group.member_table.leader_id == leader
     after.pass_time(SESSION_MS)
-    assert not after.group.roster.members
+    assert not after.group.member_table.members
 
 
 def test_an_empty_group_is_restored_as_one() -> None:

@@ -119,8 +119,8 @@ class World:
         self._listen()
         assert scene.asked == scene.answers.keys()
         assert scene.group.state is GroupState.EMPTY
-        assert not scene.group.roster.members
-        assert not scene.group.roster.pending
+        assert not scene.group.member_table.members
+        assert not scene.group.member_table.pending
         assert scene.group.next_tick_ms() is None
 
 

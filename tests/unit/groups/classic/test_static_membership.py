@@ -64,7 +64,7 @@ def test_a_restarted_leader_of_an_old_version_is_told_that_its_old_id_leads() ->
     joined = scene.joined(ticket)
     assert not joined.skip_assignment
     assert (joined.leader_id, joined.members) == (leader, ())
-    assert scene.group.roster.leader_id == joined.member_id
+    assert scene.group.member_table.leader_id == joined.member_id
 
 
 def test_a_new_choice_of_protocol_is_worth_a_rebalance() -> None:
@@ -73,7 +73,7 @@ def test_a_new_choice_of_protocol_is_worth_a_rebalance() -> None:
     scene.join(instance="a", protocols=both)
     scene.join(instance="b", protocols=both)
     scene.pass_time(GATHERING_MS)
-    scene.share_out(list(scene.group.roster.members))
+    scene.share_out(list(scene.group.member_table.members))
     assert scene.group.protocol_name == "range"
     scene.join(instance="a", protocols=(("sticky", b""), ("range", b"")))
     scene.persist()
@@ -134,7 +134,7 @@ def test_an_absent_static_member_keeps_its_place_through_a_rebalance() -> None:
     assert {member_id for member_id, _, _ in joined.members} == {absent, present}
     assert joined.leader_id == present
     scene.pass_time(long_ms)
-    assert absent not in scene.group.roster.members
+    assert absent not in scene.group.member_table.members
 
 
 def test_if_only_absent_static_members_are_left_their_sessions_decide() -> None:
@@ -142,7 +142,7 @@ def test_if_only_absent_static_members_are_left_their_sessions_decide() -> None:
     scene.join(instance="a", session_ms=4 * REBALANCE_MS)
     dynamic = scene.join(session_ms=4 * REBALANCE_MS)
     scene.pass_time(GATHERING_MS)
-    scene.share_out(list(scene.group.roster.members))
+    scene.share_out(list(scene.group.member_table.members))
     scene.leave(Leaver(scene.joined(dynamic).member_id))
     scene.pass_time(2 * REBALANCE_MS)
     assert scene.group.state is GroupState.PREPARING_REBALANCE
@@ -156,7 +156,7 @@ def test_a_newcomer_waits_for_absent_static_members_no_longer_than_a_rebalance_l
     scene.join(instance="a", session_ms=hours_ms, rebalance_ms=short_ms)
     dynamic = scene.join(session_ms=hours_ms, rebalance_ms=short_ms)
     scene.pass_time(GATHERING_MS)
-    scene.share_out(list(scene.group.roster.members))
+    scene.share_out(list(scene.group.member_table.members))
     scene.leave(Leaver(scene.joined(dynamic).member_id))
     scene.pass_time(short_ms)  # nobody came
     newcomer = scene.join(session_ms=hours_ms, rebalance_ms=short_ms)
@@ -169,7 +169,7 @@ def test_an_administrator_removes_a_static_member_by_instance() -> None:
     scene = Scene()
     first, _ = scene.stable(instances=("a", "b"))
     assert scene.leave(Leaver("", "b")) == (ErrorCode.NONE,)
-    assert list(scene.group.roster.members) == [first]
+    assert list(scene.group.member_table.members) == [first]
 
 
 def test_a_static_member_that_stays_silent_is_expelled() -> None:

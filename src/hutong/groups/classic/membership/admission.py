@@ -1,26 +1,28 @@
 """Whether a JoinGroup may be considered at all. Pure questions, asked before anything changes."""
 
-from hutong.groups.classic.membership.member_table import Member, Roster
+from hutong.groups.classic.membership.member_table import Member, MemberTable
 from hutong.groups.classic.messages import Join, JoinReply
 from hutong.groups.classic.states import GroupState
 from hutong.groups.settings import GroupSettings
 from hutong.wire.kafka.error_codes import ErrorCode
 
 
-def refusal(join: Join, state: GroupState, roster: Roster, protocol_type: str, settings: GroupSettings) -> ErrorCode:
+def refusal(
+    join: Join, state: GroupState, table: MemberTable, protocol_type: str, settings: GroupSettings
+) -> ErrorCode:
     """Kafka's reason to turn this join away, or NONE. Kafka's order: room first, then protocols, then identity."""
     if state is GroupState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    if not _has_place(join, roster) and len(roster.members) + len(roster.pending) >= settings.members_max:
+    if not _has_place(join, table) and len(table.members) + len(table.pending) >= settings.members_max:
         return ErrorCode.GROUP_MAX_SIZE_REACHED
-    if not _fits_record(join, roster, settings.group_metadata_bytes_max):
+    if not _fits_record(join, table, settings.group_metadata_bytes_max):
         return ErrorCode.GROUP_MAX_SIZE_REACHED
-    if not _fits_protocols(join, roster, protocol_type):
+    if not _fits_protocols(join, table, protocol_type):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     # A handed-out id is always a dynamic one: with an instance id it is not the client we gave it to (KIP-394).
-    is_first_use = join.member_id in roster.pending and join.group_instance_id is None
+    is_first_use = join.member_id in table.pending and join.group_instance_id is None
     if join.member_id and not is_first_use:
-        return roster.validate(join.member_id, join.group_instance_id)
+        return table.validate(join.member_id, join.group_instance_id)
     return ErrorCode.NONE
 
 
@@ -30,33 +32,33 @@ def refused(error: ErrorCode, member_id: str, *, has_protocols: bool = True) -> 
     return JoinReply(error, "" if is_misfit else member_id)
 
 
-def may_keep_generation(join: Join, state: GroupState, roster: Roster, member: Member) -> bool:
+def may_keep_generation(join: Join, state: GroupState, table: MemberTable, member: Member) -> bool:
     """Whether a known member's join changes nothing, so that it can be told the current generation again."""
     if member.protocols != join.protocols:
         return False
     if state is GroupState.STABLE:
         # A leader joins again when it saw something that only it watches, such as new partitions of a topic.
-        return roster.leader_id != member.member_id
+        return table.leader_id != member.member_id
     return state is GroupState.COMPLETING_REBALANCE
 
 
-def _has_place(join: Join, roster: Roster) -> bool:
+def _has_place(join: Join, table: MemberTable) -> bool:
     if join.member_id:
-        return join.member_id in roster.members or join.member_id in roster.pending
-    return join.group_instance_id in roster.static_ids
+        return join.member_id in table.members or join.member_id in table.pending
+    return join.group_instance_id in table.static_ids
 
 
-def _fits_record(join: Join, roster: Roster, metadata_bytes_max: int) -> bool:
+def _fits_record(join: Join, table: MemberTable, metadata_bytes_max: int) -> bool:
     """Whether the group with this member's metadata can still be stored as one record."""
-    member = roster.members.get(join.member_id or roster.static_ids.get(join.group_instance_id or "", ""))
-    others_bytes = roster.footprint_bytes - (member.footprint_bytes if member is not None else 0)
+    member = table.members.get(join.member_id or table.static_ids.get(join.group_instance_id or "", ""))
+    others_bytes = table.footprint_bytes - (member.footprint_bytes if member is not None else 0)
     own_bytes = sum(len(name) + len(metadata) for name, metadata in join.protocols)
     return others_bytes + own_bytes <= metadata_bytes_max
 
 
-def _fits_protocols(join: Join, roster: Roster, protocol_type: str) -> bool:
+def _fits_protocols(join: Join, table: MemberTable, protocol_type: str) -> bool:
     if not join.protocol_type or not join.protocols:
         return False
-    if roster.members and join.protocol_type != protocol_type:
+    if table.members and join.protocol_type != protocol_type:
         return False
-    return roster.has_common_protocol(join.protocols)
+    return table.has_common_protocol(join.protocols)

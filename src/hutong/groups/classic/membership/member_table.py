@@ -53,7 +53,7 @@ class Member:
         return b""
 
 
-class Roster:
+class MemberTable:
     """Members in order of arrival. There is a leader exactly when there are members."""
 
     __slots__ = ("_speakers", "footprint_bytes", "leader_id", "members", "pending", "static_ids")
@@ -111,7 +111,7 @@ class Roster:
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     def has_common_protocol(self, protocols: Protocols) -> bool:
-        """Whether one of these protocols is spoken by every member; an empty roster speaks anything."""
+        """Whether one of these protocols is spoken by every member; an empty member_table speaks anything."""
         count = len(self.members)
         return any(self._speakers[name] == count for name, _ in protocols)
 

@@ -7,16 +7,16 @@ found.
 Knows nothing of states or barriers: the machine decides what silence means.
 """
 
-from hutong.groups.classic.membership.member_table import Member, Roster
+from hutong.groups.classic.membership.member_table import Member, MemberTable
 
 
-class Leases:
-    """Leases of a roster's members, and of the ids it has handed out but not yet seen used."""
+class SessionLeases:
+    """SessionLeases of a table's members, and of the ids it has handed out but not yet seen used."""
 
-    __slots__ = ("_roster", "next_tick_ms")
+    __slots__ = ("_table", "next_tick_ms")
 
-    def __init__(self, roster: Roster) -> None:
-        self._roster = roster
+    def __init__(self, table: MemberTable) -> None:
+        self._table = table
         self.next_tick_ms: int | None = None  # nothing lapses before this; None while there is nothing to lapse
 
     def renew(self, member: Member, now_ms: int) -> None:
@@ -28,7 +28,7 @@ class Leases:
 
     def await_use(self, member_id: str, deadline_ms: int) -> None:
         """Keep a handed-out id until then (KIP-394)."""
-        self._roster.pending[member_id] = deadline_ms
+        self._table.pending[member_id] = deadline_ms
         self._check_by(deadline_ms)
 
     def lapse(self, now_ms: int) -> list[Member]:
@@ -36,12 +36,12 @@ class Leases:
 
         A member whose own request is parked here is not silent: its answer will renew the lease.
         """
-        roster = self._roster
-        for member_id in [member_id for member_id, deadline_ms in roster.pending.items() if deadline_ms <= now_ms]:
-            del roster.pending[member_id]
+        table = self._table
+        for member_id in [member_id for member_id, deadline_ms in table.pending.items() if deadline_ms <= now_ms]:
+            del table.pending[member_id]
         lapsed = []
-        deadlines_ms = list(roster.pending.values())
-        for member in roster.members.values():
+        deadlines_ms = list(table.pending.values())
+        for member in table.members.values():
             if member.session_deadline_ms is None:
                 continue
             if member.session_deadline_ms > now_ms:
@@ -54,8 +54,8 @@ class Leases:
         return lapsed
 
     def check_invariants(self) -> None:
-        deadlines_ms = list(self._roster.pending.values())
-        for member in self._roster.members.values():
+        deadlines_ms = list(self._table.pending.values())
+        for member in self._table.members.values():
             assert member.session_deadline_ms is not None or member.is_parked_here
             if member.session_deadline_ms is not None:
                 deadlines_ms.append(member.session_deadline_ms)

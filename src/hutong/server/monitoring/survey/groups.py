@@ -116,7 +116,7 @@ def _standing(broker: Broker, group_id: str, kind: GroupKind | None) -> tuple[st
     """State and members, None for a group that has gone meanwhile."""
     if kind is GroupKind.CLASSIC:
         classic = broker.groups.get(group_id)
-        return None if classic is None else (classic.state.value, len(classic.roster.members))
+        return None if classic is None else (classic.state.value, len(classic.member_table.members))
     if kind is GroupKind.CONSUMER:
         group = broker.consumer_groups.get(group_id)
         return None if group is None else (group.state.value, len(group.members))

@@ -1,0 +1,84 @@
+"""Static members of a classic group: a restarted instance takes its place again, without a rebalance (KIP-345).
+
+Knows nothing of rebalances: where one is needed the group begins it.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hutong.groups.classic.membership.member_table import Member
+from hutong.groups.classic.messages import Join, JoinReply, Persist, Replaced
+from hutong.groups.classic.states import GroupState
+from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from hutong.groups.classic.machine import ClassicGroup
+
+
+def join_static(group: "ClassicGroup", join: Join, group_instance_id: str) -> None:
+    member_id = group.member_table.static_ids.get(group_instance_id)
+    if member_id is None:
+        group.admit(join, join.new_member_id)
+    else:
+        take_over_place(group, group.member_table.members[member_id], join, group_instance_id)
+
+
+def take_over_place(group: "ClassicGroup", member: Member, join: Join, group_instance_id: str) -> None:
+    """A restarted instance takes its old place; nobody else needs to notice unless the protocol changes with it."""
+    old_member_id, old_leader_id = member.member_id, group.member_table.leader_id
+    group.end_requests(member, ErrorCode.FENCED_INSTANCE_ID)
+    before = replace(member)
+    group.forget_unsynced(old_member_id)
+    group.member_table.rename(member, join.new_member_id, join.client_id, join.client_host)
+    group.update_member(member, join)
+    member.is_new = False
+    group.leases.renew(member, join.now_ms)
+    if group.state is GroupState.STABLE and group.member_table.select_protocol() == group.protocol_name:
+        group.replacing[join.ticket] = before
+        cause = Replaced(
+            join.ticket,
+            group_instance_id,
+            old_member_id,
+            member.member_id,
+            old_leader_id,
+            join.can_skip_assignment,
+        )
+        group.emit(Persist(group.record(), cause))
+    else:
+        group.rebalance(f"static member {group_instance_id} came back as {member.member_id}", join.now_ms)
+
+
+def answer_replaced(group: "ClassicGroup", cause: Replaced) -> None:
+    member = _still_waiting(group, cause)
+    if member is None:
+        return
+    member.join_ticket = None
+    reply = group.generation_reply(member)
+    is_leader = group.member_table.leader_id == member.member_id
+    if cause.can_skip_assignment:
+        reply = replace(reply, skip_assignment=is_leader)
+    else:
+        # Versions before 9 cannot be told to skip assigning, so a returning leader is told that its old id leads.
+        reply = replace(reply, leader_id=cause.old_leader_id or "", members=())
+    group.answer(cause.ticket, reply)
+
+
+def undo_replaced(group: "ClassicGroup", cause: Replaced, before: Member, error: ErrorCode, now_ms: int) -> None:
+    member = _still_waiting(group, cause)
+    if member is None:
+        return
+    member.join_ticket = None
+    group.member_table.rename(member, cause.old_member_id, before.client_id, before.client_host)
+    group.member_table.set_protocols(member, before.protocols)
+    member.session_timeout_ms = before.session_timeout_ms
+    member.rebalance_timeout_ms = before.rebalance_timeout_ms
+    group.leases.renew(member, now_ms)
+    group.answer(cause.ticket, JoinReply(error))
+
+
+def _still_waiting(group: "ClassicGroup", cause: Replaced) -> Member | None:
+    """The replaced member, unless a rebalance has taken its waiting request over meanwhile."""
+    member = group.member_table.members.get(cause.new_member_id)
+    if group.state is not GroupState.STABLE or member is None or member.join_ticket != cause.ticket:
+        return None
+    return member

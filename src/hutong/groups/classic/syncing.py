@@ -1,0 +1,108 @@
+"""The second half of a rebalance: the leader's assignment becomes durable, and every member's SyncGroup is answered.
+
+Knows nothing of the join barrier, which has agreed on the generation before.
+"""
+
+from typing import TYPE_CHECKING
+
+from hutong.groups.classic import static_members
+from hutong.groups.classic.membership.member_table import Member
+from hutong.groups.classic.messages import Assigned, Cause, Emptied, Persist, PersistFailed, Replaced, Sync, SyncReply
+from hutong.groups.classic.states import GroupState
+from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from hutong.groups.classic.machine import ClassicGroup
+
+
+def sync(group: "ClassicGroup", sync: Sync) -> None:
+    error = _sync_error(group, sync)
+    if error is not ErrorCode.NONE:
+        group.answer(sync.ticket, SyncReply(error))
+        return
+    member = group.member_table.members[sync.member_id]
+    group.end_requests(member, ErrorCode.REBALANCE_IN_PROGRESS)
+    group.forget_unsynced(sync.member_id)
+    member.sync_ticket = sync.ticket
+    if group.state is GroupState.STABLE:
+        answer_sync(group, member, _assignment_reply(group, member), sync.now_ms)
+    elif group.member_table.leader_id == sync.member_id and group.proposed is None:
+        _propose(group, dict(sync.assignments))
+
+
+def _sync_error(group: "ClassicGroup", sync: Sync) -> ErrorCode:
+    error = group.check_member(sync.member_id, sync.group_instance_id, sync.generation_id)
+    if error is not ErrorCode.NONE:
+        return error
+    if sync.protocol_type is not None and sync.protocol_type != group.protocol_type:
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if sync.protocol_name is not None and group.protocol_name not in (None, sync.protocol_name):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
+
+
+def _propose(group: "ClassicGroup", assignments: dict[str, bytes]) -> None:
+    """Members of this generation only, each with something: whoever the leader forgot gets an empty assignment."""
+    group.proposed = {member_id: assignments.get(member_id, b"") for member_id in group.member_table.members}
+    group.emit(Persist(group.record(group.proposed), Assigned(group.generation_id)))
+
+
+def persisted(group: "ClassicGroup", cause: Cause, now_ms: int) -> None:
+    match cause:
+        case Assigned(generation_id):
+            if _is_awaited(group, generation_id):
+                _become_stable(group, now_ms)
+        case Replaced():
+            group.replacing.pop(cause.ticket, None)
+            static_members.answer_replaced(group, cause)
+        case Emptied():
+            pass
+
+
+def persist_failed(group: "ClassicGroup", event: PersistFailed) -> None:
+    match event.cause:
+        case Assigned(generation_id):
+            if _is_awaited(group, generation_id):
+                _abandon_generation(group, event.error, event.now_ms)
+        case Replaced():
+            before = group.replacing.pop(event.cause.ticket)
+            static_members.undo_replaced(group, event.cause, before, event.error, event.now_ms)
+        case Emptied():
+            pass  # replaying the record before it finds members that never come back: their sessions end
+
+
+def _is_awaited(group: "ClassicGroup", generation_id: int) -> bool:
+    """False if another rebalance began while the record was on its way."""
+    return group.proposed is not None and generation_id == group.generation_id
+
+
+def _become_stable(group: "ClassicGroup", now_ms: int) -> None:
+    assert group.proposed is not None
+    group.enter(GroupState.STABLE)
+    group.assignment_bytes = sum(map(len, group.proposed.values()))
+    for member in group.member_table.members.values():
+        member.assignment = group.proposed.get(member.member_id, b"")
+        if member.sync_ticket is not None:
+            answer_sync(group, member, _assignment_reply(group, member), now_ms)
+    group.proposed = None
+
+
+def _abandon_generation(group: "ClassicGroup", error: ErrorCode, now_ms: int) -> None:
+    for member in group.member_table.members.values():
+        member.assignment = b""
+        if member.sync_ticket is not None:
+            answer_sync(group, member, SyncReply(error), now_ms)
+    group.rebalance("the assignment could not be stored", now_ms)
+
+
+def _assignment_reply(group: "ClassicGroup", member: Member) -> SyncReply:
+    return SyncReply(ErrorCode.NONE, group.protocol_type, group.protocol_name, member.assignment)
+
+
+def answer_sync(group: "ClassicGroup", member: Member, reply: SyncReply, now_ms: int) -> None:
+    assert member.sync_ticket is not None
+    ticket, member.sync_ticket = member.sync_ticket, None
+    group.leases.renew(member, now_ms)
+    group.answer(ticket, reply)
