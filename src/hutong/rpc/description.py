@@ -152,7 +152,9 @@ def type_name(kind: Any) -> str:
 
 def _read(protocol: type, address: str, errors: Iterable[type[ServiceError]], version: str) -> ServiceDescription:
     methods: dict[str, MethodDescription] = {}
+    # Base Protocols first, so that a method of a derived one replaces theirs.
     for base in reversed(protocol.__mro__):
+        # `IS_BASE` marks this project's own base classes, whose methods are local.
         if base.__module__ == "typing" or base is object or vars(base).get(IS_BASE):
             continue
         for name, function in vars(base).items():
@@ -176,6 +178,8 @@ def _by_code(protocol: type, errors: Iterable[type[ServiceError]]) -> dict[int, 
         if not (isinstance(error, type) and issubclass(error, ServiceError)):
             raise UsageError(f"{where}: {error!r} is no subclass of hutong.rpc.ServiceError.")
         code = error.code
+        # `type(...) is not int` also refuses bool. Codes travel as 32-bit failure codes of the bus, where -1 and the
+        # reserved ones have a meaning.
         if type(code) is not int or not CODE_MIN <= code <= CODE_MAX or code == FAULT_CODE or code in RESERVED_CODES:
             raise UsageError(f"{where}: {error.__qualname__} needs a code of its own: 32 bits, and none of -99 to -1.")
         if code in declared:
@@ -190,12 +194,15 @@ def _method(protocol: type, name: str, function: object) -> MethodDescription:
     where = f"{protocol.__qualname__}.{name}"
     if not isinstance(function, types.FunctionType):
         raise UsageError(f"{where} is a {type(function).__name__}; a service has methods alone, declared by async def.")
+    # Proxies offer it for call options.
     if name == "with_options":
         raise UsageError(f"{where} has a name that every proxy uses for itself: choose another one.")
+    # Vert.x's service proxies dispatch by name alone.
     if typing.get_overloads(function):
         raise UsageError(f"{where} is overloaded; an action has one signature: give the other a name of its own.")
     hints = _hints(where, function)
     signature = inspect.signature(function)
+    # [1:] leaves out self.
     parameters = tuple([_parameter(where, parameter, hints) for parameter in list(signature.parameters.values())[1:]])
     if len(parameters) > PARAMETERS_MAX:
         raise UsageError(f"{where} has {len(parameters)} parameters; a method has at most {PARAMETERS_MAX}.")
@@ -219,6 +226,7 @@ def _method(protocol: type, name: str, function: object) -> MethodDescription:
 
 def _hints(where: str, function: types.FunctionType) -> dict[str, Any]:
     try:
+        # `include_extras` keeps Annotated, whose msgspec.Meta holds constraints and field numbers.
         return get_type_hints(function, include_extras=True)
     except (NameError, TypeError, AttributeError, SyntaxError) as error:
         raise UsageError(f"{where} has an annotation that means nothing (yet) where it is declared: {error}.") from None
@@ -234,10 +242,12 @@ def _parameter(where: str, parameter: inspect.Parameter, hints: dict[str, Any]) 
         raise UsageError(f"{where} has a parameter {name!r}; names that begin with an underscore are not sent.")
     if name not in hints:
         raise UsageError(f"{where} has a parameter {name!r} without an annotation; its type says how it travels.")
+    # Refused at declaration instead of at the first call.
     if (wrong := unsayable(hints[name])) is not None:
         raise UsageError(f"{where}: the parameter {name!r} is a {type_name(hints[name])}, and {wrong}.")
     if default is inspect.Parameter.empty:
         default = msgspec.NODEFAULT
+    # A list, dict or set.
     elif type(default).__hash__ is None:
         text = f"the default of {name!r} is a {type(default).__name__}, which calls would share and change"
         raise UsageError(f"{where}: {text}; take None or something that cannot change.")
@@ -245,6 +255,7 @@ def _parameter(where: str, parameter: inspect.Parameter, hints: dict[str, Any]) 
 
 
 def _result(where: str, kind: Any) -> tuple[Kind, Any]:
+    # A returned service travels as a reference: the address of a temporary service.
     if is_service(kind):
         return Kind.REFERENCE, kind
     if get_origin(kind) in _STREAMS or kind in _STREAMS:
@@ -266,9 +277,12 @@ def _arguments_type(where: str, name: str, parameters: tuple[Parameter, ...]) ->
     plain = [_field(parameter) for parameter in parameters if not parameter.is_keyword_only]
     others = [_field(parameter) for parameter in parameters if parameter.is_keyword_only]
     try:
+        # Unknown names are refused: a misspelt argument must not be ignored.
         made = msgspec.defstruct(name, plain, forbid_unknown_fields=True)
         if others:
+            # Two steps, because `kw_only` applies to the fields of one definition.
             made = msgspec.defstruct(name, others, bases=(made,), forbid_unknown_fields=True, kw_only=True)
+        # msgspec checks the types only when a decoder is built.
         msgspec.json.Decoder(made)
     except (TypeError, ValueError) as error:
         raise UsageError(f"{where} has parameters that cannot be converted: {error}.") from None

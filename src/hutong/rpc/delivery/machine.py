@@ -122,12 +122,14 @@ class Memory:
         for share in (self._own_share, *self._shares.values()):
             held = [session for session in self._sessions.values() if session.share is share]
             calls = [call for session in held for call in session.calls.values()]
+            # Shares of callers exist only while they hold a session; the process's own share may be empty.
             assert share.sessions == len(held) > (-1 if share is self._own_share else 0)
             assert (share.calls, share.kept_bytes) == (len(calls), sum(len(call.kept) for call in calls))
             assert share.in_progress == sum(call.state in _OPEN for call in calls)
         for session in self._sessions.values():
             assert session.stored_below <= session.acked_below
             assert session.open == {number for number, call in session.calls.items() if call.state in _OPEN}
+            # Below `stored_below` only open calls remain: they are deleted when they finish.
             assert all(number >= session.stored_below for number in session.calls.keys() - session.open)
             assert not session.is_saving or session.stores > 0
 
@@ -142,13 +144,16 @@ class Memory:
                 session = self._session(key, record.heard_ms)
                 session.has_record = True
                 session.acked_below = session.stored_below = max(session.acked_below, record.acked_below)
+            # A tombstone of the session: calls that were read before it may remain, so the entry stays until `_loaded`.
             elif key in self._sessions:
                 self._sessions[key].has_record = False
                 self._sessions[key].acked_below = self._sessions[key].stored_below = 0
         elif isinstance(record, HorizonRecord):
+            # A replaced writer may have written late; the horizon never moves back.
             self._horizon_ms = max(self._horizon_ms, record.at_ms)
 
     def _replay_call(self, key: CallId, record: Record | None) -> None:
+        # A tombstone: the call was acknowledged and deleted.
         if not isinstance(record, CallRecord):
             if key.session in self._sessions:
                 self._sessions[key.session].calls.pop(key.sequence, None)
@@ -157,18 +162,22 @@ class Memory:
         known = session.calls.get(key.sequence)
         is_late = record.known is Known.STARTED and known is not None and known.outcome != _UNKNOWN
         if not is_late:  # else a writer that was replaced wrote it too late: what is finished stays so
+            # STARTED without a later record means a crash in between: at most once forbids another execution.
             outcome = {Known.STARTED: _UNKNOWN, Known.NOT_KEPT: _NOT_KEPT}.get(record.known, record.outcome)
             kept = record.outcome if record.known is Known.FINISHED else b""
             session.calls[key.sequence] = KeptCall(CallState.DONE, record.at_ms, outcome, kept, record.fingerprint)
 
     def _loaded(self, event: Loaded) -> None:
+        # Records arrive in the order of the table; `_forget_idle` needs the order of last use.
         by_time = sorted(self._sessions.values(), key=lambda session: session.heard_ms)
         self._sessions = OrderedDict((session.name, session) for session in by_time)
         for session in by_time:
+            # Only tombstones were left of it.
             if not session.calls and not session.has_record:
                 self._drop(session)
                 continue
             self._count(session, calls=len(session.calls), kept_bytes=session.kept_bytes)
+            # The process ended between storing `acked_below` and the deletions that it allows.
             self._delete(session, [number for number in session.calls if number < session.stored_below])
             self._aging.extend((call.at_ms, CallId(session.name, n)) for n, call in session.calls.items())
         self._aging = deque(sorted(self._aging))
@@ -177,6 +186,7 @@ class Memory:
     def _session(self, name: str, heard_ms: int, caller: str = "") -> KeptSession:
         session = self._sessions.get(name)
         if session is None:
+            # Calls of this process are trusted and bounded by the totals alone.
             share = self._shares.setdefault(caller, CallerShare(caller)) if caller else self._own_share
             share.sessions += 1
             session = self._sessions[name] = KeptSession(name, session_ms(name), heard_ms, share)
@@ -207,27 +217,35 @@ class Memory:
             refusal = self._stranger(call_id.session, event)
         else:
             self._hear(session, event)
+            # The caller acknowledged this sequence: its record may be deleted already, so executing it could be a
+            # second time.
             refusal = None if call_id.sequence >= session.acked_below else _EXPIRED
         call = session.calls.get(call_id.sequence) if session and not refusal else None
         if call is None:
+            # A known call is answered even at a bound: refusing a repeat would hide an outcome that exists.
             refusal = refusal or self._bound(session, event.caller)
         if refusal:
             self._out.append(Answer(event.asker, refusal))
         elif call is None:
             self._start(event)
+        # Same id, other method or arguments: the stored outcome would be the answer to another call.
         elif not call.fingerprint.matches(event.fingerprint):
             self._out.append(Answer(event.asker, Refusal(Reason.REUSED, action=call.fingerprint.action)))
         elif call.state is CallState.DONE:
             self._out.append(Answer(event.asker, call.outcome))
         else:
+            # In progress, by an earlier attempt: both attempts get the one outcome.
             self._out.append(Wait(event.asker, call_id))
 
     def _stranger(self, name: str, event: Asked) -> Refusal | None:
         """Return the reason to refuse an unknown session, or None."""
         began_ms, now_ms = session_ms(name), event.now_ms
         settings = self.settings
+        # Sessions up to the horizon may have been deleted. The second test refuses sessions that are about to be, with
+        # room for the skew of clocks, so that none is accepted and forgotten while it is in use.
         if began_ms <= self._horizon_ms or began_ms <= now_ms - settings.keep_for_ms + settings.clock_skew_ms:
             return _EXPIRED
+        # A session from the future would outlive the horizon, which is a session's own time.
         if began_ms > now_ms + settings.clock_skew_ms:
             return _FROM_THE_FUTURE
         if len(self._sessions) >= settings.sessions_max:
@@ -247,6 +265,7 @@ class Memory:
             if count >= getattr(settings, limit):
                 return Refusal(Reason.FULL, limit, getattr(settings, limit))
         share = self._shares.get(caller) if session is None else session.share
+        # The caller holds nothing yet, or is this process.
         if share is None or share is self._own_share:
             return None
         return self._share_is_used(
@@ -255,6 +274,7 @@ class Memory:
 
     def _share_is_used(self, *held: tuple[str, int]) -> Refusal | None:
         for limit, count in held:
+            # At least one, so that small bounds do not shut callers out.
             maximum = max(1, getattr(self.settings, limit) // self.settings.caller_shares)
             if count >= maximum:
                 return Refusal(Reason.FULL, f"{limit} of one caller", maximum)
@@ -263,6 +283,7 @@ class Memory:
     def _hear(self, session: KeptSession, event: Asked) -> None:
         session.heard_ms = max(session.heard_ms, event.now_ms)
         self._sessions.move_to_end(session.name)
+        # Attempts may arrive out of order; an older one must not take an acknowledgement back.
         if event.acked_below > session.acked_below:
             session.acked_below = event.acked_below
             self._save_if_due(session)
@@ -274,6 +295,7 @@ class Memory:
         if sequence < session.acked_below:  # it acknowledges itself
             self._out.append(Answer(event.asker, _EXPIRED))
             return
+        # Waiters can join before the start is durable, hence STARTING. Execution waits for the store.
         session.calls[sequence] = KeptCall(CallState.STARTING, event.now_ms, fingerprint=event.fingerprint)
         session.open.add(sequence)
         self._count(session, calls=1, in_progress=1)
@@ -304,6 +326,7 @@ class Memory:
         call.state, call.at_ms, call.outcome = CallState.FINISHING, event.now_ms, event.outcome
         size = len(event.outcome)
         settings = self.settings
+        # A large outcome is answered once and then forgotten: a repeat learns that the call happened, not its result.
         if event.is_kept and size <= settings.outcome_bytes_max and self.kept_bytes + size <= settings.kept_bytes_max:
             call.kept = event.outcome
             self._count(session, kept_bytes=size)
@@ -324,6 +347,7 @@ class Memory:
         self._out.append(Settle(CallId(session.name, sequence), call.outcome))
         if not is_kept:
             call.outcome = _NOT_KEPT
+        # It was acknowledged while in progress; its deletion waited for this moment.
         if sequence < session.stored_below:
             self._delete(session, [sequence])
         else:
@@ -392,7 +416,9 @@ class Memory:
 
     def _saved(self, session: KeptSession, below: int) -> None:
         session.is_saving = False
+        # Deletion only after `acked_below` is durable: after a crash a repeat must meet one or the other.
         before, session.stored_below = session.stored_below, below
+        # A caller chooses its sequence numbers, so the range may be huge: walk the shorter of both.
         near = range(before, below) if below - before <= len(session.calls) else list(session.calls)
         self._delete(session, [n for n in near if n < below and n in session.calls and n not in session.open])
         self._save_if_due(session)
@@ -427,7 +453,9 @@ class Memory:
             if session is None or call_id.sequence not in session.calls:
                 continue
             if session.open and min(session.open) < call_id.sequence:
+                # Acknowledging this call would acknowledge the open one before it.
                 self._age(before_ms + self.settings.keep_for_ms, call_id)  # looked at again
+            # Else `_forget_idle` deletes the whole session.
             elif session.heard_ms > before_ms:  # else it is forgotten as a whole
                 session.acked_below = max(session.acked_below, call_id.sequence + 1)
                 if not session.is_saving and session.acked_below > session.stored_below:
@@ -435,7 +463,9 @@ class Memory:
 
     def _forget_idle(self, before_ms: int) -> None:
         forgotten: list[KeptSession] = []
+        # A copy: `move_to_end` changes the dictionary.
         for session in list(self._oldest()):
+            # Sessions are ordered by last use, so the rest is younger.
             if session.heard_ms > before_ms and session.acked_below != CLOSED:
                 break
             if session.open or session.stores:
@@ -458,6 +488,8 @@ class Memory:
         calls: list[Change] = []
         names: list[Change] = []
         for session in sessions:
+            # A single record is deleted atomically and needs no guard. With several, a crash between their deletions
+            # would leave a session that looks alive without its acknowledged calls.
             if session.calls and (session.has_record or len(session.calls) > 1):
                 guards.append((session.name, SessionRecord(CLOSED, session.heard_ms)))
                 session.has_record = True
@@ -468,6 +500,7 @@ class Memory:
             self._count(session, calls=-len(session.calls), kept_bytes=-session.kept_bytes)
             self._drop(session)
         steps = [((HORIZON, HorizonRecord(self._horizon_ms)), *guards), tuple(calls), tuple(names)]
+        # Each step starts after the one before is durable; within a step the order does not matter.
         self._store_in_turn([step for step in steps if step])
 
     def _store_in_turn(self, steps: list[tuple[Change, ...]]) -> None:

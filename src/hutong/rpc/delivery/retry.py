@@ -107,6 +107,7 @@ class Reliability:
         session = self._sessions.get(address)
         if session is None:
             if len(self._sessions) >= SESSIONS_MAX:
+                # An idle session has no call in flight, so a new one can replace it without losing an acknowledgement.
                 self._sessions = {name: each for name, each in self._sessions.items() if not each.is_idle}
             if len(self._sessions) >= SESSIONS_MAX:
                 raise LimitExceeded("sessions_max", SESSIONS_MAX)
@@ -120,6 +121,7 @@ class ReliableTransport:
     def __init__(self, reliability: Reliability, transport: Transport, options: CallOptions) -> None:
         self._reliability = reliability
         self._transport = transport
+        # At most once means one attempt: a second could execute the call again.
         self._retries = 0 if options.delivery is Delivery.AT_MOST_ONCE else options.retries
         self._needs_memory = options.delivery is Delivery.DEDUPLICATED
         self._own_id: CallId | None = None
@@ -133,12 +135,14 @@ class ReliableTransport:
         """Raises TypeError or ValueError for arguments that cannot be encoded."""
         reliability = self._reliability
         loop = _get_running_loop()
+        # Without a running loop the caller is already on the transport's thread, as in callbacks.
         if loop is None or loop is reliability.loop:
             return self._begin(call, timeout_ms, done)
         attempts: list[Abandon] = []
 
         def begin() -> None:
             try:
+                # The outcome goes back to the caller's loop; its future is not thread-safe.
                 attempts.append(self._begin(call, timeout_ms, lambda ended: _call_soon(loop, done, ended)))
             except HutongError as error:
                 _call_soon(loop, done, error)
@@ -158,6 +162,7 @@ class ReliableTransport:
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, done: Ended, outcome: Outcome | HutongError) -> None:
+    # The caller's loop may be gone, and with it everybody who awaits the outcome.
     if not loop.is_closed():
         loop.call_soon_threadsafe(done, outcome)
 
@@ -202,14 +207,17 @@ class _Attempts:
         reliability = self._reliability
         reliability.calls_total += 1
         self._retries_left = retries
+        # An application's own id belongs to no session of ours, so nothing is acknowledged with it.
         self._session = None if own_id else reliability.session(self._call.address)
         now_ms = reliability.clock.monotonic_ms()
         self._id = own_id or self._session.begin(now_ms)  # type: ignore[union-attr]  # one of both
         self._headers = (*self._call.headers, (REQUEST_ID, str(self._id)))
+        # A service without a call memory must refuse the call instead of executing it again on a repeat.
         if needs_memory:
             self._headers = (*self._headers, (NEEDS_MEMORY, "true"))
         try:
             self._try()
+        # The call never started: its sequence number must not hold back acknowledgements.
         except BaseException:
             self._settle()
             raise
@@ -224,12 +232,15 @@ class _Attempts:
         self._reliability.attempts_total += 1
         number, now_ms = self._tried, self._reliability.clock.monotonic_ms()
         headers = self._headers
+        # Piggybacked on each attempt: acknowledgements cost no message of their own.
         if self._session is not None and (below := self._session.acked_below(self._id)):
             headers = (*headers, (ACKED_BELOW, str(below)))
         attempt = OutgoingCall(self._call.site, self._call.arguments, headers)
+        # Each attempt has the rest of the call's time, not its own timeout.
         left_ms = max(1, self._deadline_ms - now_ms)
         self._abandons[number] = self._transport.begin(attempt, left_ms, partial(self._ended, number))
         if self._retries_left:
+            # A hedge: another attempt follows if this one stays silent. Both count.
             self._wait(is_silent=True)
 
     def _wait(self, *, is_silent: bool) -> None:
@@ -249,8 +260,10 @@ class _Attempts:
 
     def _continue(self, why: HutongError | None) -> None:
         self._pause = None
+        # The wait table was closed: the node or the client shuts down.
         if not isinstance(why, Expired):
             self._finish(why or CallTimeout())
+        # Woken for the next attempt, not for the end of the call's time.
         elif self._reliability.clock.monotonic_ms() < self._deadline_ms:
             self._retries_left -= 1
             self._try_again()
@@ -281,11 +294,15 @@ class _Attempts:
         if self._done is None:
             return
         self._abandons.pop(number, None)
+        # The service answered: its failures are final as well. NOT_EXECUTED alone asks for a repeat.
         if isinstance(outcome, Outcome) and (outcome.failure is None or outcome.failure.code != NOT_EXECUTED_CODE):
             self._finish(outcome)
             return
         if isinstance(outcome, CallTimeout | ConnectionLost):
+            # Silence and lost connections leave open whether it was executed. From now on no refusal of a later attempt
+            # may claim that nothing happened.
             self._doubt = outcome
+        # An error that a repeat cannot change, such as a reply of the wrong type.
         elif not isinstance(outcome, Outcome | NoService | NotExecuted | Overloaded):
             self._finish(outcome)  # trying again changes nothing
             return
