@@ -43,6 +43,7 @@ def frames_of(session: "SparkSession", pipeline: Pipeline, *, streaming: bool = 
     for name, source in pipeline.sources.items():
         with place(f"sources.{name}"):
             frame = _frame(session, pipeline, source, streaming=streaming and is_streaming(pipeline, source))
+            # SQL transforms refer to sources by their names.
             frame.createOrReplaceTempView(name)
             frames[name] = frame
     return frames
@@ -75,6 +76,7 @@ def output_of(name: str, sink: Sink, outputs: "Mapping[str, DataFrame]") -> "Dat
     """Choose the frame for a sink: the one it names, else the only one, else the one with the sink's name."""
     wanted = sink.frame
     if wanted is None:
+        # A single output needs no name.
         wanted = name if name in outputs or len(outputs) != 1 else next(iter(outputs))
     if wanted not in outputs:
         given = ", ".join(outputs)
@@ -91,11 +93,13 @@ def _frame(session: "SparkSession", pipeline: Pipeline, source: Source, *, strea
     else:
         schema = source.schema
         if schema is None and streaming and source.kind != "delta":  # a stream of files needs a given schema
+            # A batch read infers the schema from the files that exist now; streams refuse to infer.
             frame = session.read.format(source.kind).options(**options).load()
             reader = session.readStream.schema(frame.schema)
         elif schema is not None:
             reader = reader.schema(schema)
         frame = reader.format(source.kind).options(**options).load()
+    # Watermarks mean nothing in a batch.
     if source.watermark is not None and streaming:
         frame = frame.withWatermark(source.watermark.column, source.watermark.delay)
     return frame
@@ -106,12 +110,14 @@ def _queries(session: "SparkSession", queries: Mapping[str, str]) -> "dict[str, 
     for name, query in queries.items():
         with place(f"transform.sql.{name}"):
             outputs[name] = session.sql(query)
+            # Later queries may build on earlier ones.
             outputs[name].createOrReplaceTempView(name)
     return outputs
 
 
 def _function(pipeline: Pipeline) -> Any:
     function = pipeline.transform.function
+    # A pipeline declared in Python holds the function itself.
     if callable(function):
         _ship_by_value(sys.modules.get(function.__module__))
         return function
@@ -125,6 +131,7 @@ def _ship_by_value(module: Any) -> None:
     """Functions of the user's file travel to the workers as code: the workers do not have the file."""
     from pyspark.cloudpickle import register_pickle_by_value
 
+    # Installed packages exist on the workers and travel by name.
     if module is not None and not module.__name__.startswith(("hutong.", "pyspark.")):
         register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
@@ -151,9 +158,12 @@ def _shaped(name: str, sink: Sink, frame: "DataFrame") -> "DataFrame":
     columns = {column: f.col(f"`{column}`") for column in frame.columns}
     kept = {column: columns[column] for column in TOPIC_COLUMNS if column in columns}
     if sink.key is not None:
+        # The bytes of a key must not depend on its column's type.
         kept["key"] = columns[sink.key].cast("string")
     if sink.value_format == "json":
+        # Columns that steer the sink (topic, partition, headers) are no content, unless one is the key.
         content = [one for column, one in columns.items() if column not in TOPIC_COLUMNS or column == sink.key]
+        # Nulls are written, so that a consumer can distinguish null from absent.
         kept["value"] = f.to_json(f.struct(*content), {"ignoreNullFields": "false"})
     elif "value" in columns:
         kept |= {column: columns[column] for column in ("value", RECORD_TIME) if column in columns}
@@ -181,6 +191,7 @@ def place(where: str) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
+        # An inner place is more precise; an unavailable broker is no fault of the declaration.
         if isinstance(error, Misbuilt) or error.exit_code == ExitCode.UNAVAILABLE:
             raise
         raise Misbuilt(where, str(error)) from error

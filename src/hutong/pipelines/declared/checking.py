@@ -95,30 +95,36 @@ def _check_head(pipeline: Pipeline, problems: Problems) -> None:
 def _check_transform(pipeline: Pipeline, problems: Problems) -> None:
     transform = pipeline.transform
     given = [name for name in ("sql", "function", "job") if getattr(transform, name) is not None]
+    # One transform, because the three disagree on which outputs there are.
     if len(given) > 1:
         problems.add("transform", f"has {' and '.join(given)}: take one of them")
+    # A single query and a table of queries are checked alike.
     queries = transform.sql if not isinstance(transform.sql, str) else {"": transform.sql}
     for name, query in (queries or {}).items():
         if not query.strip():
             problems.add(f"transform.sql{'.' if name else ''}{name}", "holds no query")
         if name in pipeline.sources:
+            # Both would be temporary views of one name.
             problems.add(f"transform.sql.{name}", "has the name of a source: choose another")
     if isinstance(transform.function, str):
         _check_function(pipeline, transform.function, problems)
     if transform.job is not None:
         _check_job(transform, problems)
+    # With one source its rows pass unchanged; with several the choice would be a guess.
     if not given and len(pipeline.sources) > 1:
         problems.add("transform", "is missing, and there are several sources: say what is made of them")
 
 
 def _check_function(pipeline: Pipeline, reference: str, problems: Problems) -> None:
     where = "transform.function"
+    # From the right, since a path on Windows has a colon as well.
     path, _, name = reference.rpartition(":")
     if not path.endswith(".py") or not name.isidentifier():
         problems.add(where, f"is '{reference}': write FILE.py:NAME")
         return
     file = pipeline.folder / path
     try:
+        # Parsed, not imported: a check must not run the user's code.
         tree = ast.parse(file.read_text(encoding="utf-8"), str(file))
     except OSError:
         problems.add(where, f"names {path}, which is not there: it is looked for in {pipeline.folder.absolute()}")
@@ -131,6 +137,7 @@ def _check_function(pipeline: Pipeline, reference: str, problems: Problems) -> N
     bound = functions.keys() | _names_bound(tree)
     if name not in bound:
         problems.add(where, f"names {name}, which {path} does not define{suggestion(name, functions)}")
+    # A name bound by import or assignment is trusted: its signature shows only at run time.
     elif name in functions and not _takes_two(functions[name]):
         problems.add(where, f"names {name}, which must take two things: the sources by name, and the parameters")
 
@@ -141,6 +148,7 @@ def _names_bound(tree: ast.Module) -> set[str]:
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             bound |= {alias.asname or alias.name for alias in node.names}
+        # Plain names suffice: a function is rarely bound by unpacking.
         elif isinstance(node, ast.Assign):
             bound |= {target.id for target in node.targets if isinstance(target, ast.Name)}
     return bound
@@ -151,6 +159,7 @@ def _takes_two(function: ast.FunctionDef) -> bool:
     positional = len(arguments.posonlyargs) + len(arguments.args)
     required = positional - len(arguments.defaults)
     needs_keywords = any(default is None for default in arguments.kw_defaults)
+    # The runner passes exactly two positional arguments.
     return required <= 2 and (positional >= 2 or arguments.vararg is not None) and not needs_keywords
 
 
@@ -168,6 +177,7 @@ def _check_job(transform: Transform, problems: Problems) -> None:
             what = f"is no parameter of {job.name}{suggestion(name, parameters)}"
             problems.add(f"transform.parameters.{name}", what)
     for parameter in parameters.values():
+        # A default of None means required (see `Parameter`).
         if parameter.default is None and parameter.name not in transform.parameters:
             problems.add(f"transform.parameters.{parameter.name}", f"is missing: {parameter.help}")
 
@@ -184,10 +194,12 @@ def _check_source(pipeline: Pipeline, name: str, source: Source, problems: Probl
         )
     if source.kind != TOPIC:
         _check_files(where, source.path, source.kind, problems)
+        # Keys of another kind would be ignored silently, so they are refused.
         _refuse(where, source, ("topic", "topics", "pattern", "bootstrap", "key_schema", "value_schema"), problems)
         return
     _refuse(where, source, ("path", "schema"), problems)
     chosen = [key for key in ("topic", "topics", "pattern") if getattr(source, key)]
+    # Spark's own option names are accepted as well, so that existing jobs can be copied.
     chosen += [option for option in STRATEGIES if option in source.options]
     if len(chosen) != 1:
         reported = f"has {' and '.join(chosen)}: take one of them" if chosen else 'names no topic: add topic = "..."'
@@ -196,11 +208,13 @@ def _check_source(pipeline: Pipeline, name: str, source: Source, problems: Probl
     for key, value in (("key_format", source.key_format), ("value_format", source.value_format)):
         _is_one_of(f"{where}.{key}", value, SOURCE_FORMATS, problems)
         schema_key = key.replace("format", "schema")
+        # The other formats have a fixed type.
         if value in ("json", "avro") and getattr(source, schema_key) is None and schema_key not in source.options:
             problems.add(f"{where}.{schema_key}", f'is missing: {key} = "{value}" needs to know the fields')
     check_names(where, source.options, READING, problems)
     try:
         options = reader_options(pipeline, source)
+        # The readers' own checks, so that both give the same sentences.
         source_options(options, streaming=is_streaming(pipeline, source))
         schema_of(options)
     except UsageError as error:
@@ -209,6 +223,7 @@ def _check_source(pipeline: Pipeline, name: str, source: Source, problems: Probl
 
 def _check_sink(pipeline: Pipeline, name: str, sink: Sink, problems: Problems) -> None:
     where = f"sinks.{name}"
+    # Dashes are fine in a folder's name; sinks are no views.
     if not VIEW_NAME.fullmatch(name.replace("-", "_")) or len(name) > SINK_NAME_LENGTH_MAX:  # its checkpoint's folder
         advice = f"take letters, digits, dashes and underscores, at most {SINK_NAME_LENGTH_MAX}"
         problems.add(where, f"cannot name a sink: {advice}")
@@ -220,6 +235,7 @@ def _check_sink(pipeline: Pipeline, name: str, sink: Sink, problems: Problems) -
     if sink.kind == TOPIC:
         _refuse(where, sink, ("path", "partition_by"), problems)
         check_names(where, sink.options, WRITING, problems)
+        # PySpark's Python data sources have no update mode (Spark 4).
         if sink.output_mode == "update" and pipeline.trigger != BATCH:
             advice = "Spark gives sinks written in Python none; take append, complete, or a sink of the kind console"
             problems.add(f"{where}.output_mode", f"is 'update', and a stream sends no updates to a topic: {advice}")
@@ -233,6 +249,7 @@ def _check_sink(pipeline: Pipeline, name: str, sink: Sink, problems: Problems) -
         _refuse(where, sink, ("path", "partition_by"), problems)
         return
     _check_files(where, sink.path, sink.kind, problems)
+    # Spark's file sinks support append alone in streams.
     if sink.output_mode != "append" and pipeline.trigger != BATCH:
         problems.add(f"{where}.output_mode", f"is '{sink.output_mode}': a stream only appends to {sink.kind}")
 
@@ -246,6 +263,7 @@ def _check_outputs(pipeline: Pipeline, problems: Problems) -> None:
                 f"sinks.{name}.from",
                 f"is '{sink.frame}', which the transform does not give{suggestion(sink.frame, frames)}",
             )
+        # One output goes to every sink; of several, a sink takes the one with its own name.
         elif sink.frame is None and frames is not None and len(frames) > 1 and name not in frames:
             problems.add(f"sinks.{name}.from", f"is missing: the transform gives {', '.join(frames)}")
 
@@ -261,6 +279,7 @@ def frame_names(pipeline: Pipeline) -> list[str] | None:
 def _check_files(where: str, path: str | None, kind: str, problems: Problems) -> None:
     if path is None:
         problems.add(f"{where}.path", f'is missing: kind = "{kind}" needs a folder')
+    # `find_spec` finds the package without importing it, and with it Spark.
     if kind == DELTA and not find_spec("delta"):
         problems.add(f"{where}.kind", "is delta, and the package delta-spark is not installed: install it first")
 

@@ -72,6 +72,7 @@ def read_pipeline(file: Path, environment: Mapping[str, str] = os.environ) -> tu
     """A pipeline with what is wrong with its form. Raises UsageError when nothing can be read at all."""
     if not file.is_file():
         raise UsageError(f"there is no file {file}", ExitCode.NOINPUT)
+    # Python builds a Pipeline whose types a checker knows, so there is nothing to convert.
     if file.suffix == ".py":
         return _from_python(file), Problems()
     try:
@@ -91,6 +92,7 @@ def load_module(file: Path) -> ModuleType:
     folder = str(file.parent.absolute())
     if folder not in sys.path:
         sys.path.insert(0, folder)  # as Python itself does for a script
+    # Before it runs: dataclasses and pickling look the module up by its name.
     sys.modules[file.stem] = module
     try:
         specification.loader.exec_module(module)
@@ -108,11 +110,13 @@ def _from_python(file: Path) -> Pipeline:
 
 
 def _line_of(error: Exception, file: Path) -> str:
+    # Its traceback does not contain the file.
     if isinstance(error, SyntaxError) and error.lineno is not None:
         return f", line {error.lineno},"
     lines = []
     trace = error.__traceback__
     while trace is not None:
+        # The innermost line in the user's own file, not in a library.
         if trace.tb_frame.f_code.co_filename == str(file):
             lines.append(trace.tb_lineno)
         trace = trace.tb_next
@@ -138,11 +142,13 @@ def _pipeline(document: dict[str, Any], problems: Problems, environment: Mapping
     }
     transform = Transform(**reader.table("transform", document.get("transform", {}), TRANSFORM_KEYS))
     kafka, spark = (reader.settings(name, document.get(name, {})) or {} for name in ("kafka", "spark"))
+    # Pipeline requires a name; its absence is reported already.
     head.setdefault("name", "")
     return Pipeline(sources=sources, sinks=sinks, transform=transform, kafka=kafka, spark=spark, **head)
 
 
 def _sink(values: dict[str, Any]) -> Sink:
+    # `from` is a keyword in Python, so the field has another name.
     if "from" in values:
         values["frame"] = values.pop("from")
     return Sink(**values)
@@ -198,8 +204,10 @@ class _Reader:
         read: dict[str, str] = {}
         for key, one in value.items():
             if isinstance(one, dict):
+                # TOML reads `spark.sql.shuffle.partitions = 8` as nested tables.
                 nested = self.settings(f"{where}.{key}", one) or {}
                 read |= {f"{key}.{name}": text for name, text in nested.items()}
+            # Before int: bool is a subclass of it, and Spark writes true and false.
             elif isinstance(one, bool):
                 read[key] = str(one).lower()
             elif isinstance(one, str | int | float):
@@ -227,6 +235,7 @@ class _Reader:
         return None
 
     def _number(self, where: str, value: Any) -> int | None:
+        # `true` is no number, though Python's bool is an int.
         if isinstance(value, int) and not isinstance(value, bool):
             return value
         self._misfit(where, value, NUMBER)
@@ -252,6 +261,7 @@ class _Reader:
         for name in VARIABLE.findall(text):
             if name not in self._environment:
                 self._problems.add(where, f"needs the environment variable {name}, which is not set")
+        # A function, since a replacement text would interpret backslashes.
         return VARIABLE.sub(lambda match: self._environment.get(match[1], ""), text)
 
     def _misfit(self, where: str, value: Any, wanted: str) -> None:

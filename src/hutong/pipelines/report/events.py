@@ -74,6 +74,7 @@ class EventReader:
             handler = self._handlers.get(event["Event"])
             if handler is not None:
                 handler(event)
+        # Logs of other versions and damaged lines: one unreadable event must not cost the rest of the log.
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
             self.unreadable_count += 1
 
@@ -81,6 +82,7 @@ class EventReader:
         """To be called after the last event: puts makers in the place of what was skipped."""
         for job in self.run.jobs.values():
             job.stage_ids = self._made(job.stage_ids)
+        # Only now, since a skipped stage may come before the one that replaces it.
         for number, stage in self.run.stages.items():
             if stage.waits_for:
                 self.run.stages[number] = replace(stage, waits_for=self._made(stage.waits_for))
@@ -106,6 +108,7 @@ class EventReader:
         job_id, properties = int(event["Job ID"]), dict(event.get(PROPERTIES) or {})
         stages = sorted(event.get("Stage Infos", ()), key=lambda info: int(info["Stage ID"]))
         for info in stages:
+            # A stage shared by several jobs is announced by each of them.
             if int(info["Stage ID"]) not in self.run.stages:
                 self._expect(info, is_last=info is stages[-1])
         query_id, batch = str(properties.get("sql.streaming.queryId") or ""), properties.get("streaming.sql.batchId")
@@ -123,6 +126,7 @@ class EventReader:
     def _expect(self, info: Event, *, is_last: bool) -> None:
         """A stage that a job may run. If its output is there already, Spark will skip it, but never a job's last."""
         maker = self._maker_of_rdd.get(_last_rdd(info))
+        # Spark skips a stage if its shuffle output exists. A job's last stage has no shuffle output, so it always runs.
         if maker is not None and not is_last:
             _keep(self._stands_for, int(info["Stage ID"]), maker)
         else:
@@ -132,10 +136,12 @@ class EventReader:
         job = self.run.jobs.get(int(event["Job ID"]))
         result = dict(event["Job Result"])
         failed = result.get("Result") != "JobSucceeded"
+        # The key may be absent or null.
         message = str(dict(result.get("Exception") or {}).get("Message") or "")
         stopped = STOPPED_BY_HAND in message
         if job is not None:
             job.ended_ms = _moment(event["Completion Time"])
+            # Stopping a query by hand ends its job with an exception, which is no failure.
             job.status = "STOPPED" if stopped else "FAILED" if failed else "SUCCEEDED"
         if failed and not stopped:
             self.run.add_failure(
@@ -152,9 +158,12 @@ class EventReader:
         stage = self._read_stage(info, status)
         before = self.run.stages.get(stage.stage_id)
         if before is not None:
+            # Sums of tasks are ours: the event of the stage's end has no failed tasks.
             stage = replace(stage, failed_task_count=before.failed_task_count, longest_task_ms=before.longest_task_ms)
+        # It runs after all, for example because shuffle files were lost.
         self._stands_for.pop(stage.stage_id, None)
         self.run.add_stage(stage)
+        # Only complete output can be reused by a later job.
         if status == "COMPLETE":
             _keep(self._maker_of_rdd, _last_rdd(info), stage.stage_id)
         if status == "FAILED":
@@ -163,7 +172,9 @@ class EventReader:
     def _task_end(self, event: Event) -> None:
         stage = self.run.stages.get(int(event["Stage ID"]))
         reason, task = dict(event["Task End Reason"]), dict(event["Task Info"])
+        # Clocks of executors may differ.
         took_ms = max(0, int(task["Finish Time"]) - int(task["Launch Time"]))
+        # TaskKilled is a speculative twin that lost, or a task of a stopped query.
         failed = reason.get("Reason") not in {"Success", "TaskKilled"}
         if stage is not None:
             self.run.stages[stage.stage_id] = replace(
@@ -172,6 +183,7 @@ class EventReader:
                 failed_task_count=stage.failed_task_count + failed,
             )
         if failed:
+            # Each kind of failure has its text under another key.
             words = reason.get("Description") or reason.get("Loss Reason") or reason.get("Message") or reason["Reason"]
             where = f"task {task['Index']} of stage {event['Stage ID']}, attempt {int(task['Attempt']) + 1}"
             self.run.add_failure(where, str(words), _moment(task["Finish Time"]))
@@ -193,7 +205,9 @@ class EventReader:
         for reported in info.get("Accumulables", ()):
             into = METRICS.get(reported.get("Name", ""))
             if into is not None:
+                # Several accumulators share one figure: memory and disk spill, for example.
                 sums[into] += max(0, int(reported.get("Value", 0)))
+        # Bounded, since a log can be forged and the page draws an edge for each.
         parents = [int(parent) for parent in list(info.get("Parent IDs", ()))[:PARENT_COUNT_MAX]]
         number = int(info["Stage ID"])
         return Stage(
@@ -213,6 +227,7 @@ class EventReader:
 def _work(job_id: int, query_id: str, batch: object, properties: Event) -> str:
     if query_id:
         return f"query {query_id} batch {batch}"
+    # The outermost first: adaptive execution splits a query into several executions.
     for name in ("spark.sql.execution.root.id", "spark.sql.execution.id", "spark.jobGroup.id"):
         if properties.get(name) is not None:
             return f"{name} {properties[name]}"
@@ -230,6 +245,7 @@ def _keep(known: dict[int, int], key: int, value: int) -> None:
     """Adds to a memory that is bounded as the stages are."""
     known[key] = value
     if len(known) > STAGE_COUNT_MAX:
+        # The oldest entry.
         known.pop(next(iter(known)))
 
 
@@ -243,6 +259,7 @@ def _operators(info: Event) -> tuple[str, ...]:
     for rdd in sorted(info.get("RDD Info", ()), key=lambda rdd: int(rdd["RDD ID"])):
         scope = json.loads(rdd.get("Scope") or "{}")
         name = str(scope.get("name", ""))
+        # Scopes of a program's own RDDs have other ids, and names without meaning to a user.
         if str(scope.get("id", "")).startswith("spark_plan_") and not name.startswith(UNTOLD):
             found[name] = None
     return tuple(found)[:OPERATOR_COUNT_MAX]

@@ -51,6 +51,7 @@ def decoder_source(table: type[Any], info: MessageInfo, version: int, function: 
             source.line("size = len(data)")
             if bound is not None:
                 source.line(f"elements_left = {bound}")
+            # A view for records alone: slicing bytes is faster for everything else.
             if has_records(table, version):
                 source.line("view = memoryview(data)")
             writer.table(table, "message")
@@ -80,10 +81,12 @@ class _DecoderWriter:
         name = source.constant(table.__name__, table)
         frozen = is_value(table)
         prefix = f"{target}_" if frozen else f"{target}."
+        # `new` skips `__init__`: every slot is assigned below.
         if not frozen:
             source.line(f"{target} = new({name})")
         for field in table.__annotations__:
             self._labels[prefix + field] = f"{table.__name__}.{field}"
+        # Tagged fields get their defaults first; those that are present overwrite them.
         for field, row in layout.absent + [(field, row) for _, field, row in layout.tagged]:
             source.line(f"{prefix}{field} = {self._default(table, field, row)}")
         for field, row in layout.plain:
@@ -102,6 +105,7 @@ class _DecoderWriter:
         if row.default == () and isinstance(row.wire_type, Array):
             return "[]"
         if row.default is None or isinstance(row.default, int | str):
+            # A literal in the source is a constant of the function: no look-up at run time.
             return repr(row.default)
         return self._source.constant(f"{table.__name__}_{field}", row.default)
 
@@ -123,6 +127,7 @@ class _DecoderWriter:
             return
         codes = "".join(code for code, _ in run)
         targets = ", ".join(target for _, target in run)
+        # Indexing one byte is faster than a struct.
         if codes == "B":
             source.line(f"{targets} = data[position]")
         else:
@@ -137,6 +142,7 @@ class _DecoderWriter:
         self._run.append((length_code(wire_type, self._flexible), length))
         self._flush()
         if self._flexible:
+            # The first byte was read with the run; lengths below 128 need no call.
             with self._source.block(f"if {length} > 127"):
                 self._source.line(f"{length}, position = finish_uvarint(data, position, {length})")
         return length
@@ -146,9 +152,11 @@ class _DecoderWriter:
         """Writes what null and negative lengths mean; inside goes what all others mean."""
         source = self._source
         if nullable:
+            # Null is 0 in compact lengths (KIP-482) and -1 in others.
             with source.block(f"if {length} == {0 if self._flexible else -1}"):
                 source.line(f"{target} = None")
         if not (nullable and self._flexible):
+            # A nullable compact length cannot be invalid: 0 is null, and it has no sign.
             with source.block(f"{'elif' if nullable else 'if'} {length} < {1 if self._flexible else 0}"):
                 source.line(f"reject('{self._label(target)} has no length')")
         with source.block("else") if nullable else nullcontext():
@@ -168,12 +176,15 @@ class _DecoderWriter:
         with self._unless_null(length, target, nullable):
             if self._flexible:
                 source.line(f"{length} -= 1")
+            # Before anything is built: a count of 2^31 must not allocate.
             with source.block(f"if {length} * {smallest} > size - position"):
                 source.line(f"reject(f'{self._label(target)} cannot hold {{{length}}} elements')")
             if self._has_bound:
+                # One budget for the whole request, since nested arrays multiply.
                 source.line(f"elements_left -= {length}")
                 with source.block("if elements_left < 0"):
                     source.line(f"reject('{self._label(target)} has too many elements')")
+            # One unpack for the whole array: replica lists and partition indexes.
             if isinstance(element, Fixed) and element.code in "bhiq":
                 source.line(f"{target} = list(unpack_from(f'>{{{length}}}{element.code}', data, position))")
                 source.line(f"position += {length} * {smallest}")
@@ -200,6 +211,7 @@ class _DecoderWriter:
             self._source.line(f"{target} = {local}")
             return
         present = self._source.fresh("present")
+        # Nullable structs have a presence byte in both forms (KIP-893).
         self._run.append(("b", present))
         self._flush()
         with self._source.block(f"if {present} < 0"):
@@ -212,6 +224,7 @@ class _DecoderWriter:
         source, count = self._source, self._source.fresh("tags")
         self._run.append(("B", count))
         self._flush()
+        # Unknown tags are skipped: newer clients may send them.
         if not tagged:
             with source.block(f"if {count}"):
                 source.line(f"position = skip_tagged_fields(data, position, {count})")
@@ -232,6 +245,7 @@ class _DecoderWriter:
             with source.block(f"{branch} {tag} == {number}"):
                 self._value(row.wire_type, target, row.is_nullable(self._version))
                 self._flush()
+                # A field shorter or longer than its tag claims would shift all that follows.
                 with source.block(f"if position != {end}"):
                     source.line(f"reject('{self._label(target)} does not fill its tagged field')")
             branch = "elif"

@@ -115,6 +115,7 @@ def decode(frame: Buffer) -> Command:
     if size >= 25:  # a binary header without a remark, behind its mark
         mark, code, language, version, opaque, flag, remark_size, ext_size = _unpack_fixed(frame)
         end = mark - _BINARY_MARK + 4
+        # One comparison covers every length: a wrong mark, remark or ext size fails it and takes the careful way.
         if not remark_size and end == 25 + ext_size and 25 <= end <= size and end <= _HEADER_END_MAX:
             ext_block = bytes(frame[25:end]) if ext_size else None
             return Command(code, opaque, flag, ext_block, frame[end:], None, None, language, version)
@@ -140,6 +141,7 @@ def _decode_carefully(frame: Buffer, size: int) -> Command:
     begin = 4 + _FIXED_BYTES
     if remark_size:
         begin += remark_size
+        # The remark moves the length of the ext fields behind it.
         if remark_size < 0 or begin > end:
             raise ProtocolError(f"a remark of {remark_size} bytes in a header of {end - 4}")
         remark = _text(frame[begin - remark_size - 4 : begin - 4])
@@ -164,6 +166,7 @@ def encode(command: Command, *, serialization: int | None = None) -> list[Buffer
         and command.version == VERSION
         and command.language == PYTHON
     ):
+        # None where a number does not fit its field: the careful way reports which.
         plain = _encode_plain(command)
         if plain is not None:
             return plain
@@ -216,7 +219,9 @@ def decode_ext(block: Buffer) -> dict[str, str]:
             key_end = at + 2 + size
             (value_size,) = _LENGTH.unpack_from(block, key_end)
             value_end = key_end + 4 + value_size
+            # Counted here, since a block of 1 MiB can hold 150,000 fields of 7 bytes.
             count += 1
+            # Sizes are signed on the wire, and a name has at least a byte.
             if size <= 0 or value_size < 0 or value_end > end or count > EXT_FIELDS_MAX:
                 raise ProtocolError("the lengths of the ext fields do not fit their block, or they are too many")
             fields[_text(block[at + 2 : key_end])] = _text(block[key_end + 4 : value_end])
@@ -229,6 +234,7 @@ def decode_ext(block: Buffer) -> dict[str, str]:
 def _encode_plain(command: Command) -> list[Buffer] | None:
     """The frame of a command such as we make them ourselves; None where the careful way has to look at it."""
     ext_block, body = command.ext_block or b"", command.body
+    # A large body is not copied into one buffer.
     if len(ext_block) + len(body) > _PLAIN_BYTES_MAX:
         return None
     try:
@@ -303,6 +309,7 @@ def _decode_json(frame: Buffer, end: int) -> Command:
         header = _json_decoder.decode(frame[4:end])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ProtocolError(f"the header is no JSON of a command: {error}") from None
+    # JSON numbers have no size, but Java reads these as 32-bit ints.
     numbers = (header.code, header.opaque, header.flag)
     if not all(_INT_MIN <= number <= _INT_MAX for number in numbers) or not _SHORT_MIN <= header.version <= _SHORT_MAX:
         raise ProtocolError("a number of the header does not fit its type")
@@ -325,6 +332,7 @@ def _decode_json(frame: Buffer, end: int) -> Command:
 
 
 def _language(named: str | int) -> int:
+    # Some clients write the language as its number.
     if isinstance(named, int):
         return named if 0 <= named < len(LANGUAGES) else OTHER
     return LANGUAGES.index(named) if named in LANGUAGES else OTHER

@@ -91,6 +91,7 @@ _KINDS: Final[Mapping[str, Kind]] = {kind.value: kind for kind in Kind}
 def decode(data: Buffer | str, dialect: Dialect) -> ClientFrame | Malformed:
     """One frame of a client. Never raises for what a client can send."""
     try:
+        # A frame of nothing but large exponents would hold the loop for seconds.
         raw = _decode_slowly(data) if _has_many_exponents(data) else _decode(data)
     except (msgspec.MsgspecError, ValueError, RecursionError):  # UnicodeError is a ValueError
         return Malformed(Code.INVALID_JSON)
@@ -99,6 +100,7 @@ def decode(data: Buffer | str, dialect: Dialect) -> ClientFrame | Malformed:
     kind = _KINDS.get(raw.type) if isinstance(raw.type, str) else None
     if kind is None:
         return Malformed(Code.UNKNOWN_TYPE if dialect is Dialect.TCP else Code.INVALID_TYPE)
+    # A ping's other members are ignored, as Vert.x does.
     if kind is Kind.PING:
         return _PING
     if _may_be_vast(data) and is_vast((raw.body, raw.headers)):
@@ -140,6 +142,7 @@ def _checked(kind: Kind, raw: _Envelope) -> ClientFrame | Malformed:
     address, reply_address = raw.address, raw.replyAddress
     if not isinstance(address, str) or not address:
         return Malformed(Code.MISSING_ADDRESS)
+    # An empty reply address would be one that nobody can answer.
     if reply_address is not None and (not isinstance(reply_address, str) or not reply_address):
         return Malformed(Code.INVALID_REPLY_ADDRESS, address)
     failure = None
@@ -147,6 +150,7 @@ def _checked(kind: Kind, raw: _Envelope) -> ClientFrame | Malformed:
         failure = _failure(raw.failureCode, raw.message)
         if failure is None:
             return Malformed(Code.INVALID_FAILURE, address, reply_address)
+    # Nearly all frames have none. An empty list or text is falsy as well, and wrong.
     if not raw.headers and raw.headers in (None, {}):
         return ClientFrame(kind, address, reply_address, (), raw.body, failure)
     try:
@@ -158,6 +162,7 @@ def _checked(kind: Kind, raw: _Envelope) -> ClientFrame | Malformed:
 
 
 def _failure(code: object, text: object) -> tuple[int, str] | None:
+    # JSON's true is an int to Python.
     if isinstance(code, bool) or not isinstance(code, int) or not -_INT32_MAX <= code <= _INT32_MAX:
         return None
     if text is not None and not isinstance(text, str):
@@ -180,6 +185,7 @@ def _headers(raw: object) -> tuple[tuple[tuple[str, str], ...], Mapping[str, obj
             options[name] = value
             continue
         values = value if isinstance(value, list) else (value,)
+        # Before the values are converted.
         if len(pairs) + len(values) > HEADERS_MAX:
             raise _WrongHeaders
         for one in values:
@@ -197,6 +203,7 @@ def _text(value: object) -> str:
         return value
     if isinstance(value, bool | float):
         return json.dumps(value)
+    # Writing a huge number as text takes quadratic time.
     if isinstance(value, int) and value.bit_length() <= 64:
         return str(value)
     raise _WrongHeaders
@@ -206,6 +213,7 @@ def _timeout_ms(options: Mapping[str, object]) -> int | None:
     value = options.get("timeout")
     if value is None:
         return None
+    # Clients may send headers as text. isdigit alone accepts digits that int refuses, such as a superscript two.
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 9:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= TIMEOUT_MS_MAX:
@@ -215,6 +223,7 @@ def _timeout_ms(options: Mapping[str, object]) -> int | None:
 
 def _local_only(options: Mapping[str, object]) -> bool:
     value = options.get("localOnly")
+    # Text as well: clients send headers as text.
     if value in (None, False, "false"):
         return False
     if value in (True, "true"):
@@ -241,6 +250,7 @@ def is_vast(values: Iterable[object]) -> bool:
 
     Walks level by level, without recursion; costs a step for each value.
     """
+    # Exact types: JSON decoders make no subclasses, and `type() is` is the cheaper test.
     level: list[Any] = [value for value in values if type(value) is list or type(value) is dict]
     depth = count = 0
     while level:

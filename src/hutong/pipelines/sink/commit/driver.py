@@ -81,7 +81,9 @@ class Committer:
         owner = self._transactions.begin(owner_id(batch.query_id), OWNER_TIMEOUT_MS)
         found = self.recorded(batch.query_id)
         self._finish(owner, batch, found)
+        # The first batch of a run: the previous driver may have died between tasks and commit.
         is_new_run = found is None or found.run_id != batch.run_id
+        # Else listing all transactions would cost each batch a request to every broker.
         if batch.was_retried or is_new_run or batch.written.batch_id % SWEEP_EVERY == 0:
             self._sweep(batch.query_id, frozenset())
 
@@ -105,11 +107,14 @@ class Committer:
                 case Absent():
                     return False
         else:
+            # Each step changes an outcome or the record, so STEPS_MAX bounds a bug and no load.
             raise AssertionError(f"version {version} is not settled: {recorded}, {outcomes}")
         assert found is not None  # nothing is done without a record
+        # Without transactions the record stays valid after brokers forget their ids.
         if found.decision.transactions:
             batch = Batch(query_id, found.run_id, found.decision, frozenset(), False)
             self._record(owner, batch, _without_transactions(batch), found)
+        # An earlier version is settled now; this one is still to be written.
         if found.decision.batch_id < version:
             return False
         self._sweep(query_id, frozenset())
@@ -146,6 +151,7 @@ class Committer:
                 case Done(left_over):
                     self._transactions.end(_identities(left_over), is_commit=False)
                     counted = frozenset(_identities(recorded.transactions)) if recorded is not None else frozenset()
+                    # No common transaction: another attempt won, and this one's rows were aborted.
                     return not counted.isdisjoint(_identities(batch.written.transactions))
         raise AssertionError(f"batch {batch.written.batch_id} does not come to an end: {recorded}, {outcomes}")
 
@@ -157,6 +163,8 @@ class Committer:
         """
         if not batch.written.transactions:
             return
+        # Fetching offsets waits for pending transactional offsets of the partition (KIP-447), so this waits for a
+        # record that is being committed.
         for topic in batch.topics:
             self._transactions.offsets_of(group_of(batch.query_id, 0), [TopicPartition(topic, 0)])
         found = self.recorded(batch.query_id)
@@ -191,6 +199,7 @@ class Committer:
         parts = [note]
         for number in range(1, note_count(note)):
             offsets = self._transactions.offsets_of(group_of(query_id, number), [place])
+            # A missing part makes `decision_of` raise: brokers expired it.
             parts.append(offsets.get(place, CommittedOffset(-1)))
         return Found(*decision_of(query_id, parts), place)
 
@@ -210,6 +219,7 @@ class Committer:
             if refused:
                 raise refused[0]
         except Refused as error:
+            # PRODUCER_FENCED and its relatives: a later driver initialized the owner's id.
             if error.code in SHUT_OUT:
                 raise taken_over(batch.query_id) from error
             raise
@@ -220,6 +230,7 @@ class Committer:
         refused = self._transactions.end(identities, is_commit=is_commit)
         if refused:
             found = self._transactions.outcomes(identities)
+            # Refused although open: no state explains it, so the caller gets the refusal.
             if Outcome.OPEN in found.values():
                 raise refused[0]
             return found
@@ -229,6 +240,7 @@ class Committer:
     def _outcomes(self, written: Decision, recorded: Decision | None) -> dict[str, Outcome]:
         wanted = list(written.transactions)
         if recorded is not None and recorded.batch_id == written.batch_id:
+            # Outcomes of another batch's transactions do not matter here.
             wanted += recorded.transactions
         return self._transactions.outcomes(_identities(wanted))
 
@@ -237,6 +249,7 @@ class Committer:
         try:
             for one in self._transactions.open_ids(id_prefix(query_id)):
                 if one != owner_id(query_id) and one not in wanted:
+                    # InitProducerId aborts the id's open transaction and fences its writer.
                     self._transactions.begin(one, OWNER_TIMEOUT_MS)
         except PeerError:
             return  # their time will be up

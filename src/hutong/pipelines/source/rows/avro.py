@@ -60,6 +60,8 @@ def avro_reader(plan: Plan) -> Callable[[bytes], Any]:
     read = _reader(plan, _Scope({}, budget))
 
     def read_whole(data: bytes) -> Any:
+        # Items without bytes (null, empty records) would make counts free of charge: an array of 2^62 nulls takes ten
+        # bytes.
         budget.empty_items, budget.levels = EMPTY_ITEMS_SPARE + len(data), LEVELS_MAX
         try:
             value, at = read(data, 0)
@@ -77,12 +79,14 @@ def _reader(plan: Plan, scope: _Scope) -> Read:
         case Primitive(name, _, factor):
             return _PRIMITIVES[name] if factor == 1 else _times(_PRIMITIVES[name], factor)
         case Fixed(size, kind):
+            # A negative size marks Avro's `bytes`, with a length field.
             read = _read_bytes if size < 0 else _fixed(size)
             return _decimal(read, kind.scale) if isinstance(kind, DecimalOf) else read
         case Enumeration(symbols):
             return _enumeration(symbols)
         case Items(item, is_map):
             read_item = _reader(item, scope)
+            # A map's entry has at least the length of its key.
             bytes_min = _bytes_min(item) + int(is_map)
             return _items(_pair(read_item) if is_map else read_item, bytes_min, scope.budget)
         case Record():
@@ -121,8 +125,10 @@ def _varint(data: bytes, at: int, bits: int) -> tuple[int, int]:
         if byte < 0x80:
             break
         shift += 7
+        # At most 5 bytes for an int, 10 for a long; more never ends.
         if shift >= bits:
             raise ValueError(f"a number has more than {bits} bits")
+    # The last byte may hold bits that the type lacks.
     if number >> bits:
         raise ValueError(f"a number has more than {bits} bits")
     return (number >> 1) ^ -(number & 1), at
@@ -133,6 +139,7 @@ def _read_null(_data: bytes, at: int) -> tuple[None, int]:
 
 
 def _read_boolean(data: bytes, at: int) -> tuple[bool, int]:
+    # Avro allows 0 and 1 alone.
     if at >= len(data) or data[at] > 1:
         raise ValueError("a boolean is neither 0 nor 1")
     return data[at] == 1, at + 1
@@ -205,8 +212,11 @@ def _fixed(size: int) -> Read:
 def _decimal(read: Read, scale: int) -> Read:
     def read_decimal(data: bytes, at: int) -> tuple[Decimal, int]:
         content, at = read(data, at)
+        # Turning bytes to a decimal takes quadratic time.
         if len(content) > DECIMAL_BYTES_MAX:
             raise ValueError(f"a decimal takes {len(content)} bytes")
+        # Two's complement, big-endian, times 10^-scale (Avro, Logical Types). The text form avoids the context's
+        # rounding.
         return Decimal(f"{int.from_bytes(content, 'big', signed=True)}e-{scale}"), at
 
     return read_decimal
@@ -238,9 +248,11 @@ def _items(read: Read, item_bytes_min: int, budget: _Budget) -> Read:
             count, at = _varint(data, at, LONG_BITS)
             if count == 0:
                 return items, at
+            # A negative count is followed by the block's size in bytes, for readers that skip it.
             if count < 0:
                 count = -count
                 _, at = _varint(data, at, LONG_BITS)
+            # Checked before the loop, so that a forged count allocates nothing.
             room = (len(data) - at) // item_bytes_min if item_bytes_min else budget.empty_items
             if count > room:
                 raise ValueError(f"{count} items are claimed where there is room for {max(room, 0)}")
@@ -254,6 +266,7 @@ def _items(read: Read, item_bytes_min: int, budget: _Budget) -> Read:
 
 
 def _record(plan: Record, scope: _Scope) -> Read:
+    # A cell that is filled after the reader exists: the record's own fields may refer to it.
     itself: list[Read] = []
     inside = _Scope({**scope.around, plan.full_name: itself}, scope.budget)
     fields = [
@@ -267,8 +280,10 @@ def _record(plan: Record, scope: _Scope) -> Read:
                 value, at = read(data, at)
             except ValueError as error:
                 text = str(error)
+                # Nested records prepend their name: "field order.item.price: ...".
                 path = text.startswith("field ")
                 raise ValueError(f"field {name}.{text[6:]}" if path else f"field {name}: {text}") from None
+            # A field beyond the recursion limit is read to find its end, then dropped.
             if is_kept:
                 values.append(value)
         return tuple(values), at
@@ -281,6 +296,7 @@ def _again(full_name: str, scope: _Scope) -> Read:
     itself, budget = scope.around[full_name], scope.budget
 
     def read_again(data: bytes, at: int) -> tuple[None, int]:
+        # A linked list of a million nodes in one value would overflow the stack.
         if not budget.levels:
             raise ValueError(f"{full_name} is nested more than {LEVELS_MAX} levels deeper than it is unfolded")
         budget.levels -= 1
@@ -294,6 +310,7 @@ def _again(full_name: str, scope: _Scope) -> Read:
 def _union(union: Union, scope: _Scope) -> Read:
     branches = [_reader(branch, scope) for branch in union.branches]
     has_value = [kind_of(branch) is not None for branch in union.branches]
+    # Null branches have no member, so members are numbered without them.
     places = [sum(has_value[:number]) for number in range(len(branches))]
     member_count = sum(has_value)
 
@@ -302,6 +319,7 @@ def _union(union: Union, scope: _Scope) -> Read:
         if not 0 <= number < len(branches):
             raise ValueError(f"branch {number} of a union is asked for where there are {len(branches)}")
         value, at = branches[number](data, at)
+        # The null branch, or a branch beyond the recursion limit.
         if not has_value[number]:
             return None, at
         if not union.is_struct:

@@ -129,6 +129,7 @@ def parse_avro(text: str, recursion_max: int | None = None) -> Plan:
     if len(text) > SCHEMA_CHARACTERS_MAX:
         raise ValueError(f"it is longer than {SCHEMA_CHARACTERS_MAX} characters")
     try:
+        # json's recursion is bounded by Python's stack, hence RecursionError and not a limit of its own.
         schema = json.loads(text)
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
@@ -142,6 +143,7 @@ def is_left_out(plan: Plan) -> bool:
             return True
         case Items(item):
             return is_left_out(item)
+        # A union whose branches are all left out or null has no type.
         case Union(branches, None):
             return any(map(is_left_out, branches))
         case _:
@@ -163,6 +165,7 @@ def kind_of(plan: Plan) -> Kind | None:
             inner = _some(item)
             return MapOf(inner) if is_map else ArrayOf(inner)
         case Record(names, fields):
+            # A field beyond the recursion limit has no column; the reader still skips its bytes.
             kept = [(name, one) for name, one in zip(names, fields, strict=True) if not is_left_out(one)]
             return StructOf(tuple(Field(name, _some(one)) for name, one in kept))
 
@@ -170,6 +173,7 @@ def kind_of(plan: Plan) -> Kind | None:
 def _some(plan: Plan) -> Kind:
     kind = kind_of(plan)
     if kind is None:
+        # Spark has no type for a column that holds null alone in Parquet and elsewhere.
         raise ValueError("it has a field that is always null: leave that out")
     return kind
 
@@ -184,6 +188,7 @@ class _Parser:
 
     def plan(self, schema: Any, namespace: str, depth: int) -> Plan:
         self.node_count += 1
+        # Unfolding multiplies: with two self-references per record, each level doubles the nodes.
         if depth > TYPE_DEPTH_MAX or self.node_count > NODES_MAX:
             unfolded = "" if self.recursion_max is None else ", unfolded: set recursiveFieldMaxDepth to less"
             raise ValueError(
@@ -197,6 +202,7 @@ class _Parser:
             raise ValueError(f"{json.dumps(schema)[:80]} is no Avro type")
         name = schema["type"]
         match name:
+            # The three types that Avro names, and that may be used before by name.
             case "record" | "enum" | "fixed":
                 return self._named(schema, namespace, depth)
             case "array":
@@ -212,8 +218,10 @@ class _Parser:
         if name in PRIMITIVES:
             return _primitive(name, {})
         full = _full(name, namespace)
+        # A name without a namespace may also refer to the null namespace (Avro 1.11, Names).
         full = full if full in self.named else name
         if full in self.open_counts:
+            # Spark's own from_avro has the option recursiveFieldMaxDepth with this meaning.
             if self.recursion_max is None:
                 raise ValueError(
                     f"type {name} contains itself, which no column can hold: set the option recursiveFieldMaxDepth to "
@@ -232,6 +240,7 @@ class _Parser:
             raise ValueError(f"a type has {name!r} for a name")
         full = _full(name, schema.get("namespace", namespace))
         if full in self.named:
+            # Unfolding visits one definition several times: the same object is no second definition.
             if self.named[full][0] is not schema:
                 raise ValueError(f"type {full} is defined twice")
             return self._by_name(full, "", depth)  # the enclosing type occurs in another place, too
@@ -248,6 +257,7 @@ class _Parser:
                 if not isinstance(size, int) or not 0 <= size <= FIXED_BYTES_MAX:
                     raise ValueError(f"the size of {full} is not from 0 to {FIXED_BYTES_MAX}")
                 return Fixed(size, _decimal(schema) or Scalar(BINARY))
+        # The count of enclosing occurrences, not of all: siblings may each unfold to the limit.
         around = self.open_counts.get(full, 0)
         self.open_counts[full] = around + 1
         fields = _part(schema, "fields")
@@ -255,6 +265,7 @@ class _Parser:
             raise ValueError(f"the fields of {full} are no list of fields")
         names = _texts([_part(one, "name") for one in fields], f"the fields of {full}")
         plans = tuple(self.plan(_part(one, "type"), inside, depth + 1) for one in fields)
+        # Zeros are removed, since membership means "enclosing".
         if around:
             self.open_counts[full] = around
         else:
@@ -268,15 +279,18 @@ class _Parser:
             if any(map(is_left_out, plans)):
                 return Union(plans, None, is_struct=False)
             raise ValueError("it has a union without a type")
+        # Spark's from_avro widens [int, long] to long and [float, double] to double.
         wider = next((wide for narrow, wide in WIDER if len(kinds) == 2 and set(kinds) == {narrow, wide}), None)
         if wider or len(kinds) == 1:
             return Union(plans, wider or kinds[0], is_struct=False)
+        # Spark's name for the branches of other unions: member0, member1 and so on.
         members = tuple(Field(f"member{number}", kind) for number, kind in enumerate(kinds))
         return Union(plans, StructOf(members), is_struct=True)
 
 
 def _primitive(name: str, schema: Mapping[str, Any]) -> Plan:
     logical = schema.get("logicalType")
+    # An unknown logical type is ignored, as the specification demands.
     if isinstance(logical, str) and (name, logical) in LOGICAL_TIMES:
         spark_name, factor = LOGICAL_TIMES[name, logical]
         return Primitive(name, Scalar(spark_name), factor)
@@ -292,6 +306,7 @@ def _decimal(schema: Mapping[str, Any]) -> DecimalOf | None:
     precision, scale = schema.get("precision"), schema.get("scale", 0)
     if not isinstance(precision, int) or not isinstance(scale, int):
         raise ValueError("a decimal has no precision")
+    # 38 digits are the most of Spark's DecimalType.
     if not 0 < precision <= DECIMAL_PRECISION_MAX or not 0 <= scale <= precision:
         raise ValueError(f"a decimal of precision {precision} and scale {scale} does not fit: take at most 38 digits")
     return DecimalOf(precision, scale)
