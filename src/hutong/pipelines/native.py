@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 Bytes = NDArray[np.uint8]
 BytePointer = NDArray[np.uint8]
-"""What `pointer_to` returns: subscripts as an array does, has no length."""
+"""The result of `pointer_to`: supports subscripts like an array, has no length."""
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 

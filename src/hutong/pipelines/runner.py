@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 CHECK_MS_MAX = 3_000
-"""How long the broker may take to answer before anything is started."""
+"""The time for the broker to answer before anything is started."""
 SMALL_RECORDS_MAX = 2_000_000
 CHECKPOINTS = "checkpoint"
 TRIGGER = "1 second"
@@ -46,7 +46,7 @@ class Input:
     bootstrap: str
     topic: Topic
     record_count: int
-    """How many records it held when looked at, deleted and control records included."""
+    """The number of records at the time of the check, including deleted and control records."""
     kafka: Mapping[str, str] = field(default_factory=dict)
     """Further options of the data source, by Kafka's names after `kafka.`: security settings, for example."""
 

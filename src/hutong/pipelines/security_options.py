@@ -23,7 +23,7 @@ MODULES = {
 }
 PEM = "PEM"
 NO_PEM = (b"\xfe\xed\xfe\xed", b"\x30")
-"""How JKS and PKCS 12 begin: both are asked for by their names, or found under Kafka's default."""
+"""The first bytes of JKS and PKCS 12 files: both are named in options, or found under Kafka's default."""
 CONVERT = "convert it to PEM (keytool -importkeystore to PKCS12, then openssl pkcs12 -nodes) and set {type} to PEM"
 REFUSED = (
     "ssl.cipher.suites",

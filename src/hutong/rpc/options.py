@@ -13,7 +13,7 @@ from hutong.bus.options import TIMEOUT_MS_MAX
 
 TIMEOUT_MS_DEFAULT: Final = 30_000  # as in Vert.x
 RETRIES_DEFAULT: Final = 16
-"""How often a call is tried again within its time, if its delivery tries again at all."""
+"""The number of retries within a call's time, for deliveries that retry."""
 RETRIES_MAX: Final = 1_000
 
 HeaderPairs = tuple[tuple[str, str], ...]

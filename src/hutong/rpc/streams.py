@@ -111,7 +111,7 @@ class StreamSource:
         """The temporary service is closed behind this, and with it the stream."""
 
     async def aclose(self) -> None:
-        """End it: the iterator is closed where it stands."""
+        """End the stream: the iterator is closed at its present item."""
         if self._is_closed:
             return
         self._is_closed = self._is_done = True

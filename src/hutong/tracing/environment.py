@@ -18,7 +18,7 @@ from hutong.tracing.tracing import Tracing
 
 SERVICE: Final = "hutong"
 NAMELESS: Final = "unknown_service"
-"""What OpenTelemetry calls a service whose name nobody has said."""
+"""OpenTelemetry's name for a service without a configured name."""
 
 
 class EnvironmentTracing:

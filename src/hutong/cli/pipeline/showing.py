@@ -24,13 +24,13 @@ STATUS_COLUMNS = ("name", "state", "since", "query", "batch", "rows_per_second",
 def list_all(state: StateOption = None, as_json: AsJson = False) -> None:
     """List the library's jobs and the pipelines of this folder."""
     from hutong.pipelines.declared.definition import NAME
-    from hutong.pipelines.declared.finding import folder_of, pipelines_beside
+    from hutong.pipelines.declared.finding import folder_of, pipelines_in
     from hutong.pipelines.jobs import JOBS
 
     rows: list[dict[str, Any]] = [
         {"name": job.name, "kind": f"job: {job.kind}", "state": None, "summary": job.summary} for job in JOBS.values()
     ]
-    for found in pipelines_beside(Path()):
+    for found in pipelines_in(Path()):
         now = state_of(folder_of(found.file, found.name, state)) if NAME.fullmatch(found.name) else MISNAMED
         rows.append({"name": found.name, "kind": "pipeline", "state": now, "summary": found.file.name})
     print_rows(rows, LIST_COLUMNS, as_json=as_json)

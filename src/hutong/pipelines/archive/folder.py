@@ -29,7 +29,7 @@ VERSIONS_KEPT = 20
 """Older versions of the log are deleted: a reader that has just listed them must still find the one it chose."""
 COMMIT_ATTEMPTS_MAX = 100
 STAGING_GRACE_MS = 24 * 3_600_000
-"""When a folder of staging is of no living writer: a folder's age does not tell of writing deep inside."""
+"""The age of a staging folder without a living writer: the folder's own age does not show writes deep inside."""
 DATA_PATTERN = "**/*.parquet"
 Change = Callable[[Snapshot], Snapshot | None]
 """Makes a new snapshot of the latest one; None when nothing is to be done."""

@@ -21,9 +21,9 @@ from hutong.foundation.errors import CorruptData, UnknownFormat
 LOG_VERSION = "v1"
 FORMAT = 1
 WRITERS_MAX = 1000
-"""How many queries are remembered with their last batch; the one that wrote least recently is forgotten first."""
+"""The number of queries remembered with their last batch; the least recent writer is dropped first."""
 BLOCK_BYTES = 128 * 2**20
-"""What the form asks for; on a local disk it only bounds how Spark cuts files into tasks."""
+"""Required by the form; on a local disk it only bounds the size of Spark's tasks."""
 
 
 @dataclass(frozen=True, slots=True)

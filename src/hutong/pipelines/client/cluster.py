@@ -37,7 +37,7 @@ LATEST = -1
 BACKOFF_MS_FIRST = 50
 BACKOFF_MS_MAX = 1_000
 CREATION_MS_MAX = 10_000
-"""How long a broker may take to create a topic that it was asked about."""
+"""The time for a broker to create a topic on request."""
 FORBIDDEN = frozenset(
     {
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,

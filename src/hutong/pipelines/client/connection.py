@@ -34,7 +34,7 @@ BUFFER_GROWTH = 4
 JOINED_BYTES_MAX = 64 * 2**10
 """Requests up to this size are sent as one buffer; larger ones, which carry records, without copying them."""
 TLS_ALERT = b"\x15\x03"
-"""How the answer of a port begins that expects TLS and got something else (RFC 8446, section 5.1)."""
+"""The first bytes of a TLS port's answer to a plain request (RFC 8446, section 5.1)."""
 SESSION_USED = 0.85
 """The share of a login's time after which a connection is no longer taken for something new."""
 
@@ -88,7 +88,7 @@ class Connection:
         self._versions: dict[int, tuple[int, int]] = {}
         self._clock: Clock | None = None
         self._ends_ms = 0
-        """When our login runs out by `_clock`, where there is one."""
+        """The end of the SASL session by `_clock`, if there is one."""
 
     @property
     def is_idle(self) -> bool:

@@ -15,8 +15,8 @@ from hutong.wire.kafka.apis.k17_sasl_handshake import SaslHandshakeRequest, Sasl
 from hutong.wire.kafka.apis.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from hutong.wire.kafka.error_codes import ErrorCode
 
-TOLD_CHARACTERS_MAX = 200
-"""How much of a broker's own words is repeated."""
+REPEATED_CHARACTERS_MAX = 200
+"""The part of a broker's message that is repeated."""
 
 
 def log_in(connection: Connection, login: Login, nonce: Callable[[], str]) -> int:
@@ -39,7 +39,7 @@ def _agree(connection: Connection, mechanism: str) -> None:
     if response.error_code == ErrorCode.NONE:
         return
     if response.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
-        offered = ", ".join(response.mechanisms)[:TOLD_CHARACTERS_MAX] or "nothing"
+        offered = ", ".join(response.mechanisms)[:REPEATED_CHARACTERS_MAX] or "nothing"
         raise AccessDenied(
             f"the broker at {connection.peer} does not take {mechanism}: set kafka.sasl.mechanism to one that it "
             f"offers ({offered})"
@@ -56,7 +56,7 @@ def _step(connection: Connection, login: Login, message: bytes) -> SaslAuthentic
     response: SaslAuthenticateResponse = connection.request(SaslAuthenticateRequest(message))
     if response.error_code == ErrorCode.NONE:
         return response
-    reason = (response.error_message or f"error {response.error_code}")[:TOLD_CHARACTERS_MAX]
+    reason = (response.error_message or f"error {response.error_code}")[:REPEATED_CHARACTERS_MAX]
     raise AccessDenied(
         f"the broker at {connection.peer} did not let in user '{login.user}' by {login.mechanism}: check the name and "
         f"password in kafka.sasl.jaas.config ({reason})"

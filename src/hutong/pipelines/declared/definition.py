@@ -97,7 +97,7 @@ class Sink:
 
     kind: str = TOPIC
     frame: str | None = None
-    """Which DataFrame, where there are several; `from` in TOML."""
+    """The DataFrame's name, if there are several; `from` in TOML."""
     topic: str | None = None
     path: str | None = None
     bootstrap: str | None = None
@@ -122,9 +122,9 @@ class Pipeline:
     transform: Transform = field(default_factory=Transform)
     bootstrap: str = BOOTSTRAP_DEFAULT
     trigger: str = TRIGGER_DEFAULT
-    """How often a batch begins, such as "10 seconds"; or `AVAILABLE_NOW` or `BATCH`."""
+    """The interval between batches, such as "10 seconds"; or `AVAILABLE_NOW` or `BATCH`."""
     restarts: int = RESTARTS_DEFAULT
-    """How many failures in a row, with no batch done between them, are followed by another start."""
+    """The number of consecutive failures, with no batch completed between them, after which a restart follows."""
     group: str | None = None
     """The consumer group that shows the progress of sources to lag tools."""
     event_log: bool | None = None
@@ -133,7 +133,7 @@ class Pipeline:
     """Settings of connections for all topics, such as `security.protocol`, as Kafka calls them."""
     spark: Mapping[str, str] = field(default_factory=dict)
     file: Path | None = None
-    """Where it was read from; set by `reading`."""
+    """The file it was read from; set by `reading`."""
 
     @property
     def folder(self) -> Path:

@@ -12,7 +12,7 @@ from hutong.pipelines.declared.run_folder import PipelineFolder, state_folder
 from hutong.pipelines.declared.toml_text import FILE_BYTES_MAX, read_toml
 
 PYTHON_MARK = "Pipeline("
-"""What a Python file must hold to be looked at as a pipeline; it is not run to find out."""
+"""The text by which a Python file is recognized as a pipeline, without running it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Found:
     file: Path
 
 
-def pipelines_beside(folder: Path) -> list[Found]:
+def pipelines_in(folder: Path) -> list[Found]:
     """The pipelines whose files lie in a folder, by name."""
     try:
         files = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
@@ -38,10 +38,10 @@ def find(wanted: str | None, folder: Path) -> Path:
     if wanted is not None and (Path(wanted).suffix in SUFFIXES or "/" in wanted):
         path = folder / wanted
         if not path.is_file():
-            near = suggestion(path.name, [one.file.name for one in pipelines_beside(path.parent)])
+            near = suggestion(path.name, [one.file.name for one in pipelines_in(path.parent)])
             raise UsageError(f"there is no file {wanted}{near}", ExitCode.NOINPUT)
         return path
-    found = pipelines_beside(folder)
+    found = pipelines_in(folder)
     names = [one.name for one in found]
     if wanted is None:
         if len(found) == 1:

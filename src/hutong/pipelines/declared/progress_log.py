@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 END_S_MAX = 10.0
-"""How long the last events of ended queries may take to arrive."""
+"""The time for the last events of ended queries to arrive."""
 Heard = Callable[[Mapping[str, Any]], None]
 
 

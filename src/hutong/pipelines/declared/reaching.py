@@ -11,7 +11,7 @@ from hutong.pipelines.declared.problems import Problems, suggestion
 from hutong.pipelines.option_values import cluster_of
 
 ANSWER_MS_MAX = 5_000
-"""How long brokers may take to answer before a pipeline is started."""
+"""The time for brokers to answer before a pipeline is started."""
 NAMES_TOLD_MAX = 10
 
 

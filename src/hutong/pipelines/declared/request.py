@@ -27,7 +27,7 @@ class Request:
     attempt: int = 1
     supervisor_pid: int = 0
     grace_s: int = GRACE_S_DEFAULT
-    """How long a batch may take to finish once the user asks for the end."""
+    """The time for a batch to finish after a stop request."""
 
     @property
     def pipeline_folder(self) -> PipelineFolder:

@@ -32,11 +32,11 @@ STOPPED, FINISHED, FAILED = "stopped", "finished", "failed"
 ENDED = (STOPPED, FINISHED, FAILED)
 """Stopped by the user, at the end of its input, or by an error."""
 TAIL_BYTES_MAX = 256 * 2**10
-"""How much of a progress file is read for its last lines."""
+"""The part of a progress file that is read for its last lines."""
 PROGRESS_BYTES_MAX = 64 * 2**20
-"""When a progress file is put aside for a new one; an endless stream writes about 17 MB a day."""
+"""The size at which a progress file is set aside for a new one; an endless stream writes about 17 MB a day."""
 RUNS_MAX = 50
-"""How many runs are kept."""
+"""The number of runs that are kept."""
 LOCK_ATTEMPTS = 5  # a status command holds the lock for a moment
 LOCK_PAUSE_S = 0.05
 PID_DIGITS_MAX = 20
@@ -214,9 +214,9 @@ def run_id_at(now_ms: int) -> str:
     return f"{datetime.fromtimestamp(now_ms / 1000, UTC):%Y%m%dT%H%M%S}.{now_ms % 1000:03}Z"
 
 
-def state_folder(state: Path | None, beside: Path) -> Path:
+def state_folder(state: Path | None, base: Path) -> Path:
     """Return STATE: the user's choice, else the default next to the pipeline's file."""
-    return (state if state is not None else beside / STATE_DEFAULT).absolute()
+    return (state if state is not None else base / STATE_DEFAULT).absolute()
 
 
 def pipelines_in(state: Path) -> list[PipelineFolder]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 GATEWAY = "PYSPARK_GATEWAY_PORT"
-"""Where `spark-submit` tells the program how to reach the Java process."""
+"""The variable by which `spark-submit` passes the port of the Java process."""
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -26,7 +26,7 @@ from hutong.pipelines.declared.restarts import Restarts
 from hutong.pipelines.declared.run_folder import ENDED, FAILED, STARTING, RunFolder, RunRecord, run_id_at
 
 KILL_S = 30
-"""How long after the grace a driver may take to end by itself."""
+"""The time for a driver to exit by itself after the grace period."""
 POLL_S = 0.2
 DRIVER = (sys.executable, "-m", "hutong.pipelines.declared.driver")
 

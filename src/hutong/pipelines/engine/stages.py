@@ -39,7 +39,7 @@ class Stage:
     rdd_ids: frozenset[int]
     waits_for: tuple[int, ...] = ()
     operators: tuple[str, ...] = ()
-    """What Spark SQL does in it, in the order of the data."""
+    """Spark SQL's operators in it, in the order of the data."""
     submitted_ms: int | None = None
     ended_ms: int | None = None
     longest_task_ms: int = 0

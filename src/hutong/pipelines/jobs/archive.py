@@ -19,7 +19,7 @@ from hutong.pipelines.archive.folder import ArchiveFolder, folder_of
 from hutong.pipelines.archive.snapshot import BatchOf, with_batch
 from hutong.pipelines.declared.definition import AVAILABLE_NOW, BATCH
 from hutong.pipelines.jobs.job import Job, Parameter, Work
-from hutong.pipelines.jobs.parameters import MIB, MINUTE_MS, beside, needed, the_only, whole_number
+from hutong.pipelines.jobs.parameters import MIB, MINUTE_MS, resolved_path, needed, the_only, whole_number
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -59,7 +59,7 @@ ORDER = ("topic", "partition", "offset")
 DAY_S = 86_400
 REFRESH_S = 1
 FINISH_S_MAX = 60
-"""How long a batch in the making may take once the end is asked for. One that is broken off is made again later."""
+"""The time for the current batch to finish once a stop is requested. A batch that is broken off is repeated later."""
 
 
 def run(work: Work) -> str:
@@ -71,7 +71,7 @@ def run(work: Work) -> str:
             f'the job archive remembers where it was, as a stream does: set trigger = "{AVAILABLE_NOW}", not "{BATCH}"'
         )
     parameters = work.parameters
-    archive = open_archive(beside(work.pipeline.folder, needed(parameters, "path", JOB.name)))
+    archive = open_archive(resolved_path(work.pipeline.folder, needed(parameters, "path", JOB.name)))
     every = whole_number(parameters, "compact_every")
     target_bytes = whole_number(parameters, "target_mib", 1) * MIB
     grace_ms = whole_number(parameters, "grace_minutes") * MINUTE_MS

@@ -41,7 +41,7 @@ class Job:
     summary: str
     reads: str
     outputs: tuple[tuple[str, str], ...]
-    """What it makes: a DataFrame's, file's or topic's name, and its content."""
+    """Its outputs: a DataFrame's, file's or topic's name, and its content."""
     parameters: tuple[Parameter, ...] = ()
     template: str | None = None
     """The TOML that `hutong pipeline init --job` writes, `@NAME@` and `@BOOTSTRAP@` standing for what the user chose.

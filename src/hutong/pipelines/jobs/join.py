@@ -1,6 +1,6 @@
 """Two streams joined: pairs of events that match and are near in time.
 
-An event of the right source matches one of the left when the condition `on` holds and its time lies from `before`
+An event of the right source matches one of the left when the condition `on` holds and its time is from `before`
 earlier to `after` later. From those bounds and the watermarks Spark knows when an event can match no more, so that its
 state stays bounded. Outer joins then emit unmatched events, with nulls for the other side. Columns are named after
 their source where both sources have them or no `select` is given.

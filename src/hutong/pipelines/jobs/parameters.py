@@ -62,7 +62,7 @@ def need_columns(frame: "DataFrame", columns: tuple[str, ...], job: str) -> None
         raise UsageError(f"the job {job} needs the column {missing[0]}, and the source has {has}")
 
 
-def beside(folder: Path, path: str) -> str:
+def resolved_path(folder: Path, path: str) -> str:
     """Resolve a path relative to the folder of the pipeline's file."""
     return path if "://" in path or path.startswith("file:") else str(folder.absolute() / path)
 

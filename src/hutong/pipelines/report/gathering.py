@@ -24,7 +24,7 @@ ASKED_DRIVER = (
     "With event_log = true under [pipeline], the page shows that, too."
 )
 PROGRESS_BEFORE = "progress.1.jsonl"
-"""What was put aside when the file of progress had grown large."""
+"""The older progress file, set aside when it had grown large."""
 DIED = "died"
 """The state of a run whose process is gone without a word."""
 

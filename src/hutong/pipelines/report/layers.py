@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 SWEEPS = 8
 JOINT_WIDTH = 14
-"""How much room an edge takes that passes a row."""
+"""The width of an edge that passes a row."""
 STRAIGHTNESS = 8
 """The weight of a bend inside a long edge, relative to one at a node."""
 

@@ -17,7 +17,7 @@ FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 SERIES_COLOUR_COUNT = 8
-"""How many the style sheet has."""
+"""The number of series colours in the style sheet."""
 STYLE_FILE = Path(__file__).with_name("style.css")
 
 

@@ -21,7 +21,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 NAME_BYTES = 5
 ABORT_MS_MAX = 2_000
-"""How long a task that failed tries to abort what it wrote; later its successors or the time-out do."""
+"""The time that a failed task spends on aborting its transaction; later its successors or the timeout do."""
 ADVICE: Mapping[int, str] = {
     ErrorCode.INVALID_TRANSACTION_TIMEOUT: "the broker allows shorter transactions only: set the sink's option "
     "kafka.transaction.timeout.ms to what its transaction.max.timeout.ms allows",

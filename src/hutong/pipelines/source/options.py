@@ -52,7 +52,7 @@ class SourceOptions:
     limits: TriggerLimits
     push_filters: bool = False
     look_again_count: int = LOOK_AGAIN_COUNT
-    """How often a stream asks again before it takes data for lost."""
+    """The number of repeated requests before a stream declares data lost."""
     look_again_ms: int = LOOK_AGAIN_MS
     partitions_min: int | None = None
     records_per_partition_max: int | None = None

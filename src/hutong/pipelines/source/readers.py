@@ -67,7 +67,7 @@ except ModuleNotFoundError:  # PySpark 4.1
     HAS_LIMITS = False
 
 PROGRESS_MS_MAX = 2_000
-"""How long a stream tries to show its progress before it goes on."""
+"""The time that a stream may spend on publishing its progress."""
 
 
 class RangePartition(InputPartition):
@@ -127,7 +127,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._admission = Admission(options.limits, SystemClock())
         self._target: Offsets | None = None
-        """Where a query with trigger AvailableNow stops: the ends when it started."""
+        """The end of a query with trigger AvailableNow: the end offsets when it started."""
 
     @failures_reported()
     def initialOffset(self) -> OffsetsJson:

@@ -52,7 +52,7 @@ class Pools:
 
 
 class _Collector:
-    """Stands for a server, to which the package's code gives its handlers."""
+    """Stand-in for a server, to which the package's code gives its handlers."""
 
     def __init__(self) -> None:
         self.handlers: dict[str, Any] = {}

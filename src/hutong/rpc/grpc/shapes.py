@@ -25,7 +25,7 @@ MICROS_PER_SECOND: Final = 1_000_000
 
 
 class Absent:
-    """Stands for a field that is not there, where that is no None."""
+    """The value of an absent field, as distinct from None."""
 
 
 ABSENT: Final = Absent()

@@ -13,7 +13,7 @@ from hutong.rpc.grpc.schema import EnumDeclaration, Field, Label, Message, Schem
 
 INDENT: Final = "  "
 ONEOF: Final = "value"
-"""What the oneof of a union is called."""
+"""The name of a union's oneof."""
 
 
 def render(schema: Schema) -> str:

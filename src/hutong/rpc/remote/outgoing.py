@@ -24,7 +24,7 @@ from hutong.rpc.transport import Abandon, CallSite, Ended, OutgoingCall
 from hutong.wire.rocketmq.command import Command
 
 REMOTING_ERRORS: Final[dict[int, type[CallFailed]]] = {SYSTEM_BUSY: Overloaded, NOT_SUPPORTED: NoService}
-"""What the remoting answers by itself, by its codes."""
+"""Answers of the remoting itself, by its codes."""
 BY_NAME_MAX: Final = 1_024
 """Combinations of address, action, headers and result type that are kept of calls by name."""
 

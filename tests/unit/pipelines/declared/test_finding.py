@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hutong.foundation.errors import UsageError
-from hutong.pipelines.declared.finding import find, folder_of, pipelines_beside
+from hutong.pipelines.declared.finding import find, folder_of, pipelines_in
 
 
 @pytest.fixture
@@ -19,8 +19,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_only_pipelines_are_listed(folder: Path) -> None:
-    assert [(one.name, one.file.name) for one in pipelines_beside(folder)] == [("b", "b.py"), ("web", "a.toml")]
-    assert pipelines_beside(folder / "absent") == []
+    assert [(one.name, one.file.name) for one in pipelines_in(folder)] == [("b", "b.py"), ("web", "a.toml")]
+    assert pipelines_in(folder / "absent") == []
 
 
 @pytest.mark.parametrize(("wanted", "name"), [("web", "a.toml"), ("a", "a.toml"), ("b", "b.py"), ("./b.py", "b.py")])

@@ -47,9 +47,9 @@ def test_parameters_are_read() -> None:
     assert parameters.names(given, "names") == ("a", "b")
     assert parameters.needed(given, "set", "job") == "x"
     assert parameters.the_only({"one": 1}, "job") == 1
-    assert parameters.beside(Path("/home/me"), "archive") == "/home/me/archive"
-    assert parameters.beside(Path("/home/me"), "/archive") == "/archive"
-    assert parameters.beside(Path("/home/me"), "s3a://bucket/archive") == "s3a://bucket/archive"
+    assert parameters.resolved_path(Path("/home/me"), "archive") == "/home/me/archive"
+    assert parameters.resolved_path(Path("/home/me"), "/archive") == "/archive"
+    assert parameters.resolved_path(Path("/home/me"), "s3a://bucket/archive") == "s3a://bucket/archive"
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "1.5", "٣"])

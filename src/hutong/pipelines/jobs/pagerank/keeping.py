@@ -18,7 +18,7 @@ LEVELS = ("memory and disk", "memory", "disk", "none")
 @dataclass(frozen=True, slots=True)
 class Keeping:
     level: str = LEVELS[0]
-    """Where the links lie between rounds, one of `LEVELS`; `none` computes them again for every round."""
+    """The storage of the links between rounds, one of `LEVELS`; `none` computes them again for every round."""
     checkpoint_every: int = 0
     """After how many rounds the ranks are cut off from what they came from; 0 never."""
     reliable: bool = False

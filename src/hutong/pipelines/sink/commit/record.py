@@ -49,7 +49,7 @@ class Note(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A record that was read: the decision, in which run of the query it was made, and where it stands."""
+    """A decision as read: with the run of the query that made it, and its partition."""
 
     decision: Decision
     run_id: str

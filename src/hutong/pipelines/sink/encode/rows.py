@@ -62,7 +62,7 @@ NO_HEADERS = HeaderRows(NO_ENDS, ABSENT, ABSENT, False)
 NO_TIMES = TimeRows(_read_only(np.zeros(1, np.int64)), False)
 MICROSECONDS = 1000
 NO_TIMESTAMP_MS = -1
-"""How Kafka writes that a record has no time; the source reads it as the millisecond before 1970."""
+"""Kafka's value for a record without a time; the source reads it as the millisecond before 1970."""
 
 
 def record_rows(columns: Mapping[str, pa.Array], now_ms: int) -> RecordRows:

@@ -54,7 +54,7 @@ NULLS_UNKNOWN = -1
 """pyarrow's value for a null count that is to be computed."""
 ARENA_BYTES = 6 * 2**20
 ARENA_ROWS = 128 * 2**10
-"""What an arena has room for, or more where one section needs more."""
+"""The capacity of an arena, or more if one section needs more."""
 ARENAS_KEPT_MAX = 3
 """One that is filled, one that Spark writes, and the first, which it keeps until the end of a task."""
 

@@ -90,7 +90,7 @@ class HeaderColumn(NamedTuple):
     keys: BinaryColumn
     values: BinaryColumn
     capacity: int
-    """How many pairs fit."""
+    """The number of pairs that fit."""
 
 
 class RecordColumns(NamedTuple):
@@ -103,7 +103,7 @@ class RecordColumns(NamedTuple):
     values: BinaryColumn
     headers: HeaderColumn
     capacity: int
-    """How many rows fit."""
+    """The number of rows that fit."""
 
 
 class Window(NamedTuple):

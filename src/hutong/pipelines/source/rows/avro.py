@@ -34,7 +34,7 @@ DECIMAL_BYTES_MAX = 32
 EMPTY_ITEMS_SPARE = 64
 """Items that take no bytes could else be claimed without end: a value may have this many, and one for each byte."""
 LEVELS_MAX = 100
-"""How often a record that contains itself may be nested deeper than the schema is unfolded."""
+"""The nesting of a record in itself beyond the unfolded schema."""
 
 Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 

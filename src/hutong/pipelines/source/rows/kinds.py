@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 TYPE_DEPTH_MAX = 32
-"""How deep types may be nested; both schema languages are read by recursion."""
+"""The nesting of types; both schema languages are read by recursion."""
 DECIMAL_PRECISION_MAX = 38
 
 BOOLEAN, TINYINT, SMALLINT, INT, BIGINT = "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT"
