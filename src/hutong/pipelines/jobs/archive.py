@@ -19,7 +19,7 @@ from hutong.pipelines.archive.folder import ArchiveFolder, folder_of
 from hutong.pipelines.archive.snapshot import BatchOf, with_batch
 from hutong.pipelines.declared.definition import AVAILABLE_NOW, BATCH
 from hutong.pipelines.jobs.job import Job, Parameter, Work
-from hutong.pipelines.jobs.parameters import MIB, MINUTE_MS, resolved_path, needed, the_only, whole_number
+from hutong.pipelines.jobs.parameters import MIB, MINUTE_MS, needed, resolved_path, the_only, whole_number
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -16,7 +16,7 @@ from hutong.pipelines.archive.folder import ArchiveFolder
 from hutong.pipelines.archive.snapshot import DataFile, small_files, with_replaced
 from hutong.pipelines.jobs.archive import DATE, ORDER, open_archive
 from hutong.pipelines.jobs.job import Job, Parameter, Work
-from hutong.pipelines.jobs.parameters import MIB, MINUTE_MS, resolved_path, needed, whole_number
+from hutong.pipelines.jobs.parameters import MIB, MINUTE_MS, needed, resolved_path, whole_number
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
