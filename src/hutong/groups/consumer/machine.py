@@ -21,7 +21,9 @@ from hutong.groups.consumer.assignment.assignors import ASSIGNORS, Subscriber
 from hutong.groups.consumer.assignment.catalogue import Catalogue
 from hutong.groups.consumer.assignment.subscriptions import Subscriptions
 from hutong.groups.consumer.members import classic_members
-from hutong.groups.consumer.members.checks import commit_error, find_member, offset_fetch_error
+from hutong.groups.consumer.members.checks import commit_error, find_member, find_removed, offset_fetch_error
+from hutong.groups.consumer.members.deadlines import MemberDeadlines
+from hutong.groups.consumer.members.footprints import Footprints
 from hutong.groups.consumer.members.member import PARTITION_BYTES, PATTERN_BYTES, Member, MemberState, step
 from hutong.groups.consumer.messages import (
     JOINING,
@@ -33,12 +35,10 @@ from hutong.groups.consumer.messages import (
     Heartbeat,
     HeartbeatReply,
     Instruction,
-    MemberDescription,
     Note,
     Partition,
     RecordKey,
     RecordKind,
-    Removal,
     Remove,
     RemoveReply,
     Store,
@@ -59,10 +59,9 @@ class ConsumerGroup:
 
     __slots__ = (
         "_assign_after_ms",
-        "_check_ms",
+        "_deadlines",
         "_footprints",
         "_out",
-        "_said_bytes",
         "_settings",
         "_target_count",
         "_touched",
@@ -94,10 +93,9 @@ class ConsumerGroup:
         self._settings = settings
         self._touched: dict[RecordKey, None] = {}  # records that are not as the group is
         self._assign_after_ms = 0  # no target is computed before this
-        self._footprints: dict[str, int] = {}  # of members, in bytes
-        self._said_bytes = 0  # the sum of the footprints
+        self._footprints = Footprints()
         self._target_count = 0  # of partitions in all targets
-        self._check_ms: int | None = None  # nothing lapses before this; None while there is nothing to lapse
+        self._deadlines = MemberDeadlines()
         self._out: list[Instruction] = []
 
     @classmethod
@@ -114,30 +112,16 @@ class ConsumerGroup:
         group = cls(group_id, catalogue, settings, times)
         group.epoch, group.assignment_epoch = stored.epoch, stored.assignment_epoch
         for member_id, said in stored.members.items():
-            member = Member(
-                member_id=member_id,
-                instance_id=said.instance_id,
-                rack_id=said.rack_id,
-                client_id=said.client_id,
-                client_host=said.client_host,
-                rebalance_timeout_ms=said.rebalance_timeout_ms,
-                server_assignor=said.server_assignor,
-                classic=said.classic,
-            )
+            member = Member.restored(member_id, said, stored.currents.get(member_id))
             group.add(member)
             group.touch(RecordKind.MEMBER, member_id)
             group._subscribe_again(member, said)
             group.targets[member_id] = stored.targets.get(member_id, _NO_PARTITIONS)
-            current = stored.currents.get(member_id)
-            if current is not None:
-                member.epoch, member.previous_epoch = current.epoch, current.previous_epoch
-                member.state = MemberState(current.state)
-                member.assigned, member.revoking = dict(current.assigned), dict(current.revoking)
-                group.owners.update(dict.fromkeys(member.held(), member_id))
+            group.owners.update(dict.fromkeys(member.held(), member_id))
             group.renew(member, now_ms)
-            group._watch_revocation(member, now_ms)
+            group._deadlines.watch_revocation(member, now_ms)
         group._target_count = sum(map(len, group.targets.values()))
-        group._weigh()
+        group._count_footprints()
         group._touched.clear()
         group.subscriptions.believe(stored.metadata_hash)
         return group
@@ -160,17 +144,17 @@ class ConsumerGroup:
     def memory_bytes(self) -> int:
         """About what its members take up: what they said, what they have and what they shall have."""
         partitions_bytes = PARTITION_BYTES * (len(self.owners) + self._target_count)
-        return self._said_bytes + partitions_bytes + PATTERN_BYTES * self.subscriptions.pattern_count
+        return self._footprints.total_bytes + partitions_bytes + PATTERN_BYTES * self.subscriptions.pattern_count
 
     def footprint_bytes(self, member_id: str) -> int:
         """Of what one member said; 0 for one that is not here."""
-        return self._footprints.get(member_id, 0)
+        return self._footprints.of(member_id)
 
     def next_tick_ms(self) -> int | None:
         """When a `Tick` is due at the latest, or None while nothing can lapse. May be early, never late."""
         is_behind = self.members and self.epoch > self.assignment_epoch and self._may_assign
         assign_ms = self._assign_after_ms if is_behind else None
-        return min((due for due in (self._check_ms, assign_ms) if due is not None), default=None)
+        return min((due for due in (self._deadlines.next_tick_ms, assign_ms) if due is not None), default=None)
 
     def check_commit(self, member_id: str, epoch: int, partitions: Iterable[Partition], api_version: int) -> ErrorCode:
         """Whether this caller may commit offsets of these partitions now."""
@@ -197,20 +181,7 @@ class ConsumerGroup:
             assignment_epoch=self.assignment_epoch,
             assignor=self._assignor_name(),
             members=tuple(
-                MemberDescription(
-                    member_id=member.member_id,
-                    instance_id=member.instance_id,
-                    rack_id=member.rack_id,
-                    epoch=member.epoch,
-                    client_id=member.client_id,
-                    client_host=member.client_host,
-                    topic_names=member.topic_names,
-                    topic_regex=member.topic_regex,
-                    assigned=frozenset(member.assigned),
-                    target=self.targets.get(member.member_id, _NO_PARTITIONS),
-                    is_classic=member.classic is not None,
-                )
-                for member in self.members.values()
+                member.describe(self.targets.get(member.member_id, _NO_PARTITIONS)) for member in self.members.values()
             ),
         )
 
@@ -237,7 +208,7 @@ class ConsumerGroup:
                 self._touched.update(dict.fromkeys(keys))
                 return []
         if self._touched:
-            self._weigh()
+            self._count_footprints()
             self._out.insert(0, Store(tuple(sorted(self._touched))))
             self._touched.clear()
         out, self._out = self._out, []
@@ -357,7 +328,7 @@ class ConsumerGroup:
             return
         self._let_go(held_before)
         self.owners.update(dict.fromkeys(member.held(), member.member_id))
-        self._watch_revocation(member, now_ms)
+        self._deadlines.watch_revocation(member, now_ms)
         self.touch(RecordKind.CURRENT, member.member_id)
 
     def _is_free(self, partition: Partition, member_id: str) -> bool:
@@ -389,25 +360,13 @@ class ConsumerGroup:
     def _remove_all(self, event: Remove) -> None:
         errors = []
         for removal in event.removals:
-            member, error = self._named(removal)
+            member, error = find_removed(removal, self.members, self.static_ids)
             if member is not None:
                 self._drop(member)
             errors.append(error)
         if ErrorCode.NONE in errors:
             self.begin_epoch("members were removed", event.now_ms)
         self._out.append(Answer(event.ticket, RemoveReply(tuple(errors))))
-
-    def _named(self, removal: Removal) -> tuple[Member | None, ErrorCode]:
-        member_id = removal.member_id
-        if removal.instance_id is not None:
-            current_id = self.static_ids.get(removal.instance_id)
-            if current_id is None:
-                return None, ErrorCode.UNKNOWN_MEMBER_ID
-            if member_id and member_id != current_id:
-                return None, ErrorCode.FENCED_INSTANCE_ID
-            member_id = current_id
-        member = self.members.get(member_id)
-        return member, ErrorCode.NONE if member is not None else ErrorCode.UNKNOWN_MEMBER_ID
 
     # ---- members
 
@@ -416,15 +375,10 @@ class ConsumerGroup:
         if member.instance_id is not None:
             self.static_ids[member.instance_id] = member.member_id
 
-    def _weigh(self) -> None:
-        """Count anew what the members take up that have said something."""
+    def _count_footprints(self) -> None:
         for kind, member_id in self._touched:
             if kind is RecordKind.MEMBER:
-                member = self.members.get(member_id)
-                now_bytes = 0 if member is None else member.footprint_bytes
-                self._said_bytes += now_bytes - self._footprints.pop(member_id, 0)
-                if member is not None:
-                    self._footprints[member_id] = now_bytes
+                self._footprints.count(member_id, self.members.get(member_id))
 
     def _drop(self, member: Member) -> None:
         member_id = member.member_id
@@ -487,35 +441,23 @@ class ConsumerGroup:
     # ---- time
 
     def _tick(self, now_ms: int) -> None:
-        if self._check_ms is not None and now_ms >= self._check_ms:
-            lapsed = [member for member in self.members.values() if member.deadline_ms <= now_ms]
-            for member in lapsed:
-                is_silent = member.session_deadline_ms is not None and member.session_deadline_ms <= now_ms
-                what = "was not heard of in time" if is_silent else "did not give up its partitions in time"
-                self._out.append(Note(f"{member.member_id} {what} and is removed"))
-                self._drop(member)
-            self._check_ms = min((member.deadline_ms for member in self.members.values()), default=None)
-            if lapsed:
-                self.begin_epoch("members were silent", now_ms)
+        expired = self._deadlines.expired(self.members.values(), now_ms)
+        for member in expired:
+            is_silent = member.session_deadline_ms is not None and member.session_deadline_ms <= now_ms
+            what = "was not heard of in time" if is_silent else "did not give up its partitions in time"
+            self._out.append(Note(f"{member.member_id} {what} and is removed"))
+            self._drop(member)
+        if expired:
+            self.begin_epoch("members were silent", now_ms)
         self.assign(now_ms)
 
     def renew(self, member: Member, now_ms: int) -> None:
-        classic = member.classic
-        timeout_ms = self.times.session_timeout_ms if classic is None else classic.session_timeout_ms
-        member.session_deadline_ms = now_ms + timeout_ms
-        self.check_by(member.session_deadline_ms)
-
-    def _watch_revocation(self, member: Member, now_ms: int) -> None:
-        """A member has its own rebalance time-out to give partitions up: others wait for them."""
-        if member.state is not MemberState.UNREVOKED:
-            member.revocation_deadline_ms = None
-        elif member.revocation_deadline_ms is None:
-            member.revocation_deadline_ms = now_ms + max(member.rebalance_timeout_ms, 0)
-            self.check_by(member.revocation_deadline_ms)
+        """Renew the member's session."""
+        self._deadlines.renew_session(member, self.times.session_timeout_ms, now_ms)
 
     def check_by(self, deadline_ms: int) -> None:
-        if self._check_ms is None or deadline_ms < self._check_ms:
-            self._check_ms = deadline_ms
+        """Ask for a tick at `deadline_ms`, or before it."""
+        self._deadlines.check_by(deadline_ms)
 
     # ---- records
 
@@ -532,14 +474,13 @@ class ConsumerGroup:
         }
         assert holders == self.owners
         assert self._target_count == sum(map(len, self.targets.values()))
-        assert self._footprints == {member_id: member.footprint_bytes for member_id, member in self.members.items()}
-        assert self._said_bytes == sum(self._footprints.values())
+        self._footprints.check_invariants(self.members)
         assert sum(len(list(member.held())) for member in self.members.values()) == len(holders)
         assert sum(map(len, self.targets.values())) == len(frozenset().union(*self.targets.values()))
         statics = {m.instance_id: m.member_id for m in self.members.values() if m.instance_id is not None}
         assert statics == self.static_ids
         assert all(member.epoch <= self.assignment_epoch for member in self.members.values())
-        assert all(self._check_ms is not None and self._check_ms <= m.deadline_ms for m in self.members.values())
+        self._deadlines.check_invariants(self.members.values())
         for member in self.members.values():
             member.check_invariants()
         self.subscriptions.check_invariants((m.topic_names, m.topic_regex) for m in self.members.values())

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from hutong.foundation.errors import Refused
 from hutong.groups.consumer.members.member import Member
-from hutong.groups.consumer.messages import JOINING, LEAVING_FOR_A_WHILE, Heartbeat, Partition
+from hutong.groups.consumer.messages import JOINING, LEAVING_FOR_A_WHILE, Heartbeat, Partition, Removal
 from hutong.wire.kafka.error_codes import ErrorCode
 
 _MEMBER_EPOCHS_FROM = 9  # OffsetCommit version
@@ -112,3 +112,19 @@ def offset_fetch_error(members: Mapping[str, Member], member_id: str | None, epo
     if member is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
     return ErrorCode.NONE if epoch == member.epoch else ErrorCode.STALE_MEMBER_EPOCH
+
+
+def find_removed(
+    removal: Removal, members: Mapping[str, Member], static_ids: Mapping[str, str]
+) -> tuple[Member | None, ErrorCode]:
+    """The member that an administrator removes, or the reason why there is none (KIP-345)."""
+    member_id = removal.member_id
+    if removal.instance_id is not None:
+        current_id = static_ids.get(removal.instance_id)
+        if current_id is None:
+            return None, ErrorCode.UNKNOWN_MEMBER_ID
+        if member_id and member_id != current_id:
+            return None, ErrorCode.FENCED_INSTANCE_ID  # another process has this instance id by now
+        member_id = current_id
+    member = members.get(member_id)
+    return member, ErrorCode.NONE if member is not None else ErrorCode.UNKNOWN_MEMBER_ID

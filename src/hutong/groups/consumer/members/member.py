@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
-from hutong.groups.consumer.messages import ClassicSpeech, Partition
+from hutong.groups.consumer.messages import ClassicSpeech, MemberDescription, Partition, StoredCurrent, StoredMember
 
 
 class MemberState(IntEnum):
@@ -72,6 +72,25 @@ class Member:
     classic: ClassicSpeech | None = None  # None for a member that speaks the protocol of KIP-848
     join_deadline_ms: int | None = None  # of a classic member that was told to join again
 
+    @classmethod
+    def restored(cls, member_id: str, stored: StoredMember, current: StoredCurrent | None) -> "Member":
+        """The member of a record, without its subscription: the group follows that itself."""
+        member = cls(
+            member_id=member_id,
+            instance_id=stored.instance_id,
+            rack_id=stored.rack_id,
+            client_id=stored.client_id,
+            client_host=stored.client_host,
+            rebalance_timeout_ms=stored.rebalance_timeout_ms,
+            server_assignor=stored.server_assignor,
+            classic=stored.classic,
+        )
+        if current is not None:
+            member.epoch, member.previous_epoch = current.epoch, current.previous_epoch
+            member.state = MemberState(current.state)
+            member.assigned, member.revoking = dict(current.assigned), dict(current.revoking)
+        return member
+
     def held(self) -> Iterable[Partition]:
         """Everything that nobody else may have now."""
         yield from self.assigned
@@ -107,6 +126,21 @@ class Member:
             self.topic_names,
             self.topic_regex,
             self.classic,
+        )
+
+    def describe(self, target: frozenset[Partition]) -> MemberDescription:
+        return MemberDescription(
+            member_id=self.member_id,
+            instance_id=self.instance_id,
+            rack_id=self.rack_id,
+            epoch=self.epoch,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            topic_names=self.topic_names,
+            topic_regex=self.topic_regex,
+            assigned=frozenset(self.assigned),
+            target=target,
+            is_classic=self.classic is not None,
         )
 
     @property
