@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import msgspec
 from tests.fuzz.target import KIBIBYTE, MEBIBYTE, Target
 
-from hutong.bus.durable.consume.caution import Note, read_note
+from hutong.bus.durable.consume.caution import CautionNote, read_note
 from hutong.bus.durable.records import UnreadableBody, decode_body, decode_headers
 from hutong.bus.envelope.codecs import SYSTEM_CODECS
 from hutong.bus.sockjs.limits import SockJSLimits
 from hutong.bus.sockjs.web.frames import decode_messages
-from hutong.bus.sockjs.web.http import Fault, HttpConnection, Request, websocket_key
+from hutong.bus.sockjs.web.http import HttpConnection, HttpFault, HttpRequest, websocket_key
 from hutong.bus.sockjs.web.websocket import WebSocket
 from hutong.foundation.errors import LimitExceeded, ProtocolError
 from hutong.foundation.trace_context import read_trace
@@ -122,7 +122,7 @@ def serve_http(data: bytes) -> object:
                     break
             event = events.pop(0)
             seen.append(event)
-            if isinstance(event, Request):
+            if isinstance(event, HttpRequest):
                 key = websocket_key(event.headers)
                 wishes = [word.strip().lower() for word in event.headers.get("connection", "").split(",")]
                 wants = event.headers.get("upgrade", "").strip().lower() == "websocket" and "upgrade" in wishes
@@ -130,7 +130,7 @@ def serve_http(data: bytes) -> object:
                     connection.accept_websocket(key)
                 else:
                     connection.respond(200, [], b"ok")
-            elif isinstance(event, Fault):
+            elif isinstance(event, HttpFault):
                 connection.refuse(event.status, event.text)
             connection.data_to_send()
             if connection.is_finished:
@@ -208,7 +208,7 @@ def read_durable(data: bytes) -> object:
 
 
 def durable_seeds() -> Iterator[bytes]:
-    for number, body in itertools.product(range(5), (b'{"a": [1, 2]}', b"text", str(Note(3, 1)).encode(), b"")):
+    for number, body in itertools.product(range(5), (b'{"a": [1, 2]}', b"text", str(CautionNote(3, 1)).encode(), b"")):
         yield bytes([number]) + body
 
 

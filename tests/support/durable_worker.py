@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from hutong.bus import EventBus
 from hutong.bus.durable import Order, Retry
-from hutong.bus.durable.consume.machine import Machine
+from hutong.bus.durable.consume.machine import DurableConsumerMachine
 from hutong.bus.durable.kafka import KafkaLog
 from hutong.bus.durable.message import DurableMessage
 from hutong.foundation.clock import SystemClock
@@ -58,14 +58,14 @@ def handler_of(diary: Diary) -> Any:
 
 def be_careless() -> None:
     """Commits what has arrived instead of what is handled: what the checker must notice."""
-    honest = Machine.take_commits
+    honest = DurableConsumerMachine.take_commits
 
-    def take_commits(machine: Machine) -> Any:
+    def take_commits(machine: DurableConsumerMachine) -> Any:
         for partition in machine._partitions.values():
             partition.position = max(partition.position, partition.last_offset + 1)
         return honest(machine)
 
-    Machine.take_commits = take_commits  # type: ignore[method-assign, assignment]
+    DurableConsumerMachine.take_commits = take_commits  # type: ignore[method-assign, assignment]
 
 
 async def main(diary: Diary, options: dict[str, Any]) -> None:

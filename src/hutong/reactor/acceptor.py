@@ -26,7 +26,7 @@ from hutong.reactor.intake import Intake
 from hutong.reactor.limits import ReactorLimits
 from hutong.reactor.memory_watch import MemoryWatch
 from hutong.reactor.open_connections import OpenConnections
-from hutong.reactor.protocol import SCRATCH_BYTES, ConnectionProtocol, Surroundings, Turns
+from hutong.reactor.protocol import SCRATCH_BYTES, AcceptorServices, ConnectionProtocol, Turns
 from hutong.reactor.request_queue import UNBOUNDED
 from hutong.reactor.tls_protocol import TlsProtocol, TlsSource
 
@@ -67,7 +67,7 @@ class Acceptor:
         self._open = OpenConnections(clock, wheel)
         self.memory = memory or MemoryWatch(self.limits.memory_bytes_max, loop, clock, wheel)
         self.memory.add(self._open, self.figures)
-        self._around = Surroundings(
+        self._around = AcceptorServices(
             loop,
             handler if door is None else door.before(handler, self._open.cut),
             framing,

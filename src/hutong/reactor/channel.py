@@ -14,14 +14,14 @@ from typing import Final
 from hutong.wire.buffer import Buffer
 
 
-class _State(Enum):
+class _ResponseState(Enum):
     WAITING = 0
     DONE = 1
     CLOSE = 2  # completed by asking for the connection's end
     GONE = 3  # the connection ended first: completing does nothing any more
 
 
-_WAITING, _DONE, _CLOSE, _GONE = _State  # looking a member up costs more than the rest of a test
+_WAITING, _DONE, _CLOSE, _GONE = _ResponseState  # looking a member up costs more than the rest of a test
 
 
 class Pending:
@@ -58,7 +58,7 @@ class Pending:
         if self._channel is not None:
             self._channel._close()
 
-    def _end(self, state: _State) -> None:
+    def _end(self, state: _ResponseState) -> None:
         if self._state is _WAITING:
             self._state = state
         elif self._state is not _GONE:

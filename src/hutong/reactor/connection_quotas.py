@@ -45,7 +45,7 @@ class ConnectionLimits:
 _UNBOUNDED: Final = ListenerLimits()
 
 
-class Refusal(Enum):
+class ConnectionRefusal(Enum):
     """Why a connection that was accepted is closed again."""
 
     TOO_MANY_OF_ONE_ADDRESS = "too_many_of_one_address"
@@ -95,18 +95,18 @@ class ConnectionQuotas:
         """For how long nobody is to be accepted, because connections came faster than the node or the listener may."""
         return max((self._rates.use(key, rate, 0, now_ms) for key, rate in self._rates_of(listener)), default=0)
 
-    def enter(self, listener: str, address: str, now_ms: int) -> tuple[Refusal, int] | None:
+    def enter(self, listener: str, address: str, now_ms: int) -> tuple[ConnectionRefusal, int] | None:
         """Count a connection, or say why it is to be closed, and after how many ms."""
         rate = self.rate_of(address)
         if rate is not None:
             wait_ms = self._address_rates.use_unless_owed(address, rate, 1, now_ms)
             if wait_ms:
-                return Refusal.TOO_FAST_FROM_ONE_ADDRESS, wait_ms
+                return ConnectionRefusal.TOO_FAST_FROM_ONE_ADDRESS, wait_ms
         for key, listener_rate in self._rates_of(listener):
             self._rates.use(key, listener_rate, 1, now_ms)
         limits, count = self.limits, self._of_address.get(address, 0)
         if count >= limits.per_ip_overrides.get(address, limits.per_ip_max):
-            return Refusal.TOO_MANY_OF_ONE_ADDRESS, 0
+            return ConnectionRefusal.TOO_MANY_OF_ONE_ADDRESS, 0
         self._of_address[address] = count + 1
         self._of_listener[listener] = self._of_listener.get(listener, 0) + 1
         self.total += 1

@@ -21,7 +21,7 @@ from hutong.reactor.handler import Handler, Peer
 from hutong.reactor.limits import ReactorLimits
 from hutong.reactor.memory_watch import MemoryWatch
 from hutong.reactor.open_connections import OpenConnections
-from hutong.reactor.protocol import SCRATCH_BYTES, ConnectionProtocol, Surroundings, Turns
+from hutong.reactor.protocol import SCRATCH_BYTES, AcceptorServices, ConnectionProtocol, Turns
 
 CONNECT_MS_MAX = 3_000
 
@@ -53,7 +53,7 @@ class Connector:
         self._attempts: dict[ConnectionProtocol, asyncio.Task[None]] = {}
         self._memory = MemoryWatch(self.limits.memory_bytes_max, loop, clock, wheel)
         self._memory.add(self._open, self.figures)
-        self._around = Surroundings(
+        self._around = AcceptorServices(
             loop,
             handler,
             framing,

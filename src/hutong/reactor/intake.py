@@ -16,7 +16,7 @@ from typing import Final
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import Timer, TimerWheel
-from hutong.reactor.connection_quotas import ConnectionQuotas, Refusal
+from hutong.reactor.connection_quotas import ConnectionQuotas, ConnectionRefusal
 from hutong.reactor.figures import ReactorFigures
 from hutong.reactor.limits import ReactorLimits
 from hutong.reactor.listening_socket import ListeningSocket
@@ -147,12 +147,12 @@ class Intake:
         self._figures.connections_refused_total += 1
         return False
 
-    def _refusal(self, address: str) -> tuple[Refusal, int] | None:
+    def _refusal(self, address: str) -> tuple[ConnectionRefusal, int] | None:
         refusal = self._quotas.enter(self._name, address, self._clock.monotonic_ms())
         if refusal is None:
             self.entered_total += 1
         else:
-            if refusal[0] is Refusal.TOO_MANY_OF_ONE_ADDRESS:
+            if refusal[0] is ConnectionRefusal.TOO_MANY_OF_ONE_ADDRESS:
                 self._figures.connections_refused_per_ip_total += 1
             else:
                 self._figures.connections_refused_per_ip_rate_total += 1

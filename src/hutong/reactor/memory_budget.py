@@ -45,7 +45,7 @@ class Holding(Generic[HolderT]):
 
 
 @dataclass(slots=True)
-class Verdict(Generic[HolderT]):
+class MemoryVerdict(Generic[HolderT]):
     """Whom to hold, to let go, to close. Nobody is in two of them."""
 
     hold: list[HolderT] = field(default_factory=list)
@@ -85,12 +85,12 @@ class MemoryBudget(Generic[HolderT]):
         """How much traffic may pass until the next look, so that the bound is not passed unseen by much."""
         return max(STEP_BYTES_MIN, (self.bytes_max - self.held_bytes) // 2)
 
-    def judge(self, holdings: Iterable[Holding[HolderT]], now_ms: int) -> Verdict[HolderT]:
+    def judge(self, holdings: Iterable[Holding[HolderT]], now_ms: int) -> MemoryVerdict[HolderT]:
         """All who hold anything, as they were found now."""
         seen = [holding for holding in holdings if holding.memory_bytes]
         self.held_bytes = sum(holding.memory_bytes for holding in seen)
         self._note_reading(seen, now_ms)
-        verdict: Verdict[HolderT] = Verdict()
+        verdict: MemoryVerdict[HolderT] = MemoryVerdict()
         if self.held_bytes > self.bytes_max:
             self._close_worst(seen, verdict, now_ms)
         if self._held and 2 * self.held_bytes >= self.bytes_max:
@@ -109,7 +109,7 @@ class MemoryBudget(Generic[HolderT]):
                 noted[holding.holder] = (holding.unread_bytes, now_ms) if has_read else (least, since_ms)
         self._unread = noted
 
-    def _close_worst(self, seen: list[Holding[HolderT]], verdict: Verdict[HolderT], now_ms: int) -> None:
+    def _close_worst(self, seen: list[Holding[HolderT]], verdict: MemoryVerdict[HolderT], now_ms: int) -> None:
         def weight(holding: Holding[HolderT]) -> int:
             _, since_ms = self._unread.get(holding.holder, (0, now_ms))
             return holding.memory_bytes * (STALLED_WEIGHT if now_ms - since_ms >= STALLED_MS else 1)
@@ -120,7 +120,7 @@ class MemoryBudget(Generic[HolderT]):
             verdict.close.append(holding.holder)
             self.held_bytes -= holding.memory_bytes
 
-    def _close_still(self, seen: list[Holding[HolderT]], verdict: Verdict[HolderT], now_ms: int) -> None:
+    def _close_still(self, seen: list[Holding[HolderT]], verdict: MemoryVerdict[HolderT], now_ms: int) -> None:
         """Close those that keep most, of the held ones without change, until it is no longer tight."""
         closed = set(verdict.close)
         for holding in sorted(seen, key=lambda holding: holding.kept_bytes, reverse=True):
@@ -132,7 +132,7 @@ class MemoryBudget(Generic[HolderT]):
                 verdict.close.append(holding.holder)
                 self.held_bytes -= holding.memory_bytes
 
-    def _hold_or_let_go(self, seen: list[Holding[HolderT]], verdict: Verdict[HolderT], now_ms: int) -> None:
+    def _hold_or_let_go(self, seen: list[Holding[HolderT]], verdict: MemoryVerdict[HolderT], now_ms: int) -> None:
         """Who is held stays so while it is tight and it has not come down to half of what is much."""
         closed, held = set(verdict.close), dict[HolderT, tuple[int, int]]()
         for holding in seen:

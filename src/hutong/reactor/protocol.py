@@ -46,7 +46,7 @@ class Turns:
 
 
 @dataclass(slots=True)
-class Surroundings:
+class AcceptorServices:
     """What all connections of one acceptor share."""
 
     loop: asyncio.AbstractEventLoop
@@ -86,7 +86,7 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
     _transport: asyncio.Transport
     _timer: Timer
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: AcceptorServices) -> None:
         self._around = around
         self._is_reading = True
         self._is_direct = False  # whether the read under way goes into the engine's own buffer

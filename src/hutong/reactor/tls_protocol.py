@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 
 from hutong.foundation.timers import Timer
 from hutong.reactor.handshakes import Handshakes
-from hutong.reactor.protocol import ConnectionProtocol, Surroundings
+from hutong.reactor.protocol import AcceptorServices, ConnectionProtocol
 from hutong.reactor.tls_session import HandshakeFailed, HandshakeFailure, TlsSession
 from hutong.wire.buffer import Buffer
 
@@ -57,7 +57,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
     _session: TlsSession
 
     def __init__(
-        self, around: Surroundings, tls: TlsSource, handshakes: Handshakes, *, is_optional: bool = False
+        self, around: AcceptorServices, tls: TlsSource, handshakes: Handshakes, *, is_optional: bool = False
     ) -> None:
         self._around = around
         self._tls = tls

@@ -43,7 +43,7 @@ LARGE_BYTES: Final = 4 * 1024  # of a frame: from here on it is asked how much i
 Then = Callable[[Command | HutongError], object]
 
 
-class Admission(Enum):
+class RequestAdmission(Enum):
     """Of a request, by the bounds of its channel."""
 
     BEGIN = 0
@@ -229,18 +229,18 @@ class Channel:
         if self.unanswered >= self._endpoint.limits.unanswered_max:
             self.is_slowed = True
 
-    def admission(self) -> Admission:
+    def admission(self) -> RequestAdmission:
         """For the endpoint, where `is_slowed`: what becomes of the peer's request."""
         limits = self._endpoint.limits
         if self._is_congested and self.peer.unsent_bytes() >= limits.unsent_answer_bytes_max:
             self._answering_is_held = True
         elif self.unanswered < limits.unanswered_max:
-            return Admission.BEGIN
+            return RequestAdmission.BEGIN
         elif self.awaited:
-            return Admission.REFUSE
+            return RequestAdmission.REFUSE
         else:
             self._answering_is_held = True
-        return Admission.HOLD
+        return RequestAdmission.HOLD
 
     def close(self) -> None:
         """End the connection once what is ready was sent."""

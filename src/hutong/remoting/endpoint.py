@@ -22,7 +22,7 @@ from hutong.reactor.channel import HELD, Response
 from hutong.reactor.figures import CloseReason
 from hutong.reactor.handler import Peer
 from hutong.remoting.answers import LATER, SYSTEM_BUSY, SYSTEM_ERROR, Answer, frame_of, refusal
-from hutong.remoting.channel import Admission, Channel
+from hutong.remoting.channel import Channel, RequestAdmission
 from hutong.remoting.errors import AbortProcess
 from hutong.remoting.events import ChannelEventKind, ChannelEvents, Listener
 from hutong.remoting.figures import RemotingFigures
@@ -110,9 +110,9 @@ class Endpoint:
             return None
         if channel.is_slowed:
             admission = channel.admission()
-            if admission is Admission.HOLD:
+            if admission is RequestAdmission.HOLD:
                 return HELD
-            if admission is Admission.REFUSE:
+            if admission is RequestAdmission.REFUSE:
                 return self._overloaded(command, channel, "too many requests are unanswered")
         registration = self._by_code.get(command.code) or self._table.default
         if not registration.is_plain or self.hooks:

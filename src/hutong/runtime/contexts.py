@@ -68,7 +68,7 @@ class ContextKind(Enum):
     MULTI_WORKER = "multi-threaded worker"  # on threads of a pool, any number at a time
 
 
-class Services(Protocol):
+class ContextServices(Protocol):
     """What a context asks of the runtime that made it."""
 
     clock: Clock
@@ -120,7 +120,7 @@ class Context(ABC):
 
     kind: ClassVar[ContextKind]
 
-    def __init__(self, name: str, home: EventLoop, pool: WorkerPool, services: Services) -> None:
+    def __init__(self, name: str, home: EventLoop, pool: WorkerPool, services: ContextServices) -> None:
         self.name = name
         self.home = home
         self.loop = home.loop

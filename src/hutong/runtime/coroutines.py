@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from typing import Any, Protocol
 
 
-class Owner(Protocol):
+class CoroutineOwner(Protocol):
     """A context."""
 
     def fail(self, error: BaseException) -> None: ...
@@ -19,7 +19,7 @@ class Coroutines:
 
     __slots__ = ("_is_closed", "_loop", "_tasks", "owner")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, owner: Owner) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, owner: CoroutineOwner) -> None:
         self.owner = owner
         self._loop = loop
         self._is_closed = False

@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any, ClassVar
 
-from hutong.runtime.contexts import CURRENT, TURN_MAX, Context, ContextKind, Services
+from hutong.runtime.contexts import CURRENT, TURN_MAX, Context, ContextKind, ContextServices
 from hutong.runtime.coroutines import Coroutines
 from hutong.runtime.loops import EventLoop
 from hutong.runtime.pools import WorkerPool
@@ -20,7 +20,7 @@ class LoopContext(Context):
 
     kind: ClassVar[ContextKind] = ContextKind.EVENT_LOOP
 
-    def __init__(self, name: str, home: EventLoop, pool: WorkerPool, services: Services) -> None:
+    def __init__(self, name: str, home: EventLoop, pool: WorkerPool, services: ContextServices) -> None:
         super().__init__(name, home, pool, services)
         self._thread_id = home.thread_id
         self._turn = self._take_turn

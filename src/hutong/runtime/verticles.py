@@ -61,7 +61,7 @@ class DeploymentOptions:
 DEFAULT_OPTIONS: Final = DeploymentOptions()
 
 
-class State(Enum):
+class DeploymentState(Enum):
     """Of a deployment."""
 
     STARTING = "starting"
@@ -80,7 +80,7 @@ class Deployment:
         self.parent = parent
         self.children: list[Deployment] = []
         self.verticles: list[Verticle] = []
-        self.state = State.STARTING
+        self.state = DeploymentState.STARTING
         self._started: list[Verticle] = []
         self._end: asyncio.Task[list[Exception]] | None = None
 
@@ -109,7 +109,7 @@ class Deployments:
         self, make: Callable[[], Verticle], options: DeploymentOptions, parent: Deployment | None
     ) -> Deployment:
         """Start all instances; if one fails, end them all and raise what it raised."""
-        if parent is not None and parent.state in (State.ENDING, State.ENDED):
+        if parent is not None and parent.state in (DeploymentState.ENDING, DeploymentState.ENDED):
             raise RuntimeError(f"{parent.id} is being undeployed: it takes no more children")
         verticles = [_checked(make()) for _ in range(options.instances)]
         name = options.name or type(verticles[0]).__name__
@@ -123,7 +123,7 @@ class Deployments:
             outcomes = await asyncio.gather(
                 *(self._start(deployment, verticle) for verticle in deployment.verticles), return_exceptions=True
             )
-            if deployment.state is not State.STARTING:  # and that cancelled what had not started
+            if deployment.state is not DeploymentState.STARTING:  # and that cancelled what had not started
                 raise RuntimeError(f"{deployment.id} was undeployed while it started")
             failures = [outcome for outcome in outcomes if outcome is not None]
             if failures:
@@ -131,7 +131,7 @@ class Deployments:
         except BaseException:
             await self._ended(deployment)
             raise
-        deployment.state = State.RUNNING
+        deployment.state = DeploymentState.RUNNING
         return deployment
 
     async def undeploy(self, deployment: Deployment) -> None:
@@ -164,7 +164,7 @@ class Deployments:
     async def _ended(self, deployment: Deployment) -> list[Exception]:
         """However many ask, it ends once."""
         if deployment._end is None:
-            deployment.state = State.ENDING
+            deployment.state = DeploymentState.ENDING
             deployment._end = asyncio.get_running_loop().create_task(self._end(deployment))
         return await asyncio.shield(deployment._end)
 
@@ -186,7 +186,7 @@ class Deployments:
             del self._by_context[verticle.context]
         if deployment.parent is not None:
             deployment.parent.children.remove(deployment)
-        deployment.state = State.ENDED
+        deployment.state = DeploymentState.ENDED
         del self._by_id[deployment.id]
         return errors
 

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, ClassVar, Final, TypeVar
 
 from hutong.foundation.errors import LimitExceeded
-from hutong.runtime.contexts import CURRENT, TURN_MAX, Context, ContextKind, Services
+from hutong.runtime.contexts import CURRENT, TURN_MAX, Context, ContextKind, ContextServices
 from hutong.runtime.coroutines import Coroutines
 from hutong.runtime.lane_loop import LaneLoop
 from hutong.runtime.loops import EventLoop
@@ -37,7 +37,7 @@ class WorkerContext(Context):
 
     kind: ClassVar[ContextKind] = ContextKind.WORKER
 
-    def __init__(self, name: str, home: EventLoop, pool: WorkerPool, services: Services) -> None:
+    def __init__(self, name: str, home: EventLoop, pool: WorkerPool, services: ContextServices) -> None:
         super().__init__(name, home, pool, services)
         self._clock = services.clock
         self._lock = threading.Lock()  # over the step from idle to scheduled: two turns at once would be two lanes
@@ -119,7 +119,7 @@ class OrderedWork:
 
     __slots__ = ("_lane", "_lock", "_making")
 
-    def __init__(self, name: str, home: EventLoop, pool: WorkerPool, services: Services) -> None:
+    def __init__(self, name: str, home: EventLoop, pool: WorkerPool, services: ContextServices) -> None:
         self._making = (name, home, pool, services)
         self._lock = threading.Lock()
         self._lane: WorkerContext | None = None
@@ -139,7 +139,7 @@ class MultiWorkerContext(Context):
 
     kind: ClassVar[ContextKind] = ContextKind.MULTI_WORKER
 
-    def __init__(self, name: str, home: EventLoop, pool: WorkerPool, services: Services) -> None:
+    def __init__(self, name: str, home: EventLoop, pool: WorkerPool, services: ContextServices) -> None:
         super().__init__(name, home, pool, services)
         self._making = (name, home, pool, services)
         self._ordered = OrderedWork(name, home, pool, services)

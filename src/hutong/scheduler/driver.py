@@ -33,19 +33,19 @@ from hutong.scheduler.machine import (
 T = TypeVar("T")
 
 
-class Waiting(Enum):
+class WaitingReply(Enum):
     WAITING = 0
 
 
-WAITING: Final = Waiting.WAITING
+WAITING: Final = WaitingReply.WAITING
 """What work returns that is to be called again after it was woken."""
 
-Work = Callable[[Callable[[], None]], T | Waiting]
+Work = Callable[[Callable[[], None]], T | WaitingReply]
 """Does a message's work, or a part of it. It is given what wakes it, to be called once or not at all, also before it
 returns. Raises HutongError to end the message with an error."""
 
 
-class _Message(Generic[T]):
+class _ParkedMessage(Generic[T]):
     __slots__ = ("is_begun", "key", "ticket", "work")
 
     def __init__(self, key: Key, work: Work[T]) -> None:
@@ -70,7 +70,7 @@ class FairExecutor:
         self._waits = waits
         self._clock = clock
         self._call_soon = call_soon
-        self._messages: dict[int, _Message[Any]] = {}  # those that the machine knows
+        self._messages: dict[int, _ParkedMessage[Any]] = {}  # those that the machine knows
         self._sent_total = 0
         self._is_armed = False
 
@@ -90,7 +90,7 @@ class FairExecutor:
         """
         self._sent_total += 1
         number = self._sent_total
-        message = _Message(key, work)
+        message = _ParkedMessage(key, work)
 
         def ended(outcome: T | HutongError) -> None:
             self._withdraw(number, key)
@@ -161,7 +161,7 @@ class FairExecutor:
                 self._follow(instructions)
         return instructions
 
-    def _work(self, message: _Message[T], ticket: Parked[T]) -> bool:
+    def _work(self, message: _ParkedMessage[T], ticket: Parked[T]) -> bool:
         """One step of the work; whether it is done."""
         is_woken = False
 

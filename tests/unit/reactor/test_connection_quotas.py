@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutong.reactor.connection_quotas import ConnectionLimits, ConnectionQuotas, ListenerLimits, Refusal
+from hutong.reactor.connection_quotas import ConnectionLimits, ConnectionQuotas, ConnectionRefusal, ListenerLimits
 
 LISTENERS = ("PLAINTEXT", "SSL")
 ADDRESSES = ("192.0.2.1", "192.0.2.2", "2001:db8::1")
@@ -23,9 +23,9 @@ def test_a_listener_is_full_by_its_own_bound_or_by_the_node_s() -> None:
 def test_an_address_has_its_own_bound_and_others_theirs() -> None:
     quotas = ConnectionQuotas(ConnectionLimits(per_ip_max=1, per_ip_overrides={"192.0.2.2": 2, "192.0.2.3": 0}))
     assert quotas.enter("", "192.0.2.1", 0) is None
-    assert quotas.enter("", "192.0.2.1", 0) == (Refusal.TOO_MANY_OF_ONE_ADDRESS, 0)
+    assert quotas.enter("", "192.0.2.1", 0) == (ConnectionRefusal.TOO_MANY_OF_ONE_ADDRESS, 0)
     assert [quotas.enter("", "192.0.2.2", 0) is None for _ in range(3)] == [True, True, False]
-    assert quotas.enter("", "192.0.2.3", 0) == (Refusal.TOO_MANY_OF_ONE_ADDRESS, 0)
+    assert quotas.enter("", "192.0.2.3", 0) == (ConnectionRefusal.TOO_MANY_OF_ONE_ADDRESS, 0)
     assert quotas.total == 3
 
 
@@ -45,7 +45,7 @@ def test_who_comes_too_fast_is_not_counted_and_does_not_wait_longer_for_trying()
     for _ in range(2):
         assert quotas.enter("", "192.0.2.1", 0) is None
     for _ in range(5):
-        assert quotas.enter("", "192.0.2.1", 500) == (Refusal.TOO_FAST_FROM_ONE_ADDRESS, 500)
+        assert quotas.enter("", "192.0.2.1", 500) == (ConnectionRefusal.TOO_FAST_FROM_ONE_ADDRESS, 500)
     assert quotas.enter("", "192.0.2.1", 1_000) is None
     assert quotas.total == 3
 

@@ -10,19 +10,19 @@ from hutong.reactor.memory_budget import (
     STILL_MS,
     Holding,
     MemoryBudget,
-    Verdict,
+    MemoryVerdict,
 )
 
 BOUND = 16 * HOLD_FROM_BYTES
 MUCH, LITTLE = 4 * HOLD_FROM_BYTES, HOLD_FROM_BYTES // 4
 
 
-def judge(budget: MemoryBudget[str], now_ms: int = 0, /, **held: int) -> Verdict[str]:
+def judge(budget: MemoryBudget[str], now_ms: int = 0, /, **held: int) -> MemoryVerdict[str]:
     """Nobody reads: all that is held was sent."""
     return judge_parts(budget, now_ms, {name: (count, count) for name, count in held.items()})
 
 
-def judge_parts(budget: MemoryBudget[str], now_ms: int, held: dict[str, tuple[int, int]]) -> Verdict[str]:
+def judge_parts(budget: MemoryBudget[str], now_ms: int, held: dict[str, tuple[int, int]]) -> MemoryVerdict[str]:
     verdict = budget.judge([Holding(name, *parts) for name, parts in held.items()], now_ms)
     budget.check_invariants()
     return verdict
@@ -30,17 +30,17 @@ def judge_parts(budget: MemoryBudget[str], now_ms: int, held: dict[str, tuple[in
 
 def test_below_half_of_the_bound_nothing_happens() -> None:
     budget: MemoryBudget[str] = MemoryBudget(BOUND)
-    assert judge(budget, a=BOUND // 2 - 1) == Verdict()
+    assert judge(budget, a=BOUND // 2 - 1) == MemoryVerdict()
     assert not budget.is_tight
     assert budget.held_bytes == BOUND // 2 - 1
 
 
 def test_from_half_of_it_on_who_holds_much_is_held_and_others_are_not() -> None:
     budget: MemoryBudget[str] = MemoryBudget(BOUND)
-    assert judge(budget, a=MUCH, b=MUCH, c=LITTLE) == Verdict(hold=["a", "b"])
+    assert judge(budget, a=MUCH, b=MUCH, c=LITTLE) == MemoryVerdict(hold=["a", "b"])
     assert budget.held_count == 2
     assert budget.is_tight
-    assert judge(budget, a=MUCH, b=MUCH, c=LITTLE) == Verdict()
+    assert judge(budget, a=MUCH, b=MUCH, c=LITTLE) == MemoryVerdict()
     assert budget.holds_total == 2
 
 
@@ -81,8 +81,8 @@ def test_who_is_held_and_stays_the_same_is_closed_while_it_is_tight() -> None:
     budget: MemoryBudget[str] = MemoryBudget(BOUND)
     parked = {"parked": (2 * MUCH, 0)}
     assert judge_parts(budget, 0, parked).hold == ["parked"]
-    assert judge_parts(budget, STILL_MS - 1, parked) == Verdict()
-    assert judge_parts(budget, STILL_MS, parked) == Verdict(close=["parked"])
+    assert judge_parts(budget, STILL_MS - 1, parked) == MemoryVerdict()
+    assert judge_parts(budget, STILL_MS, parked) == MemoryVerdict(close=["parked"])
     assert budget.closed_total == 1
     assert not budget.is_tight
 
@@ -90,29 +90,29 @@ def test_who_is_held_and_stays_the_same_is_closed_while_it_is_tight() -> None:
 def test_of_those_who_stay_the_same_no_more_are_closed_than_need_be() -> None:
     budget: MemoryBudget[str] = MemoryBudget(BOUND)
     judge(budget, a=MUCH, b=2 * MUCH, c=LITTLE)
-    assert judge(budget, STILL_MS, a=MUCH, b=2 * MUCH, c=LITTLE) == Verdict(close=["b"], let_go=["a"])
+    assert judge(budget, STILL_MS, a=MUCH, b=2 * MUCH, c=LITTLE) == MemoryVerdict(close=["b"], let_go=["a"])
 
 
 def test_who_is_held_and_changes_is_not_closed() -> None:
     budget: MemoryBudget[str] = MemoryBudget(BOUND)
     judge(budget, a=3 * MUCH)
-    assert judge(budget, STILL_MS - 1, a=3 * MUCH - 1) == Verdict()
-    assert judge(budget, 2 * STILL_MS - 2, a=3 * MUCH - 1) == Verdict()
-    assert judge(budget, 2 * STILL_MS - 1, a=3 * MUCH - 1) == Verdict(close=["a"])
+    assert judge(budget, STILL_MS - 1, a=3 * MUCH - 1) == MemoryVerdict()
+    assert judge(budget, 2 * STILL_MS - 2, a=3 * MUCH - 1) == MemoryVerdict()
+    assert judge(budget, 2 * STILL_MS - 1, a=3 * MUCH - 1) == MemoryVerdict(close=["a"])
 
 
 def test_who_was_let_go_has_the_whole_time_again() -> None:
     budget: MemoryBudget[str] = MemoryBudget(BOUND)
     judge(budget, a=MUCH, b=MUCH)
     assert judge(budget, STALLED_MS, a=MUCH).let_go == ["a", "b"]
-    assert judge(budget, STILL_MS, a=MUCH, b=MUCH) == Verdict(hold=["a", "b"])
+    assert judge(budget, STILL_MS, a=MUCH, b=MUCH) == MemoryVerdict(hold=["a", "b"])
 
 
 def test_input_alone_closes_nobody_below_the_bound() -> None:
     budget: MemoryBudget[str] = MemoryBudget(BOUND)
     received = [Holding("uploads", 2 * MUCH, 0, input_bytes=2 * MUCH)]
     assert budget.judge(received, 0).hold == ["uploads"]
-    assert budget.judge(received, 2 * STILL_MS) == Verdict()
+    assert budget.judge(received, 2 * STILL_MS) == MemoryVerdict()
 
 
 def test_the_next_look_comes_sooner_the_less_is_left() -> None:

@@ -12,7 +12,7 @@ from hutong.runtime import contexts
 from hutong.runtime import runtime as runtime_module
 from hutong.runtime.contexts import Context, ContextKind, current_context
 from hutong.runtime.runtime import Runtime
-from hutong.runtime.verticles import Deployment, DeploymentOptions, State, Verticle
+from hutong.runtime.verticles import Deployment, DeploymentOptions, DeploymentState, Verticle
 
 Logged = pytest.LogCaptureFixture
 
@@ -166,7 +166,7 @@ async def test_a_stop_that_fails_is_raised_once_all_is_ended(runtime: Runtime) -
     with pytest.raises(ValueError, match="cannot stop"):
         await runtime.undeploy(deployment)
     assert told == ["start fails", "hook fails"]
-    assert deployment.state is State.ENDED
+    assert deployment.state is DeploymentState.ENDED
 
 
 async def test_close_hook(runtime: Runtime) -> None:

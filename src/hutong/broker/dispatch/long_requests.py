@@ -21,7 +21,7 @@ from hutong.broker.dispatch.request_parts import PRODUCE_KEY, elements_in, is_di
 from hutong.broker.handling.context import Later
 from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError
 from hutong.reactor.channel import HELD, Held
-from hutong.scheduler.driver import WAITING, FairExecutor, Waiting
+from hutong.scheduler.driver import WAITING, FairExecutor, WaitingReply
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -128,7 +128,7 @@ class LongRequests:
         It gets an error where the steps could not be run to their end: no room, the client has left, the node stops.
         """
 
-        def step(wake: Callable[[], None]) -> Waiting | None:
+        def step(wake: Callable[[], None]) -> WaitingReply | None:
             ends_at_us = self._clock.monotonic_us() + SLICE_US
             for _ in steps:
                 if self._clock.monotonic_us() >= ends_at_us:
@@ -206,7 +206,7 @@ class _Work:
         self._errors: set[int] | None = None
         self._error: BaseException | None = None
 
-    def step(self, wake: Callable[[], None]) -> Finished | Waiting | None:
+    def step(self, wake: Callable[[], None]) -> Finished | WaitingReply | None:
         """The next step; None where the handler of a part says "not now"."""
         if self._error is not None:
             raise self._error
@@ -222,7 +222,7 @@ class _Work:
             return self._on_worker(self._encode, wake)
         return Finished(self._request, self._answers[0], self._encoded, self._errors)
 
-    def _handle_parts(self, parts: list[Any], wake: Callable[[], None]) -> Waiting | None:
+    def _handle_parts(self, parts: list[Any], wake: Callable[[], None]) -> WaitingReply | None:
         """Handle as many as there is time for, or up to one that is answered later."""
         ends_at_us = self._clock.monotonic_us() + SLICE_US
         while self._next < len(parts) and self._clock.monotonic_us() < ends_at_us:
@@ -265,7 +265,7 @@ class _Work:
                 answered(place, answer)
         return later
 
-    def _on_worker(self, work: Callable[[], None], wake: Callable[[], None]) -> Waiting:
+    def _on_worker(self, work: Callable[[], None], wake: Callable[[], None]) -> WaitingReply:
         def done(outcome: BaseException | None) -> None:
             self._error = outcome
             wake()

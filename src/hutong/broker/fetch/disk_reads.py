@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.errors import CorruptData, HutongError
 from hutong.journal.log import COLD_BYTES_MAX
-from hutong.scheduler.driver import WAITING, FairExecutor, Waiting
+from hutong.scheduler.driver import WAITING, FairExecutor, WaitingReply
 
 if TYPE_CHECKING:
     from hutong.broker.handling.session import ClientSession
@@ -126,7 +126,7 @@ class _Reading:
         self._cold = cold
         self._outcome: list[memoryview] | HutongError | None = None
 
-    def step(self, wake: Callable[[], None]) -> list[memoryview] | Waiting:
+    def step(self, wake: Callable[[], None]) -> list[memoryview] | WaitingReply:
         outcome = self._outcome
         if outcome is None:
             cached = self._log.read_cached(self._cold)

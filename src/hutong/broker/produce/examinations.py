@@ -22,7 +22,7 @@ from hutong.broker.produce.record_checks import BatchRules, CheckedBatch, check_
 from hutong.foundation.errors import HutongError, LimitExceeded, Refused
 from hutong.foundation.histograms import Histogram
 from hutong.reactor.channel import HELD, Held
-from hutong.scheduler.driver import WAITING, FairExecutor, Waiting
+from hutong.scheduler.driver import WAITING, FairExecutor, WaitingReply
 from hutong.wire.kafka.record_contents import IS_COMPILED, LOOP_BYTES_MAX
 from hutong.wire.kafka.records import COMPRESSION_MASK, HEADER_BYTES
 
@@ -219,7 +219,7 @@ class _Slice:
         self._unpacked_bytes_max = unpacked_bytes_max
         self._outcome: list[Outcome | None] | BaseException | None = None
 
-    def step(self, wake: Callable[[], None]) -> list[Outcome | None] | Waiting:
+    def step(self, wake: Callable[[], None]) -> list[Outcome | None] | WaitingReply:
         outcome = self._outcome
         if outcome is None:
 

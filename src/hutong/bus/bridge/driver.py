@@ -23,7 +23,7 @@ from hutong.bus.bridge import messages
 from hutong.bus.bridge.figures import BridgeFigures
 from hutong.bus.bridge.hooks import Authenticator, BridgeEvent, BridgePeer, EventHook, EventKind, Verdict
 from hutong.bus.bridge.limits import BridgeLimits
-from hutong.bus.bridge.machine import Session
+from hutong.bus.bridge.machine import BridgeSession
 from hutong.bus.bridge.messages import Event, Instruction
 from hutong.bus.bridge.permissions import Permissions
 from hutong.bus.bus import EventBus
@@ -68,7 +68,7 @@ class Outlet(Protocol):
 
 
 @dataclass(slots=True)
-class Surroundings:
+class BridgeServices:
     """What all clients of one bridge share."""
 
     bus: EventBus
@@ -85,12 +85,12 @@ class Surroundings:
     encoder: FrameEncoder | None  # None where the hook may change bodies
 
 
-class Client:
+class BridgeClient:
     """One client, from its connection to `ended`. Made by `Bridge.connect`; all calls in the bridge's context."""
 
-    def __init__(self, around: Surroundings, peer: BridgePeer, outlet: Outlet) -> None:
+    def __init__(self, around: BridgeServices, peer: BridgePeer, outlet: Outlet) -> None:
         self.peer = peer
-        self.session = Session(around.dialect, around.permissions, around.limits, around.encoder)
+        self.session = BridgeSession(around.dialect, around.permissions, around.limits, around.encoder)
         self._around = around
         self._outlet = outlet
         self._owner = Owner()
@@ -221,11 +221,11 @@ class Client:
             self._write(instruction.frame, instruction.code)
             return
         match instruction:
-            case messages.Request(frame):
+            case messages.BridgeRequest(frame):
                 self._send(frame, is_request=True)
             case messages.Send(frame):
                 self._send(frame, is_request=False)
-            case messages.Reply(frame, is_request):
+            case messages.BridgeReply(frame, is_request):
                 self._around.replies_owed.resume((self.peer.id, frame.address), (frame, is_request))
             case messages.OweReply(reply_address):
                 assert message is not None

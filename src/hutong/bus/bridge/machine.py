@@ -17,6 +17,8 @@ from hutong.bus.bridge.limits import BridgeLimits
 from hutong.bus.bridge.messages import (
     Answered,
     AnswerFailed,
+    BridgeReply,
+    BridgeRequest,
     Close,
     Delivered,
     Denied,
@@ -29,9 +31,7 @@ from hutong.bus.bridge.messages import (
     PauseAll,
     Register,
     RegistrationFailed,
-    Reply,
     ReplyExpired,
-    Request,
     ResumeAll,
     Send,
     SendingPaused,
@@ -51,7 +51,7 @@ REPLY_PREFIX: Final = "__hutong.reply."
 _SEND, _PUBLISH, _REGISTER, _UNREGISTER, _PING = Kind  # looking a member up costs more than the rest of a test
 
 
-class Session:
+class BridgeSession:
     """One client. `handle` an event, carry out the instructions, and so on until its connection ends."""
 
     def __init__(
@@ -149,8 +149,8 @@ class Session:
         self.requests_open += is_request
         if is_answer:
             self._owed.remove(frame.address)
-            return [Reply(frame, is_request)]
-        return [Request(frame)] if is_request else [Send(frame)]
+            return [BridgeReply(frame, is_request)]
+        return [BridgeRequest(frame)] if is_request else [Send(frame)]
 
     def _failed(self, frame: ClientFrame, text: str) -> list[Instruction]:
         assert frame.reply_address is not None

@@ -124,7 +124,7 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class BridgeRequest:
     """`bus.request`, and report Answered or AnswerFailed with the frame's address and reply address."""
 
     frame: ClientFrame
@@ -151,10 +151,10 @@ class OweReply:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class BridgeReply:
     """Resume what is parked under the frame's address with this frame.
 
-    Where it `is_request`, the client in turn waits for an answer to it, which is reported as after Request.
+    Where it `is_request`, the client in turn waits for an answer to it, which is reported as after BridgeRequest.
     """
 
     frame: ClientFrame
@@ -187,5 +187,15 @@ class Close:
 
 
 Instruction = (
-    Write | Send | Request | Register | Unregister | OweReply | Reply | FailDelivery | PauseAll | ResumeAll | Close
+    Write
+    | Send
+    | BridgeRequest
+    | Register
+    | Unregister
+    | OweReply
+    | BridgeReply
+    | FailDelivery
+    | PauseAll
+    | ResumeAll
+    | Close
 )

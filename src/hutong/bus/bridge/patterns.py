@@ -31,7 +31,7 @@ def compile_pattern(text: str) -> re.Pattern[str]:
     except (re.error, RecursionError, OverflowError) as error:
         raise _refused(text, f"is no regular expression ({error})") from None
     try:
-        ways = _Reader(text).alternatives()
+        ways = _PatternReader(text).alternatives()
     except _Slow as error:
         raise _refused(text, str(error)) from None
     if ways > WAYS_MAX:
@@ -47,7 +47,7 @@ class _Slow(Exception):
     """Carries the reason."""
 
 
-class _Reader:
+class _PatternReader:
     """Reads one expression from left to right, counting the ways of each part."""
 
     def __init__(self, text: str) -> None:

@@ -11,7 +11,7 @@ import struct
 from typing import Final
 
 from hutong.bus.bridge.bridge import Bridge
-from hutong.bus.bridge.driver import Client
+from hutong.bus.bridge.driver import BridgeClient
 from hutong.bus.bridge.hooks import BridgePeer
 from hutong.reactor.channel import HELD, Response
 from hutong.reactor.framing import LengthPrefixedFraming
@@ -65,7 +65,7 @@ class TcpBridge:
 
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
-        self._clients: dict[Peer, Client] = {}
+        self._clients: dict[Peer, BridgeClient] = {}
 
     def connection_opened(self, peer: Peer) -> None:
         who = BridgePeer(0, peer.address, peer.port, peer.certificate)

@@ -88,7 +88,7 @@ class Consumer:
         self.is_traced = True
         self._state = state
         self._handler: Handler | None = None
-        self._iteration: Iteration | None = None
+        self._iteration: ConsumerIteration | None = None
         self._demand = UNLIMITED
         self._buffer: deque[Message] = deque()
         self._is_draining = False  # a step of `_drain` lies in the context's queue
@@ -174,13 +174,13 @@ class Consumer:
             raise
         return None if result is None else self._answer(message, result)
 
-    def __aiter__(self) -> "Iteration":
+    def __aiter__(self) -> "ConsumerIteration":
         """`async for message in consumer`: each turn of the loop asks for one message; it ends when unregistered.
 
         Leaving the loop leaves the consumer registered, with what it has buffered; `async with consumer` unregisters.
         """
         if self._iteration is None:
-            self._iteration = Iteration(self)
+            self._iteration = ConsumerIteration(self)
             self.pause()
             self.handler(self._iteration.receive)
         return self._iteration
@@ -322,7 +322,7 @@ class Consumer:
             self.end_handler()
 
 
-class Iteration:
+class ConsumerIteration:
     """The messages of a consumer, one for each turn of an `async for`."""
 
     def __init__(self, consumer: Consumer) -> None:
@@ -330,7 +330,7 @@ class Iteration:
         self._waiting: Promise[Message | None] | None = None
         self._arrived: deque[Message] = deque()  # handed over while nobody waited (any more): one, or two at most
 
-    def __aiter__(self) -> "Iteration":
+    def __aiter__(self) -> "ConsumerIteration":
         return self
 
     async def __anext__(self) -> Message:

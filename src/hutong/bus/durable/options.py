@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypedDict
 
 from hutong.bus.durable.addresses import checked_group, checked_member, dead_letter_topic, topic_of
-from hutong.bus.durable.consume.messages import BUFFERED_RECORDS_MAX, HANDLING_MAX, Bounds
+from hutong.bus.durable.consume.messages import BUFFERED_RECORDS_MAX, HANDLING_MAX, ConsumerBounds
 from hutong.bus.durable.consume.retry import Order, Retry
 from hutong.foundation.errors import UsageError
 
@@ -37,7 +37,7 @@ class ConsumerOptions:
     dead_letter: str | None
     order: Order
     from_latest: bool
-    bounds: Bounds
+    bounds: ConsumerBounds
     member: str | None
 
 
@@ -67,6 +67,6 @@ def checked(address: str, asked: DurableOptions, buffered_max: int = BUFFERED_RE
         dead_letter=dead_letter_topic(topic, group, asked.get("dead_letter", "")),
         order=order,
         from_latest=start == "latest",
-        bounds=Bounds(handling_max, buffered_max),
+        bounds=ConsumerBounds(handling_max, buffered_max),
         member=checked_member(asked.get("member")),
     )

@@ -38,8 +38,8 @@ class Publisher:
             "queue.buffering.max.messages": in_flight_max,
         }
         self._in_flight_max = in_flight_max
-        self._line: _Line | None = None
-        self._retired: list[_Line] = []
+        self._line: _ProducerInstance | None = None
+        self._retired: list[_ProducerInstance] = []
         self._lock = threading.Lock()  # of which line is open
         self._is_closed = False
 
@@ -65,7 +65,7 @@ class Publisher:
         for line in lines:
             line.close(timeout_s)
 
-    def _open(self) -> "_Line":
+    def _open(self) -> "_ProducerInstance":
         with self._lock:
             if self._is_closed:
                 raise PublishFailed("the log has been closed", code="CLOSED")
@@ -73,11 +73,11 @@ class Publisher:
                 if self._line is not None:
                     self._line.retire()
                     self._retired = [line for line in self._retired if not line.is_over] + [self._line]
-                self._line = _Line(self._settings)
+                self._line = _ProducerInstance(self._settings)
             return self._line
 
 
-class _Line:
+class _ProducerInstance:
     """One producer and its thread."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:

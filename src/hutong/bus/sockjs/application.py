@@ -6,7 +6,7 @@ from hutong.bus.bridge.driver import Outlet
 from hutong.bus.bridge.hooks import BridgePeer
 
 
-class Client(Protocol):
+class SockJsClient(Protocol):
     """The application's side of one session."""
 
     def receive(self, data: str) -> bool:
@@ -23,5 +23,5 @@ class Client(Protocol):
 
 
 class Application(Protocol):
-    def connect(self, peer: BridgePeer, outlet: Outlet) -> Client | None:
+    def connect(self, peer: BridgePeer, outlet: Outlet) -> SockJsClient | None:
         """A session has begun; None to close it at once."""

@@ -13,27 +13,27 @@ from itertools import count
 from typing import Final, Protocol
 
 from hutong.bus.bridge.hooks import BridgePeer
-from hutong.bus.sockjs.application import Application, Client
+from hutong.bus.sockjs.application import Application, SockJsClient
 from hutong.bus.sockjs.limits import SockJSLimits
-from hutong.bus.sockjs.machine import GO_AWAY, Session
+from hutong.bus.sockjs.machine import GO_AWAY, SockJsSession
 from hutong.bus.sockjs.messages import (
     Attached,
     Blocked,
     Came,
     Congested,
-    End,
     Ended,
+    EndSession,
     Event,
     Flush,
     Forget,
     Give,
+    HeartbeatTick,
     Instruction,
-    Lost,
-    Opened,
     Put,
+    ReceiverLost,
     Said,
+    SessionOpened,
     Shut,
-    Tick,
 )
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import LimitExceeded
@@ -84,7 +84,7 @@ class Sessions:
                 raise LimitExceeded("sessions_max", self.limits.sessions_max)
             if self._by_address[peer.host] >= self.limits.sessions_per_address_max:
                 raise LimitExceeded("sessions_per_address_max", self.limits.sessions_per_address_max)
-            found = SessionDriver(self, Session(self.limits), peer, name)
+            found = SessionDriver(self, SockJsSession(self.limits), peer, name)
             self._named[name] = found
             self._by_address[peer.host] += 1
             self._all.add(found)
@@ -92,7 +92,7 @@ class Sessions:
 
     def make_single(self, peer: BridgePeer, *, is_raw: bool) -> "SessionDriver":
         """A session of a WebSocket: connections are bounded already."""
-        made = SessionDriver(self, Session(self.limits, is_single=True, is_raw=is_raw), peer, "")
+        made = SessionDriver(self, SockJsSession(self.limits, is_single=True, is_raw=is_raw), peer, "")
         self._all.add(made)
         return made
 
@@ -114,13 +114,13 @@ class Sessions:
 class SessionDriver:
     """One session; towards the application it is the `Outlet`."""
 
-    def __init__(self, sessions: Sessions, session: Session, peer: BridgePeer, name: str) -> None:
+    def __init__(self, sessions: Sessions, session: SockJsSession, peer: BridgePeer, name: str) -> None:
         self.name = name
         self.host = peer.host
         self._sessions = sessions
         self._session = session
         self._peer = peer
-        self._client: Client | None = None
+        self._client: SockJsClient | None = None
         self._receivers: dict[int, Receiver] = {}
         self._numbers = count(1)
         self._held: deque[str] = deque()  # messages that the application does not take yet
@@ -151,7 +151,7 @@ class SessionDriver:
     def lost(self, number: int) -> None:
         """The receiver's connection is gone."""
         if self._receivers.pop(number, None) is not None:
-            self.handle(Lost(number))
+            self.handle(ReceiverLost(number))
 
     def blocked(self, number: int, is_blocked: bool) -> None:
         if number in self._receivers:
@@ -206,9 +206,9 @@ class SessionDriver:
         match instruction:
             case Put(number, frame):
                 self._receivers[number].put(frame)
-            case End(number, code, reason):
+            case EndSession(number, code, reason):
                 self._receivers.pop(number).end(code, reason)
-            case Opened():
+            case SessionOpened():
                 self._open()
             case Give(texts):
                 is_first = not self._held
@@ -247,7 +247,7 @@ class SessionDriver:
             self.resume()
         self._settle_takers()
 
-    def _is_taken(self, client: Client, text: str) -> bool:
+    def _is_taken(self, client: SockJsClient, text: str) -> bool:
         if len(text) <= self._sessions.limits.frame_characters_max:
             return client.receive(text)
         client.frame_too_large()
@@ -275,4 +275,4 @@ class SessionDriver:
 
     def _reminded(self) -> None:
         self._timer = None
-        self.handle(Tick())
+        self.handle(HeartbeatTick())

@@ -16,18 +16,27 @@ from hutong.bus.bridge.hooks import BridgePeer
 from hutong.bus.sockjs.driver import SessionDriver, Sessions
 from hutong.bus.sockjs.visitors import Visitors
 from hutong.bus.sockjs.web import answers
-from hutong.bus.sockjs.web.answers import CLIENT_URL, NO_STORE, TEXT, Answer
+from hutong.bus.sockjs.web.answers import CLIENT_URL, NO_STORE, TEXT, HttpAnswer
 from hutong.bus.sockjs.web.frames import decode_messages
-from hutong.bus.sockjs.web.http import Behind, Fault, Fields, HttpConnection, HttpEvent, Ready, Request, websocket_key
-from hutong.bus.sockjs.web.routes import Endpoint, Route, find_route
-from hutong.bus.sockjs.web.transports import TRANSPORTS, Transport, form_payload
+from hutong.bus.sockjs.web.http import (
+    Fields,
+    HttpConnection,
+    HttpEvent,
+    HttpFault,
+    HttpRequest,
+    PipelinedBytes,
+    Ready,
+    websocket_key,
+)
+from hutong.bus.sockjs.web.routes import SockJsEndpoint, SockJsRoute, find_route
+from hutong.bus.sockjs.web.transports import TRANSPORTS, FallbackTransport, form_payload
 from hutong.foundation.errors import LimitExceeded
 from hutong.reactor.channel import HELD, Response
 from hutong.reactor.handler import Peer
 from hutong.wire.buffer import Buffer
 
 ENTROPY_MAX: Final = 2**32
-_PAGES: Final = (Endpoint.ROOT, Endpoint.GREETING, Endpoint.INFO, Endpoint.IFRAME)
+_PAGES: Final = (SockJsEndpoint.ROOT, SockJsEndpoint.GREETING, SockJsEndpoint.INFO, SockJsEndpoint.IFRAME)
 _UNKNOWN_HOST: Final = "This server does not know itself by this host name; add the name to sockjs.hosts.\n"
 _FOREIGN_PAGE: Final = "Pages of this origin may not connect; add the origin to sockjs.origins.\n"
 _SESSION_COOKIE: Final = re.compile(r"(?:^|;)\s*JSESSIONID=([A-Za-z0-9_.-]{1,100})\s*(?:;|,|$)")
@@ -46,7 +55,7 @@ class Site:
     client_url: str = CLIENT_URL
 
 
-class _Line:
+class _RequestQueue:
     """One connection: as a receiver of a session while it carries a transport's response or a WebSocket."""
 
     __slots__ = ("_callback", "_is_raw", "_number", "_session", "_transport", "handler", "http", "is_working", "peer")
@@ -57,7 +66,7 @@ class _Line:
         self.http = cast(HttpConnection, peer.framing)
         self._session: SessionDriver | None = None
         self._number = 0  # as a receiver
-        self._transport: Transport | None = None  # None for a WebSocket
+        self._transport: FallbackTransport | None = None  # None for a WebSocket
         self._callback = ""
         self._is_raw = False
         self.is_working = False
@@ -71,7 +80,7 @@ class _Line:
     def session(self) -> SessionDriver | None:
         return self._session
 
-    def attach(self, session: SessionDriver, transport: Transport, callback: str, room_bytes: int) -> None:
+    def attach(self, session: SessionDriver, transport: FallbackTransport, callback: str, room_bytes: int) -> None:
         """The head of the response has been sent."""
         self._session, self._transport, self._callback = session, transport, callback
         self._number = session.attach(self, room_bytes)
@@ -123,12 +132,12 @@ class SockJSHandler:
         self._prefix = site.prefix.rstrip("/")
         self._visitors = Visitors(site.origins, site.hosts, is_secure=site.is_secure)
         self._entropy = entropy
-        self._lines: dict[Peer, _Line] = {}
+        self._lines: dict[Peer, _RequestQueue] = {}
 
     # What the reactor calls.
 
     def connection_opened(self, peer: Peer) -> None:
-        self._lines[peer] = _Line(self, peer)
+        self._lines[peer] = _RequestQueue(self, peer)
 
     def connection_closed(self, peer: Peer) -> None:
         self._lines.pop(peer).lost()
@@ -137,28 +146,28 @@ class SockJSHandler:
         event, line = cast(HttpEvent, frame), self._lines[peer]
         if isinstance(event, str) and line.session is not None and line.session.is_holding:
             return HELD
-        if isinstance(event, Behind):
+        if isinstance(event, PipelinedBytes):
             return self._catch_up_later(line)
         self._work(line, (event,))
         return []
 
-    def go_on(self, line: _Line) -> None:
+    def go_on(self, line: _RequestQueue) -> None:
         """An answer is complete: send it, and see what the client has asked meanwhile."""
         self._work(line, ())
 
     # What came faster than it is worked on.
 
-    def _catch_up_later(self, line: _Line) -> Response:
+    def _catch_up_later(self, line: _RequestQueue) -> Response:
         """The connection is not read meanwhile; then this is asked again."""
         if not line.http.is_behind or line.http.is_finished:
             return []
         self._soon(line)
         return HELD
 
-    def _soon(self, line: _Line) -> None:
+    def _soon(self, line: _RequestQueue) -> None:
         self.sessions.soon(lambda: self._catch_up(line))
 
-    def _catch_up(self, line: _Line) -> None:
+    def _catch_up(self, line: _RequestQueue) -> None:
         """One slice in each turn of the loop."""
         session, http = line.session, line.http
         if line.peer not in self._lines:
@@ -176,7 +185,7 @@ class SockJSHandler:
 
     # One event after the other.
 
-    def _work(self, line: _Line, events: Sequence[HttpEvent]) -> None:
+    def _work(self, line: _RequestQueue, events: Sequence[HttpEvent]) -> None:
         if line.is_working:  # an answer that was complete at once: the loop below goes on
             return
         line.is_working = True
@@ -189,18 +198,18 @@ class SockJSHandler:
                 break
         line.is_working = False
 
-    def _take(self, line: _Line, event: HttpEvent) -> None:
+    def _take(self, line: _RequestQueue, event: HttpEvent) -> None:
         match event:
-            case Request():
+            case HttpRequest():
                 self._asked(line, event)
-            case Fault(status, text):
+            case HttpFault(status, text):
                 line.http.refuse(status, text)
             case str():
                 self._message(line, event)
-            case Ready() | Behind():
+            case Ready() | PipelinedBytes():
                 pass
 
-    def _asked(self, line: _Line, request: Request) -> None:
+    def _asked(self, line: _RequestQueue, request: HttpRequest) -> None:
         route = find_route(request.target, self._prefix)
         if not self._visitors.knows_host(request.headers):
             self._respond(line, answers.text(403, _UNKNOWN_HOST))
@@ -212,31 +221,33 @@ class SockJSHandler:
             self._respond(line, answers.text(403, _FOREIGN_PAGE, [("Vary", "Origin")]))
         elif request.method == "OPTIONS":
             self._respond(line, answers.preflight(route.methods, self._shared(request)))
-        elif route.endpoint in (Endpoint.WEBSOCKET, Endpoint.RAW_WEBSOCKET):
-            self._upgrade(line, request, is_raw=route.endpoint is Endpoint.RAW_WEBSOCKET)
-        elif route.endpoint in (Endpoint.XHR_SEND, Endpoint.JSONP_SEND):
+        elif route.endpoint in (SockJsEndpoint.WEBSOCKET, SockJsEndpoint.RAW_WEBSOCKET):
+            self._upgrade(line, request, is_raw=route.endpoint is SockJsEndpoint.RAW_WEBSOCKET)
+        elif route.endpoint in (SockJsEndpoint.XHR_SEND, SockJsEndpoint.JSONP_SEND):
             self._sent(line, request, route)
         elif route.endpoint in TRANSPORTS:
             self._open(line, request, route, TRANSPORTS[route.endpoint])
         else:
             self._respond(line, self._page(request, route.endpoint))
 
-    def _may(self, request: Request, endpoint: Endpoint) -> bool:
+    def _may(self, request: HttpRequest, endpoint: SockJsEndpoint) -> bool:
         visitors, headers = self._visitors, request.headers
         return visitors.allows(headers) and (endpoint in _PAGES or visitors.allows_hidden(headers))
 
-    def _page(self, request: Request, endpoint: Endpoint) -> Answer:
+    def _page(self, request: HttpRequest, endpoint: SockJsEndpoint) -> HttpAnswer:
         site = self._site
-        if endpoint is Endpoint.INFO:
+        if endpoint is SockJsEndpoint.INFO:
             shared = self._visitors.cross_origin(request.headers)
             return answers.info(self._entropy(), cookie_needed=site.cookie_needed, cross_origin=shared)
-        if endpoint is Endpoint.IFRAME:
+        if endpoint is SockJsEndpoint.IFRAME:
             return answers.iframe(site.client_url, request.headers.get("if-none-match"), self._visitors.frame_ancestors)
-        return answers.greeting() if endpoint is Endpoint.GREETING else answers.root(self._prefix or "/")
+        return answers.greeting() if endpoint is SockJsEndpoint.GREETING else answers.root(self._prefix or "/")
 
     # Transports.
 
-    def _open(self, line: _Line, request: Request, route: Route, transport: Transport) -> None:
+    def _open(
+        self, line: _RequestQueue, request: HttpRequest, route: SockJsRoute, transport: FallbackTransport
+    ) -> None:
         """The response of a transport: from now on a receiver of its session."""
         if transport.needs_callback and route.callback is None:
             wrong = 'invalid "callback" parameter' if route.has_callback else '"callback" parameter required'
@@ -256,11 +267,11 @@ class SockJSHandler:
         room_bytes = self.sessions.limits.response_bytes_max if transport.is_streaming else 0
         line.attach(session, transport, callback, room_bytes)
 
-    def _sent(self, line: _Line, request: Request, route: Route) -> None:
+    def _sent(self, line: _RequestQueue, request: HttpRequest, route: SockJsRoute) -> None:
         """Messages of a client that has no WebSocket."""
         shared = self._shared(request)
         session = self.sessions.find(route.session)
-        is_jsonp = route.endpoint is Endpoint.JSONP_SEND
+        is_jsonp = route.endpoint is SockJsEndpoint.JSONP_SEND
         if session is None or not session.is_open:
             self._respond(line, answers.text(404, "There is no such session.\n", shared))
             return
@@ -276,17 +287,21 @@ class SockJSHandler:
         if texts is None:
             self._respond(line, answers.text(500, "Broken JSON encoding.\n", shared))
             return
-        done = Answer(200, [TEXT, NO_STORE, *shared], b"ok") if is_jsonp else Answer(204, [TEXT, NO_STORE, *shared])
+        done = (
+            HttpAnswer(200, [TEXT, NO_STORE, *shared], b"ok")
+            if is_jsonp
+            else HttpAnswer(204, [TEXT, NO_STORE, *shared])
+        )
         session.came(texts, lambda: self._taken(line, done))
 
-    def _taken(self, line: _Line, done: Answer) -> None:
+    def _taken(self, line: _RequestQueue, done: HttpAnswer) -> None:
         if line.peer in self._lines:  # else it has gone meanwhile
             self._respond(line, done)
             self.go_on(line)
 
     # WebSockets.
 
-    def _upgrade(self, line: _Line, request: Request, *, is_raw: bool) -> None:
+    def _upgrade(self, line: _RequestQueue, request: HttpRequest, *, is_raw: bool) -> None:
         """Switch to WebSocket (RFC 6455, 4.2), or say why not."""
         headers, http = request.headers, line.http
         wishes = [word.strip().lower() for word in headers.get("connection", "").split(",")]
@@ -308,7 +323,7 @@ class SockJSHandler:
         for text in texts:
             self._take(line, text)
 
-    def _message(self, line: _Line, text: str) -> None:
+    def _message(self, line: _RequestQueue, text: str) -> None:
         """A message on a WebSocket: an array of messages, or one as it is where it is raw."""
         session = line.session
         assert line.http.websocket is not None
@@ -322,10 +337,10 @@ class SockJSHandler:
 
     # Answers.
 
-    def _respond(self, line: _Line, answer: Answer) -> None:
+    def _respond(self, line: _RequestQueue, answer: HttpAnswer) -> None:
         line.http.respond(answer.status, answer.headers, answer.body)
 
-    def _shared(self, request: Request) -> Fields:
+    def _shared(self, request: HttpRequest) -> Fields:
         """The headers of every answer of a session: who may read it, and the cookie of a balancer."""
         fields = self._visitors.cross_origin(request.headers)
         if self._site.cookie_needed:
@@ -334,6 +349,6 @@ class SockJSHandler:
         return fields
 
 
-def _peer(line: _Line, request: Request) -> BridgePeer:
+def _peer(line: _RequestQueue, request: HttpRequest) -> BridgePeer:
     peer = line.peer
     return BridgePeer(0, peer.address, peer.port, peer.certificate, request.headers)

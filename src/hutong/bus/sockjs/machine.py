@@ -19,18 +19,18 @@ from hutong.bus.sockjs.messages import (
     Blocked,
     Came,
     Congested,
-    End,
     Ended,
+    EndSession,
     Event,
     Forget,
     Give,
+    HeartbeatTick,
     Instruction,
-    Lost,
-    Opened,
     Put,
+    ReceiverLost,
     Said,
+    SessionOpened,
     Shut,
-    Tick,
 )
 from hutong.bus.sockjs.web.frames import HEARTBEAT, OPEN, encode_close, encode_messages
 
@@ -39,7 +39,7 @@ INTERRUPTED = (1002, "Connection interrupted")
 STILL_OPEN = (2010, "Another connection still open")
 
 
-class Session:
+class SockJsSession:
     """One session, which begins with its first receiver.
 
     `is_single`: that is the only one, and the session ends with it. `is_raw`: messages travel as they are, without
@@ -69,7 +69,7 @@ class Session:
         return bool(self._unsent) and self._receiver is not None and not self._is_blocked
 
     def get_timer(self) -> int | None:
-        """When a Tick is due."""
+        """When a HeartbeatTick is due."""
         due = [at for at in (self._heartbeat_at_ms, self._gone_at_ms, self._silent_at_ms) if at is not None]
         return min(due, default=None)
 
@@ -90,7 +90,7 @@ class Session:
                 return self._say(message)
             case Attached(receiver, room_bytes):
                 return self._attach(receiver, room_bytes, now_ms)
-            case Lost(receiver):
+            case ReceiverLost(receiver):
                 return self._lose(now_ms) if receiver == self._receiver else []
             case Blocked(receiver, is_blocked):
                 if receiver == self._receiver:
@@ -98,7 +98,7 @@ class Session:
                 return self._flush(now_ms)
             case Shut(code, reason):
                 return self._shut(code, reason, now_ms)
-            case Tick():
+            case HeartbeatTick():
                 return self._tick(now_ms)
             case _:
                 return self._flush(now_ms)
@@ -114,7 +114,7 @@ class Session:
 
     def _attach(self, receiver: int, room_bytes: int | None, now_ms: int) -> list[Instruction]:
         if self._receiver is not None:
-            return [Put(receiver, encode_close(*STILL_OPEN)), End(receiver, *STILL_OPEN)]
+            return [Put(receiver, encode_close(*STILL_OPEN)), EndSession(receiver, *STILL_OPEN)]
         self._receiver, self._room_bytes, self._is_blocked = receiver, room_bytes, False
         if self._closed is None:
             self._gone_at_ms = None
@@ -123,7 +123,7 @@ class Session:
             return self._flush(now_ms)
         self.is_open = True
         self._silent_at_ms = now_ms + self._limits.ping_timeout_ms
-        return [*self._put(OPEN, now_ms), Opened()]
+        return [*self._put(OPEN, now_ms), SessionOpened()]
 
     def _detach(self, now_ms: int) -> None:
         self._receiver = self._heartbeat_at_ms = None
@@ -143,7 +143,7 @@ class Session:
         if self._room_bytes > 0:
             return [Put(receiver, frame)]
         self._detach(now_ms)
-        return [Put(receiver, frame), End(receiver)]
+        return [Put(receiver, frame), EndSession(receiver)]
 
     def _flush(self, now_ms: int) -> list[Instruction]:
         done: list[Instruction] = []
@@ -156,7 +156,7 @@ class Session:
             self._detach(now_ms)
             if not self._is_raw:
                 done.append(Put(receiver, encode_close(code, reason)))
-            done.append(End(receiver, code, reason))
+            done.append(EndSession(receiver, code, reason))
         return done
 
     def _say(self, message: bytes) -> list[Instruction]:
@@ -228,7 +228,7 @@ class Session:
         done: list[Instruction] = [Ended()] if self.is_open else []
         self._close(*(self._closed or GO_AWAY), now_ms)
         if self._receiver is not None:
-            done.append(End(self._receiver, *GO_AWAY))
+            done.append(EndSession(self._receiver, *GO_AWAY))
             self._receiver = self._heartbeat_at_ms = None
         self._gone_at_ms = None
         self._is_forgotten = True

@@ -14,7 +14,7 @@ class Attached:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class ReceiverLost:
     """The connection under this receiver has gone."""
 
     receiver: int
@@ -56,11 +56,11 @@ class Shut:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class HeartbeatTick:
     """Time has passed."""
 
 
-Event = Attached | Lost | Blocked | Came | Said | Flush | Shut | Tick
+Event = Attached | ReceiverLost | Blocked | Came | Said | Flush | Shut | HeartbeatTick
 
 # Instructions, to be carried out in order.
 
@@ -74,7 +74,7 @@ class Put:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class EndSession:
     """The receiver is done: its response is complete, its WebSocket is closed (with the code, where there is one)."""
 
     receiver: int
@@ -83,7 +83,7 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class SessionOpened:
     """The session begins: tell the application."""
 
 
@@ -111,4 +111,4 @@ class Forget:
     """Nothing more will happen to the session: its number is free again."""
 
 
-Instruction = Put | End | Opened | Give | Congested | Ended | Forget
+Instruction = Put | EndSession | SessionOpened | Give | Congested | Ended | Forget

@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutong.bus.bridge.limits import BridgeLimits, default_limits
-from hutong.bus.bridge.machine import REPLY_PREFIX, Session
+from hutong.bus.bridge.machine import REPLY_PREFIX, BridgeSession
 from hutong.bus.bridge.messages import (
     Answered,
     AnswerFailed,
+    BridgeReply,
+    BridgeRequest,
     Close,
     Delivered,
     Denied,
@@ -22,9 +24,7 @@ from hutong.bus.bridge.messages import (
     PauseAll,
     Register,
     RegistrationFailed,
-    Reply,
     ReplyExpired,
-    Request,
     ResumeAll,
     Send,
     SendingPaused,
@@ -43,9 +43,9 @@ REPLY = REPLY_PREFIX + "1"
 ANYTHING = [Permit(regex=".*")]
 
 
-def open_session(dialect: Dialect = TCP, permissions: Permissions | None = None, **limits: int) -> Session:
+def open_session(dialect: Dialect = TCP, permissions: Permissions | None = None, **limits: int) -> BridgeSession:
     bounds = BridgeLimits(**limits) if limits else default_limits(dialect)
-    return Session(dialect, permissions or Permissions(ANYTHING, ANYTHING), bounds)
+    return BridgeSession(dialect, permissions or Permissions(ANYTHING, ANYTHING), bounds)
 
 
 def code_of(instructions: list[Instruction]) -> str:
@@ -80,7 +80,7 @@ def test_messages_and_publications_pass() -> None:
 def test_a_request_is_open_until_it_is_answered() -> None:
     session = open_session()
     frame = ClientFrame(SEND, "a", "r")
-    assert session.handle(frame) == [Request(frame)]
+    assert session.handle(frame) == [BridgeRequest(frame)]
     assert session.requests_open == 1
     (written,) = session.handle(Answered("a", "r", {"x": 1}, [("h", "v")], None))
     assert frame_of(written) == {
@@ -110,7 +110,7 @@ def test_a_published_frame_with_a_reply_address_is_no_request() -> None:
 def test_requests_beyond_the_bound_fail() -> None:
     session = open_session(requests_open_max=2)
     for name in ("r1", "r2"):
-        assert session.handle(ClientFrame(SEND, "a", name)) == [Request(ClientFrame(SEND, "a", name))]
+        assert session.handle(ClientFrame(SEND, "a", name)) == [BridgeRequest(ClientFrame(SEND, "a", name))]
     (written,) = session.handle(ClientFrame(SEND, "a", "r3"))
     refused = frame_of(written)
     assert refused["address"] == "r3"
@@ -148,7 +148,7 @@ def test_a_message_may_be_answered_once_whatever_is_permitted() -> None:
     assert owe == OweReply(REPLY)
     assert frame_of(written)["replyAddress"] == REPLY
     answer = ClientFrame(SEND, REPLY, body="a")
-    assert session.handle(answer) == [Reply(answer, is_request=False)]
+    assert session.handle(answer) == [BridgeReply(answer, is_request=False)]
     assert code_of(session.handle(answer)) == Code.ACCESS_DENIED
 
 
@@ -157,10 +157,10 @@ def test_an_answer_may_be_a_failure_or_ask_back() -> None:
     session.handle(ClientFrame(REGISTER, "svc"))
     session.handle(Delivered(1, "q", [], REPLY, is_send=True))
     failed = ClientFrame(SEND, REPLY, "r", failure=(3, "no"))
-    assert session.handle(failed) == [Reply(failed, is_request=False)]
+    assert session.handle(failed) == [BridgeReply(failed, is_request=False)]
     session.handle(Delivered(1, "q", [], REPLY, is_send=True))
     asking = ClientFrame(SEND, REPLY, "r")
-    assert session.handle(asking) == [Reply(asking, is_request=True)]
+    assert session.handle(asking) == [BridgeReply(asking, is_request=True)]
     assert session.requests_open == 1
     owe, _ = session.handle(Answered(REPLY, "r", "further", [], REPLY_PREFIX + "2"))
     assert owe == OweReply(REPLY_PREFIX + "2")
@@ -217,7 +217,9 @@ def test_addresses_are_bounded() -> None:
         assert code_of(open_session().handle(ClientFrame(kind, "a" * 201))) == Code.ADDRESS_TOO_LONG
     assert code_of(open_session().handle(ClientFrame(SEND, "a", "r" * 201))) == Code.INVALID_REPLY_ADDRESS
     assert code_of(open_session(SOCKJS).handle(ClientFrame(SEND, "a", "r" * 37))) == Code.INVALID_REPLY_ADDRESS
-    assert open_session(SOCKJS).handle(ClientFrame(SEND, "a", "r" * 36))[0] == Request(ClientFrame(SEND, "a", "r" * 36))
+    assert open_session(SOCKJS).handle(ClientFrame(SEND, "a", "r" * 36))[0] == BridgeRequest(
+        ClientFrame(SEND, "a", "r" * 36)
+    )
 
 
 def test_a_failed_registration_is_forgotten() -> None:
@@ -317,12 +319,12 @@ def test_nothing_denied_passes_whatever_happens(dialect: Dialect, script: list[A
             owed.discard(event.reply_address)
         for instruction in session.handle(event):
             match instruction:
-                case Send(frame) | Request(frame):
+                case Send(frame) | BridgeRequest(frame):
                     assert frame.address in ("a", "b")
-                    open_requests += [frame] * isinstance(instruction, Request)
+                    open_requests += [frame] * isinstance(instruction, BridgeRequest)
                 case Register(_, address):
                     assert address in ("a", "b")
-                case Reply(frame, is_request):
+                case BridgeReply(frame, is_request):
                     owed.remove(frame.address)
                     open_requests += [frame] * is_request
                 case OweReply(reply_address):

@@ -3,26 +3,26 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hutong.bus.durable.consume.caution import Note
-from hutong.bus.durable.consume.machine import Machine
+from hutong.bus.durable.consume.caution import CautionNote
+from hutong.bus.durable.consume.machine import DurableConsumerMachine
 from hutong.bus.durable.consume.messages import (
     Arrived,
-    Assigned,
-    Bounds,
-    Buried,
-    Bury,
+    BuryRecord,
+    ConsumerBounds,
     Deliver,
     Demand,
-    Entry,
     Event,
     Failed,
     Handled,
     Instruction,
-    Noted,
+    NoteWritten,
+    PartitionAssigned,
     Pause,
+    RecordBuried,
+    RecordEntry,
     Resume,
+    RetryTick,
     Revoked,
-    Tick,
     WriteNote,
 )
 from hutong.bus.durable.consume.retry import Order, Retry
@@ -47,12 +47,12 @@ class Stage:
     log: dict[int, list[Piece]]
     retry: Retry = STEADY
     order: Order = Order.PARTITION
-    bounds: Bounds = field(default_factory=Bounds)
+    bounds: ConsumerBounds = field(default_factory=ConsumerBounds)
     now_ms: int = 0
-    committed: dict[int, tuple[int, Note | None]] = field(default_factory=dict)
+    committed: dict[int, tuple[int, CautionNote | None]] = field(default_factory=dict)
     done: set[tuple[int, int]] = field(default_factory=set)
-    buried: list[Entry] = field(default_factory=list)
-    running: list[Entry] = field(default_factory=list)
+    buried: list[RecordEntry] = field(default_factory=list)
+    running: list[RecordEntry] = field(default_factory=list)
     said: list[Instruction] = field(default_factory=list)
     paused: set[int] = field(default_factory=set)
     noting: bool = True  # whether notes are written at once
@@ -62,7 +62,7 @@ class Stage:
 
     def start(self) -> None:
         """A new process: nothing is left of the last one but what it committed."""
-        self.machine = Machine(self.retry, self.order, lambda: 0.0, self.bounds)
+        self.machine = DurableConsumerMachine(self.retry, self.order, lambda: 0.0, self.bounds)
         self.position: dict[int, int] = {}
         self.running.clear()
         self.paused.clear()
@@ -77,14 +77,14 @@ class Stage:
                 case Deliver(entry):
                     self._check_order(entry)
                     self.running.append(entry)
-                case Bury(entry):
+                case BuryRecord(entry):
                     self.buried.append(entry)
                     self.done.add((entry.partition.number, entry.offset))
-                    self.play(Buried(entry))
+                    self.play(RecordBuried(entry))
                 case WriteNote(entry, note):
                     self.committed[entry.partition.number] = (entry.offset, note)
                     self._check_committed()
-                    self.play(Noted(entry))
+                    self.play(NoteWritten(entry))
                 case Pause(number):
                     self.paused.add(number)
                 case Resume(number):
@@ -95,9 +95,9 @@ class Stage:
         for number in partitions:
             offset, note = self.committed.get(number, (0, None))
             self.position[number] = offset
-            self.play(Assigned(number, offset, note))
+            self.play(PartitionAssigned(number, offset, note))
             if note is None:
-                self.committed[number] = (offset, Note())
+                self.committed[number] = (offset, CautionNote())
 
     def revoke(self, *partitions: int) -> None:
         for number, position in self.machine.farewell(partitions).items():
@@ -115,24 +115,24 @@ class Stage:
                 self.position[number] = records[-1].offset + 1
                 self.play(Arrived(number, records))
 
-    def succeed(self, entry: Entry) -> list[Instruction]:
+    def succeed(self, entry: RecordEntry) -> list[Instruction]:
         self.running.remove(entry)
         self.done.add((entry.partition.number, entry.offset))
         return self.play(Handled(entry))
 
-    def fail(self, entry: Entry, after_ms: int | None = None) -> list[Instruction]:
+    def fail(self, entry: RecordEntry, after_ms: int | None = None) -> list[Instruction]:
         self.running.remove(entry)
         return self.play(Failed(entry, "ValueError", "no", self.now_ms, 1_000 + self.now_ms, after_ms))
 
     def wait(self, milliseconds: int) -> list[Instruction]:
         self.now_ms += milliseconds
-        return self.play(Tick(self.now_ms))
+        return self.play(RetryTick(self.now_ms))
 
     def commit(self) -> None:
         self.committed.update(self.machine.take_commits())
         self._check_committed()
 
-    def numbers(self, entries: Iterable[Entry]) -> list[tuple[int, int]]:
+    def numbers(self, entries: Iterable[RecordEntry]) -> list[tuple[int, int]]:
         return [(entry.partition.number, entry.offset) for entry in entries]
 
     def _check_committed(self) -> None:
@@ -140,7 +140,7 @@ class Stage:
             undone = [p.offset for p in self.log[number] if p.offset < offset and (number, p.offset) not in self.done]
             assert not undone, f"partition {number} is committed up to {offset}, past {undone}"
 
-    def _check_order(self, entry: Entry) -> None:
+    def _check_order(self, entry: RecordEntry) -> None:
         """Whatever comes before it in its partition, or with its key, is done, and nobody works on it or on those."""
         number = entry.partition.number
         for other in self.running:

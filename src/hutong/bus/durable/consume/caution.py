@@ -20,7 +20,7 @@ _TEXT: Final = re.compile(r"hutong/1 open group=(\d{1,9}) crashes=(\d{1,9})")
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class CautionNote:
     """What an owner at work says. `group` 0: it commits by time. `crashes`: of the message at the offset, if alone."""
 
     group: int = 0
@@ -30,10 +30,10 @@ class Note:
         return f"hutong/1 open group={self.group} crashes={self.crashes}"
 
 
-def read_note(text: str | None) -> Note | None:
+def read_note(text: str | None) -> CautionNote | None:
     """None where the last owner left in order, or was not one of ours."""
     found = _TEXT.fullmatch(text or "")
-    return Note(int(found[1]), int(found[2])) if found else None
+    return CautionNote(int(found[1]), int(found[2])) if found else None
 
 
 class Caution:
@@ -45,7 +45,7 @@ class Caution:
 
     __slots__ = ("_group_left", "_span_left", "crashes", "group")
 
-    def __init__(self, note: Note) -> None:
+    def __init__(self, note: CautionNote) -> None:
         self.group = FIRST_GROUP if not note.group else 1
         self.crashes = note.crashes  # of the very next message
         self._span_left = FIRST_SPAN if not note.group else note.group
@@ -60,25 +60,25 @@ class Caution:
         """Whether the next message may be begun only after a commit."""
         return self._group_left <= 0 or self.is_over
 
-    def note_before(self) -> Note:
+    def note_before(self) -> CautionNote:
         """What that commit says."""
         if self.is_over:
-            return Note()
-        return Note(self.group, self.crashes + 1 if self.group == 1 else 0)
+            return CautionNote()
+        return CautionNote(self.group, self.crashes + 1 if self.group == 1 else 0)
 
-    def note_between(self) -> Note:
+    def note_between(self) -> CautionNote:
         """What is said of a place where no message is in hand."""
-        return Note() if self.is_over else Note(self.group)
+        return CautionNote() if self.is_over else CautionNote(self.group)
 
     def noted(self) -> None:
         self._group_left = self.group
 
-    def failed(self) -> Note | None:
+    def failed(self) -> CautionNote | None:
         """The message in hand failed in an orderly way: what takes back its note, if it has one of its own."""
         if self.group != 1:
             return None
         self._group_left = 0  # before its next attempt there will be a note again
-        return Note(1, self.crashes)
+        return CautionNote(1, self.crashes)
 
     def ended(self) -> None:
         """A message was handled or given up."""

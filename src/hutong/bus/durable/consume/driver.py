@@ -19,27 +19,27 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hutong.bus.durable.consume.commits import CommitQueue
 from hutong.bus.durable.consume.fetcher import Fetcher, Start
-from hutong.bus.durable.consume.machine import Machine
+from hutong.bus.durable.consume.machine import DurableConsumerMachine
 from hutong.bus.durable.consume.messages import (
     Arrived,
-    Assigned,
-    Buried,
-    Bury,
+    BuryRecord,
     Deliver,
     Demand,
-    Entry,
     Event,
     Failed,
     Handled,
     Instruction,
     NotBuried,
-    Noted,
+    NoteWritten,
+    PartitionAssigned,
     Pause,
+    RecordBuried,
+    RecordEntry,
     Resume,
+    RetryTick,
     Revoked,
     Stop,
     TakeBackNote,
-    Tick,
     WriteNote,
 )
 from hutong.bus.durable.message import DurableMessage
@@ -139,8 +139,8 @@ class DurableConsumer:
         self._clock: Clock = log.clock
         self._handler: Handler | None = None
         self._is_paused = False
-        self._iteration: Iteration | None = None
-        self._machine = Machine(
+        self._iteration: DurableIteration | None = None
+        self._machine = DurableConsumerMachine(
             options.retry,
             options.order,
             random.Random().random,  # the jitter of back-off
@@ -204,10 +204,10 @@ class DurableConsumer:
         self._post(self._leave)
         return promise
 
-    def __aiter__(self) -> "Iteration":
+    def __aiter__(self) -> "DurableIteration":
         """`async for message in consumer`: a message is handled when the next one is asked for, or failed by `fail`."""
         if self._iteration is None:
-            self._iteration = Iteration(self)
+            self._iteration = DurableIteration(self)
         return self._iteration
 
     async def __aenter__(self) -> "DurableConsumer":
@@ -230,7 +230,7 @@ class DurableConsumer:
                     "%s, partition %d: its last owner in group %s left no goodbye at offset %d; going on carefully",
                     self.address, partition, self.options.group, offset,
                 )  # fmt: skip
-            self._play(Assigned(partition, offset, note))
+            self._play(PartitionAssigned(partition, offset, note))
         self._is_ready = True
         _settle(self._ready, None)
 
@@ -291,7 +291,7 @@ class DurableConsumer:
         match instruction:
             case Deliver(entry):
                 self._deliver(entry)
-            case Bury(entry):
+            case BuryRecord(entry):
                 self._bury(entry)
             case WriteNote(entry, note):
                 positions = {entry.partition.number: (entry.offset, str(note))}
@@ -305,7 +305,7 @@ class DurableConsumer:
             case Stop(reason):
                 self._stop(reason)
 
-    def _deliver(self, entry: Entry) -> None:
+    def _deliver(self, entry: RecordEntry) -> None:
         record = _record(entry)
         try:
             message = DurableMessage.of(self.address, record, entry.attempts)
@@ -313,7 +313,7 @@ class DurableConsumer:
         except (UnreadableBody, LimitExceeded) as error:
             self.post_outcome(entry, error, None)
 
-    def _handle(self, in_hand: tuple[Entry, DurableMessage]) -> object:
+    def _handle(self, in_hand: tuple[RecordEntry, DurableMessage]) -> object:
         """In the consumer's context."""
         entry, message = in_hand
         if self._iteration is not None:
@@ -337,7 +337,9 @@ class DurableConsumer:
         self.post_outcome(entry, message.failure, message)
         return None
 
-    async def _finish(self, entry: Entry, message: DurableMessage, coroutine: Coroutine[Any, Any, object]) -> None:
+    async def _finish(
+        self, entry: RecordEntry, message: DurableMessage, coroutine: Coroutine[Any, Any, object]
+    ) -> None:
         try:
             await coroutine
         except BaseException as error:
@@ -347,13 +349,13 @@ class DurableConsumer:
         else:
             self.post_outcome(entry, message.failure, message)
 
-    def post_outcome(self, entry: Entry, error: BaseException | None, message: DurableMessage | None) -> None:
+    def post_outcome(self, entry: RecordEntry, error: BaseException | None, message: DurableMessage | None) -> None:
         if asyncio._get_running_loop() is self._loop and message is not None:
             self._outcome(entry, error, message)
         else:  # from a worker; or from within the machine's instructions, which are carried out first
             self._post(lambda: self._outcome(entry, error, message))
 
-    def _outcome(self, entry: Entry, error: BaseException | None, message: DurableMessage | None) -> None:
+    def _outcome(self, entry: RecordEntry, error: BaseException | None, message: DurableMessage | None) -> None:
         if error is None:
             self.handled_total += 1
             self._play(Handled(entry))
@@ -368,7 +370,7 @@ class DurableConsumer:
         if self._grace is not None and self._is_idle():
             self._depart()
 
-    def _bury(self, entry: Entry) -> None:
+    def _bury(self, entry: RecordEntry) -> None:
         topic = self.options.dead_letter
         assert topic is not None, "the machine was told whether there are dead letters"
         death = Death(
@@ -389,23 +391,23 @@ class DurableConsumer:
 
         self._log.make_dead_letter_topic(topic, lambda: self._post(made))
 
-    def _buried(self, entry: Entry, outcome: Stored | HutongError) -> None:
+    def _buried(self, entry: RecordEntry, outcome: Stored | HutongError) -> None:
         if isinstance(outcome, Stored):
             self.buried_total += 1
             _log.error(
                 "%s was given up after %d attempts (%s: %s); it is in %s",
                 self._place(entry), entry.attempts, entry.error_type, entry.error_text, outcome.topic,
             )  # fmt: skip
-            self._play(Buried(entry))
+            self._play(RecordBuried(entry))
             self._commit_soon()
         else:
             hopeless = isinstance(outcome, PublishFailed) and outcome.is_hopeless
             _log.warning("%s: its dead letter was not stored: %s", self._place(entry), outcome)
             self._play(NotBuried(entry, str(outcome), hopeless, self._clock.monotonic_ms()))
 
-    def _noted(self, entry: Entry, error: str | None) -> None:
+    def _noted(self, entry: RecordEntry, error: str | None) -> None:
         self._warn(error)
-        self._play(Noted(entry))
+        self._play(NoteWritten(entry))
 
     def _stop(self, reason: str) -> None:
         if self.failure is None:
@@ -426,7 +428,7 @@ class DurableConsumer:
 
     def _ticked(self) -> None:
         self._tick = None
-        self._play(Tick(max(self._tick_ms, self._clock.monotonic_ms())))
+        self._play(RetryTick(max(self._tick_ms, self._clock.monotonic_ms())))
 
     def _commit_soon(self) -> None:
         if self._commit_timer is None and not self.is_over:
@@ -502,7 +504,7 @@ class DurableConsumer:
     def _over_error(self) -> ConsumerStopped:
         return self.failure or ConsumerStopped(f"the consumer of {self.address} has been unregistered")
 
-    def _place(self, entry: Entry) -> str:
+    def _place(self, entry: RecordEntry) -> str:
         return f"{self.address}, partition {entry.partition.number}, offset {entry.offset}, group {self.options.group}"
 
 
@@ -510,13 +512,13 @@ class _Unhandled(HutongError):
     """A message was on its way to a handler that is gone; it is tried again."""
 
 
-class Iteration:
+class DurableIteration:
     """The messages of a consumer, one for each turn of an `async for`. All of it runs on the consumer's loop."""
 
     def __init__(self, consumer: DurableConsumer) -> None:
         self._consumer = consumer
-        self._given: tuple[Entry, DurableMessage] | None = None  # to the loop's body
-        self._arrived: deque[tuple[Entry, DurableMessage]] = deque()
+        self._given: tuple[RecordEntry, DurableMessage] | None = None  # to the loop's body
+        self._arrived: deque[tuple[RecordEntry, DurableMessage]] = deque()
         self._waiting: Promise[None] | None = None
 
     @property
@@ -524,7 +526,7 @@ class Iteration:
         """Messages that wait for the loop to ask for the next one."""
         return len(self._arrived) + (self._given is not None)
 
-    def __aiter__(self) -> "Iteration":
+    def __aiter__(self) -> "DurableIteration":
         return self
 
     async def __anext__(self) -> DurableMessage:
@@ -549,7 +551,7 @@ class Iteration:
         self._given = self._arrived.popleft()
         return self._given[1]
 
-    def receive(self, entry: Entry, message: DurableMessage) -> None:
+    def receive(self, entry: RecordEntry, message: DurableMessage) -> None:
         """Instead of a handler."""
         self._arrived.append((entry, message))
         self.end()
@@ -561,7 +563,7 @@ class Iteration:
             waiting.resume(None)
 
 
-def _record(entry: Entry) -> StoredRecord:
+def _record(entry: RecordEntry) -> StoredRecord:
     record = entry.record
     assert isinstance(record, StoredRecord), "the fetcher brings nothing else"
     return record

@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from hutong.bus.durable.consume.caution import Note, read_note
+from hutong.bus.durable.consume.caution import CautionNote, read_note
 from hutong.bus.durable.consume.commits import Positions
 from hutong.bus.durable.failures import cause_of, is_hopeless
 from hutong.bus.durable.records import StoredRecord
@@ -40,13 +40,13 @@ LEAVE_POLLS_MAX: Final = 2000  # ten seconds and what the callbacks take
 RESTART_S_MIN: Final = 0.5
 RESTART_S_MAX: Final = 30.0
 
-Start = tuple[int, int, Note | None]
+Start = tuple[int, int, CautionNote | None]
 """Partition, first offset, and the note of an owner that left without a goodbye."""
 
 _log = logging.getLogger("hutong.bus.durable")
 
 
-class Listener(Protocol):
+class FetchListener(Protocol):
     """Who hears of it, on the loop."""
 
     def assigned(self, starts: Sequence[Start]) -> None: ...
@@ -72,7 +72,7 @@ class Fetcher:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        listener: Listener,
+        listener: FetchListener,
         settings: Mapping[str, Any],
         topic: str,
         *,
@@ -211,7 +211,7 @@ class Fetcher:
             if place.error is not None:
                 raise KafkaException(place.error)
             starts.append(self._start_of(consumer, place))
-        orderly = {partition: (offset, str(Note())) for partition, offset, note in starts if note is None}
+        orderly = {partition: (offset, str(CautionNote())) for partition, offset, note in starts if note is None}
         if orderly:
             _commit(consumer, self._topic, orderly)
         consumer.incremental_assign([TopicPartition(self._topic, partition, offset) for partition, offset, _ in starts])

@@ -8,8 +8,8 @@ begins and freed when its outcome comes, whatever became of the partition meanwh
 an old handler still runs waits for it.
 
 Knows nothing of brokers, loops, clocks or chance: time arrives with events, chance by constructor, and the driver
-carries out the instructions. For each Deliver it must bring one Handled or Failed, for each Bury one Buried or
-NotBuried, for each WriteNote one Noted.
+carries out the instructions. For each Deliver it must bring one Handled or Failed, for each Bury one RecordBuried or
+NotBuried, for each WriteNote one NoteWritten.
 """
 
 from collections import deque
@@ -17,31 +17,31 @@ from collections.abc import Callable, Hashable, Iterable
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from hutong.bus.durable.consume.caution import Caution, Note
+from hutong.bus.durable.consume.caution import Caution, CautionNote
 from hutong.bus.durable.consume.messages import (
     Arrived,
-    Assigned,
-    Bounds,
-    Buried,
-    Bury,
+    BuryRecord,
+    ConsumerBounds,
     Deliver,
     Demand,
-    Entry,
     Event,
     Failed,
+    FetchedRecord,
     Handled,
     Instruction,
     NotBuried,
-    Noted,
-    Partition,
+    NoteWritten,
+    PartitionAssigned,
+    PartitionState,
     Pause,
-    Record,
+    RecordBuried,
+    RecordEntry,
+    RecordState,
     Resume,
+    RetryTick,
     Revoked,
-    State,
     Stop,
     TakeBackNote,
-    Tick,
     WriteNote,
 )
 from hutong.bus.durable.consume.retry import Order, Retry
@@ -49,7 +49,7 @@ from hutong.bus.durable.consume.retry import Order, Retry
 PROCESS_ENDED: Final = "ProcessEnded"
 
 
-class Machine:
+class DurableConsumerMachine:
     """All partitions of one consumer. `has_dead_letters` False: who gives up a message stops."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Machine:
         retry: Retry,
         order: Order,
         chance: Callable[[], float],
-        bounds: Bounds = Bounds(),  # noqa: B008  # frozen
+        bounds: ConsumerBounds = ConsumerBounds(),  # noqa: B008  # frozen
         *,
         has_dead_letters: bool = True,
     ) -> None:
@@ -67,25 +67,25 @@ class Machine:
         self._chance = chance
         self._bounds = bounds
         self._has_dead_letters = has_dead_letters
-        self._partitions: dict[int, Partition] = {}
+        self._partitions: dict[int, PartitionState] = {}
         self._strays: dict[int, int] = {}  # handlers still running of a partition that was revoked
         self._slots = bounds.handling
         self._demand: int | None = 0
-        self._ready: deque[Entry] = deque()  # first of their lanes, by their coming
-        self._due: list[tuple[int, int, Entry]] = []  # heap; when, which, what
+        self._ready: deque[RecordEntry] = deque()  # first of their lanes, by their coming
+        self._due: list[tuple[int, int, RecordEntry]] = []  # heap; when, which, what
         self._due_count = 0
         self._out: list[Instruction] = []
         self._handlers: dict[type, Callable[..., None]] = {
-            Assigned: self._assign,
+            PartitionAssigned: self._assign,
             Revoked: self._revoke,
             Arrived: self._arrive,
-            Noted: self._noted,
+            NoteWritten: self._noted,
             Handled: self._handled,
             Failed: self._failed,
-            Buried: self._buried,
+            RecordBuried: self._buried,
             NotBuried: self._not_buried,
             Demand: self._demanded,
-            Tick: self._tick,
+            RetryTick: self._tick,
         }
 
     def handle(self, event: Event) -> list[Instruction]:
@@ -99,14 +99,14 @@ class Machine:
         """When the driver must call back, or None."""
         return self._due[0][0] if self._due else None
 
-    def take_commits(self) -> dict[int, tuple[int, Note]]:
+    def take_commits(self) -> dict[int, tuple[int, CautionNote]]:
         """Offsets that may be committed and were not yet taken, with the note that goes with them."""
         taken = {}
         for partition in self._partitions.values():
             if partition.position > partition.committed:
                 partition.committed = partition.position
                 caution = partition.caution
-                taken[partition.number] = (partition.position, caution.note_between() if caution else Note())
+                taken[partition.number] = (partition.position, caution.note_between() if caution else CautionNote())
         return taken
 
     def give_back_commits(self, partitions: Iterable[int]) -> None:
@@ -133,22 +133,22 @@ class Machine:
 
     def check_invariants(self) -> None:
         entries = [entry for partition in self._partitions.values() for entry in partition.entries]
-        in_hand = sum(entry.state in (State.NOTING, State.HANDLING) for entry in entries)
+        in_hand = sum(entry.state in (RecordState.NOTING, RecordState.HANDLING) for entry in entries)
         assert in_hand + sum(self._strays.values()) == self.handling <= self._bounds.handling
         for partition in self._partitions.values():
             offsets = [entry.offset for entry in partition.entries]
             assert offsets == sorted(set(offsets))
-            assert not partition.entries or partition.entries[0].state is not State.DONE
+            assert not partition.entries or partition.entries[0].state is not RecordState.DONE
             assert not offsets or max(partition.committed, partition.position) <= offsets[0]
             assert partition.bytes_held == sum(entry.record.size_bytes for entry in partition.entries)
             queued = [entry for lane in partition.lanes.values() for entry in lane]
-            assert set(queued) == {entry for entry in partition.entries if entry.state is not State.DONE}
+            assert set(queued) == {entry for entry in partition.entries if entry.state is not RecordState.DONE}
             for lane in partition.lanes.values():
-                assert all(entry.state is State.QUEUED for entry in list(lane)[1:])
+                assert all(entry.state is RecordState.QUEUED for entry in list(lane)[1:])
 
-    def _assign(self, event: Assigned) -> None:
+    def _assign(self, event: PartitionAssigned) -> None:
         assert event.partition not in self._partitions, "assigned twice"
-        partition = Partition(event.partition, event.offset, event.offset)
+        partition = PartitionState(event.partition, event.offset, event.offset)
         partition.caution = Caution(event.note) if event.note is not None else None
         partition.last_offset = event.offset - 1
         self._partitions[event.partition] = partition
@@ -157,11 +157,11 @@ class Machine:
         for number in event.partitions:
             partition = self._partitions.pop(number, None)
             for entry in partition.entries if partition else ():
-                if entry.state in (State.NOTING, State.HANDLING):
+                if entry.state in (RecordState.NOTING, RecordState.HANDLING):
                     self._strays[number] = self._strays.get(number, 0) + 1
-                entry.state = State.DROPPED
-        self._ready = deque(entry for entry in self._ready if entry.state is State.READY)
-        self._due = [due for due in self._due if due[2].state is not State.DROPPED]
+                entry.state = RecordState.DROPPED
+        self._ready = deque(entry for entry in self._ready if entry.state is RecordState.READY)
+        self._due = [due for due in self._due if due[2].state is not RecordState.DROPPED]
         heapify(self._due)
 
     def _arrive(self, event: Arrived) -> None:
@@ -172,7 +172,7 @@ class Machine:
             if record.offset <= partition.last_offset:
                 continue  # fetched again, by a client that lost its place
             partition.last_offset = record.offset
-            entry = Entry(partition, record, self._lane(partition, record))
+            entry = RecordEntry(partition, record, self._lane(partition, record))
             partition.entries.append(entry)
             partition.bytes_held += record.size_bytes
             self._queue(partition, entry)
@@ -181,12 +181,12 @@ class Machine:
             partition.is_paused = True
             self._out.append(Pause(partition.number))
 
-    def _lane(self, partition: Partition, record: Record) -> Hashable:
+    def _lane(self, partition: PartitionState, record: FetchedRecord) -> Hashable:
         if self._order is Order.PARTITION or partition.caution is not None:
             return None
         return record.offset if record.key is None else record.key
 
-    def _queue(self, partition: Partition, entry: Entry) -> None:
+    def _queue(self, partition: PartitionState, entry: RecordEntry) -> None:
         lane = partition.lanes.get(entry.lane)
         if lane is not None:
             lane.append(entry)
@@ -194,12 +194,12 @@ class Machine:
             partition.lanes[entry.lane] = deque((entry,))
             self._begin(entry)
 
-    def _begin(self, entry: Entry) -> None:
+    def _begin(self, entry: RecordEntry) -> None:
         """It is the first of its lane, or its pause is over."""
-        entry.state = State.READY
+        entry.state = RecordState.READY
         self._ready.append(entry)
 
-    def _is_held(self, entry: Entry) -> bool:
+    def _is_held(self, entry: RecordEntry) -> bool:
         return self.is_stopped or (bool(self._strays) and entry.partition.number in self._strays)
 
     def _pump(self) -> None:
@@ -213,7 +213,7 @@ class Machine:
                 self._take_slot(entry)
         self._ready.extendleft(reversed(held))
 
-    def _take_slot(self, entry: Entry) -> None:
+    def _take_slot(self, entry: RecordEntry) -> None:
         caution = entry.partition.caution
         if caution is not None and entry.offset != entry.partition.position:
             caution.crashes = 0  # those were of a message that is not in the log any more
@@ -223,7 +223,7 @@ class Machine:
         if self._demand is not None:
             self._demand -= 1
         if caution is not None and caution.is_note_due:
-            entry.state = State.NOTING
+            entry.state = RecordState.NOTING
             entry.partition.committed = entry.offset
             self._out.append(WriteNote(entry, caution.note_before()))
         else:
@@ -233,15 +233,15 @@ class Machine:
     def _has_crashed_too_often(self, caution: Caution) -> bool:
         return self._retry.crashes is not None and caution.crashes >= self._retry.crashes
 
-    def _deliver(self, entry: Entry) -> None:
-        entry.state = State.HANDLING
+    def _deliver(self, entry: RecordEntry) -> None:
+        entry.state = RecordState.HANDLING
         entry.attempts += 1
         self._out.append(Deliver(entry))
 
-    def _free_slot(self, entry: Entry) -> bool:
+    def _free_slot(self, entry: RecordEntry) -> bool:
         """False if the partition went away meanwhile: what the handler did counts for nothing."""
         self._slots += 1
-        if entry.state is not State.DROPPED:
+        if entry.state is not RecordState.DROPPED:
             return True
         number = entry.partition.number
         self._strays[number] -= 1
@@ -249,13 +249,13 @@ class Machine:
             del self._strays[number]
         return False
 
-    def _noted(self, event: Noted) -> None:
+    def _noted(self, event: NoteWritten) -> None:
         entry = event.entry
-        if entry.state is not State.DROPPED and not self.is_stopped:
+        if entry.state is not RecordState.DROPPED and not self.is_stopped:
             self._deliver(entry)
             self._end_caution(entry.partition)
         elif self._free_slot(entry):
-            entry.state = State.READY
+            entry.state = RecordState.READY
             self._ready.append(entry)
 
     def _handled(self, event: Handled) -> None:
@@ -278,36 +278,36 @@ class Machine:
             delay_ms = event.after_ms
             if delay_ms is None:
                 delay_ms = self._retry.delay_ms(entry.attempts, self._chance())
-            entry.state = State.WAITING
+            entry.state = RecordState.WAITING
             self._wait(entry, event.now_ms + delay_ms)
 
-    def _wait(self, entry: Entry, due_ms: int) -> None:
+    def _wait(self, entry: RecordEntry, due_ms: int) -> None:
         self._due_count += 1
         heappush(self._due, (due_ms, self._due_count, entry))
 
-    def _give_up(self, entry: Entry) -> None:
+    def _give_up(self, entry: RecordEntry) -> None:
         if not entry.error_type:
             entry.error_type = PROCESS_ENDED
             entry.error_text = f"the process ended {self._retry.crashes} times while this message was in hand"
         if self._has_dead_letters:
-            entry.state = State.BURYING
-            self._out.append(Bury(entry))
+            entry.state = RecordState.BURYING
+            self._out.append(BuryRecord(entry))
         else:
             self._stop(
                 entry, f"it failed {entry.attempts} times ({entry.error_type}) and there is no dead-letter topic"
             )
 
-    def _stop(self, entry: Entry, reason: str) -> None:
+    def _stop(self, entry: RecordEntry, reason: str) -> None:
         self.is_stopped = True
         self._out.append(Stop(f"the message at partition {entry.partition.number}, offset {entry.offset}: {reason}"))
 
-    def _buried(self, event: Buried) -> None:
-        if event.entry.state is State.BURYING:
+    def _buried(self, event: RecordBuried) -> None:
+        if event.entry.state is RecordState.BURYING:
             self._finish(event.entry)
 
     def _not_buried(self, event: NotBuried) -> None:
         entry = event.entry
-        if entry.state is State.DROPPED:
+        if entry.state is RecordState.DROPPED:
             return
         if event.is_hopeless:
             self._stop(entry, f"its dead letter was refused: {event.reason}")
@@ -320,17 +320,17 @@ class Machine:
         elif self._demand is not None:
             self._demand += event.count
 
-    def _tick(self, event: Tick) -> None:
+    def _tick(self, event: RetryTick) -> None:
         while self._due and self._due[0][0] <= event.now_ms:
             entry = heappop(self._due)[2]
-            if entry.state is State.WAITING:
+            if entry.state is RecordState.WAITING:
                 self._begin(entry)
-            elif entry.state is State.BURYING and not self.is_stopped:
-                self._out.append(Bury(entry))
+            elif entry.state is RecordState.BURYING and not self.is_stopped:
+                self._out.append(BuryRecord(entry))
 
-    def _finish(self, entry: Entry) -> None:
+    def _finish(self, entry: RecordEntry) -> None:
         """It is handled or buried: the offset may pass it, its lane goes on."""
-        entry.state = State.DONE
+        entry.state = RecordState.DONE
         partition = entry.partition
         lane = partition.lanes[entry.lane]
         lane.popleft()
@@ -342,9 +342,9 @@ class Machine:
         if lane:
             self._begin(lane[0])
 
-    def _prune(self, partition: Partition) -> None:
+    def _prune(self, partition: PartitionState) -> None:
         entries = partition.entries
-        while entries and entries[0].state is State.DONE:
+        while entries and entries[0].state is RecordState.DONE:
             done = entries.popleft()
             partition.position = done.offset + 1
             partition.bytes_held -= done.record.size_bytes
@@ -356,7 +356,7 @@ class Machine:
             partition.is_paused = False
             self._out.append(Resume(partition.number))
 
-    def _end_caution(self, partition: Partition) -> None:
+    def _end_caution(self, partition: PartitionState) -> None:
         """A note is written. If it was the last: what stood in one lane goes to the lanes of its order."""
         if partition.caution is None:
             return
@@ -366,9 +366,9 @@ class Machine:
         partition.caution = None
         partition.lanes.clear()
         for entry in partition.entries:
-            if entry.state is not State.DONE:
+            if entry.state is not RecordState.DONE:
                 entry.lane = self._lane(partition, entry.record)
                 lane = partition.lanes.setdefault(entry.lane, deque())
                 lane.append(entry)
-                if len(lane) == 1 and entry.state is State.QUEUED:
+                if len(lane) == 1 and entry.state is RecordState.QUEUED:
                     self._begin(entry)

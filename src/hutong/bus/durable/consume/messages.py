@@ -9,14 +9,14 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from hutong.bus.durable.consume.caution import Caution, Note
+from hutong.bus.durable.consume.caution import Caution, CautionNote
 
 HANDLING_MAX: Final = 64
 BUFFERED_RECORDS_MAX: Final = 1_000  # of one partition; also how far it reads on behind a record that is not done
 BUFFERED_BYTES_MAX: Final = 16 << 20  # of one partition
 
 
-class Record(Protocol):
+class FetchedRecord(Protocol):
     """What the machine needs to know of a record."""
 
     @property
@@ -27,7 +27,7 @@ class Record(Protocol):
     def size_bytes(self) -> int: ...
 
 
-class State(enum.Enum):
+class RecordState(enum.Enum):
     QUEUED = "queued"  # somebody in its lane is before it
     READY = "ready"  # first of its lane, no slot yet
     NOTING = "noting"  # has a slot; a note is written before it begins
@@ -39,13 +39,13 @@ class State(enum.Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class RecordEntry:
     """One record in the machine's hands; for the driver a ticket that it gives back with the outcome."""
 
-    partition: "Partition"
-    record: Record
+    partition: "PartitionState"
+    record: FetchedRecord
     lane: Hashable
-    state: State = State.QUEUED
+    state: RecordState = RecordState.QUEUED
     attempts: int = 0  # begun so far
     error_type: str = ""  # of the last failure
     error_text: str = ""
@@ -58,27 +58,27 @@ class Entry:
 
 
 @dataclass(slots=True, eq=False)
-class Partition:
+class PartitionState:
     """What is held of one partition."""
 
     number: int
     position: int  # the offset that may be committed: everything before it is done
     committed: int  # what was last taken for a commit
     caution: Caution | None = None
-    entries: deque[Entry] = field(default_factory=deque)  # by offset; the first is not done
-    lanes: dict[Hashable, deque[Entry]] = field(default_factory=dict)  # none is empty
+    entries: deque[RecordEntry] = field(default_factory=deque)  # by offset; the first is not done
+    lanes: dict[Hashable, deque[RecordEntry]] = field(default_factory=dict)  # none is empty
     last_offset: int = -1  # that arrived
     bytes_held: int = 0
     is_paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Assigned:
+class PartitionAssigned:
     """A partition is ours, from `offset`. `note`: its last owner ended without a goodbye and left this."""
 
     partition: int
     offset: int
-    note: Note | None = None
+    note: CautionNote | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,24 +89,24 @@ class Revoked:
 @dataclass(frozen=True, slots=True)
 class Arrived:
     partition: int
-    records: Iterable[Record]  # by offset
+    records: Iterable[FetchedRecord]  # by offset
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
-    entry: Entry
+class NoteWritten:
+    entry: RecordEntry
 
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    entry: Entry
+    entry: RecordEntry
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
     """`after_ms`: the handler's own wish for the pause; it counts all the same. `is_final`: no other attempt."""
 
-    entry: Entry
+    entry: RecordEntry
     error_type: str
     error_text: str
     now_ms: int
@@ -116,15 +116,15 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Buried:
-    entry: Entry
+class RecordBuried:
+    entry: RecordEntry
 
 
 @dataclass(frozen=True, slots=True)
 class NotBuried:
     """The dead letter was refused. It is tried again unless it `is_hopeless`."""
 
-    entry: Entry
+    entry: RecordEntry
     reason: str
     is_hopeless: bool
     now_ms: int
@@ -138,26 +138,26 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class RetryTick:
     now_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    entry: Entry
+    entry: RecordEntry
 
 
 @dataclass(frozen=True, slots=True)
-class Bury:
-    entry: Entry
+class BuryRecord:
+    entry: RecordEntry
 
 
 @dataclass(frozen=True, slots=True)
 class WriteNote:
-    """Commit the entry's offset with this note, then say Noted, also when it failed: a note is a help, no promise."""
+    """Commit the entry's offset with this note, then report NoteWritten, also after a failure."""
 
-    entry: Entry
-    note: Note
+    entry: RecordEntry
+    note: CautionNote
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class TakeBackNote:
 
     partition: int
     offset: int
-    note: Note
+    note: CautionNote
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +186,23 @@ class Stop:
     reason: str
 
 
-Event = Assigned | Revoked | Arrived | Noted | Handled | Failed | Buried | NotBuried | Demand | Tick
-Instruction = Deliver | Bury | WriteNote | TakeBackNote | Pause | Resume | Stop
+Event = (
+    PartitionAssigned
+    | Revoked
+    | Arrived
+    | NoteWritten
+    | Handled
+    | Failed
+    | RecordBuried
+    | NotBuried
+    | Demand
+    | RetryTick
+)
+Instruction = Deliver | BuryRecord | WriteNote | TakeBackNote | Pause | Resume | Stop
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ConsumerBounds:
     handling: int = HANDLING_MAX
     records: int = BUFFERED_RECORDS_MAX
     bytes: int = BUFFERED_BYTES_MAX

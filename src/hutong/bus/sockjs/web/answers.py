@@ -43,40 +43,40 @@ _IFRAME: Final = """<!DOCTYPE html>
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     status: int
     headers: Fields
     body: bytes = b""
 
 
-def text(status: int, words: str, headers: Fields = ()) -> Answer:
-    return Answer(status, [TEXT, *headers], words.encode())
+def text(status: int, words: str, headers: Fields = ()) -> HttpAnswer:
+    return HttpAnswer(status, [TEXT, *headers], words.encode())
 
 
-def not_allowed(methods: tuple[str, ...]) -> Answer:
-    return Answer(405, [("Allow", ", ".join(methods))])
+def not_allowed(methods: tuple[str, ...]) -> HttpAnswer:
+    return HttpAnswer(405, [("Allow", ", ".join(methods))])
 
 
-def greeting() -> Answer:
+def greeting() -> HttpAnswer:
     return text(200, "Welcome to SockJS!\n")
 
 
-def root(prefix: str) -> Answer:
+def root(prefix: str) -> HttpAnswer:
     """For whoever looks what is listening here."""
     return text(200, f"Hutong's event bus for browsers: connect a SockJS client to {prefix}\n")
 
 
-def not_found(prefix: str) -> Answer:
+def not_found(prefix: str) -> HttpAnswer:
     return text(404, f"There is nothing here: SockJS is served at {prefix or '/'}\n")
 
 
-def info(entropy: int, *, cookie_needed: bool, cross_origin: Fields) -> Answer:
+def info(entropy: int, *, cookie_needed: bool, cross_origin: Fields) -> HttpAnswer:
     """What a client asks for first. `entropy` makes sessions of clients without good randomness differ."""
     told = {"websocket": True, "origins": ["*:*"], "cookie_needed": cookie_needed, "entropy": entropy}
-    return Answer(200, [_JSON, NO_STORE, *cross_origin], msgspec.json.encode(told))
+    return HttpAnswer(200, [_JSON, NO_STORE, *cross_origin], msgspec.json.encode(told))
 
 
-def iframe(url: str, if_none_match: str | None, frame_ancestors: str | None) -> Answer:
+def iframe(url: str, if_none_match: str | None, frame_ancestors: str | None) -> HttpAnswer:
     """The page of the iframe transports, to be kept by whoever has it."""
     body = _IFRAME.replace("{url}", url).encode()
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
@@ -84,11 +84,11 @@ def iframe(url: str, if_none_match: str | None, frame_ancestors: str | None) -> 
     if frame_ancestors is not None:
         fields.append(("Content-Security-Policy", f"frame-ancestors {frame_ancestors}"))
     if if_none_match == tag:
-        return Answer(304, fields)
-    return Answer(200, [_HTML, *fields], body)
+        return HttpAnswer(304, fields)
+    return HttpAnswer(200, [_HTML, *fields], body)
 
 
-def preflight(methods: tuple[str, ...], cross_origin: Fields) -> Answer:
+def preflight(methods: tuple[str, ...], cross_origin: Fields) -> HttpAnswer:
     """What a browser asks before a request of another origin."""
     allowed = ("Access-Control-Allow-Methods", ", ".join(sorted(methods)))
-    return Answer(204, [*CACHED, allowed, ("Access-Control-Max-Age", str(YEAR_S)), *cross_origin])
+    return HttpAnswer(204, [*CACHED, allowed, ("Access-Control-Max-Age", str(YEAR_S)), *cross_origin])

@@ -3,7 +3,7 @@
 Strategy: a request is handed out when its body is complete; the next one is looked at when its answer is. What h11
 lets pass but two parties may read in two ways is refused here, so that nothing can be smuggled past a proxy (RFC 9112,
 11.2): a body with both a length and a transfer coding, and a transfer coding in HTTP/1.0. A request that breaks the
-grammar or a bound is handed out as a Fault, which is answered, and then the connection ends.
+grammar or a bound is handed out as a HttpFault, which is answered, and then the connection ends.
 
 What comes in one read may be thousands of tiny requests or frames, and each costs more than its bytes: so bytes are
 looked at in slices, and who drives this lets others have their turns in between.
@@ -34,13 +34,13 @@ _REASONS: Final[Mapping[int, str]] = {
     200: "OK",
     204: "No Content",
     304: "Not Modified",
-    400: "Bad Request",
+    400: "Bad HttpRequest",
     403: "Forbidden",
     404: "Not Found",
     405: "Method Not Allowed",
     413: "Content Too Large",
     426: "Upgrade Required",
-    431: "Request Header Fields Too Large",
+    431: "HttpRequest Header Fields Too Large",
     500: "Internal Server Error",
     501: "Not Implemented",
     503: "Service Unavailable",
@@ -49,7 +49,7 @@ _REASONS: Final[Mapping[int, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     """A whole request. Header names are in lower case; of several of one name, the values are joined by commas."""
 
     method: str
@@ -59,7 +59,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class HttpFault:
     """What cannot be read as a request, and the status that says why."""
 
     status: int
@@ -72,17 +72,17 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class PipelinedBytes:
     """More has come than is looked at in one turn: go on with `next_slice`, and read no more until it `is_behind` no
     longer."""
 
 
-HttpEvent = Request | Fault | Ready | Behind | str
+HttpEvent = HttpRequest | HttpFault | Ready | PipelinedBytes | str
 """A str is a message on an accepted WebSocket."""
 
 
 class HttpConnection:
-    """The engine of one connection. Answer each Request: `respond`, or `begin`, `send`..., `end`, or a WebSocket."""
+    """The engine of one connection. Answer each request: `respond`, or `begin`, `send`..., `end`, or a WebSocket."""
 
     def __init__(self, limits: SockJSLimits) -> None:
         self.frame_bytes_max = limits.message_bytes_max
@@ -110,7 +110,7 @@ class HttpConnection:
         events = self.receive(bytes(data))
         if not events and (self._out or (self.websocket is not None and self.websocket.has_data_to_send)):
             events = (Ready(),)
-        return cast(list[Buffer], [*events, Behind()] if self._pending else list(events))
+        return cast(list[Buffer], [*events, PipelinedBytes()] if self._pending else list(events))
 
     def receive(self, data: bytes) -> Sequence[HttpEvent]:
         """Requests, at most one of them unanswered; or messages. Those of the first slice, if there are more."""
@@ -155,7 +155,7 @@ class HttpConnection:
         self.end()
 
     def refuse(self, status: int, text: str, headers: Fields = ()) -> None:
-        """The last answer, to a Fault for one; nothing where another answer is on its way."""
+        """The last answer, to a HttpFault for one; nothing where another answer is on its way."""
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             self.respond(status, [_TEXT, ("Connection", "close"), *headers], text.encode())
         self.is_finished = True
@@ -221,7 +221,7 @@ class HttpConnection:
         while True:
             event = self._http.next_event()
             if isinstance(event, h11.Request):
-                self._request = event  # also for a Fault: its answer has no body where HEAD was asked
+                self._request = event  # also for a HttpFault: its answer has no body where HEAD was asked
                 fault = self._why_not(event)
                 if fault is not None:
                     return self._fault(fault.status, fault.text)
@@ -238,18 +238,18 @@ class HttpConnection:
             else:
                 return ()
 
-    def _why_not(self, request: h11.Request) -> Fault | None:
+    def _why_not(self, request: h11.Request) -> HttpFault | None:
         if request.http_version not in (b"1.0", b"1.1"):
-            return Fault(505, "HTTP 1.1 is spoken here")
+            return HttpFault(505, "HTTP 1.1 is spoken here")
         size = len(request.target) + sum(len(name) + len(value) + 4 for name, value in request.headers)
         if size > self._limits.head_bytes_max:  # h11 bounds what is incomplete, and this may have come at once
-            return Fault(431, f"a head may have {self._limits.head_bytes_max} bytes")
+            return HttpFault(431, f"a head may have {self._limits.head_bytes_max} bytes")
         names = {name for name, _ in request.headers}
         if b"transfer-encoding" in names and (b"content-length" in names or request.http_version < b"1.1"):
-            return Fault(400, "the length of the body can be read in two ways")
+            return HttpFault(400, "the length of the body can be read in two ways")
         length = dict(request.headers).get(b"content-length", b"0")
         if len(length) > 15 or int(length) > self._limits.message_bytes_max:
-            return Fault(413, self._bound())
+            return HttpFault(413, self._bound())
         return None
 
     def _complete(self) -> Sequence[HttpEvent]:
@@ -263,7 +263,7 @@ class HttpConnection:
         self._body.clear()
         self._body_bytes = self._held_bytes = 0
         self._is_answering = True
-        return (Request(request.method.decode("latin-1"), request.target.decode("latin-1"), headers, body),)
+        return (HttpRequest(request.method.decode("latin-1"), request.target.decode("latin-1"), headers, body),)
 
     def _too_large(self) -> Sequence[HttpEvent]:
         self._body.clear()
@@ -275,7 +275,7 @@ class HttpConnection:
     def _fault(self, status: int, text: str) -> Sequence[HttpEvent]:
         self.failure = ProtocolError(text)
         self._held_bytes = 0
-        return (Fault(status if status in _REASONS else 400, f"{text[:_TOLD_MAX]}\n"),)
+        return (HttpFault(status if status in _REASONS else 400, f"{text[:_TOLD_MAX]}\n"),)
 
 
 def websocket_key(headers: Mapping[str, str]) -> str | None:

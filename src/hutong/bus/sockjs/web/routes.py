@@ -17,7 +17,7 @@ _CALLBACK: Final = re.compile(r"[a-zA-Z0-9_.]{1,100}")
 """The protocol's characters without the minus sign, so that nothing but a name can be said. (CVE-2020-8823's field.)"""
 
 
-class Endpoint(Enum):
+class SockJsEndpoint(Enum):
     """What is asked for."""
 
     ROOT = "root"  # of the whole server
@@ -35,51 +35,51 @@ class Endpoint(Enum):
     JSONP_SEND = "jsonp_send"
 
 
-_METHODS: Final[Mapping[Endpoint, tuple[str, ...]]] = {
-    Endpoint.ROOT: ("GET", "HEAD"),
-    Endpoint.GREETING: ("GET", "HEAD"),
-    Endpoint.INFO: ("GET", "OPTIONS"),
-    Endpoint.IFRAME: ("GET",),
-    Endpoint.RAW_WEBSOCKET: ("GET",),
-    Endpoint.WEBSOCKET: ("GET",),
-    Endpoint.XHR: ("POST", "OPTIONS"),
-    Endpoint.XHR_STREAMING: ("POST", "OPTIONS"),
-    Endpoint.XHR_SEND: ("POST", "OPTIONS"),
-    Endpoint.EVENTSOURCE: ("GET",),
-    Endpoint.HTMLFILE: ("GET",),
-    Endpoint.JSONP: ("GET",),
-    Endpoint.JSONP_SEND: ("POST",),
+_METHODS: Final[Mapping[SockJsEndpoint, tuple[str, ...]]] = {
+    SockJsEndpoint.ROOT: ("GET", "HEAD"),
+    SockJsEndpoint.GREETING: ("GET", "HEAD"),
+    SockJsEndpoint.INFO: ("GET", "OPTIONS"),
+    SockJsEndpoint.IFRAME: ("GET",),
+    SockJsEndpoint.RAW_WEBSOCKET: ("GET",),
+    SockJsEndpoint.WEBSOCKET: ("GET",),
+    SockJsEndpoint.XHR: ("POST", "OPTIONS"),
+    SockJsEndpoint.XHR_STREAMING: ("POST", "OPTIONS"),
+    SockJsEndpoint.XHR_SEND: ("POST", "OPTIONS"),
+    SockJsEndpoint.EVENTSOURCE: ("GET",),
+    SockJsEndpoint.HTMLFILE: ("GET",),
+    SockJsEndpoint.JSONP: ("GET",),
+    SockJsEndpoint.JSONP_SEND: ("POST",),
 }
 _FIXED: Final = {
-    "": Endpoint.GREETING,
-    "/": Endpoint.GREETING,
-    "/info": Endpoint.INFO,
-    "/websocket": Endpoint.RAW_WEBSOCKET,
+    "": SockJsEndpoint.GREETING,
+    "/": SockJsEndpoint.GREETING,
+    "/info": SockJsEndpoint.INFO,
+    "/websocket": SockJsEndpoint.RAW_WEBSOCKET,
 }
 _TRANSPORTS: Final = {
     endpoint.value: endpoint
-    for endpoint in Endpoint
+    for endpoint in SockJsEndpoint
     if endpoint.value not in ("root", "greeting", "info", "iframe", "raw websocket")
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class SockJsRoute:
     """`session` is the client's name for its session, empty where the endpoint has none; `callback` None where missing
     or not a name."""
 
-    endpoint: Endpoint
+    endpoint: SockJsEndpoint
     methods: tuple[str, ...]
     session: str = ""
     callback: str | None = None
     has_callback: bool = False
 
 
-def find_route(target: str, prefix: str) -> Route | None:
+def find_route(target: str, prefix: str) -> SockJsRoute | None:
     """What the target of a request asks for; None where there is nothing. `prefix` begins with a slash, or is empty."""
     path, _, query = target.partition("?")
     if path == "/" and prefix:
-        return _route(Endpoint.ROOT)
+        return _route(SockJsEndpoint.ROOT)
     if not path.startswith(prefix):
         return None
     rest = path[len(prefix) :]
@@ -88,7 +88,7 @@ def find_route(target: str, prefix: str) -> Route | None:
         return _route(fixed)
     parts = rest.split("/")
     if len(parts) == 2 and not parts[0] and _IFRAME.fullmatch(parts[1]):
-        return _route(Endpoint.IFRAME)
+        return _route(SockJsEndpoint.IFRAME)
     if len(parts) != 4 or parts[0]:
         return None
     _, server, session, transport = parts
@@ -97,11 +97,11 @@ def find_route(target: str, prefix: str) -> Route | None:
         return None
     callback = _callback(query)
     is_name = callback is not None and _CALLBACK.fullmatch(callback) is not None
-    return Route(endpoint, _METHODS[endpoint], session, callback if is_name else None, bool(callback))
+    return SockJsRoute(endpoint, _METHODS[endpoint], session, callback if is_name else None, bool(callback))
 
 
-def _route(endpoint: Endpoint) -> Route:
-    return Route(endpoint, _METHODS[endpoint])
+def _route(endpoint: SockJsEndpoint) -> SockJsRoute:
+    return SockJsRoute(endpoint, _METHODS[endpoint])
 
 
 def _callback(query: str) -> str | None:

@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 from hutong.bus.sockjs.web.frames import encode_text
-from hutong.bus.sockjs.web.routes import QUERY_FIELDS_MAX, Endpoint
+from hutong.bus.sockjs.web.routes import QUERY_FIELDS_MAX, SockJsEndpoint
 
 _SCRIPT: Final = "application/javascript; charset=UTF-8"
 _HTMLFILE: Final = """<!doctype html>
@@ -32,7 +32,7 @@ _TAG: Final = re.compile("[<>&]")
 
 
 @dataclass(frozen=True, slots=True)
-class Transport:
+class FallbackTransport:
     """`wrap` takes a frame and the callback's name; so does `prelude`, without the frame."""
 
     content_type: str
@@ -51,26 +51,28 @@ def _page(callback: str) -> str:
     return _HTMLFILE.replace("{callback}", callback).ljust(_HTMLFILE_BYTES_MIN) + "\r\n\r\n"
 
 
-TRANSPORTS: Final[Mapping[Endpoint, Transport]] = {
-    Endpoint.XHR: Transport(_SCRIPT, False, False, lambda callback: "", lambda frame, callback: f"{frame}\n"),
-    Endpoint.XHR_STREAMING: Transport(
+TRANSPORTS: Final[Mapping[SockJsEndpoint, FallbackTransport]] = {
+    SockJsEndpoint.XHR: FallbackTransport(
+        _SCRIPT, False, False, lambda callback: "", lambda frame, callback: f"{frame}\n"
+    ),
+    SockJsEndpoint.XHR_STREAMING: FallbackTransport(
         _SCRIPT, True, False, lambda callback: "h" * 2048 + "\n", lambda frame, callback: f"{frame}\n"
     ),
-    Endpoint.EVENTSOURCE: Transport(
+    SockJsEndpoint.EVENTSOURCE: FallbackTransport(
         "text/event-stream; charset=UTF-8",
         True,
         False,
         lambda callback: "\r\n",
         lambda frame, callback: f"data: {frame}\r\n\r\n",
     ),
-    Endpoint.HTMLFILE: Transport(
+    SockJsEndpoint.HTMLFILE: FallbackTransport(
         "text/html; charset=UTF-8",
         True,
         True,
         _page,
         lambda frame, callback: f"<script>\np({_in_script(frame)});\n</script>\r\n",
     ),
-    Endpoint.JSONP: Transport(
+    SockJsEndpoint.JSONP: FallbackTransport(
         _SCRIPT, False, True, lambda callback: "", lambda frame, callback: f"/**/{callback}({_in_script(frame)});\r\n"
     ),
 }

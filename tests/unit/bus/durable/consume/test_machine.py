@@ -4,27 +4,27 @@ broker."""
 import pytest
 from tests.unit.bus.durable.stage import STEADY, Stage, log_of
 
-from hutong.bus.durable.consume.caution import Note
-from hutong.bus.durable.consume.machine import PROCESS_ENDED, Machine
+from hutong.bus.durable.consume.caution import CautionNote
+from hutong.bus.durable.consume.machine import PROCESS_ENDED, DurableConsumerMachine
 from hutong.bus.durable.consume.messages import (
     Arrived,
-    Assigned,
-    Bounds,
-    Buried,
-    Bury,
+    BuryRecord,
+    ConsumerBounds,
     Deliver,
     Demand,
     Failed,
     Handled,
     NotBuried,
-    Noted,
+    NoteWritten,
+    PartitionAssigned,
     Pause,
+    RecordBuried,
+    RecordState,
     Resume,
+    RetryTick,
     Revoked,
-    State,
     Stop,
     TakeBackNote,
-    Tick,
     WriteNote,
 )
 from hutong.bus.durable.consume.retry import Order, Retry
@@ -42,7 +42,7 @@ def test_one_partition_is_handled_in_order_one_at_a_time() -> None:
     for offset in range(3):
         assert stage.numbers(stage.running) == [(0, offset)]
         stage.succeed(stage.running[0])
-    assert stage.machine.take_commits() == {0: (3, Note())}
+    assert stage.machine.take_commits() == {0: (3, CautionNote())}
     assert stage.machine.take_commits() == {}
 
 
@@ -52,7 +52,7 @@ def test_partitions_go_on_beside_each_other() -> None:
     stage.succeed(stage.running[1])
     stage.succeed(stage.running[1])
     assert stage.numbers(stage.running) == [(0, 0), (1, 2)]
-    assert stage.machine.take_commits() == {1: (2, Note())}
+    assert stage.machine.take_commits() == {1: (2, CautionNote())}
 
 
 def test_a_failed_message_keeps_its_partition_until_it_is_handled() -> None:
@@ -84,19 +84,19 @@ def test_back_off_grows_and_then_the_dead_letter_takes_it() -> None:
 
 
 def test_the_offset_passes_a_dead_letter_only_when_it_is_acknowledged() -> None:
-    machine = Machine(Retry(attempts=1), Order.PARTITION, lambda: 0.0)
+    machine = DurableConsumerMachine(Retry(attempts=1), Order.PARTITION, lambda: 0.0)
     machine.handle(Demand(None))
-    machine.handle(Assigned(0, 0))
+    machine.handle(PartitionAssigned(0, 0))
     (deliver,) = machine.handle(Arrived(0, log_of(2)[0]))
     assert isinstance(deliver, Deliver)
     said = machine.handle(fail_of(deliver))
-    assert said == [Bury(deliver.entry)]
+    assert said == [BuryRecord(deliver.entry)]
     assert machine.take_commits() == {}
     assert machine.handle(NotBuried(deliver.entry, "away", is_hopeless=False, now_ms=0)) == []
-    assert machine.handle(Tick(10_000)) == [Bury(deliver.entry)]
+    assert machine.handle(RetryTick(10_000)) == [BuryRecord(deliver.entry)]
     assert machine.take_commits() == {}
-    assert [type(said) for said in machine.handle(Buried(deliver.entry))] == [Deliver]
-    assert machine.take_commits() == {0: (1, Note())}
+    assert [type(said) for said in machine.handle(RecordBuried(deliver.entry))] == [Deliver]
+    assert machine.take_commits() == {0: (1, CautionNote())}
 
 
 def fail_of(deliver: Deliver) -> Failed:
@@ -104,10 +104,10 @@ def fail_of(deliver: Deliver) -> Failed:
 
 
 def test_a_dead_letter_that_can_never_be_written_stops_everything() -> None:
-    machine = Machine(Retry(attempts=1), Order.PARTITION, lambda: 0.0)
+    machine = DurableConsumerMachine(Retry(attempts=1), Order.PARTITION, lambda: 0.0)
     machine.handle(Demand(None))
-    machine.handle(Assigned(0, 0))
-    machine.handle(Assigned(1, 0))
+    machine.handle(PartitionAssigned(0, 0))
+    machine.handle(PartitionAssigned(1, 0))
     (deliver,) = machine.handle(Arrived(0, log_of(2)[0]))
     assert isinstance(deliver, Deliver)
     machine.handle(fail_of(deliver))
@@ -120,9 +120,9 @@ def test_a_dead_letter_that_can_never_be_written_stops_everything() -> None:
 
 
 def test_without_a_dead_letter_topic_the_last_failure_stops() -> None:
-    machine = Machine(Retry(attempts=1), Order.PARTITION, lambda: 0.0, has_dead_letters=False)
+    machine = DurableConsumerMachine(Retry(attempts=1), Order.PARTITION, lambda: 0.0, has_dead_letters=False)
     machine.handle(Demand(None))
-    machine.handle(Assigned(0, 0))
+    machine.handle(PartitionAssigned(0, 0))
     (deliver,) = machine.handle(Arrived(0, log_of(2)[0]))
     assert isinstance(deliver, Deliver)
     (stop,) = machine.handle(fail_of(deliver))
@@ -154,29 +154,29 @@ def test_by_key_only_the_same_key_waits() -> None:
     for entry in list(stage.running):
         stage.succeed(entry)
     assert [entry.offset for entry in stage.running] == [6]
-    assert stage.machine.take_commits() == {0: (1, Note())}  # 1 waits for its next attempt
+    assert stage.machine.take_commits() == {0: (1, CautionNote())}  # 1 waits for its next attempt
     stage.wait(100)
     for _ in range(4):
         stage.succeed(stage.running[0])
-    assert stage.machine.take_commits() == {0: (8, Note())}
+    assert stage.machine.take_commits() == {0: (8, CautionNote())}
 
 
 def test_no_more_handlers_at_a_time_than_allowed() -> None:
-    stage = started(Stage(log_of(10), order=Order.KEY, bounds=Bounds(handling=2)))
+    stage = started(Stage(log_of(10), order=Order.KEY, bounds=ConsumerBounds(handling=2)))
     assert [entry.offset for entry in stage.running] == [0, 1]
     stage.succeed(stage.running[1])
     assert [entry.offset for entry in stage.running] == [0, 2]
 
 
 def test_a_full_partition_is_paused_and_resumed_at_half() -> None:
-    stage = started(Stage(log_of(10), bounds=Bounds(records=4)), 4)
+    stage = started(Stage(log_of(10), bounds=ConsumerBounds(records=4)), 4)
     assert Pause(0) in stage.said
     assert Resume(0) not in stage.succeed(stage.running[0])
     assert Resume(0) in stage.succeed(stage.running[0])
 
 
 def test_a_partition_is_full_by_bytes_too() -> None:
-    stage = Stage(log_of(10), bounds=Bounds(bytes=25))
+    stage = Stage(log_of(10), bounds=ConsumerBounds(bytes=25))
     stage.assign(0)
     stage.fetch(0, 2)
     assert Pause(0) not in stage.said
@@ -229,9 +229,9 @@ def test_arrivals_of_a_partition_that_is_not_ours_and_repetitions_are_left_out()
 def test_a_failed_commit_is_taken_again() -> None:
     stage = started(Stage(log_of(3)))
     stage.succeed(stage.running[0])
-    assert stage.machine.take_commits() == {0: (1, Note())}
+    assert stage.machine.take_commits() == {0: (1, CautionNote())}
     stage.machine.give_back_commits([0, 9])
-    assert stage.machine.take_commits() == {0: (1, Note())}
+    assert stage.machine.take_commits() == {0: (1, CautionNote())}
 
 
 def test_an_orderly_end_leaves_no_caution() -> None:
@@ -267,25 +267,25 @@ def test_the_message_that_ends_its_process_is_found_and_given_up() -> None:
 
 def test_a_message_that_fails_in_order_is_not_held_for_one_that_ends_the_process() -> None:
     stage = Stage(log_of(3), Retry(attempts=3, first_delay_ms=100, jitter=0, crashes=1))
-    stage.committed[0] = (0, Note(group=32))
+    stage.committed[0] = (0, CautionNote(group=32))
     started(stage)
-    assert stage.committed[0] == (0, Note(1, 1))
+    assert stage.committed[0] == (0, CautionNote(1, 1))
     said = stage.fail(stage.running[0])
-    assert said == [TakeBackNote(0, 0, Note(1, 0))]
+    assert said == [TakeBackNote(0, 0, CautionNote(1, 0))]
     stage.wait(100)
-    assert stage.committed[0] == (0, Note(1, 1)), "in hand again"
+    assert stage.committed[0] == (0, CautionNote(1, 1)), "in hand again"
 
 
 def test_crashes_without_end() -> None:
     stage = Stage(log_of(2), Retry(crashes=None))
-    stage.committed[0] = (0, Note(group=1, crashes=1_000))
+    stage.committed[0] = (0, CautionNote(group=1, crashes=1_000))
     started(stage)
     assert stage.numbers(stage.running) == [(0, 0)]
 
 
 def test_crashes_are_those_of_one_message_alone() -> None:
     stage = Stage({0: log_of(5)[0][2:]}, STEADY)
-    stage.committed[0] = (1, Note(group=1, crashes=3))  # of a message that compaction has removed
+    stage.committed[0] = (1, CautionNote(group=1, crashes=3))  # of a message that compaction has removed
     started(stage)
     assert stage.buried == []
     assert stage.numbers(stage.running) == [(0, 2)]
@@ -293,24 +293,24 @@ def test_crashes_are_those_of_one_message_alone() -> None:
 
 def test_by_key_the_lanes_open_when_caution_is_over() -> None:
     stage = Stage(log_of(9, keys=3), order=Order.KEY)
-    stage.committed[0] = (0, Note(group=1))
+    stage.committed[0] = (0, CautionNote(group=1))
     started(stage)
     assert stage.numbers(stage.running) == [(0, 0)]
     stage.succeed(stage.running[0])
     assert [entry.offset for entry in stage.running] == [1, 2, 3, 5]
-    assert stage.committed[0] == (1, Note()), "it is written down before any other begins"
+    assert stage.committed[0] == (1, CautionNote()), "it is written down before any other begins"
 
 
 def test_a_crash_after_the_suspect_does_not_count_against_it() -> None:
     stage = Stage(log_of(40))
-    stage.committed[0] = (0, Note(group=1, crashes=2))
+    stage.committed[0] = (0, CautionNote(group=1, crashes=2))
     started(stage, 40)
     for _ in range(5):
         stage.succeed(stage.running[0])
     stage.start()
     started(stage, 40)
     assert stage.buried == []
-    assert stage.committed[0] == (1, Note(32)), "from where suspicion ended, nobody in particular is suspect"
+    assert stage.committed[0] == (1, CautionNote(32)), "from where suspicion ended, nobody in particular is suspect"
 
 
 def test_crashes_in_a_row_do_not_keep_a_partition_from_getting_on() -> None:
@@ -326,20 +326,20 @@ def test_crashes_in_a_row_do_not_keep_a_partition_from_getting_on() -> None:
 
 
 def test_revoked_while_its_note_is_written() -> None:
-    machine = Machine(STEADY, Order.PARTITION, lambda: 0.0)
+    machine = DurableConsumerMachine(STEADY, Order.PARTITION, lambda: 0.0)
     machine.handle(Demand(None))
-    machine.handle(Assigned(0, 0, Note()))
+    machine.handle(PartitionAssigned(0, 0, CautionNote()))
     (write,) = machine.handle(Arrived(0, log_of(2)[0]))
     assert isinstance(write, WriteNote)
-    assert write.entry.state is State.NOTING
+    assert write.entry.state is RecordState.NOTING
     machine.handle(Revoked([0]))
     assert machine.handling == 1
-    assert machine.handle(Noted(write.entry)) == []
+    assert machine.handle(NoteWritten(write.entry)) == []
     assert machine.handling == 0
 
 
 def test_a_partition_is_assigned_once() -> None:
     stage = started(Stage(log_of(1)))
     with pytest.raises(AssertionError, match="assigned twice"):
-        stage.play(Assigned(0, 0))
+        stage.play(PartitionAssigned(0, 0))
     assert stage.play(Handled(stage.running[0])) == []

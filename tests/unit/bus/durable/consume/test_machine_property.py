@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.bus.durable.stage import Stage, log_of
 
-from hutong.bus.durable.consume.messages import Bounds, Demand
+from hutong.bus.durable.consume.messages import ConsumerBounds, Demand
 from hutong.bus.durable.consume.retry import Order, Retry
 
 PARTITIONS, RECORDS = 3, 25
@@ -62,7 +62,7 @@ def finish(stage: Stage) -> None:
 def test_at_least_once_in_order_and_never_past_an_unfinished_one(
     script: list[tuple[str, int]], order: Order, handling: int, records: int
 ) -> None:
-    stage = Stage(log_of(RECORDS, partitions=PARTITIONS, keys=4), RETRY, order, Bounds(handling, records))
+    stage = Stage(log_of(RECORDS, partitions=PARTITIONS, keys=4), RETRY, order, ConsumerBounds(handling, records))
     stage.assign(*range(PARTITIONS))
     for kind, number in script:
         step(stage, kind, number)

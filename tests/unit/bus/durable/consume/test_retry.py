@@ -2,7 +2,7 @@
 
 import pytest
 
-from hutong.bus.durable.consume.caution import Note, read_note
+from hutong.bus.durable.consume.caution import CautionNote, read_note
 from hutong.bus.durable.consume.retry import Retry
 from hutong.foundation.errors import UsageError
 
@@ -45,6 +45,13 @@ def test_values_that_make_no_sense_are_refused(wrong: dict[str, float]) -> None:
 
 
 def test_notes_are_read_back_and_other_texts_are_none() -> None:
-    assert read_note(str(Note(32, 2))) == Note(32, 2)
-    for text in (None, "", "hutong/1 open", "hutong/1 open group=x crashes=1", str(Note(1, 1)) + " ", "another's"):
+    assert read_note(str(CautionNote(32, 2))) == CautionNote(32, 2)
+    for text in (
+        None,
+        "",
+        "hutong/1 open",
+        "hutong/1 open group=x crashes=1",
+        str(CautionNote(1, 1)) + " ",
+        "another's",
+    ):
         assert read_note(text) is None

@@ -5,7 +5,7 @@ from typing import cast
 import pytest
 
 from hutong.bus.sockjs.limits import SockJSLimits
-from hutong.bus.sockjs.web.http import Behind, Fault, HttpConnection, HttpEvent, Request
+from hutong.bus.sockjs.web.http import HttpConnection, HttpEvent, HttpFault, HttpRequest, PipelinedBytes
 
 LIMITS = SockJSLimits(message_bytes_max=100, head_bytes_max=1024)
 POST = b"POST /a?b=c HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nX-Y: 1\r\nX-y: 2\r\n\r\nabc"
@@ -24,7 +24,7 @@ def fed(*chunks: bytes) -> tuple[HttpConnection, list[HttpEvent]]:
 def test_a_request_is_handed_out_whole_however_it_was_cut(step: int) -> None:
     http, events = fed(*(POST[at : at + step] for at in range(0, len(POST), step)))
     (request,) = events
-    assert isinstance(request, Request)
+    assert isinstance(request, HttpRequest)
     assert (request.method, request.target, request.body) == ("POST", "/a?b=c", b"abc")
     assert request.headers["x-y"] == "1,2"
     assert http.bytes_held == 0
@@ -36,7 +36,7 @@ def test_the_next_request_waits_for_the_answer() -> None:
     assert http.next_events() == ()
     http.respond(200, [], b"x")
     (request,) = http.next_events()
-    assert isinstance(request, Request)
+    assert isinstance(request, HttpRequest)
     assert request.method == "GET"
     assert not http.is_finished
 
@@ -79,7 +79,7 @@ def head(*lines: str, method: str = "POST", version: str = "HTTP/1.1") -> bytes:
 def test_what_is_no_request_is_a_fault_and_nothing_is_read_after_it(data: bytes, status: int) -> None:
     http, events = fed(data + GET)
     (fault,) = events
-    assert isinstance(fault, Fault)
+    assert isinstance(fault, HttpFault)
     assert fault.status == status
     assert http.failure is not None
     http.refuse(fault.status, fault.text)
@@ -109,7 +109,7 @@ def test_what_comes_in_one_read_is_looked_at_in_slices() -> None:
     http = HttpConnection(LIMITS)
     data = GET * 1000
     *events, last = cast(list[HttpEvent], http.receive_data(data))
-    assert isinstance(last, Behind)
+    assert isinstance(last, PipelinedBytes)
     answered = 0
     while http.is_behind or events:
         for _ in events:
