@@ -56,7 +56,7 @@ FEATURES: Final = {
     "sasl-plain": Feature("security", "SASL PLAIN; a wrong password is refused"),
     "sasl-scram": Feature("security", "SASL SCRAM-SHA-256 and SCRAM-SHA-512; a wrong password is refused"),
     "reauthentication": Feature("security", "authentication again while busy"),
-    "acl-errors": Feature("security", "what access control lists do not allow is told as such"),
+    "acl-errors": Feature("security", "a request that access control lists do not allow is refused as such"),
 }
 SECURITY: Final = "security"  # the group of features that secured/ fills; the others are tried at a plain node
 PLAIN_FEATURES: Final = tuple(name for name, feature in FEATURES.items() if feature.group != SECURITY)

@@ -87,7 +87,7 @@ MEANT: Final[list[Meant]] = [
     Meant(
         ".*",
         r"(.*\.)?(batch_index_error_message|error_message|documentation)",
-        "The words of a message are our own; the code beside it is the same.",
+        "The words of a message are our own; its code is the same.",
     ),
     Meant(".*", r"(.*\.)?(host|port|cluster_id)", "Each server's own address and name."),
     Meant("DescribeLogDirs", r".*log_dir", "Each server's own folder."),
@@ -128,7 +128,7 @@ MEANT: Final[list[Meant]] = [
     Meant(
         "Produce",
         r".*\.log_append_time_ms",
-        "A repeated batch is answered with its offset; Kafka tells the producer's timestamp as well.",
+        "A repeated batch is answered with its offset; Kafka returns the producer's timestamp as well.",
         hutong="-1",
     ),
     Meant("DescribeLogDirs", r".*usable_bytes", "What is free on the disk changes from one question to the next."),
@@ -169,7 +169,7 @@ MEANT: Final[list[Meant]] = [
         "(CreateTopics|CreatePartitions|IncrementalAlterConfigs|AlterConfigs|AlterUserScramCredentials|Produce|SyncGroup|"
         "AlterReplicaLogDirs|JoinGroup|AddPartitionsToTxn)",
         r"(.*\.)?(partition_)?error_code",
-        "Of several faults in one request another may be told first.",
+        "Of several faults in one request another may be reported first.",
         kafka="(?!0).*",
         hutong="(?!0).*",
     ),
@@ -202,7 +202,7 @@ MEANT: Final[list[Meant]] = [
         hutong=r".*'partition_error_code': [^0].*|\(not there\)",
     ),
     Meant(
-        "JoinGroup", "protocol_name", "A protocol without a name is told as such, not as none.", kafka="None", hutong=""
+        "JoinGroup", "protocol_name", "A protocol without a name is reported as such, not as none.", kafka="None", hutong=""
     ),
     Meant(
         "(IncrementalAlterConfigs|AlterConfigs)",
