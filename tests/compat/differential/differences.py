@@ -202,7 +202,11 @@ MEANT: Final[list[Meant]] = [
         hutong=r".*'partition_error_code': [^0].*|\(not there\)",
     ),
     Meant(
-        "JoinGroup", "protocol_name", "A protocol without a name is reported as such, not as none.", kafka="None", hutong=""
+        "JoinGroup",
+        "protocol_name",
+        "A protocol without a name is reported as such, not as none.",
+        kafka="None",
+        hutong="",
     ),
     Meant(
         "(IncrementalAlterConfigs|AlterConfigs)",
