@@ -17,7 +17,9 @@ class GrpcLimits:
     connections_max: int = 1_000  # of all clients; one more is closed at once
     handshake_ms: int = 10_000  # for TLS and HTTP/2's first frames; a slower connection is closed
     request_ms: int = 30_000  # from the headers of a call to the last byte of its request
+    metadata_bytes_max: int = 16_384  # of a call's metadata, with 32 bytes for each pair (RFC 9113, 6.5.2)
     calls_max: int = 10_000  # under way at a time, streams included
+    calls_per_address_max: int = 7_500  # of them, by clients of one address: one client leaves room for others
     streams_per_connection_max: int = 1_000  # calls of one connection; more wait there
     connection_idle_ms: int = 10 * 60_000  # a connection without calls for so long is closed
     keepalive_ms: int = 60_000  # a peer silent for so long gets a keepalive ping

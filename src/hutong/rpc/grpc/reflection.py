@@ -7,15 +7,18 @@ same, so one answers both.
 Knows no calls.
 """
 
-from collections.abc import Callable, Iterable
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, Final
 
+import grpc
 from google.protobuf import descriptor_pool
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from hutong.rpc.grpc.offers import Offers
 
 NAME: Final = reflection.SERVICE_NAME
+QUESTION_BYTES_MAX: Final = 4_096  # names of files and symbols
 _METHOD: Final = "ServerReflectionInfo"
 PATHS: Final = (f"/{NAME}/{_METHOD}", f"/grpc.reflection.v1.ServerReflection/{_METHOD}")
 
@@ -63,9 +66,36 @@ class _Collector:
         self.handlers.update(handlers)
 
 
-def reflection_handler(offers: Offers) -> Any:
-    """The handler of the one method, as things are now."""
-    servicer = reflection.aio.ReflectionServicer([*offers.names, NAME], Pools(offers.pools))
+class ReflectionTooLarge(Exception):
+    """A question of more than QUESTION_BYTES_MAX."""
+
+
+def reflection_codec() -> tuple[Callable[[bytes], Any], Callable[[Any], bytes]]:
+    """Reading of the requests and writing of the answers."""
     collector = _Collector()
-    reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, collector)
-    return collector.handlers[_METHOD]
+    reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflection.aio.ReflectionServicer([]), collector)
+    handler = collector.handlers[_METHOD]
+    return handler.request_deserializer, handler.response_serializer
+
+
+async def reflect(offers: Offers, context: Any, request_ms: int, taken_ms: int) -> None:
+    """Answer one stream of questions, as things are now.
+
+    Raises TimeoutError where the client is silent for `request_ms` or takes no answer for `taken_ms`: an open stream is
+    a call under way, of which there are so many. Raises ReflectionTooLarge.
+    """
+    servicer = reflection.aio.ReflectionServicer([*offers.names, NAME], Pools(offers.pools))
+
+    async def questions() -> AsyncIterator[Any]:
+        while True:
+            async with asyncio.timeout(request_ms / 1_000):
+                question = await context.read()
+            if question is grpc.aio.EOF:
+                return
+            if question.ByteSize() > QUESTION_BYTES_MAX:  # an answer repeats its question
+                raise ReflectionTooLarge
+            yield question
+
+    async for answer in servicer.ServerReflectionInfo(questions(), context):
+        async with asyncio.timeout(taken_ms / 1_000):
+            await context.write(answer)

@@ -9,7 +9,8 @@ continues, as it does for callers on the bus. Knows no implementation and no typ
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol, TypeVar
 
 import grpc
@@ -27,11 +28,12 @@ from hutong.rpc.grpc.limits import GrpcLimits
 from hutong.rpc.grpc.metadata import headers_of, metadata_of
 from hutong.rpc.grpc.offers import Bound, Offer, Offers
 from hutong.rpc.grpc.pulling import END, Pulling, Streaming
-from hutong.rpc.grpc.reflection import PATHS, reflection_handler
+from hutong.rpc.grpc.reflection import PATHS, QUESTION_BYTES_MAX, ReflectionTooLarge, reflect, reflection_codec
 from hutong.rpc.grpc.statuses import Ending, ending_of, shortened
 
 A = TypeVar("A")
 _NOT_SENT: Final = "the request was not sent in time"
+_SILENT: Final = "the stream was silent too long, or its answers were not taken"
 _NOT_TAKEN: Final = "an item of the stream was not taken in time"
 
 
@@ -90,6 +92,8 @@ class GrpcServer(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no t
         )
         self._queue = self.waits.queue(NEVER)  # gRPC itself ends a call whose deadline passes
         self._server: Any = None
+        self._calls: Counter[str] = Counter()  # under way, by the address of their client
+        self._reflection = self._reflection_handler()
 
     def add(self, service: ServiceDescription, *, address: str | None = None, package: str | None = None) -> str:
         """Offer a service by its name over gRPC, which is returned: `package` and the Protocol's name.
@@ -106,6 +110,9 @@ class GrpcServer(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no t
             options=[
                 ("grpc.max_receive_message_length", limits.message_bytes_max),
                 ("grpc.max_send_message_length", limits.message_bytes_max),
+                # gRPC refuses at random between the two bounds; one and the same bound refuses always.
+                ("grpc.max_metadata_size", limits.metadata_bytes_max),
+                ("grpc.absolute_max_metadata_size", limits.metadata_bytes_max),
                 ("grpc.max_concurrent_streams", limits.streams_per_connection_max),
                 ("grpc.max_allowed_incoming_connections", limits.connections_max),
                 ("grpc.server_handshake_timeout_ms", limits.handshake_ms),
@@ -144,7 +151,7 @@ class GrpcServer(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no t
         """For gRPC: who handles a path. None is UNIMPLEMENTED."""
         path = handler_call_details.method
         if path in PATHS:
-            return reflection_handler(self.offers)
+            return self._reflection
         offer = self.offers.find(path)
         if offer is None:
             return None
@@ -160,14 +167,60 @@ class GrpcServer(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no t
         """
 
         async def unary(_: object, context: Any) -> bytes | None:
-            return await _answered(context, self._unary(offer, context))
+            return await self._answered(context, self._unary(offer, context))
 
         async def stream(_: object, context: Any) -> None:
-            await _answered(context, self._stream(offer, context))
+            await self._answered(context, self._stream(offer, context))
 
         if offer.conversion.mapping.method.kind is Kind.STREAM:
             return grpc.stream_stream_rpc_method_handler(stream)
         return grpc.stream_unary_rpc_method_handler(unary)
+
+    def _reflection_handler(self) -> Any:
+        async def stream(_: object, context: Any) -> None:
+            await self._answered(context, self._reflect(context))
+
+        read, write = reflection_codec()
+        return grpc.stream_stream_rpc_method_handler(stream, request_deserializer=read, response_serializer=write)
+
+    async def _reflect(self, context: Any) -> None:
+        try:
+            await reflect(self.offers, context, self.limits.request_ms, self.limits.item_taken_ms)
+        except TimeoutError:
+            raise Refusal(Ending(grpc.StatusCode.DEADLINE_EXCEEDED, _SILENT)) from None
+        except ReflectionTooLarge:
+            raise Refusal(_exhausted(LimitExceeded("QUESTION_BYTES_MAX", QUESTION_BYTES_MAX))) from None
+
+    async def _answered(self, context: Any, answer: Coroutine[Any, Any, A]) -> A | None:
+        """What the call answers, if its client has no more under way than it may; anything else ends with a status."""
+        address = context.peer().rpartition(":")[0]  # without the port
+        self._count(address, context)
+        try:
+            if self._calls[address] > self.limits.calls_per_address_max:
+                answer.close()
+                raise Refusal(_exhausted(LimitExceeded("calls_per_address_max", self.limits.calls_per_address_max)))
+            return await answer
+        except Refusal as refusal:
+            ending = refusal.ending
+        except DispatchFailed as error:  # a result that does not fit
+            ending = Ending(grpc.StatusCode.INTERNAL, shortened(error.message))
+        await context.abort(ending.status, ending.message, ending.trailers)  # which raises
+        return None
+
+    def _count(self, address: str, context: Any) -> None:
+        """Count a call of this address as under way until gRPC has ended it.
+
+        That is later than our task where the client does not read: the status comes behind all that was written, and
+        gRPC waits with it, and counts the call, for as long as the connection lasts.
+        """
+        self._calls[address] += 1
+
+        def ended(_: object) -> None:
+            self._calls[address] -= 1
+            if not self._calls[address]:
+                del self._calls[address]
+
+        context.add_done_callback(ended)
 
     async def _request(self, context: Any) -> bytes:
         """Raises Refusal where it does not come in time, or not at all."""
@@ -260,18 +313,6 @@ class GrpcServer(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no t
             request=request,
             conversion=offer.conversion,
         )
-
-
-async def _answered(context: Any, answer: Awaitable[A]) -> A | None:
-    """Await the answer; end the call with a status if it fails."""
-    try:
-        return await answer
-    except Refusal as refusal:
-        ending = refusal.ending
-    except DispatchFailed as error:  # a result that does not fit
-        ending = Ending(grpc.StatusCode.INTERNAL, shortened(error.message))
-    await context.abort(ending.status, ending.message, ending.trailers)  # which raises
-    return None
 
 
 def _exhausted(error: LimitExceeded) -> Ending:
