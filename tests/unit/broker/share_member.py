@@ -8,20 +8,17 @@ from hutong.server.configuration.sections.share_groups import ShareGroupSettings
 from hutong.server.configuration.settings import Settings
 from hutong.wire.kafka.apis.k76_share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from hutong.wire.kafka.apis.k78_share_fetch import (
-    AcknowledgementBatch,
     FetchPartition,
     FetchTopic,
     ShareFetchRequest,
     ShareFetchResponse,
 )
 from hutong.wire.kafka.apis.k79_share_acknowledge import (
-    AcknowledgementBatch as Batch,
-)
-from hutong.wire.kafka.apis.k79_share_acknowledge import (
     AcknowledgePartition,
     AcknowledgeTopic,
     ShareAcknowledgeRequest,
 )
+from hutong.wire.kafka.apis.shared import AcknowledgementBatch
 from hutong.wire.kafka.records import iterate_batches, iterate_records
 
 NOW_MS = 1_700_000_000_000
@@ -80,7 +77,7 @@ class Member:
         return answer
 
     def acknowledgement(self, *acknowledged: tuple[int, int, int], epoch: int | None = None) -> ShareAcknowledgeRequest:
-        batches = [Batch(first, last, [kind]) for first, last, kind in acknowledged]
+        batches = [AcknowledgementBatch(first, last, [kind]) for first, last, kind in acknowledged]
         topics = [AcknowledgeTopic(topic_id, [AcknowledgePartition(0, batches)]) for topic_id in self.topic_ids]
         if epoch is None:
             epoch, self.epoch = self.epoch, self.epoch + 1

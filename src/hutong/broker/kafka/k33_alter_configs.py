@@ -13,9 +13,9 @@ from hutong.broker.handling.context import Later, RequestContext
 from hutong.wire.kafka.apis.k33_alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
-    AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
+from hutong.wire.kafka.apis.shared import AlterConfigsResourceResponse
 
 API_KEY = 33
 

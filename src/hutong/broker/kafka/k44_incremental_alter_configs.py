@@ -14,10 +14,10 @@ from hutong.broker.configs.parts import AdminParts
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.wire.kafka.apis.k44_incremental_alter_configs import (
     AlterConfigsResource,
-    AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from hutong.wire.kafka.apis.shared import AlterConfigsResourceResponse
 
 API_KEY = 44
 

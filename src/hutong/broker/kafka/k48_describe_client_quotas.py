@@ -19,10 +19,10 @@ from hutong.wire.kafka.apis.k48_describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
-    EntityData,
     EntryData,
     ValueData,
 )
+from hutong.wire.kafka.apis.shared import EntityData
 from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 48

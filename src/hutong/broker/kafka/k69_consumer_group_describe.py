@@ -15,13 +15,12 @@ from hutong.groups.consumer.assignment.catalogue import Catalogue
 from hutong.groups.consumer.messages import GroupDescription, MemberDescription, Partition
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k69_consumer_group_describe import (
-    Assignment,
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     DescribedGroup,
     Member,
-    TopicPartitions,
 )
+from hutong.wire.kafka.apis.shared import GroupAssignment, GroupTopicPartitions
 from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 69
@@ -91,11 +90,11 @@ def _member(member: MemberDescription, catalogue: Catalogue) -> Member:
     )
 
 
-def _assignment(partitions: frozenset[Partition], catalogue: Catalogue) -> Assignment:
+def _assignment(partitions: frozenset[Partition], catalogue: Catalogue) -> GroupAssignment:
     """Only topics that still exist have a name to be shown by."""
-    topics: dict[bytes, TopicPartitions] = {}
+    topics: dict[bytes, GroupTopicPartitions] = {}
     for topic_id, index in sorted(partitions):
         topic = catalogue.by_id(topic_id)
         if topic is not None:
-            topics.setdefault(topic_id, TopicPartitions(topic_id, topic.name)).partitions.append(index)
-    return Assignment(list(topics.values()))
+            topics.setdefault(topic_id, GroupTopicPartitions(topic_id, topic.name)).partitions.append(index)
+    return GroupAssignment(list(topics.values()))

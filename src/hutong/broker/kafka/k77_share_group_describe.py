@@ -12,13 +12,12 @@ from hutong.groups.share.assignor import NAME
 from hutong.groups.share.driver import state_of
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k77_share_group_describe import (
-    Assignment,
     DescribedGroup,
     Member,
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
-    TopicPartitions,
 )
+from hutong.wire.kafka.apis.shared import GroupAssignment, GroupTopicPartitions
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -75,14 +74,14 @@ def _describe(group_id: str, context: RequestContext[ShareParts]) -> DescribedGr
     )
 
 
-def _assignment(partitions: set[TopicPartition], context: RequestContext[ShareParts]) -> Assignment:
+def _assignment(partitions: set[TopicPartition], context: RequestContext[ShareParts]) -> GroupAssignment:
     by_topic: dict[bytes, list[int]] = {}
     for topic_id, index in sorted(partitions):
         by_topic.setdefault(topic_id, []).append(index)
     topics = context.broker.topics
-    return Assignment(
+    return GroupAssignment(
         [
-            TopicPartitions(topic_id, topic.name, indexes)
+            GroupTopicPartitions(topic_id, topic.name, indexes)
             for topic_id, indexes in by_topic.items()
             if (topic := topics.by_id(topic_id)) is not None
         ]

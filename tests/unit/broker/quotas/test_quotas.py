@@ -20,7 +20,8 @@ from hutong.server.configuration.settings import Settings
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.apis.k03_metadata import MetadataRequest
 from hutong.wire.kafka.apis.k48_describe_client_quotas import ComponentData, DescribeClientQuotasRequest
-from hutong.wire.kafka.apis.k49_alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
+from hutong.wire.kafka.apis.k49_alter_client_quotas import AlterClientQuotasRequest, EntryData, OpData
+from hutong.wire.kafka.apis.shared import EntityData
 from hutong.wire.kafka.error_codes import ErrorCode
 
 WINDOW_MS = 10_000

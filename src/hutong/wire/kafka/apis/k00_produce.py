@@ -5,6 +5,7 @@ NOT_LEADER_OR_FOLLOWER with the leader and its address (KIP-951). Version 11 kno
 12 a transactional produce adds its partitions itself (KIP-890). Version 13 names topics by id (KIP-516).
 """
 
+from hutong.wire.kafka.apis.shared import LeaderIdAndEpoch, NodeEndpoint
 from hutong.wire.kafka.schema import (
     array,
     int16,
@@ -16,7 +17,6 @@ from hutong.wire.kafka.schema import (
     string,
     struct,
     uuid,
-    value,
 )
 
 
@@ -47,12 +47,6 @@ class BatchIndexAndErrorMessage:
     batch_index_error_message: str | None = string(nullable="0+", default=None)
 
 
-@value
-class LeaderIdAndEpoch:
-    leader_id: int = int32(default=-1)
-    leader_epoch: int = int32(default=-1)
-
-
 @struct
 class PartitionProduceResponse:
     index: int = int32()
@@ -70,14 +64,6 @@ class TopicProduceResponse:
     name: str = string("0-12")
     topic_id: bytes = uuid("13+")
     partition_responses: list[PartitionProduceResponse] = array(PartitionProduceResponse)
-
-
-@struct
-class NodeEndpoint:
-    node_id: int = int32()
-    host: str = string()
-    port: int = int32()
-    rack: str | None = string(nullable="0+", default=None)
 
 
 @message(api_key=0, versions="3-13", flexible="9+")

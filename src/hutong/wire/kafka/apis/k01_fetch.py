@@ -9,6 +9,7 @@ leaders (KIP-951), 17 adds the directory id (KIP-853), 18 the high watermark tha
 from collections.abc import Sequence
 
 from hutong.wire.buffer import Buffer
+from hutong.wire.kafka.apis.shared import LeaderIdAndEpoch, NodeEndpoint
 from hutong.wire.kafka.schema import (
     INT32,
     array,
@@ -81,12 +82,6 @@ class EpochEndOffset:
 
 
 @value
-class LeaderIdAndEpoch:
-    leader_id: int = int32(default=-1)
-    leader_epoch: int = int32(default=-1)
-
-
-@value
 class SnapshotId:
     end_offset: int = int64(default=-1)
     epoch: int = int32(default=-1)
@@ -118,14 +113,6 @@ class FetchableTopicResponse:
     topic: str = string("0-12")
     topic_id: bytes = uuid("13+")
     partitions: list[PartitionData] = array(PartitionData)
-
-
-@struct
-class NodeEndpoint:
-    node_id: int = int32()
-    host: str = string()
-    port: int = int32()
-    rack: str | None = string(nullable="0+", default=None)
 
 
 @message(api_key=1, versions="4-18", flexible="12+")

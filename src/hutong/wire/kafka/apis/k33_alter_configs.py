@@ -4,7 +4,8 @@ Replaces all configuration of a resource: what is not named falls back to its de
 API to use (KIP-339).
 """
 
-from hutong.wire.kafka.schema import array, boolean, int8, int16, int32, message, string, struct
+from hutong.wire.kafka.apis.shared import AlterConfigsResourceResponse
+from hutong.wire.kafka.schema import array, boolean, int8, int32, message, string, struct
 
 
 @struct
@@ -24,14 +25,6 @@ class AlterConfigsResource:
 class AlterConfigsRequest:
     resources: list[AlterConfigsResource] = array(AlterConfigsResource)
     validate_only: bool = boolean()
-
-
-@struct
-class AlterConfigsResourceResponse:
-    error_code: int = int16()
-    error_message: str | None = string(nullable="0+")
-    resource_type: int = int8()
-    resource_name: str = string()
 
 
 @message(api_key=33, versions="0-2", flexible="2+")

@@ -3,7 +3,8 @@
 Changes single configuration values and leaves the others alone (KIP-339).
 """
 
-from hutong.wire.kafka.schema import array, boolean, int8, int16, int32, message, string, struct
+from hutong.wire.kafka.apis.shared import AlterConfigsResourceResponse
+from hutong.wire.kafka.schema import array, boolean, int8, int32, message, string, struct
 
 
 @struct
@@ -24,14 +25,6 @@ class AlterConfigsResource:
 class IncrementalAlterConfigsRequest:
     resources: list[AlterConfigsResource] = array(AlterConfigsResource)
     validate_only: bool = boolean()
-
-
-@struct
-class AlterConfigsResourceResponse:
-    error_code: int = int16()
-    error_message: str | None = string(nullable="0+")
-    resource_type: int = int8()
-    resource_name: str = string()
 
 
 @message(api_key=44, versions="0-1", flexible="1+")

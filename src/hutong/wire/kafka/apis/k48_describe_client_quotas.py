@@ -3,6 +3,7 @@
 A null name in an answer is the default of that entity type. No entries at all are answered as null.
 """
 
+from hutong.wire.kafka.apis.shared import EntityData
 from hutong.wire.kafka.schema import array, boolean, float64, int8, int16, int32, message, string, struct
 
 
@@ -17,12 +18,6 @@ class ComponentData:
 class DescribeClientQuotasRequest:
     components: list[ComponentData] = array(ComponentData)
     strict: bool = boolean()
-
-
-@struct
-class EntityData:
-    entity_type: str = string()
-    entity_name: str | None = string(nullable="0+")
 
 
 @struct

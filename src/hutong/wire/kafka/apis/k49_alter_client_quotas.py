@@ -3,13 +3,8 @@
 A null name in an entity is the default of that entity type.
 """
 
+from hutong.wire.kafka.apis.shared import EntityData
 from hutong.wire.kafka.schema import array, boolean, float64, int16, int32, message, string, struct
-
-
-@struct
-class EntityData:
-    entity_type: str = string()
-    entity_name: str | None = string(nullable="0+")
 
 
 @struct

@@ -4,8 +4,8 @@ Describes groups of the new protocol (KIP-848); librdkafka asks this first, then
 member type (KIP-1099).
 """
 
+from hutong.wire.kafka.apis.shared import GroupAssignment
 from hutong.wire.kafka.schema import (
-    INT32,
     STRING,
     array,
     boolean,
@@ -16,8 +16,6 @@ from hutong.wire.kafka.schema import (
     nested,
     string,
     struct,
-    uuid,
-    value,
 )
 
 
@@ -25,18 +23,6 @@ from hutong.wire.kafka.schema import (
 class ConsumerGroupDescribeRequest:
     group_ids: list[str] = array(STRING)
     include_authorized_operations: bool = boolean()
-
-
-@struct
-class TopicPartitions:
-    topic_id: bytes = uuid()
-    topic_name: str = string()
-    partitions: list[int] = array(INT32)
-
-
-@value
-class Assignment:
-    topic_partitions: list[TopicPartitions] = array(TopicPartitions)
 
 
 @struct
@@ -49,8 +35,8 @@ class Member:
     client_host: str = string()
     subscribed_topic_names: list[str] = array(STRING)
     subscribed_topic_regex: str | None = string(nullable="0+", default=None)
-    assignment: Assignment = nested(Assignment)
-    target_assignment: Assignment = nested(Assignment)
+    assignment: GroupAssignment = nested(GroupAssignment)
+    target_assignment: GroupAssignment = nested(GroupAssignment)
     member_type: int = int8("1+", default=-1)  # -1: unknown; 0: classic; 1: consumer
 
 

@@ -1,7 +1,7 @@
 """ShareGroupDescribe (key 77), version 1, flexible from 0 (KIP-932)."""
 
+from hutong.wire.kafka.apis.shared import GroupAssignment
 from hutong.wire.kafka.schema import (
-    INT32,
     STRING,
     array,
     boolean,
@@ -11,8 +11,6 @@ from hutong.wire.kafka.schema import (
     nested,
     string,
     struct,
-    uuid,
-    value,
 )
 
 
@@ -23,18 +21,6 @@ class ShareGroupDescribeRequest:
 
 
 @struct
-class TopicPartitions:
-    topic_id: bytes = uuid()
-    topic_name: str = string()
-    partitions: list[int] = array(INT32)
-
-
-@value
-class Assignment:
-    topic_partitions: list[TopicPartitions] = array(TopicPartitions)
-
-
-@struct
 class Member:
     member_id: str = string()
     rack_id: str | None = string(nullable="0+", default=None)
@@ -42,7 +28,7 @@ class Member:
     client_id: str = string()
     client_host: str = string()
     subscribed_topic_names: list[str] = array(STRING)
-    assignment: Assignment = nested(Assignment)
+    assignment: GroupAssignment = nested(GroupAssignment)
 
 
 @struct

@@ -6,8 +6,8 @@ Version 2 adds the acquire mode (KIP-1206) and the renewal of locks (KIP-1222).
 from collections.abc import Sequence
 
 from hutong.wire.buffer import Buffer
+from hutong.wire.kafka.apis.shared import AcknowledgementBatch, NodeEndpoint, ShareLeader
 from hutong.wire.kafka.schema import (
-    INT8,
     INT32,
     array,
     boolean,
@@ -21,15 +21,7 @@ from hutong.wire.kafka.schema import (
     string,
     struct,
     uuid,
-    value,
 )
-
-
-@struct
-class AcknowledgementBatch:
-    first_offset: int = int64()
-    last_offset: int = int64()
-    acknowledge_types: list[int] = array(INT8)
 
 
 @struct
@@ -66,12 +58,6 @@ class ShareFetchRequest:
     forgotten_topics_data: list[ForgottenTopic] = array(ForgottenTopic)
 
 
-@value
-class LeaderIdAndEpoch:
-    leader_id: int = int32()
-    leader_epoch: int = int32()
-
-
 @struct
 class AcquiredRecords:
     first_offset: int = int64()
@@ -86,7 +72,7 @@ class PartitionData:
     error_message: str | None = string(nullable="0+", default=None)
     acknowledge_error_code: int = int16()
     acknowledge_error_message: str | None = string(nullable="0+", default=None)
-    current_leader: LeaderIdAndEpoch = nested(LeaderIdAndEpoch)
+    current_leader: ShareLeader = nested(ShareLeader)
     records: Sequence[Buffer] | Buffer = record_batches()
     acquired_records: list[AcquiredRecords] = array(AcquiredRecords)
 
@@ -95,14 +81,6 @@ class PartitionData:
 class ShareFetchableTopicResponse:
     topic_id: bytes = uuid()
     partitions: list[PartitionData] = array(PartitionData)
-
-
-@struct
-class NodeEndpoint:
-    node_id: int = int32()
-    host: str = string()
-    port: int = int32()
-    rack: str | None = string(nullable="0+", default=None)
 
 
 @message(api_key=78, versions="1-2", flexible="0+")

@@ -3,27 +3,18 @@
 Version 2 adds the renewal of locks (KIP-1222).
 """
 
+from hutong.wire.kafka.apis.shared import AcknowledgementBatch, NodeEndpoint, ShareLeader
 from hutong.wire.kafka.schema import (
-    INT8,
     array,
     boolean,
     int16,
     int32,
-    int64,
     message,
     nested,
     string,
     struct,
     uuid,
-    value,
 )
-
-
-@struct
-class AcknowledgementBatch:
-    first_offset: int = int64()
-    last_offset: int = int64()
-    acknowledge_types: list[int] = array(INT8)
 
 
 @struct
@@ -47,32 +38,18 @@ class ShareAcknowledgeRequest:
     topics: list[AcknowledgeTopic] = array(AcknowledgeTopic)
 
 
-@value
-class LeaderIdAndEpoch:
-    leader_id: int = int32()
-    leader_epoch: int = int32()
-
-
 @struct
 class PartitionData:
     partition_index: int = int32()
     error_code: int = int16()
     error_message: str | None = string(nullable="0+", default=None)
-    current_leader: LeaderIdAndEpoch = nested(LeaderIdAndEpoch)
+    current_leader: ShareLeader = nested(ShareLeader)
 
 
 @struct
 class ShareAcknowledgeTopicResponse:
     topic_id: bytes = uuid()
     partitions: list[PartitionData] = array(PartitionData)
-
-
-@struct
-class NodeEndpoint:
-    node_id: int = int32()
-    host: str = string()
-    port: int = int32()
-    rack: str | None = string(nullable="0+", default=None)
 
 
 @message(api_key=79, versions="1-2", flexible="0+")
