@@ -217,7 +217,7 @@ class MachineHost(Generic[EntryT, EventT, InstructionT]):
     def when_durable(self, entry: EntryT, then: Appended) -> None:
         """Call `then` when all that was appended for this machine so far is durable, or with the error of an append.
 
-        An answer may tell of any of those records, and a crash must not revert what a client was told.
+        An answer may tell of any of those records, and a crash must not revert an answer.
         """
         if entry.appends_ended == entry.appends_begun:
             then(entry.failure)

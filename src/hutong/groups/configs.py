@@ -44,7 +44,7 @@ class GroupConfigKey:
         return self.choices == ("true", "false")
 
     def problem(self, value: str) -> str:
-        """What is wrong with this value, in a sentence; empty if nothing is."""
+        """Describe the error of a value in a sentence; empty for a valid one."""
         if self.is_number:
             return self._problem_of_number(value)
         if self.choices and value not in self.choices:
@@ -64,7 +64,7 @@ class GroupConfigKey:
 
 
 class StateLog(Protocol):
-    """Where the records go: the catalogue's internal topic."""
+    """The internal topic of the catalogue, which the records are written to."""
 
     def append(self, key: bytes, value: bytes | None, then: Callable[[HutongError | None], None]) -> None:
         """Append; `then` is called with None once durable, or with the error."""
@@ -105,11 +105,11 @@ class GroupConfigs:
         self._state = state
 
     def of(self, group_id: str) -> Mapping[str, str]:
-        """What a group has set itself."""
+        """The settings of a group's own."""
         return self._overrides.get(group_id, {})
 
     def value(self, group_id: str, name: str) -> str:
-        """What holds for a group."""
+        """The effective settings of a group."""
         return self.of(group_id).get(name, self.keys[name].default)
 
     def number(self, group_id: str, name: str) -> int:

@@ -1,8 +1,8 @@
-"""Which kind of group has which name: a group id belongs to one kind at a time, and to who made it.
+"""The registry of group ids: an id belongs to one kind of group at a time, and to the client that created it.
 
-Strategy: whoever seats a group claims its id first and releases it when the group is dropped. Clients name groups
-without saying their kind, so whoever is asked about a name looks here to learn whom to ask. Groups of all kinds have
-one bound, which their makers share (`foundation.fair_shares`): no client can take all names.
+Strategy: a coordinator claims the id of a group before it creates the group, and releases it with the group. Clients
+name groups without saying their kind, so a request for an id is routed by this registry. Groups of all kinds have one
+bound, which their makers share (`foundation.fair_shares`): no client can take all names.
 
 Knows nothing of what groups are.
 """
@@ -41,7 +41,7 @@ class GroupDirectory:
         return list(self._kinds)
 
     def kind(self, group_id: str) -> GroupKind | None:
-        """Who has this id, or None."""
+        """The kind of group that has this id, or None."""
         return self._kinds.get(group_id)
 
     def holder(self, group_id: str) -> str:
@@ -49,7 +49,7 @@ class GroupDirectory:
         return self._holders.get(group_id, NOBODY)
 
     def has_room(self, group_id: str, holder: str) -> bool:
-        """Whether the holder may make this group, if it is not there."""
+        """Return True if the group exists, or the client `holder` may create it."""
         return group_id in self._kinds or self._shares.may_take(holder)
 
     def claim(self, group_id: str, kind: GroupKind, holder: str = NOBODY) -> bool:

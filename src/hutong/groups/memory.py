@@ -1,4 +1,4 @@
-"""What the members of all groups of a kind take up together: most of it is their clients' choice, so it has a bound.
+"""Memory of the members of all groups of a kind: most of it is their clients' choice, so it has a bound.
 
 Strategy: each group's bytes are noted after whatever happens to it, as its maker's, and makers share the bound
 (`foundation.fair_shares`). Who would take more than there is room for is refused; what takes no more than before
@@ -41,5 +41,5 @@ class GroupMemory:
         self.note(group_id, "", 0)
 
     def has_room(self, holder: str, wanted_bytes: int) -> bool:
-        """Whether so much more may be kept for this client."""
+        """Return True if this client may have `wanted_bytes` in addition."""
         return self._shares.may_take(holder, wanted_bytes)

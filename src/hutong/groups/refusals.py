@@ -1,4 +1,4 @@
-"""Refused groups in the log: one line in a while says enough, since whoever is refused asks again and again."""
+"""Refused groups in the log: one line in a while is enough, since a refused client tries again and again."""
 
 import logging
 from typing import Final

@@ -22,7 +22,7 @@ _CLIENT_ID_LENGTH_IN_MEMBER_ID_MAX: Final = 255
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: `client_host` is what administrators are shown, `owner` ends with the connection.
+    """The sender of a request: `client_host` is for administrators, `owner` ends with the connection.
 
     `holder` is the client whose share of the bounds the request counts against, whatever connections it has.
     """
@@ -36,14 +36,14 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What the coordinator adds to a request to make it an event."""
+    """The ticket and the time that turn a request into an event."""
 
     ticket: int
     now_ms: int
 
 
 def group_id_error(group_id: str, settings: GroupSettings, *, may_be_empty: bool = False) -> ErrorCode:
-    """What could not be stored as a key is refused. Kafka takes an empty id where there need not be members."""
+    """Refuse ids that cannot be stored as a key. Like Kafka, accept an empty id where no members are needed."""
     if (not group_id and not may_be_empty) or len(group_id.encode()) > settings.name_bytes_max:
         return ErrorCode.INVALID_GROUP_ID
     return ErrorCode.NONE

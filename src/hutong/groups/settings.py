@@ -25,7 +25,7 @@ class GroupSettings:
     assignment_bytes_max: int = 2 * 1024 * 1024
     groups_bytes_max: int = 256 * 1024 * 1024  # of all members' metadata and assignments
     offsets_max: int = 1_000_000
-    offset_notes_bytes_max: int = 64 * 1024 * 1024  # of what clients say besides all offsets (their metadata)
+    offset_notes_bytes_max: int = 64 * 1024 * 1024  # of the metadata that clients add to offsets
     waits_max: int = 50_000
     # A member id that is handed out and not used (KIP-394) lapses by the session timeout in Kafka, which the client
     # chooses. Here no later than this: a client uses its id at once.

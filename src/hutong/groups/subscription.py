@@ -1,4 +1,4 @@
-"""Which topics a group's members say they read: the one look into metadata that is otherwise opaque."""
+"""The topics in members' subscriptions: the only reader of metadata that is otherwise opaque."""
 
 from collections.abc import Iterable
 from typing import Final

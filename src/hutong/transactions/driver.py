@@ -61,13 +61,13 @@ _log = logging.getLogger("hutong.transactions")
 
 
 class ProducerIdPort(Protocol):
-    """Who gives out producer ids, each once."""
+    """The source of producer ids, each given out once."""
 
     def take(self, then: Callable[[int | HutongError], None]) -> None: ...
 
 
 class MarkerPort(Protocol):
-    """Who ends transactions in partitions and groups."""
+    """The writer of transaction markers, in partitions and in groups' offsets."""
 
     def write(
         self,
@@ -254,7 +254,7 @@ class TransactionCoordinator:
     def verify(
         self, transactional_id: str, producer: ProducerIdentity, partitions: frozenset[TopicPartition]
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """Whether each partition is part of the producer's transaction."""
+        """Check for each partition that it is part of the producer's transaction (KIP-890)."""
         if not transactional_id:
             return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
         entry = self._host.get(transactional_id)
@@ -272,7 +272,7 @@ class TransactionCoordinator:
         may_add: bool,
         then: Admitted,
     ) -> None:
-        """Whether a producer may write to partitions in which its transaction has nothing yet.
+        """Check that a producer may write to partitions in which its transaction has no records yet (KIP-890).
 
         With `may_add` they are made part of it first, if need be. What is busy is waited for, within bounds.
         """
@@ -304,7 +304,7 @@ class TransactionCoordinator:
         return not transactional_id or len(transactional_id.encode()) > self.settings.id_bytes_max
 
     def _has_room(self, transactional_id: str, holder: str) -> bool:
-        """Whether the client may bring up one more id."""
+        """Return True if the client may create one more id."""
         if self._places.may_take(holder) and self._memory.may_take(holder, ID_BYTES + len(transactional_id)):
             return True
         now_ms = self._clock.monotonic_ms()

@@ -6,7 +6,7 @@
     with version 2 an abort may end what never began: ───────→ PrepareAbort
 
 Strategy: a change is decided here, becomes a record, and holds from when that record is on disk: memory never says more
-than the disk. One change at a time: who asks meanwhile is told to ask again (CONCURRENT_TRANSACTIONS). A decision comes
+than the disk. One change at a time: meanwhile other requests get CONCURRENT_TRANSACTIONS. A decision comes
 before its markers and its completion after them, so that a crash between any two of these leaves something that can be
 finished. A record that could not be stored for sure is stored again until it is: something else in its place might
 contradict it after a restart.
@@ -89,27 +89,27 @@ class Transaction:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is on its way that must be finished first."""
+        """Return True while a change or the markers of a decision must be finished first."""
         return self._change is not None or self.record.state.is_decided
 
     @property
     def memory_bytes(self) -> int:
-        """About what is kept for the id, besides its name: itself, its partitions, and its record as it was stored."""
+        """Approximate memory of the id, without its name: itself, its partitions, and its record as it was stored."""
         latest = self.record if self._change is None else self._change.record
         return ID_BYTES + PARTITION_BYTES * max(len(self.record.partitions), len(latest.partitions))
 
     @property
     def pending_record(self) -> TransactionRecord | None:
-        """What is being stored."""
+        """The record that is being stored, or None."""
         return self._change.record if self._change is not None else None
 
     @property
     def needs_fresh_producer_id(self) -> bool:
-        """Whether the next Init or End may need a producer id that nobody had."""
+        """Return True if the next Init or End may need a new producer id."""
         return is_exhausted(self.record.producer_epoch)
 
     def is_idle_since(self, now_ms: int) -> bool:
-        """Whether nothing has been heard of it for so long that it may be forgotten."""
+        """Return True if the id has been unused for `transactional.id.expiration.ms`."""
         return (
             not self.is_busy
             and self.record.state.is_at_rest
@@ -117,7 +117,7 @@ class Transaction:
         )
 
     def next_tick_ms(self) -> int | None:
-        """When time alone changes something."""
+        """The time at which a `Tick` is due, in wall time, or None."""
         if self._retry_at_ms is not None:
             return self._retry_at_ms
         if self._change is None and self.record.state is TransactionState.ONGOING:
@@ -127,7 +127,7 @@ class Transaction:
     def verify(
         self, producer: ProducerIdentity, partitions: frozenset[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Whether each partition is part of the producer's transaction (KIP-890)."""
+        """Check for each partition that it is part of the producer's transaction (KIP-890)."""
         error = self._identity_error(producer)
         if error is None and self.record.state.is_decided:
             error = CONCURRENT
@@ -193,7 +193,8 @@ class Transaction:
         return self._store(changed, event.ticket, _identity(changed))
 
     def _may_continue(self, expected: ProducerIdentity) -> bool:
-        """Whether a producer that names what it was may still be the owner; its epoch is looked at later.
+        """Return True if a producer that names its former id and epoch may still be the owner; its epoch is checked
+        later.
 
         A new id continues anything. What an exhausted epoch was exchanged for is known by the id before it.
         """
@@ -329,7 +330,7 @@ class Transaction:
         return [WriteMarkers(producer, record.state is TransactionState.PREPARE_COMMIT, self.unmarked)]
 
     def _answer_owed(self) -> list[Instruction]:
-        """The decision is on disk: whoever asked for it may know."""
+        """Answer the caller of the decision, which is durable."""
         ticket, self._owed_ticket = self._owed_ticket, None
         if ticket is None:
             return []

@@ -1,4 +1,4 @@
-"""What one transactional id hears and says: its record, events that come in, instructions that go out.
+"""Events and instructions of one transactional id, and its record.
 
 `now_ms` is wall time, since what is stored outlives the process. A `ticket` names a request that waits for its answer.
 Knows nothing of bytes or of who carries instructions out.
@@ -23,7 +23,7 @@ EPOCH_BUMPING: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class TransactionRecord:
-    """Everything about one transactional id that is stored, but for `last_producer_epoch`, as in Kafka.
+    """The durable state of one transactional id: all that Kafka stores, except `last_producer_epoch`.
 
     `previous_producer_id` is what the id had before the change that this record tells. `next_producer_id` is taken
     when the transaction is complete, because the epochs of the present one are used up. `started_at_ms` is NO_TIME_MS

@@ -1,4 +1,4 @@
-"""What the coordinator writes down: a transactional id's record as key and value of `__transaction_state`.
+"""A transactional id's record as key and value of `__transaction_state`.
 
 Pure. Bytes come from our own disk behind a checksum, so what cannot be decoded is CorruptData, never a peer's fault.
 """

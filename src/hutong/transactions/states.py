@@ -22,7 +22,7 @@ class TransactionState(IntEnum):
 
     @property
     def is_decided(self) -> bool:
-        """How the transaction ends is on record, but its markers may not all be written."""
+        """The decision is durable, but some markers may not be written yet."""
         return self in _DECIDED
 
     @property

@@ -1,6 +1,6 @@
 """From one record of a transactional id to the next: what changes with each step, and nothing of when it may be taken.
 
-Epochs are the fence: whoever has an older one may write no more. With version 2 of the protocol (KIP-890) each end of
+Epochs fence producers: one with an older epoch may write no more. With version 2 of the protocol (KIP-890) each end of
 a transaction raises the epoch, so that what is late of one transaction can never become part of the next. The highest
 epoch is never given to a client: it is kept for the fence. When an id has come so far, it gets a new producer id.
 """
@@ -23,7 +23,7 @@ EPOCH_MAX: Final = 2**15 - 1
 
 
 def is_exhausted(producer_epoch: int) -> bool:
-    """Whether there is no higher epoch that a client may get."""
+    """Return True if there is no higher epoch that a client may get."""
     return producer_epoch >= EPOCH_MAX - 1
 
 
@@ -77,7 +77,7 @@ def extended(
 def decided(
     record: TransactionRecord, *, is_commit: bool, client_version: int, fresh_producer_id: int, now_ms: int
 ) -> TransactionRecord:
-    """How the transaction ends is settled: from now on nothing else can become of it."""
+    """The decision to commit or abort: once durable, it is never changed."""
     epoch, last_epoch, next_producer_id = record.producer_epoch, record.last_producer_epoch, NO_PRODUCER_ID
     if client_version >= EPOCH_BUMPING:
         next_producer_id = fresh_producer_id if is_exhausted(epoch) else NO_PRODUCER_ID

@@ -221,7 +221,7 @@ class GroupCoordinator:
     def commit_error(
         self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int
     ) -> ErrorCode:
-        """Whether this caller may commit now; renews the member's lease. Call `commit` in the same turn."""
+        """Check a commit, and renew the member's session. Call `commit` in the same loop iteration."""
         error = group_id_error(group_id, self.settings, may_be_empty=True)
         if error is not ErrorCode.NONE:
             return error
@@ -245,7 +245,7 @@ class GroupCoordinator:
     def transactional_commit_error(
         self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int
     ) -> ErrorCode:
-        """Whether this caller may commit in a transaction now. Call `commit_transactional` in the same turn."""
+        """Check a commit in a transaction. Call `commit_transactional` in the same loop iteration."""
         error = group_id_error(group_id, self.settings)
         if error is not ErrorCode.NONE:
             return error
@@ -323,7 +323,7 @@ class GroupCoordinator:
     # ---- inside: groups
 
     def _is_foreign(self, group_id: str) -> bool:
-        """Whether the id belongs to a group of another kind."""
+        """Return True if the id belongs to a group of another kind."""
         return self.directory.kind(group_id) not in (None, GroupKind.CLASSIC)
 
     def _taken_over(self, group_id: str) -> bool:

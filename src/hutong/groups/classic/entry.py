@@ -13,7 +13,7 @@ from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest
 
 
 def bytes_of_join(request: JoinGroupRequest) -> int:
-    """What a new member says of itself."""
+    """Bytes of the metadata that a new member declares."""
     return sum(len(each.name) + len(each.metadata) for each in request.protocols)
 
 
@@ -25,17 +25,17 @@ class ClassicGroupEntry(MachineEntry[str, ClassicGroup]):
         self.empty_since_ms: int | None = None  # wall time; None while it has members, or if it never had any
 
     def more_to_join(self, request: JoinGroupRequest) -> int:
-        """How many bytes the group would keep more once this member is in it; no less than 0."""
+        """Bytes that the group would keep in addition with this member; no less than 0."""
         known = self.machine.member_table.members.get(request.member_id)
         kept = 0 if known is None else sum(len(name) + len(metadata) for name, metadata in known.protocols)
         return max(0, bytes_of_join(request) - kept)
 
     def more_to_sync(self, request: SyncGroupRequest) -> int:
-        """How many bytes the group would keep more with these assignments; no less than 0."""
+        """Bytes that the group would keep in addition with these assignments; no less than 0."""
         return max(0, sum(len(each.assignment) for each in request.assignments) - self.machine.assignment_bytes)
 
     def usage(self) -> Usage:
-        """How the group uses its offsets, for retention."""
+        """The group's use of its offsets, for retention (KIP-211)."""
         group = self.machine
         is_understood = group.state is GroupState.STABLE and group.protocol_type == CONSUMER_PROTOCOL_TYPE
         return Usage(

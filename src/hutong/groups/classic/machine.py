@@ -106,11 +106,11 @@ class ClassicGroup:
 
     @property
     def memory_bytes(self) -> int:
-        """What its members take up, the most of it by their clients' choice."""
+        """Memory of the members, most of it by their clients' choice."""
         return self.member_table.footprint_bytes + self.assignment_bytes if self.member_table.members else 0
 
     def next_tick_ms(self) -> int | None:
-        """When a `Tick` is due at the latest, or None while nothing can lapse. May be early, never late."""
+        """The time at which a `Tick` is due, or None while nothing can expire. May be early, never late."""
         join_deadline_ms = self._barrier.deadline_ms if self._barrier is not None else None
         deadlines = (join_deadline_ms, self._sync_deadline_ms, self.leases.next_tick_ms)
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
@@ -133,7 +133,7 @@ class ClassicGroup:
     def check_transactional_commit(
         self, member_id: str, group_instance_id: str | None, generation_id: int
     ) -> ErrorCode:
-        """Whether this caller may commit offsets in a transaction. Producers before KIP-447 do not say who they are."""
+        """Check a commit in a transaction. Producers before KIP-447 send no member id and no generation."""
         if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if generation_id < 0 and (self.state is GroupState.EMPTY or (not member_id and group_instance_id is None)):
@@ -141,7 +141,7 @@ class ClassicGroup:
         return self.check_member(member_id, group_instance_id, generation_id)
 
     def check_commit(self, member_id: str, group_instance_id: str | None, generation_id: int, now_ms: int) -> ErrorCode:
-        """Whether this caller may commit offsets now. A commit renews the lease as a heartbeat does."""
+        """Check a commit. It renews the member's session, as a heartbeat does."""
         if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if generation_id < 0 and self.state is GroupState.EMPTY:
@@ -457,7 +457,7 @@ class ClassicGroup:
         return record_of(self.member_table, self.protocol_type, self.generation_id, self.protocol_name, proposed)
 
     def check_invariants(self) -> None:
-        """What holds between any two events; tests call it after each."""
+        """Assert the conditions that are true between any two events; tests call it after each."""
         self.member_table.check_invariants()
         self.leases.check_invariants()
         members = self.member_table.members.values()

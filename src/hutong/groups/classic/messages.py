@@ -1,4 +1,4 @@
-"""What a group hears (events), what it wants done (instructions), and what it says (replies).
+"""Events, instructions and replies of a classic group, and its durable state.
 
 Plain values. A `ticket` names one waiting request: the group answers each ticket exactly once, when it likes, and knows
 nothing else about who asked. `now_ms` is monotonic time; wall time appears only where it is stored.
@@ -81,7 +81,7 @@ class Sync:
 
 @dataclass(frozen=True, slots=True)
 class Leaver:
-    """Who leaves. An empty `member_id` with an instance id is an administrator's removal (KIP-345)."""
+    """A member that leaves. An empty `member_id` with an instance id is an administrator's removal (KIP-345)."""
 
     member_id: str
     group_instance_id: str | None = None
@@ -105,14 +105,14 @@ class Lapse:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """Why a record was written: the leader's assignment of this generation."""
+    """The cause of a record: the leader's assignment of this generation."""
 
     generation_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """Why a record was written: a static member came back under a new id, without a rebalance."""
+    """The cause of a record: a static member came back under a new id, without a rebalance."""
 
     ticket: int
     group_instance_id: str
@@ -124,7 +124,7 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True)
 class Emptied:
-    """Why a record was written: the last member left."""
+    """The cause of a record: the last member left."""
 
     generation_id: int
 
@@ -236,7 +236,7 @@ class MemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """What an administrator is shown. `protocol_name` is empty until a generation is agreed."""
+    """A group as DescribeGroups shows it. `protocol_name` is empty until a generation is agreed."""
 
     group_id: str
     state: str

@@ -11,7 +11,7 @@ def record_of(
     protocol_name: str | None,
     proposed: dict[str, bytes] | None = None,
 ) -> GroupRecord:
-    """What is to be stored: members as they are, with the proposed assignments (one for each) if there are any."""
+    """The group's record: members as they are, with the proposed assignments (one for each) if there are any."""
     return GroupRecord(
         protocol_type=protocol_type,
         generation_id=generation_id,

@@ -58,7 +58,8 @@ def answer_replaced(group: "ClassicGroup", cause: Replaced) -> None:
     if cause.can_skip_assignment:
         reply = replace(reply, skip_assignment=is_leader)
     else:
-        # Versions before 9 cannot be told to skip assigning, so a returning leader is told that its old id leads.
+        # Before version 9 (KIP-814) no reply can skip the assignment. So a leader that returns gets its old id as the
+        # leader's: as a follower it assigns nothing.
         reply = replace(reply, leader_id=cause.old_leader_id or "", members=())
     group.answer(cause.ticket, reply)
 

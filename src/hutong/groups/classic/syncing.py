@@ -44,7 +44,7 @@ def _sync_error(group: "ClassicGroup", sync: Sync) -> ErrorCode:
 
 
 def _propose(group: "ClassicGroup", assignments: dict[str, bytes]) -> None:
-    """Members of this generation only, each with something: whoever the leader forgot gets an empty assignment."""
+    """Members of this generation only. A member that the leader left out gets an empty assignment."""
     group.proposed = {member_id: assignments.get(member_id, b"") for member_id in group.member_table.members}
     group.emit(Persist(group.record(group.proposed), Assigned(group.generation_id)))
 

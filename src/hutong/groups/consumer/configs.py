@@ -26,7 +26,7 @@ def config_keys(settings: ConsumerGroupSettings) -> list[GroupConfigKey]:
         GroupConfigKey(
             HEARTBEAT_INTERVAL_MS,
             str(times.heartbeat_interval_ms),
-            "How often members of this consumer group are told to be heard.",
+            "The interval at which members of this consumer group send heartbeats.",
             minimum=settings.heartbeat_interval_ms_min,
             minimum_name="group.consumer.min.heartbeat.interval.ms",
             maximum=settings.heartbeat_interval_ms_max,
@@ -45,7 +45,7 @@ def config_keys(settings: ConsumerGroupSettings) -> list[GroupConfigKey]:
 
 
 def times_of(configs: GroupConfigs, group_id: str) -> GroupTimes:
-    """What one group goes by."""
+    """The effective times of one group."""
     return GroupTimes(
         session_timeout_ms=configs.number(group_id, SESSION_TIMEOUT_MS),
         heartbeat_interval_ms=configs.number(group_id, HEARTBEAT_INTERVAL_MS),

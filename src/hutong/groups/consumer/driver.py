@@ -199,7 +199,7 @@ class ConsumerGroupCoordinator:
     # ---- members that speak the classic protocol
 
     def has_members(self, group_id: str) -> bool:
-        """Whether this is a consumer group that somebody is in: who joins it by the classic protocol joins here."""
+        """Return True for a consumer group with members: JoinGroup requests of its id belong here."""
         entry = self._host.get(group_id)
         return entry is not None and bool(entry.machine.members)
 
@@ -257,7 +257,7 @@ class ConsumerGroupCoordinator:
         partitions: Iterable[tuple[bytes, int]],
         api_version: int,
     ) -> ErrorCode:
-        """Whether this caller may commit now. Commit by `GroupCoordinator.commit`, in the same turn."""
+        """Check a commit. Call `GroupCoordinator.commit` in the same loop iteration."""
         group = self.get(group_id)
         if group is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
@@ -294,7 +294,7 @@ class ConsumerGroupCoordinator:
         return entry.machine if entry is not None else None
 
     def kind(self, group_id: str) -> GroupKind | None:
-        """Whose this name is."""
+        """The kind of the group that has this id, or None."""
         return self._directory.kind(group_id)
 
     def __iter__(self) -> Iterator[ConsumerGroup]:
@@ -357,7 +357,9 @@ class ConsumerGroupCoordinator:
     def _has_room(
         self, entry: ConsumerGroupEntry, member_id: str, instance_id: str | None, wanted_bytes: int, caller: Caller
     ) -> bool:
-        """Whether a member may say so much; no more than it, or the instance before it, has said always passes."""
+        """Return True if the group's client has room for so many bytes of one member.
+
+        A member that needs no more bytes than it, or the instance before it, had always passes."""
         group_id = entry.machine.group_id
         known_id = entry.machine.static_ids.get(instance_id or "", member_id)
         more_bytes = wanted_bytes - entry.machine.footprint_bytes(known_id)

@@ -151,13 +151,13 @@ class ConsumerGroup:
         return self._footprints.of(member_id)
 
     def next_tick_ms(self) -> int | None:
-        """When a `Tick` is due at the latest, or None while nothing can lapse. May be early, never late."""
+        """The time at which a `Tick` is due, or None while nothing can expire. May be early, never late."""
         is_behind = self.members and self.epoch > self.assignment_epoch and self._may_assign
         assign_ms = self._assign_after_ms if is_behind else None
         return min((due for due in (self._deadlines.next_tick_ms, assign_ms) if due is not None), default=None)
 
     def check_commit(self, member_id: str, epoch: int, partitions: Iterable[Partition], api_version: int) -> ErrorCode:
-        """Whether this caller may commit offsets of these partitions now."""
+        """Check a commit of these partitions."""
         return commit_error(self.members, member_id, epoch, partitions, api_version)
 
     @property
@@ -165,12 +165,12 @@ class ConsumerGroup:
         return self._settings.members_max
 
     def may_give_more(self, member: Member) -> bool:
-        """Whether something that a member waits for is free by now."""
+        """Return True if a partition that the member waits for is free by now."""
         missing = self.targets[member.member_id] - member.assigned.keys()
         return any(self._is_free(partition, member.member_id) for partition in missing)
 
     def check_offset_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
-        """Whether this caller may see the committed offsets: a member that is behind would read old ones."""
+        """Check an OffsetFetch: a member with an old epoch would read old offsets."""
         return offset_fetch_error(self.members, member_id, epoch)
 
     def describe(self) -> GroupDescription:
@@ -290,7 +290,7 @@ class ConsumerGroup:
         return member
 
     def _take_in(self, member: Member, beat: Heartbeat) -> bool:
-        """What a member says of itself from now on; True if it subscribes otherwise than before."""
+        """Store the member's declaration; return True if its subscription changed."""
         before = member.said()
         member.classic = member.join_deadline_ms = None
         if beat.rack_id is not None:
@@ -433,7 +433,7 @@ class ConsumerGroup:
         return not self.assignment_epoch or self.subscriptions.is_ready
 
     def _assignor_name(self) -> str:
-        """What most members ask for; the first of the settings if nobody asks."""
+        """The assignor that most members ask for; the first of the settings if no member asks."""
         votes = Counter(member.server_assignor for member in self.members.values() if member.server_assignor)
         known = [name for name, _ in votes.most_common() if name in self._settings.assignors]
         return known[0] if known else self._settings.assignors[0]

@@ -1,7 +1,8 @@
-"""What a consumer group hears (events), what it wants done (instructions), and what it says (replies).
+"""Events, instructions and replies of a consumer group, and its durable state.
 
-Plain values. A `ticket` names one waiting request: the group answers each ticket exactly once, and whoever carries the
-answer out waits until everything that the group had stored until then is durable. `now_ms` is monotonic time.
+Plain values. A `ticket` names one waiting request: the group answers each ticket exactly once, and the driver that
+carries the answer out waits until everything that the group had stored until then is durable. `now_ms` is monotonic
+time.
 """
 
 from collections.abc import Mapping
@@ -41,7 +42,7 @@ RecordKey: TypeAlias = tuple[RecordKind, str]
 
 @dataclass(frozen=True, slots=True)
 class ClassicSpeech:
-    """What is known of a member that speaks the classic protocol: (name, metadata) in its order of preference."""
+    """A member's declaration by the classic protocol: (name, metadata) in its order of preference."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
@@ -52,7 +53,7 @@ class ClassicSpeech:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """ConsumerGroupHeartbeat. None stands for "as it was". `member_id` is never empty: the driver makes one up."""
+    """ConsumerGroupHeartbeat. None means "unchanged". `member_id` is never empty: the driver makes one."""
 
     ticket: int
     now_ms: int
@@ -173,7 +174,7 @@ class MemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """What an administrator is shown."""
+    """A group as ConsumerGroupDescribe shows it."""
 
     group_id: str
     state: str
@@ -197,7 +198,7 @@ class StoredGroup:
 
 @dataclass(frozen=True, slots=True)
 class StoredMember:
-    """What a member said of itself."""
+    """A member's declaration, as stored."""
 
     instance_id: str | None
     rack_id: str | None
@@ -212,7 +213,7 @@ class StoredMember:
 
 @dataclass(frozen=True, slots=True)
 class StoredCurrent:
-    """What a member has, with the epoch in which it was given each partition."""
+    """A member's partitions as stored, each with the epoch in which it was assigned."""
 
     epoch: int
     previous_epoch: int

@@ -1,4 +1,4 @@
-"""What consumer groups write down: keys and values of the internal topic, in Kafka's layout of `__consumer_offsets`.
+"""Records of consumer groups: keys and values of the internal topic, in Kafka's layout of `__consumer_offsets`.
 
 Kafka's layout (ConsumerGroupMetadata 3, ConsumerGroupMemberMetadata 5, ConsumerGroupTargetAssignmentMetadata 6,
 ConsumerGroupTargetAssignmentMember 7, ConsumerGroupCurrentMemberAssignment 8) so that tools that read that topic read
@@ -279,7 +279,7 @@ def _encode(value: Any) -> bytes:
 
 
 def _decode(kind: type[T], data: bytes) -> T:
-    """What stands behind the two bytes of a version."""
+    """Decode the bytes after the two of the version."""
     try:
         decoded: T = _decoder(kind)(data, 2)
     except (ProtocolError, ValueError) as error:

@@ -67,7 +67,7 @@ def _problem_of_joining(request: ConsumerGroupHeartbeatRequest) -> str:
 
 
 def _too_long(request: ConsumerGroupHeartbeatRequest, settings: ConsumerGroupSettings) -> str:
-    """What could not be stored, or would take more memory than a member is worth."""
+    """Refuse names that are too long to be stored, and metadata that would take too much memory."""
     names = (request.member_id, request.instance_id, request.rack_id, request.subscribed_topic_regex)
     if any(name is not None and len(name.encode()) > settings.name_bytes_max for name in names):
         return "A name is too long."

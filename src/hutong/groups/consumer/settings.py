@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class MigrationPolicy(StrEnum):
-    """Whether a group may change its protocol while it has members (`group.consumer.migration.policy`)."""
+    """Permission of a group to change its protocol while it has members (`group.consumer.migration.policy`)."""
 
     DISABLED = "disabled"
     UPGRADE = "upgrade"
@@ -15,7 +15,7 @@ class MigrationPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GroupTimes:
-    """What one group goes by: the node's settings, or the group's own (`consumer.session.timeout.ms` and the like)."""
+    """Times of one group: the node's settings, or the group's own (`consumer.session.timeout.ms` and the like)."""
 
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 5_000

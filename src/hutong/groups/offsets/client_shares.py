@@ -24,7 +24,7 @@ class OffsetShares:
         store.on_size = self._resized
 
     def has_room(self, group_id: str, changes: Sequence[Change], holder: str) -> bool:
-        """Whether the group's client may have these too; what adds nothing always may. `holder` is who asks."""
+        """Return True if the group's client has room for these changes. Changes that add nothing always pass."""
         offsets, notes_bytes = self._store.added_by(changes)
         owner = self._directory.holder(group_id) or holder
         return (not offsets or self._offsets.has_room(owner, offsets)) and (

@@ -3,7 +3,7 @@
 Strategy: each request is one append; `OffsetStore.apply` is called in the order of appends, after the disk has them.
 Between the two the old value is what a fetch sees, which is right: the new one could still be lost.
 
-Knows nothing of members or generations: whoever calls has checked that the caller may.
+Knows nothing of members or generations: the caller has checked the right to commit.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ class Waiting(Protocol):
     """Offsets that wait for the end of a transaction (`transactional.py`)."""
 
     def holds(self, group_id: str) -> bool:
-        """Whether any of the group's waits."""
+        """Return True if any of the group's offsets wait."""
         ...
 
     def forget(self, keys: Iterable[OffsetKey], then: Appended) -> None:
@@ -43,7 +43,7 @@ class OffsetLog:
         self._unconfirmed: Counter[str] = Counter()  # group -> appends that are not durable yet
 
     def holds(self, group_id: str) -> bool:
-        """Whether the group has offsets, or will have once an append of theirs is durable."""
+        """Return True if the group has offsets, or gets some once an append is durable."""
         is_waiting = self._waiting is not None and self._waiting.holds(group_id)
         return group_id in self._unconfirmed or is_waiting or bool(self._store.of_group(group_id))
 

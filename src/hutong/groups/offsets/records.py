@@ -20,7 +20,7 @@ _OFFSET: Final = struct.Struct(">hq")
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """How far a group has read one partition. `leader_epoch` is -1 where the client does not know it."""
+    """A group's position in one partition. `leader_epoch` is -1 if the client does not know it."""
 
     offset: int
     leader_epoch: int

@@ -20,7 +20,7 @@ from hutong.groups.record_keys import OffsetKey
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What retention must know of a group.
+    """A group's use of its offsets, as retention needs it.
 
     `empty_since_ms` is wall time, None for a group with members or without a history of members.
     `subscribed` is None where every topic counts as in use.
@@ -32,7 +32,7 @@ class Usage:
 
 
 class Bounds(Protocol):
-    """Of all offsets together: how many, and the bytes of what clients say besides."""
+    """Bounds of all offsets together: their number, and the bytes of the metadata that clients add."""
 
     @property
     def offsets_max(self) -> int: ...
@@ -49,7 +49,7 @@ class OffsetStore:
         self._count = 0
         self._sizes: dict[str, tuple[int, int]] = {}  # group -> its offsets, and the bytes of its notes
         self.on_size: Callable[[str, int, int], None] = lambda _group_id, _offsets, _notes_bytes: None  # after a change
-        self.notes_bytes = 0  # of all that was said besides offsets
+        self.notes_bytes = 0  # of the metadata of all offsets
         self.on_apply: Callable[[OffsetKey], None] = lambda _key: None  # told of each offset that was committed
         self.is_awaited: Callable[[OffsetKey], bool] = lambda _key: False  # whether a transaction may still commit one
 
@@ -72,19 +72,21 @@ class OffsetStore:
         return self._by_group.get(group_id, {}).get(topic, {}).get(partition)
 
     def has_room(
-        self, changes: Sequence[tuple[OffsetKey, CommittedOffset | None]], bounds: Bounds, besides: int = 0
+        self, changes: Sequence[tuple[OffsetKey, CommittedOffset | None]], bounds: Bounds, waiting: int = 0
     ) -> bool:
-        """Whether these may be taken over within the bounds, `besides` so many others. What adds nothing always may."""
+        """Return True if these changes keep within the bounds, with `waiting` offsets in addition.
+
+        Changes that add nothing always pass."""
         offsets, notes_bytes = len(changes), sum(len(new.metadata) for _, new in changes if new is not None)
         notes_left = bounds.offset_notes_bytes_max - self.notes_bytes
-        if self._count + besides + offsets <= bounds.offsets_max and notes_bytes <= notes_left:
+        if self._count + waiting + offsets <= bounds.offsets_max and notes_bytes <= notes_left:
             return True
         for key, _ in changes:
             before = self.get(key.group_id, key.topic, key.partition)
             if before is not None:
                 offsets -= 1
                 notes_bytes -= len(before.metadata)
-        has_place = offsets <= 0 or self._count + besides + offsets <= bounds.offsets_max
+        has_place = offsets <= 0 or self._count + waiting + offsets <= bounds.offsets_max
         return has_place and (notes_bytes <= 0 or notes_bytes <= notes_left)
 
     def of_group(self, group_id: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
@@ -122,7 +124,7 @@ class OffsetStore:
         return old
 
     def added_by(self, changes: Sequence[tuple[OffsetKey, CommittedOffset | None]]) -> tuple[int, int]:
-        """How many offsets and bytes of notes there would be more; no less than 0."""
+        """The offsets and the bytes of notes that these changes would add; no less than 0."""
         offsets = notes_bytes = 0
         for key, new in changes:
             before = self.get(key.group_id, key.topic, key.partition)

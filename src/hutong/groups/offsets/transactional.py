@@ -1,9 +1,9 @@
 """Offsets that belong to a transaction: they wait on disk for its end, which commits or drops them (KIP-98, KIP-447).
 
-Strategy: each is a record of its own beside the committed ones, so that it survives a restart. The end of a transaction
-rewrites a bounded number at a time: what is committed and the tombstone of what waited are one append, so that after a
-crash an offset either waits still, for the coordinator to end it again, or is committed. The end first awaits what is
-on its way to disk.
+Strategy: each has a record of its own next to the committed ones, so that it survives a restart. The end of a
+transaction rewrites a bounded number at a time: what is committed and the tombstone of what waited are one append, so
+that after a crash an offset either waits still, for the coordinator to end it again, or is committed. The end first
+awaits what is on its way to disk.
 
 As in Kafka the order of the commits counts, not that of the ends: an offset that was committed outside the transaction
 while this one waited stays. One whose record could not be stored is not applied, but its tombstone is written, because
@@ -27,7 +27,7 @@ from hutong.groups.offsets.records import CommittedOffset, decode_offset, encode
 from hutong.groups.offsets.store import OffsetStore
 from hutong.groups.record_keys import OffsetKey, decode_key, encode_offset_key
 
-# Not Kafka's: there, what waits is told from what is committed by its batch. Its tools skip versions they do not know.
+# Not Kafka's: Kafka distinguishes the two by the batch. Its tools skip versions they do not know.
 KEY_VERSION: Final = 1_000
 _KEY: Final = struct.Struct(">hq")
 _EPOCH: Final = struct.Struct(">h")
@@ -46,7 +46,7 @@ class _Waiting:
 
 
 def is_transactional_key(key: bytes) -> bool:
-    """Whether a record of the groups' topic is one of these."""
+    """Return True for a record of an offset that waits for a transaction."""
     return len(key) >= _KEY.size and _KEY.unpack_from(key)[0] == KEY_VERSION
 
 
@@ -70,18 +70,18 @@ class TransactionalOffsets:
     # ---- questions
 
     def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether a transaction that is still open has committed an offset for the partition."""
+        """Return True if an open transaction has an offset for the partition."""
         return self._is_awaited(OffsetKey(group_id, topic, partition))
 
     def holds(self, group_id: str) -> bool:
-        """Whether anything of the group waits, or is about to."""
+        """Return True if an offset of the group waits, or is being written."""
         return group_id in self._by_group or group_id in self._unconfirmed
 
     def groups(self) -> Iterator[str]:
         return iter(self._by_group)
 
     def has_begun(self, group_id: str, producer_id: int, producer_epoch: int) -> bool:
-        """Whether the producer has committed offsets to the group in the same transaction already."""
+        """Return True if the producer's transaction has offsets of the group already."""
         return any(
             key.group_id == group_id and waiting.producer_epoch == producer_epoch and not waiting.is_doubtful
             for key, waiting in self._by_producer.get(producer_id, {}).items()
@@ -144,7 +144,7 @@ class TransactionalOffsets:
             then(error)
 
     def forget(self, keys: Iterable[OffsetKey], then: Appended) -> None:
-        """Drop what waits for these partitions, whoever committed it."""
+        """Drop the offsets that wait for these partitions, of all producers."""
         found = [(producer_id, key) for key in keys for producer_id in self._producers_of(key)]
         self._forget(found, then)
 
@@ -205,7 +205,7 @@ class TransactionalOffsets:
             other.is_overtaken = False
 
     def _later(self, key: OffsetKey, waiting: _Waiting) -> list[tuple[int, _Waiting]]:
-        """What other transactions have committed for the partition since: it must come later after a restart too."""
+        """Later offsets of other transactions for the partition: after a restart, too, they must come later."""
         others = [(producer_id, self._by_producer[producer_id][key]) for producer_id in self._producers_of(key)]
         return [
             (producer_id, other) for producer_id, other in others if other.number > waiting.number and _counts(other)

@@ -1,4 +1,4 @@
-"""Which member of a share group looks at which partitions: all are covered, and the load is even.
+"""The assignor of share groups: every partition has a member, and the load is even.
 
 Strategy: topics with the same subscribers are one pool. In a pool each member gets as many partitions as every other,
 `ceil(partitions / members)`: with more members than partitions several share one, which is what share groups are for.

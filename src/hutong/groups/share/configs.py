@@ -43,7 +43,7 @@ _TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 def config_keys(settings: ShareSettings) -> list[GroupConfigKey]:
-    """What a share group may set."""
+    """The settings that a share group may have."""
 
     def number(name: str, default: int, bounds: tuple[int, int], documentation: str) -> GroupConfigKey:
         bound = name.removeprefix("share.")
@@ -71,7 +71,7 @@ def config_keys(settings: ShareSettings) -> list[GroupConfigKey]:
             HEARTBEAT_INTERVAL,
             settings.heartbeat_interval_ms,
             settings.heartbeat_interval_ms_bounds,
-            "How often members are told to be heard.",
+            "The interval at which members send heartbeats.",
         ),
         number(
             LOCK_DURATION,

@@ -1,7 +1,7 @@
 """The share-group coordinator: carries out what the members' machines decide, and is what the node sees of them.
 
 Strategy: a heartbeat is an event of one group; its answer waits only where the group's epoch has changed, until that is
-on disk. Members themselves are not stored: after a restart each is told that it is unknown, and joins again under its
+on disk. Members themselves are not stored: after a restart each gets UNKNOWN_MEMBER_ID, and joins again under its
 own id at once, as Kafka's clients do; what matters, the progress in the partitions, is
 (`delivery/driver.py`). One timer per group stands at the earliest session that can end. Who is silent for too long
 gives back what it holds; who leaves, by the end of its share session.
@@ -163,7 +163,7 @@ class ShareCoordinator:
         return len(self._host)
 
     def ensure(self, group_id: str, holder: str = NOBODY) -> bool:
-        """Whether there is a share group of that name, made now if the name is free and there is room."""
+        """Return True if there is a share group of that id, or it could be created now."""
         return self._host.get(group_id) is not None or self._new_entry(group_id, holder) is not None
 
     def delete(self, group_id: str, then: Callable[[ErrorCode], None]) -> None:
@@ -202,7 +202,7 @@ class ShareCoordinator:
         return self._host.put(MachineEntry(group_id, group))
 
     def _has_room(self, entry: ShareGroupEntry, event: Heartbeat, holder: str) -> bool:
-        """Whether a member may say so much; no more than it has said before always passes."""
+        """Return True if the group's client has memory for this heartbeat. No more bytes than before always pass."""
         if event.topics is None:
             return True
         group_id = entry.key

@@ -1,4 +1,4 @@
-"""What share groups write down: keys and values of their internal topic, `__share_group_state`.
+"""Records of share groups: keys and values of their internal topic, `__share_group_state`.
 
     key   0, group                      value  0, group epoch                           a group that was ever joined
     key   1, group, topic id, partition value  0, start offset, runs                    its progress in one partition
@@ -41,7 +41,7 @@ class PartitionKey:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a group has got in a partition."""
+    """A group's progress in a partition."""
 
     start_offset: int
     runs: Sequence[Run] = ()

@@ -1,4 +1,4 @@
-"""Whether a JoinGroup may be considered at all. Pure questions, asked before anything changes."""
+"""Checks of a JoinGroup before it changes anything. Pure."""
 
 from hutong.groups.classic.membership.member_table import Member, MemberTable
 from hutong.groups.classic.messages import Join, JoinReply
@@ -33,7 +33,7 @@ def refused(error: ErrorCode, member_id: str, *, has_protocols: bool = True) -> 
 
 
 def may_keep_generation(join: Join, state: GroupState, table: MemberTable, member: Member) -> bool:
-    """Whether a known member's join changes nothing, so that it can be told the current generation again."""
+    """Return True if a known member's join changes nothing, so that the current generation can be returned again."""
     if member.protocols != join.protocols:
         return False
     if state is GroupState.STABLE:
@@ -49,7 +49,7 @@ def _has_place(join: Join, table: MemberTable) -> bool:
 
 
 def _fits_record(join: Join, table: MemberTable, metadata_bytes_max: int) -> bool:
-    """Whether the group with this member's metadata can still be stored as one record."""
+    """Return True if the group with this member's metadata can still be stored as one record."""
     member = table.members.get(join.member_id or table.static_ids.get(join.group_instance_id or "", ""))
     others_bytes = table.footprint_bytes - (member.footprint_bytes if member is not None else 0)
     own_bytes = sum(len(name) + len(metadata) for name, metadata in join.protocols)

@@ -1,4 +1,4 @@
-"""How long JoinGroup requests wait for each other.
+"""The barrier at which JoinGroup requests wait for each other, and its deadline.
 
 Knows nothing of members: the machine closes the barrier early when everyone is there.
 """

@@ -1,7 +1,7 @@
 """The members of one group: who is here, who leads, which protocol they all speak.
 
-Strategy: keep small indexes beside the member table (instance id to member id, how many members speak each protocol) so
-that every question a join asks is O(1) in the size of the group. The table keeps the order of arrival: leadership
+Strategy: keep small indexes next to the member table (instance id to member id, how many members speak each protocol)
+so that every question a join asks is O(1) in the size of the group. The table keeps the order of arrival: leadership
 passes to the longest-standing member.
 
 Knows nothing of states, generations or time; the machine decides what a change means.
@@ -33,17 +33,17 @@ class Member:
     is_new: bool = False  # has never been in a generation: it cannot send heartbeats yet
     join_ticket: int | None = None
     sync_ticket: int | None = None
-    session_deadline_ms: int | None = None  # None while a parked request stands in for heartbeats
+    session_deadline_ms: int | None = None  # None while a parked request replaces heartbeats
 
     @property
     def footprint_bytes(self) -> int:
-        """What this member takes up in its group's record, and more: most of it is the client's choice."""
+        """Bytes of this member in its group's record, and more: most of them are the client's choice."""
         words = len(self.member_id) + len(self.client_id) + len(self.group_instance_id or "")
         return _MEMBER_OVERHEAD_BYTES + words + sum(len(name) + len(metadata) for name, metadata in self.protocols)
 
     @property
     def is_parked_here(self) -> bool:
-        """Its waiting request stands in for its heartbeats; not so for a newcomer, whose client may be long gone."""
+        """A waiting request replaces heartbeats. Not for a new member: its client may be gone for long."""
         return not self.is_new and (self.join_ticket is not None or self.sync_ticket is not None)
 
     def metadata_for(self, protocol_name: str | None) -> bytes:
@@ -101,7 +101,7 @@ class MemberTable:
         self._count(member, 1)
 
     def validate(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
-        """Whether this id may speak now. Fencing is told apart from being unknown (KIP-345)."""
+        """Check a member id. A fenced instance gets another error than an unknown member (KIP-345)."""
         if group_instance_id is not None:
             current_id = self.static_ids.get(group_instance_id)
             if current_id is None:
@@ -111,7 +111,7 @@ class MemberTable:
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     def has_common_protocol(self, protocols: Protocols) -> bool:
-        """Whether one of these protocols is spoken by every member; an empty member_table speaks anything."""
+        """Return True if every member supports one of these protocols; an empty table supports all."""
         count = len(self.members)
         return any(self._speakers[name] == count for name, _ in protocols)
 

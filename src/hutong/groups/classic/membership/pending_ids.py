@@ -4,7 +4,7 @@ Strategy: an id is worth a moment: its client joins with it at once, or never. S
 for more than its bound has its own oldest id lapse for each new one; other clients' ids stay. A client whose id has
 lapsed is answered UNKNOWN_MEMBER_ID and asks for another one, as after a restart of the node.
 
-Knows nothing of groups: whoever adds an id carries out what is to lapse.
+Knows nothing of groups: the caller that adds an id removes the id that expires for it.
 """
 
 from collections import OrderedDict

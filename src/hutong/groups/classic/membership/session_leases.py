@@ -1,4 +1,4 @@
-"""Who has not been heard from in time: the session time-outs of one group.
+"""Session time-outs of the members of one classic group.
 
 Strategy: deadlines lie on the members themselves and `next_tick_ms` is a lower bound of them all. Renewing a lease, by
 far the most frequent thing, moves one number; only when the bound is reached are all leases looked at and a new one

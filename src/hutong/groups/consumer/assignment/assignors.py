@@ -1,4 +1,4 @@
-"""Who shall read which partition: the assignors that run here instead of in a client.
+"""Assignors that run on the broker instead of in a client (KIP-848).
 
 Strategy: pure functions from what is there (members with their subscriptions and what they had, topics with their
 partition counts) to what shall be. Members are taken in a fixed order, so that the same question has the same answer.
@@ -112,7 +112,7 @@ class _Levels:
 
 
 def _uniform_mixed(members: Mapping[str, Subscriber], topics: Mapping[bytes, int]) -> Assignment:
-    """Subscriptions differ: keep what may be kept, give the rest to whoever has least, then even out."""
+    """Keep partitions if subscriptions differ, give the rest to the least loaded members, then even out."""
     names = sorted(members)
     readers = _readers_of([members[name].topics for name in names])
     owners: dict[Partition, int] = {}  # places in `names`

@@ -30,7 +30,7 @@ class TopicFacts:
 
 
 STRETCH_UNITS: Final = 2_000_000  # about 10 ms at worst: a unit is a step of a program over a character
-_CALL_UNITS: Final = 1_000  # of each match, besides its characters
+_CALL_UNITS: Final = 1_000  # of each match, in addition to its characters
 _PATTERN_MEMORY_BYTES: Final = 256 * 1024  # of RE2 for one pattern; a larger one is refused
 
 
@@ -109,13 +109,13 @@ class Catalogue:
         return pattern.matched if pattern is not None and pattern.is_ready else ()
 
     def is_ready(self, regex: str) -> bool:
-        """Whether a held pattern was matched against all names that were there when it came."""
+        """Return True if a held pattern was matched against all names that existed when it was added."""
         pattern = self._patterns.get(regex)
         return pattern is None or pattern.is_ready
 
     @property
     def has_work(self) -> bool:
-        """Whether names wait to be matched."""
+        """Return True if names wait to be matched."""
         return bool(self._unfinished)
 
     def work(self) -> str | None:

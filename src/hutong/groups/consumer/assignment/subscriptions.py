@@ -1,4 +1,4 @@
-"""What one group reads: its members' topic names and patterns, and which topics those are at present.
+"""Subscriptions of one group: its members' topic names and patterns, and the topics that match now.
 
 Strategy: names and patterns are counted, so that a change costs what it names and not what the group has. `refresh`
 looks up what they stand for now; the group begins a new epoch where that differs. A hash of it is stored with the
@@ -49,7 +49,7 @@ class Subscriptions:
 
     @property
     def is_ready(self) -> bool:
-        """Whether all patterns were matched: before that nobody knows what their members read."""
+        """Return True if all patterns were matched: before that the topics of their members are unknown."""
         return all(map(self._catalogue.is_ready, self._patterns))
 
     @property
@@ -57,7 +57,7 @@ class Subscriptions:
         return len(self._patterns)
 
     def holds(self, pattern: str) -> bool:
-        """Whether somebody subscribes by this pattern."""
+        """Return True if a member subscribes by this pattern."""
         return pattern in self._patterns
 
     def refresh(self) -> bool:
@@ -74,7 +74,7 @@ class Subscriptions:
         return before != topics if believed is None else believed != self.metadata_hash
 
     def reads(self, name: str) -> bool:
-        """Whether somebody subscribes to this topic, be it by a pattern."""
+        """Return True if a member subscribes to this topic, by name or by a pattern."""
         return name in self._names or any(name in self._catalogue.matching(pattern) for pattern in self._patterns)
 
     @property

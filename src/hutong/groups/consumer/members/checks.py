@@ -1,4 +1,4 @@
-"""Whether a heartbeat, a commit or a look at offsets may be taken: Kafka's reasons to refuse, asked before any change.
+"""Checks of a heartbeat, a commit, an offset fetch and a removal, with Kafka's errors, before any change.
 
 Pure questions about the members of one group.
 """
@@ -16,7 +16,7 @@ _MEMBER_EPOCHS_FROM = 9  # OffsetCommit version
 def find_member(
     beat: Heartbeat, members: Mapping[str, Member], static_ids: Mapping[str, str], members_max: int
 ) -> Member | None:
-    """Who beats: a member, the static member whose place is taken over, or None for a newcomer. Raises Refused."""
+    """The member of a heartbeat: itself, the static member that it replaces, or None if new. Raises Refused."""
     if beat.instance_id is not None:
         known = _find_static(beat, beat.instance_id, members, static_ids)
     else:

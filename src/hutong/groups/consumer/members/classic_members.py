@@ -2,7 +2,7 @@
 
 Strategy: such a member is led by the same steps as any other; only the messages differ. JoinGroup says what it reads
 and has, and takes a step; SyncGroup hands out what it may have by now; a heartbeat tells it to join again as long as
-there is a step to take. Nobody leads and nobody waits at a barrier: the broker assigns. A member that is told to join
+there is a step to take. Nobody leads and nobody waits at a barrier: the broker assigns. A member that has to join
 again and does not is removed after its rebalance time-out, since others may wait for its partitions.
 
 Only members that speak of topics (protocol type `consumer`) can be understood here.
@@ -136,7 +136,7 @@ def take_over(group: ConsumerGroup, record: GroupRecord, now_ms: int) -> bool:
 
 
 def encoded_assignment(member: Member, catalogue: Catalogue) -> bytes:
-    """What a member has, by topic names, in the version that it speaks."""
+    """Encode a member's partitions, by topic names, in the version that it supports."""
     assert member.classic is not None
     topics: dict[str, list[int]] = {}
     for topic_id, index in sorted(member.assigned):
@@ -152,7 +152,7 @@ def encoded_assignment(member: Member, catalogue: Catalogue) -> bytes:
 
 
 def _subscription(group: ConsumerGroup, event: Join) -> ConsumerProtocolSubscription:
-    """What the member says it reads. Raises Refused(INCONSISTENT_GROUP_PROTOCOL) where it is not to be understood."""
+    """Decode the member's subscription. Raises Refused(INCONSISTENT_GROUP_PROTOCOL) if it is invalid."""
     names = {name for name, _ in event.protocols}
     others = [m.classic for m in group.members.values() if m.classic is not None and m.member_id != event.member_id]
     common = names.intersection(*({name for name, _ in speech.protocols} for speech in others))

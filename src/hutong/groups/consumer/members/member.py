@@ -70,7 +70,7 @@ class Member:
     session_deadline_ms: int | None = None
     revocation_deadline_ms: int | None = None  # set exactly in UNREVOKED
     classic: ClassicSpeech | None = None  # None for a member that speaks the protocol of KIP-848
-    join_deadline_ms: int | None = None  # of a classic member that was told to join again
+    join_deadline_ms: int | None = None  # of a classic member that has to join again
 
     @classmethod
     def restored(cls, member_id: str, stored: StoredMember, current: StoredCurrent | None) -> "Member":
@@ -97,7 +97,7 @@ class Member:
         yield from self.revoking
 
     def is_at(self, target_epoch: int) -> bool:
-        """Whether it has arrived at this target."""
+        """Return True if the member has reached this target."""
         return self.state is MemberState.STABLE and self.epoch == target_epoch
 
     def epoch_given(self, partition: Partition) -> int | None:
@@ -111,12 +111,12 @@ class Member:
 
     @property
     def deadline_ms(self) -> int:
-        """When something of it lapses next."""
+        """The earliest deadline of the member."""
         deadlines = (self.session_deadline_ms, self.revocation_deadline_ms, self.join_deadline_ms)
         return min(deadline for deadline in deadlines if deadline is not None)
 
     def said(self) -> tuple[object, ...]:
-        """What it told of itself: a change of it is to be recorded."""
+        """Everything that the member declares: a change of it needs a record."""
         return (
             self.rack_id,
             self.rebalance_timeout_ms,

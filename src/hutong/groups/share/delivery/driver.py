@@ -3,7 +3,7 @@
 Strategy: an event that changes a machine's state is answered once that state is on disk. One write is on its way for a
 partition at a time; what changes meanwhile goes with the next one, so that many answers share a write, and each write
 has the whole state. Where one fails the machine is dropped and taken up again from what is durable: whatever it had
-handed out since is available again, and nobody was told otherwise.
+handed out since is available again, and no client has an answer that says otherwise.
 
 Decides nothing of records (`delivery/machine.py`). Knows nothing of sessions, requests or how a log is read.
 """
@@ -54,7 +54,7 @@ class ShareStatePort(StatePort, Protocol):
 
     @property
     def live(self) -> Mapping[bytes, bytes]:
-        """What is on disk, by key."""
+        """The durable records, by key."""
         ...
 
 
@@ -62,7 +62,7 @@ class LogPort(Protocol):
     """The partitions' logs."""
 
     def first_offset(self, key: PartitionKey, rules: GroupRules, then: Callable[[int | HutongError], None]) -> None:
-        """Where a group begins that was never here."""
+        """The first offset of a group that is new to the partition."""
         ...
 
     def start_offset(self, key: PartitionKey) -> int | None:
@@ -99,7 +99,7 @@ class Deliveries:
         rules_of: Callable[[str], GroupRules],
         settings: ShareSettings,
     ) -> None:
-        self.on_offer: Callable[[PartitionKey], None] = lambda _key: None  # something is to be had that was not before
+        self.on_offer: Callable[[PartitionKey], None] = lambda _key: None  # records have become available
         self.archived_total = 0
         self._clock = clock
         self._timers = timers
@@ -118,7 +118,7 @@ class Deliveries:
         if value is None:
             self._unstore(key)
         else:
-            decode_progress(value)  # so that what is corrupt is told at the start
+            decode_progress(value)  # raises at the start what is corrupt
             self._stored.setdefault(key.group_id, {})[key] = None
 
     def close(self) -> None:
@@ -133,7 +133,7 @@ class Deliveries:
         return list(self._stored)
 
     def keys_of(self, group_id: str) -> list[PartitionKey]:
-        """Where the group has been."""
+        """The partitions in which the group has progress."""
         return list(self._stored.get(group_id, ()))
 
     def get(self, key: PartitionKey) -> SharePartition | None:
@@ -142,7 +142,7 @@ class Deliveries:
         return entry.machine if entry is not None else None
 
     def standing(self, key: PartitionKey) -> tuple[int, int] | None:
-        """Where the group stands, and how many offsets behind that are done already; None where it has not begun."""
+        """The group's start offset, and the number of finished offsets after it; None without progress."""
         machine = self.get(key)
         if machine is None:
             stored = self._state.live.get(encode_partition_key(key))
@@ -412,4 +412,4 @@ def _stop_burying(entry: PartitionEntry) -> None:
 
 
 def _ignore(_error: HutongError | None) -> None:
-    """Whoever needs to know is told otherwise."""
+    """Ignore the outcome: callers that need it have their own continuation."""

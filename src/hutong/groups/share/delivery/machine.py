@@ -1,4 +1,4 @@
-"""How one group gets through one partition, record by record: events in, instructions out.
+"""One share group in one partition, record by record (KIP-932): events in, instructions out.
 
     AVAILABLE --acquire--> ACQUIRED --accept--> ACKNOWLEDGED
         ^                     |  |----gap-----> ARCHIVED <--+
@@ -78,24 +78,24 @@ class SharePartition:
         return self._rules
 
     def snapshot(self) -> Sequence[Run]:
-        """What must survive, besides the start offset."""
+        """The state that must survive a restart, apart from the start offset."""
         return list(self._window)
 
     def next_offset(self) -> int | None:
-        """Where to read for whoever wants records; None while there is no room for more."""
+        """The offset to read from for the next acquisition; None while there is no room for more records."""
         available = self._window.first_available()
         if available is not None:
             return available
         return self._window.end_offset if self._room > 0 else None
 
     def available_between(self, first: int, last: int) -> int:
-        """How many offsets of a batch would be handed out."""
+        """The number of a batch's offsets that would be acquired."""
         window = self._window
         again = sum(len(run) for run in window.between(first, last) if run.state is RecordState.AVAILABLE)
         return again + max(0, min(last + 1, window.end_offset + self._room) - max(first, window.end_offset))
 
     def next_tick_ms(self) -> int | None:
-        """When the driver must call back, or None."""
+        """The time at which a `Tick` is due, or None."""
         return self._next_tick_ms
 
     def to_bury(self) -> list[Instruction]:
@@ -234,7 +234,7 @@ class SharePartition:
         return []
 
     def _checked(self, event: Acknowledge) -> Iterator[Answer]:
-        """What was said, offsets that are left behind already not among it. Raises _Refusal."""
+        """The acknowledged batches, without offsets before the start offset. Raises _Refusal."""
         checked = [self._check_batch(batch, event) for batch in event.batches]
         for batch, before in zip(event.batches[1:], event.batches, strict=False):
             if batch.first <= before.last:

@@ -1,4 +1,4 @@
-"""What one group's progress through a partition hears and says.
+"""Events and instructions of one share group in one partition.
 
 Knows nothing of how either is decided or carried out.
 """
@@ -12,7 +12,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 
 class Acknowledgement(IntEnum):
-    """What a member says of a record. RENEW keeps it longer (KIP-1222)."""
+    """A member's acknowledgement of a record. RENEW prolongs its lock (KIP-1222)."""
 
     GAP = 0
     ACCEPT = 1
@@ -23,7 +23,7 @@ class Acknowledgement(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the group's settings say, for every record from now on."""
+    """The limits of the group's settings, for every record from now on."""
 
     delivery_limit: int = 5
     lock_ms: int = 30_000
@@ -132,7 +132,7 @@ class Persist:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """There is something to be had that was not before."""
+    """Records have become available."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ class Run:
         return self.last - self.first + 1
 
     def is_like(self, other: "Run") -> bool:
-        """Whether the two may be one run. Done is done: how it ended, and after how many deliveries, nobody asks."""
+        """Return True if the two may become one run. Outcome and deliveries of finished records don't matter."""
         if self.state in DONE or other.state in DONE:
             return self.state in DONE and other.state in DONE
         return (
@@ -168,7 +168,7 @@ def _cut(run: Run, first: int, last: int) -> Run:
 
 
 def _pieces(run: Run, first: int, last: int, turn: Turn) -> Iterator[Run]:
-    """The run again: what lies before, what becomes of the part between, what lies behind."""
+    """Split a run: the part before, the changed part between, the part after."""
     if run.last < first or run.first > last:
         yield run
         return

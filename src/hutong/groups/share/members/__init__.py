@@ -1,1 +1,1 @@
-"""Who is in a share group, and which partitions each of them looks at."""
+"""The members of a share group, and the partitions of each."""

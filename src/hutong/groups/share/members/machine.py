@@ -88,7 +88,7 @@ class ShareGroup:
                 return self._expel_silent(now_ms)
 
     def next_tick_ms(self) -> int | None:
-        """When the driver must call back, or None while nobody is here."""
+        """The time at which a `Tick` is due, or None without members."""
         for heard_at_ms in self._heard_at_ms.values():
             return heard_at_ms + self._session_timeout_ms()
         return None

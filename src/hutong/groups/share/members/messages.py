@@ -1,4 +1,4 @@
-"""What the members of a share group hear and say.
+"""Events and instructions of the members of a share group.
 
 Knows nothing of how either is decided or carried out.
 """
