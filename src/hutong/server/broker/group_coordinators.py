@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from hutong.broker.state.state_topic import StateTopic
 from hutong.broker.topics.catalogue import Topics
 from hutong.broker.topics.partition import Topic
-from hutong.foundation.clock import Clock
-from hutong.foundation.timers import TimerWheel
 from hutong.groups.classic.driver import GroupCoordinator
 from hutong.groups.configs import GroupConfigs
 from hutong.groups.consumer.assignment.catalogue import TopicFacts
@@ -26,6 +24,7 @@ from hutong.groups.offsets.coordinator import OffsetCoordinator
 from hutong.groups.record_keys import GROUP_KEY_VERSION
 from hutong.groups.share.configs import GREATER as SHARE_GREATER
 from hutong.groups.share.configs import config_keys as share_config_keys
+from hutong.server.broker.environment import BrokerEnvironment
 from hutong.server.configuration import translate
 from hutong.server.configuration.settings import Settings
 
@@ -55,15 +54,14 @@ def group_configs(settings: Settings) -> GroupConfigs:
 
 
 async def open_groups(
+    environment: BrokerEnvironment,
     state: StateTopic,
     topics: Topics,
-    clock: Clock,
-    wheel: TimerWheel,
-    settings: Settings,
     configs: GroupConfigs,
     deletion_ms: Callable[[], int],
 ) -> GroupCoordinators:
-    """Groups as their log has them, started. Raises CorruptData."""
+    """Replay all groups, and start their coordinators. Raises CorruptData."""
+    settings, clock, wheel = environment.settings, environment.clock, environment.wheel
     group_settings = translate.group_settings(settings)
     directory = GroupDirectory(group_settings.groups_max)
     offsets = OffsetCoordinator(

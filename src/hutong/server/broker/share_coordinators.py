@@ -1,11 +1,10 @@
-"""The rooms of share groups, put together: their state, their sessions, and who waits for records.
+"""The coordinator of share groups, with their sessions and the fetches that wait for records.
 
-Decides nothing: each decision is a room's.
+Decides nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -23,48 +22,42 @@ if TYPE_CHECKING:
     from hutong.broker.state.state_topic import StateTopic
     from hutong.broker.topics.catalogue import Topics
     from hutong.broker.topics.partition import Topic
-    from hutong.foundation.clock import Clock
     from hutong.foundation.errors import HutongError
-    from hutong.foundation.timers import TimerWheel
     from hutong.groups.configs import GroupConfigs
     from hutong.groups.directory import GroupDirectory
     from hutong.runtime.offload import Offload
-    from hutong.server.configuration.settings import Settings
-    from hutong.server.monitoring.sources import Sources
+    from hutong.server.broker.environment import BrokerEnvironment
 
 _SESSIONS_MAX: Final = 1_000_000  # the setting bounds them: this is the table's own
 _WAITS_MAX: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class ShareRooms:
-    """What the broker gets of it."""
+class ShareGroupParts:
+    """Everything of share groups that the broker uses."""
 
     groups: ShareCoordinator
     sessions: ShareSessions
     fetches: ShareFetches
 
     def close(self, error: HutongError) -> None:
-        """Those who wait for records are answered without."""
+        """Answer waiting fetches without records."""
         self.fetches.waits.close(error)
         self.groups.close()
 
 
-async def open_share_rooms(
+async def open_share_groups(
+    environment: BrokerEnvironment,
     *,
     state: StateTopic,
     topics: Topics,
     directory: GroupDirectory,
     configs: GroupConfigs,
-    clock: Clock,
-    wheel: TimerWheel,
     cold_reads: ColdReads,
     offload: Offload,
-    call_soon: Callable[[Callable[[], None]], object],
-    sources: Sources,
-    settings: Settings,
-) -> ShareRooms:
-    """Replay the groups' state and let them begin. Raises CorruptData, StorageError."""
+) -> ShareGroupParts:
+    """Replay the groups' state and start them. Raises CorruptData, StorageError."""
+    settings, clock, wheel = environment.settings, environment.clock, environment.wheel
     limits = translate.share_settings(settings)
     broker_settings = translate.broker_settings(settings)
     logs = ShareLogs(
@@ -89,7 +82,7 @@ async def open_share_rooms(
     groups.start()
     waits: WaitTable[None] = WaitTable("share_fetches", wheel, _WAITS_MAX)
     held: WaitTable[None] = WaitTable("share_sessions", wheel, _SESSIONS_MAX)
-    sources.waits |= {"share_fetches": waits, "share_sessions": held}
+    environment.sources.waits |= {"share_fetches": waits, "share_sessions": held}
 
     def session_ended(session: ShareSession) -> None:
         groups.deliveries.forsake(session.member_id, groups.deliveries.keys_of(session.group_id))
@@ -97,7 +90,9 @@ async def open_share_rooms(
     sessions = ShareSessions(held, limits.max_share_sessions, session_ended)
     groups.on_gone = sessions.end
     topics.on_change.append(lambda topic, exists: _topic_changed(groups, topic, exists))
-    return ShareRooms(groups, sessions, ShareFetches(groups, logs, cold_reads, waits, clock, call_soon))
+    return ShareGroupParts(
+        groups, sessions, ShareFetches(groups, logs, cold_reads, waits, clock, environment.loop.call_soon)
+    )
 
 
 def _shape_of(topics: Topics, name: str) -> TopicShape | None:
