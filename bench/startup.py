@@ -4,10 +4,13 @@ Strategy: a fresh process on a fresh data directory each turn, and a raw connect
 it as soon as the broker says that it is ready. Kafka is started by a script that formats its directory first and waits
 for it; that time is not counted: its clock starts with the broker's own process, as the script's ready line reports.
 Hutong is started once more as images do it, which keep no bytecode: then every module that is imported is compiled.
+An embedded node starts in a process of its own, too: tests pay for its import once, and for each start behind that.
 """
 
 import pathlib
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -24,7 +27,21 @@ IDLE_RSS: Final = Figure("idle resident", "MB", False, 0)
 IDLE_PSS: Final = Figure("idle proportional share", "MB", False, 0)
 IDLE_WAKE_UPS: Final = Figure("wake-ups", "1/s", False, 1)
 IDLE_CPU: Final = Figure("share of one processor", "%", False, 3)
+EMBEDDED_FIRST: Final = Figure("import and first start", "s", False)
+EMBEDDED_NEXT: Final = Figure("next start", "s", False)
+EMBEDDED_MODULES: Final = Figure("modules imported", "", False, 0)
 SETTLE_S: Final = 5.0
+EMBEDDED_S_MAX: Final = 60.0
+EMBEDDED: Final = """
+import sys, time
+known, begun = set(sys.modules), time.perf_counter()
+from hutong.testing import EmbeddedNode
+with EmbeddedNode(topics=["first"]):
+    first = time.perf_counter() - begun
+begun = time.perf_counter()
+with EmbeddedNode(topics=["first"]):
+    print(first, time.perf_counter() - begun, len(set(sys.modules) - known))
+"""
 
 
 def measurements(
@@ -36,6 +53,7 @@ def measurements(
     return [
         Measurement("start-up", partial(measure, folder, kafka_script), startable, turns),
         Measurement("start-up without bytecode", partial(measure_uncompiled, folder), ours, turns),
+        Measurement("embedded start", measure_embedded, ours, turns),
         Measurement("idle", partial(measure_idle, idle_s), startable, turns=1, warm_up=False),
     ]
 
@@ -58,6 +76,14 @@ def measure_uncompiled(folder: pathlib.Path, target: Target, turn: int) -> dict[
     scratch.mkdir()
     environment = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": str(scratch / "none")}
     return _figures_of(start_hutong(scratch, environment=environment), scratch)
+
+
+def measure_embedded(target: Target, turn: int) -> dict[Figure, float]:
+    """One fresh process that starts a node within itself twice."""
+    command = [sys.executable, "-c", EMBEDDED]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=EMBEDDED_S_MAX).stdout
+    first_s, next_s, modules = map(float, printed.split())
+    return {EMBEDDED_FIRST: first_s, EMBEDDED_NEXT: next_s, EMBEDDED_MODULES: modules}
 
 
 def measure_idle(seconds: float, target: Target, turn: int) -> dict[Figure, float]:
