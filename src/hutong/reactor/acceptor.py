@@ -23,6 +23,7 @@ from hutong.reactor.framing import Framing
 from hutong.reactor.handler import Handler, Peer
 from hutong.reactor.handshakes import Handshakes
 from hutong.reactor.intake import Intake
+from hutong.reactor.large_reads import LargeReads
 from hutong.reactor.limits import ReactorLimits
 from hutong.reactor.memory_watch import MemoryWatch
 from hutong.reactor.open_connections import OpenConnections
@@ -76,6 +77,7 @@ class Acceptor:
             self.limits,
             self.figures,
             Turns(loop),
+            LargeReads(loop.call_soon),
             memoryview(bytearray(SCRATCH_BYTES)),
             self._admit,
             self._left,

@@ -18,6 +18,7 @@ from hutong.foundation.timers import TimerWheel
 from hutong.reactor.figures import CloseReason, ReactorFigures
 from hutong.reactor.framing import Framing
 from hutong.reactor.handler import Handler, Peer
+from hutong.reactor.large_reads import LargeReads
 from hutong.reactor.limits import ReactorLimits
 from hutong.reactor.memory_watch import MemoryWatch
 from hutong.reactor.open_connections import OpenConnections
@@ -62,6 +63,7 @@ class Connector:
             self.limits,
             self.figures,
             Turns(loop),
+            LargeReads(loop.call_soon),
             memoryview(bytearray(SCRATCH_BYTES)),
             self._admit,
             self._left,

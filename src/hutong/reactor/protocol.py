@@ -18,6 +18,7 @@ from hutong.reactor.connection import Connection
 from hutong.reactor.figures import CloseReason, ReactorFigures
 from hutong.reactor.framing import Framing
 from hutong.reactor.handler import Handler, Peer
+from hutong.reactor.large_reads import LargeReads
 from hutong.reactor.limits import ReactorLimits
 from hutong.wire.buffer import Buffer
 
@@ -57,6 +58,7 @@ class AcceptorServices:
     limits: ReactorLimits
     figures: ReactorFigures
     turns: Turns
+    large_reads: LargeReads
     scratch: memoryview  # lent to one read at a time: a read and its handling are one step of the loop
     admit: Callable[["ConnectionProtocol"], int | None]  # the number of the new peer, or None to refuse it
     left: Callable[["ConnectionProtocol"], None]
@@ -143,6 +145,7 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
             around.look()
         if self._is_direct:
             engine.buffer_received(nbytes, now_ms)
+            around.large_reads.add(nbytes, self)
         else:
             answers = engine.receive_data(around.scratch[:nbytes], now_ms)
             if answers is not None:
@@ -235,6 +238,16 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
                 >= figures.look_at_bytes
             ):
                 self._around.look()
+
+    def pause_large(self) -> None:
+        """Read no more in this loop iteration."""
+        if not self._is_closing:
+            self._transport.pause_reading()
+
+    def resume_large(self) -> None:
+        """Read again, unless the engine wants no more meanwhile."""
+        if self._is_reading and not self._is_closing:
+            self._transport.resume_reading()
 
     def drain(self) -> None:
         self._engine.drain()

@@ -1,6 +1,7 @@
 """Length-prefixed framing: the same frames however the bytes are cut up, and no memory for bytes that never came."""
 
 import struct
+import sys
 from collections.abc import Iterator
 from mmap import mmap
 
@@ -12,6 +13,7 @@ from hutong.reactor.framing import (
     DIRECT_FROM_BYTES,
     FIRST_BUFFER_BYTES,
     MAPPED_GROWTH,
+    MAPPED_READ_BYTES,
     TRUSTED_BUFFER_BYTES,
     DirectFraming,
     LengthPrefixedFraming,
@@ -121,6 +123,7 @@ def test_a_buffer_grows_with_what_was_received() -> None:
         if received + len(wanted) > TRUSTED_BUFFER_BYTES:
             assert isinstance(wanted.obj, mmap), "what is not written to is no memory"
             assert received + len(wanted) <= MAPPED_GROWTH * (received + 1)
+            assert len(wanted) <= MAPPED_READ_BYTES, "one read brings little, or it holds the loop for fresh pages"
         else:
             assert received + len(wanted) <= max(FIRST_BUFFER_BYTES, 2 * received)
         count = min(len(wanted), 100_000)
@@ -131,6 +134,25 @@ def test_a_buffer_grows_with_what_was_received() -> None:
     assert [len(frame) for frame in frames] == [length]
     assert frames[0][0] == ord("x")
     assert frames[0][-1] == received & 255
+
+
+def test_a_map_grows_by_moving_its_pages() -> None:
+    """Or by a copy, where the system has no mremap."""
+    framing, length = LengthPrefixedFraming(1 << 28), 1 << 28
+    framing.receive_data(struct.pack(">i", length) + b"x")
+    maps: list[int] = []
+    received = 1
+    while received < 40 * TRUSTED_BUFFER_BYTES:
+        wanted = framing.wanted()
+        assert wanted is not None
+        if isinstance(wanted.obj, mmap) and id(wanted.obj) not in maps:
+            maps.append(id(wanted.obj))
+        received += len(wanted)
+        wanted[:] = bytes([received & 255]) * len(wanted)
+        count = len(wanted)
+        del wanted
+        framing.received(count)
+    assert len(maps) == 1 if sys.platform == "linux" else maps
 
 
 def test_a_peer_that_sent_a_huge_frame_is_given_no_such_buffer_for_the_next_one() -> None:
