@@ -14,7 +14,6 @@ import asyncio
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -23,8 +22,8 @@ import uvloop
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import HutongError
 from hutong.foundation.timers import TimerWheel
+from hutong.journal.append.progress import WhenSafe
 from hutong.journal.append.qos import Qos
-from hutong.journal.append.writer import Appended
 from hutong.journal.files.disk import RealDisk
 from hutong.journal.journal import Journal
 from hutong.journal.log import PartitionLog
@@ -53,10 +52,21 @@ class Counter:
     def __init__(self) -> None:
         self.acknowledged = 0
 
-    def __call__(self, outcome: Appended | HutongError) -> None:
-        if isinstance(outcome, HutongError):
-            raise outcome
+    def __call__(self, error: HutongError | None) -> None:
+        if error is not None:
+            raise error
         self.acknowledged += 1
+
+
+def append(log: PartitionLog, batch: memoryview, header: BatchHeader, qos: Qos, then: WhenSafe) -> None:
+    """Append as a produce request does; `then` is called once the batch is safe at `qos`."""
+    appended = log.append([(batch, header)], qos)
+    if isinstance(appended, HutongError):
+        raise appended
+    if appended.is_safe:
+        then(None)
+    else:
+        log.when_safe(qos, then)
 
 
 class Pace:
@@ -67,7 +77,7 @@ class Pace:
         self._flushed = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
-        journal.flusher.on_flushed.append(self._flushed.set)
+        journal._parts.events.flushed.append(self._flushed.set)
         journal.watch_congestion(lambda is_congested: self._room.clear() if is_congested else self._room.set())
 
     async def room(self) -> None:
@@ -89,7 +99,7 @@ async def loop_time_per_append(pace: Pace, logs: list[PartitionLog], qos: Qos) -
         for turn in range(TURNS // ROUNDS):
             started_ns = time.thread_time_ns()
             for number in range(DEPTH):
-                logs[(turn + number) % len(logs)].append(batch, header, qos, counter)
+                append(logs[(turn + number) % len(logs)], batch, header, qos, counter)
             await asyncio.sleep(0)  # the end of the turn: the chunk is sealed
             spent_ns += time.thread_time_ns() - started_ns
             await pace.room()
@@ -106,7 +116,7 @@ async def bulk(pace: Pace, log: PartitionLog) -> tuple[float, float]:
     started_s = time.perf_counter()
     while time.perf_counter() - started_s < CLOSED_LOOP_S:
         before_ns = time.thread_time_ns()
-        log.append(batch, validate_batch_set(batch), Qos.PERSISTENCE, counter)
+        append(log, batch, validate_batch_set(batch), Qos.PERSISTENCE, counter)
         await asyncio.sleep(0)
         loop_ns += time.thread_time_ns() - before_ns
         total += len(batch)
@@ -127,13 +137,13 @@ async def closed_loop(log: PartitionLog, in_flight: int) -> tuple[float, float, 
     def begin() -> None:
         nonlocal open_appends
         open_appends += 1
-        log.append(batch, header, Qos.PERSISTENCE, ended(time.perf_counter()))
+        append(log, batch, header, Qos.PERSISTENCE, ended(time.perf_counter()))
 
-    def ended(begun_s: float) -> Callable[[Appended | HutongError], None]:
-        def then(outcome: Appended | HutongError) -> None:
+    def ended(begun_s: float) -> WhenSafe:
+        def then(error: HutongError | None) -> None:
             nonlocal open_appends
-            if isinstance(outcome, HutongError):
-                raise outcome
+            if error is not None:
+                raise error
             now_s = time.perf_counter()
             latencies_us.append((now_s - begun_s) * 1e6)
             open_appends -= 1

@@ -23,16 +23,16 @@ from tests.unit.journal.recover import test_recovery as transcripts
 
 from hutong.foundation.errors import FlushFailed, HutongError
 from hutong.foundation.regions import RegionCache
-from hutong.foundation.waiting.table import NEVER
 from hutong.journal.append import flusher, writer
+from hutong.journal.append.log_appends import Appended, LogAppends
 from hutong.journal.append.producers import Producers
-from hutong.journal.append.progress import Progress
 from hutong.journal.append.qos import Qos
 from hutong.journal.clean.cleaner_output import CLEANING_NAME
-from hutong.journal.clean.record_filter import Sieve
+from hutong.journal.clean.record_filter import RecordFilter
 from hutong.journal.clean.remover import Remover
 from hutong.journal.files.disk import replace_file
-from hutong.journal.files.segments import Segment, Segments
+from hutong.journal.files.segment import Segment
+from hutong.journal.files.segments import Segments
 from hutong.journal.recover import checkpointer, recovery, scan
 from hutong.journal.recover.checkpoint import encode_checkpoint
 from hutong.testing.disk import SimDisk, SimFile
@@ -63,33 +63,34 @@ def flushes_nothing(patch: pytest.MonkeyPatch) -> None:
 
 
 def acknowledges_before_the_flush(patch: pytest.MonkeyPatch) -> None:
-    park_all = Progress.park_all
+    def eager(self: writer.Writer, end_position: int) -> None:
+        self._progress.awaited_position = end_position
+        parked, self._waits = self._waits, {}
+        for waits in parked.values():
+            for then, _ in waits:
+                then(None)
 
-    def parked(self: Progress, qos: Qos, position: int, then: Any, appended: Any) -> None:
-        park_all(self, qos, position, [(then, appended)], NEVER, 0)
-
-    def eager(self: Progress, _qos: Qos, position: int, waits: list[tuple[Any, Any]], *_: Any) -> None:
-        self.awaited_position = max(self.awaited_position, position)
-        for then, appended in waits:
-            then(appended)
-
-    patch.setattr(Progress, "park", parked)  # checkpoints and searches wait as ever
-    patch.setattr(Progress, "park_all", eager)
+    patch.setattr(writer.Writer, "_park_waits", eager)  # checkpoints and searches wait as ever: they seal first
 
 
 def shows_what_is_not_flushed(patch: pytest.MonkeyPatch) -> None:
-    note = writer.Writer._note
+    index_runs = writer.Writer._index_runs
 
     def shown(self: writer.Writer, runs: dict[Any, Any], *where: int) -> None:
-        note(self, runs, *where)
+        index_runs(self, runs, *where)
         for log in runs:
             log.advance_high_watermark(log.sealed_offset)
 
-    patch.setattr(writer.Writer, "_note", shown)
+    patch.setattr(writer.Writer, "_index_runs", shown)
 
 
 def acknowledges_repetitions_at_once(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(writer.Writer, "acknowledge", lambda _self, _qos, then, appended, *_: then(appended))
+    check = LogAppends._check
+
+    def checked(self: LogAppends, batch: memoryview, header: BatchHeader, _qos: Qos) -> Appended | HutongError | None:
+        return check(self, batch, header, Qos.RECEIVE)
+
+    patch.setattr(LogAppends, "_check", checked)
 
 
 def appends_repetitions(patch: pytest.MonkeyPatch) -> None:
@@ -175,7 +176,7 @@ def removes_files_before_a_checkpoint_covers_them(patch: pytest.MonkeyPatch) -> 
 
 
 def says_nothing_of_what_is_given_up(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(writer.Writer, "state", lambda *_: None)
+    patch.setattr(writer.Writer, "add_statement", lambda *_: None)
 
 
 # -- memory
@@ -225,7 +226,7 @@ def publishes_a_cleaned_file_unflushed(patch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_tombstones_at_once(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Sieve, "_is_over", lambda _self, _rules, _header: True)
+    patch.setattr(RecordFilter, "_is_over", lambda _self, _rules, _header: True)
 
 
 SAFEGUARDS: Final = (

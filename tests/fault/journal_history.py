@@ -19,18 +19,18 @@ from random import Random
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.fault.journal_model import Client, LogModel, Sent, batch_of, read_all
-from tests.unit.journal.stage import DIRECTORY, SMALL, Stage
+from tests.unit.journal.stage import DIRECTORY, SMALL, Stage, append_batch
 
 from hutong.foundation.errors import HutongError, Refused, StorageError
+from hutong.journal.append.log_appends import Appended
 from hutong.journal.append.qos import Qos
-from hutong.journal.append.writer import Appended
 from hutong.journal.clean.compaction import CompactionPolicy
 from hutong.journal.clean.retention import RetentionPolicy
 from hutong.journal.journal import Journal
-from hutong.journal.log import ColdRead, PartitionLog
+from hutong.journal.log import DiskRead, PartitionLog
 from hutong.journal.read.timestamps import NOT_FOUND, Found
 from hutong.journal.recover.recovery import recover
-from hutong.wire.kafka.records import Record, parse_batch_header
+from hutong.wire.kafka.records import Record
 
 PLAIN, STAMPED, IDEMPOTENT, RECEIVE, KEYED = 1, 2, 3, 4, 5
 SHORT_LIVED = 100  # the first of the ids that are made and deleted; none is used twice
@@ -175,8 +175,8 @@ class JournalHistory(RuleBasedStateMachine):
                 del self.held[:-VIEWS_HELD_MAX]
 
         self.reads_open += 1
-        if isinstance(found, ColdRead):
-            log.read_cold(found, came)
+        if isinstance(found, DiskRead):
+            log.read_from_disk(found, came)
         else:
             came(found.buffers)
         for outside in (log.start_offset - 1, log.end_offset + 1):
@@ -459,7 +459,7 @@ class JournalHistory(RuleBasedStateMachine):
         """A stop as it should be. Whatever was mapped is given back, but for what readers still hold."""
         journal = self.stage.journal
         self.stage.close()
-        cache = journal._cache
+        cache = journal._parts.cache
         assert cache.regions_live == 0
         self.held.clear()
         assert cache.escaped_bytes == 0, "a region that nobody holds is not given back"
@@ -516,7 +516,7 @@ class JournalHistory(RuleBasedStateMachine):
                 self.check_acknowledgement(sent, model, log)
 
         base_offset = log.end_offset
-        log.append(content, parse_batch_header(content), qos, told)
+        append_batch(log, content, qos, told)
         if log.end_offset > base_offset:
             model.put(base_offset, records, len(content))
             if client is not None and client.is_transactional:

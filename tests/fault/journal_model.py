@@ -15,8 +15,8 @@ from tests.unit.journal.stage import Stage
 
 from hutong.foundation.clock import Clock, ManualClock
 from hutong.foundation.errors import HutongError
+from hutong.journal.append.log_appends import Appended
 from hutong.journal.append.qos import Qos
-from hutong.journal.append.writer import Appended
 from hutong.journal.clean.compaction import CompactionPolicy
 from hutong.journal.log import PartitionLog
 from hutong.wire.kafka.control_records import build_marker

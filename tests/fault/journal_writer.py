@@ -5,13 +5,13 @@ python -m tests.fault.journal_writer DIRECTORY
 
 import asyncio
 import sys
+from functools import partial
 from pathlib import Path
 
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import HutongError
 from hutong.foundation.timers import TimerWheel
 from hutong.journal.append.qos import Qos
-from hutong.journal.append.writer import Appended
 from hutong.journal.files.disk import RealDisk
 from hutong.journal.journal import Journal
 from hutong.journal.settings import JournalSettings
@@ -39,15 +39,18 @@ async def write(directory: Path) -> None:
     room.set()
     journal.watch_congestion(lambda is_congested: room.clear() if is_congested else room.set())
 
-    def acknowledged(outcome: Appended | HutongError) -> None:
-        if isinstance(outcome, HutongError):
-            raise outcome
-        print(outcome.base_offset, flush=True)
+    def acknowledged(offset: int, error: HutongError | None) -> None:
+        if error is not None:
+            raise error
+        print(offset, flush=True)
 
     while True:
         for _ in range(PER_TURN):
             batch = build_batch([Record(value=value_of(log.end_offset))])
-            log.append(memoryview(batch), parse_batch_header(batch), Qos.ALL, acknowledged)
+            appended = log.append([(memoryview(batch), parse_batch_header(batch))], Qos.ALL)
+            if isinstance(appended, HutongError):
+                raise appended
+            log.when_safe(Qos.ALL, partial(acknowledged, appended.base_offset))
         await asyncio.sleep(0)
         await room.wait()
 

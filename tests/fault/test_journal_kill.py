@@ -49,7 +49,7 @@ async def contents(directory: Path) -> list[bytes]:
         if isinstance(found, Views):
             outcomes.append(found.buffers)
         else:
-            log.read_cold(found, outcomes.append)  # type: ignore[arg-type]
+            log.read_from_disk(found, outcomes.append)  # type: ignore[arg-type]
         for view in outcomes[0]:
             for _, batch in iterate_batches(view):
                 for record in iterate_records(batch):

@@ -2,8 +2,7 @@
 
 import struct
 from collections.abc import Iterator
-from types import SimpleNamespace
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from tests.fuzz.kafka_targets import UNPACKED_MAX, batches, packed, reseal_batch
 from tests.fuzz.target import MEBIBYTE, Target
@@ -78,8 +77,8 @@ def packed_in_pieces() -> Iterator[bytes]:
 
 def search_by_time(data: bytes) -> object:
     """A search through each stored batch, sound or not, gives an offset of that batch that readers may see."""
-    log = SimpleNamespace(start_offset=_START_OFFSET, high_watermark=_LIMIT)
-    search: Any = TimestampSearch(cast(Any, log), cast(Any, None), lambda outcome: None)
+    nothing: Any = None
+    search: Any = TimestampSearch([], _START_OFFSET, _LIMIT, nothing, nothing, lambda outcome: None)
     found = []
     for header, batch in iterate_batches(memoryview(data)):
         for from_ms in (None, 0, 1_000, 1_001, 2**62):

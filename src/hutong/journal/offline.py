@@ -18,7 +18,8 @@ from hutong.foundation.timers import TimerWheel
 from hutong.journal.append.flusher import KAFKA_STORAGE_ERROR
 from hutong.journal.files.disk import DiskFile
 from hutong.journal.journal import Journal
-from hutong.journal.log import ColdRead, PartitionLog, Views
+from hutong.journal.log import DiskRead, PartitionLog, Views
+from hutong.journal.parts import JournalHost
 from hutong.journal.read.timestamps import Found
 from hutong.journal.recover.recovery import Recovered, RecoveryReport
 from hutong.journal.settings import JournalSettings
@@ -65,7 +66,7 @@ class OfflineLog(PartitionLog):
     __slots__ = ("_reason",)
 
     def __init__(self, journal: "OfflineJournal", partition_id: int) -> None:
-        super().__init__(partition_id, journal._stores, 0, 0)
+        super().__init__(partition_id, journal._parts.stores, 0, 0)
         self._reason = journal.offline
 
     @property
@@ -79,8 +80,8 @@ class OfflineLog(PartitionLog):
         *,
         at_least_one: bool = True,
         up_to: int | None = None,
-        cold_bytes_max: int = 0,
-    ) -> "Views | ColdRead[list[memoryview]]":
+        disk_bytes_max: int = 0,
+    ) -> "Views | DiskRead[list[memoryview]]":
         raise self.refusal
 
     def offset_for_timestamp(self, timestamp_ms: int, then: Callable[[Found | HutongError], None]) -> None:
@@ -112,7 +113,7 @@ class OfflineJournal(Journal):
         self._reason = reason
         nothing = Recovered(0, 0, [], {}, RecoveryReport(directory, was_clean=True))
         disk, offload = NoDisk(reason), InlineOffload()
-        super().__init__(nothing, directory, disk, offload, clock, timers, settings, call_soon)
+        super().__init__(nothing, directory, JournalHost(disk, offload, clock, timers, call_soon), settings)
         self.flusher.fail(reason)
 
     @property
@@ -120,7 +121,7 @@ class OfflineJournal(Journal):
         return self._reason
 
     def log(self, partition_id: int) -> PartitionLog:
-        log = self._logs.get(partition_id)
+        log = self._parts.logs.get(partition_id)
         if log is None:
-            log = self._logs[partition_id] = OfflineLog(self, partition_id)
+            log = self._parts.logs[partition_id] = OfflineLog(self, partition_id)
         return log

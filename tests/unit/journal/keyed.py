@@ -8,7 +8,7 @@ from tests.unit.journal.stage import Stage
 from hutong.foundation.errors import HutongError
 from hutong.journal.clean.compaction import CompactionPolicy
 from hutong.journal.clean.retention import RetentionPolicy
-from hutong.journal.log import ColdRead
+from hutong.journal.log import DiskRead
 from hutong.wire.kafka.records import BatchHeader, Record, iterate_batches, iterate_records
 
 EAGER = CompactionPolicy(min_dirty_ratio=0.0)
@@ -51,9 +51,9 @@ def read_batches(stage: Stage, log_id: int, max_bytes: int = 1 << 20) -> Iterato
     offset = log.start_offset
     while offset < log.high_watermark:
         found = log.read(offset, max_bytes)
-        if isinstance(found, ColdRead):
+        if isinstance(found, DiskRead):
             outcomes: list[list[memoryview] | HutongError] = []
-            log.read_cold(found, outcomes.append)
+            log.read_from_disk(found, outcomes.append)
             stage.settle()
             (outcome,) = outcomes
             assert not isinstance(outcome, HutongError), outcome

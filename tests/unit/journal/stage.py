@@ -12,11 +12,13 @@ from hutong.foundation.clock import ManualClock
 from hutong.foundation.deletion_clock import DeletionClock
 from hutong.foundation.errors import HutongError
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import NEVER
+from hutong.journal.append.log_appends import Appended
 from hutong.journal.append.qos import Qos
 from hutong.journal.append.replicator import Replicator
-from hutong.journal.append.writer import Appended
 from hutong.journal.journal import Journal
-from hutong.journal.log import ColdRead, PartitionLog
+from hutong.journal.log import DiskRead, PartitionLog
+from hutong.journal.parts import JournalHost
 from hutong.journal.recover.inspect import Inspector
 from hutong.journal.recover.recovery import recover
 from hutong.journal.settings import JournalSettings
@@ -93,6 +95,21 @@ class Append:
         return self.outcome.base_offset
 
 
+def append_batch(
+    log: PartitionLog,
+    content: bytes | memoryview,
+    qos: Qos,
+    then: Callable[[Appended | HutongError], None],
+    timeout_ms: int = NEVER,
+) -> None:
+    """Append one batch; `then` gets the result once the batch is safe at `qos`, or an error."""
+    outcome = log.append([(memoryview(content), parse_batch_header(content))], qos)
+    if isinstance(outcome, HutongError) or outcome.is_safe:
+        then(outcome)
+    else:
+        log.when_safe(qos, lambda error: then(outcome if error is None else error), timeout_ms)
+
+
 class Stage:
     """One journal, opened again and again over the same disk."""
 
@@ -117,14 +134,16 @@ class Stage:
         self.journal = Journal(
             recovered,
             DIRECTORY,
-            self.disk,
-            self.steps,
-            self.clock,
-            self.wheel,
+            JournalHost(
+                self.disk,
+                self.steps,
+                self.clock,
+                self.wheel,
+                self.turns.append,
+                replicator=self.replicator,
+                deletion_ms=self.deletion_clock.now_ms,
+            ),
             self.settings,
-            self.turns.append,
-            replicator=self.replicator,
-            deletion_ms=self.deletion_clock.now_ms,
         )
         return self.journal
 
@@ -174,7 +193,7 @@ class Stage:
         content = build_batch(records, **batch)
         if isinstance(log, int):
             log = self.journal.log(log)
-        log.append(memoryview(content), parse_batch_header(content), qos, append.outcomes.append)
+        append_batch(log, content, qos, append.outcomes.append)
         return append
 
     def read(self, log: PartitionLog | int, offset: int, max_bytes: int = 1 << 20, **how: Any) -> list[memoryview]:
@@ -182,14 +201,14 @@ class Stage:
         if isinstance(log, int):
             log = self.journal.log(log)
         found = log.read(offset, max_bytes, **how)
-        if not isinstance(found, ColdRead):
+        if not isinstance(found, DiskRead):
             assert found.size == sum(map(len, found.buffers))
             return found.buffers
-        cached = log.read_cached(found)
+        cached = log.read_from_page_cache(found)
         if cached is not None:
             return cached
         outcomes: list[list[memoryview] | HutongError] = []
-        log.read_cold(found, outcomes.append)
+        log.read_from_disk(found, outcomes.append)
         self.settle()
         (outcome,) = outcomes
         if isinstance(outcome, HutongError):

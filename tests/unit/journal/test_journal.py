@@ -5,13 +5,14 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.unit.journal.stage import DIRECTORY, SMALL, Stage, Steps, records_of, values
+from tests.unit.journal.stage import DIRECTORY, SMALL, Stage, Steps, append_batch, records_of, values
 
 from hutong.foundation.errors import CorruptData, HutongError, LimitExceeded, OwnerGone, Refused
+from hutong.journal.append.log_appends import Appended
 from hutong.journal.append.qos import Qos
-from hutong.journal.append.writer import Appended
 from hutong.journal.journal import Journal
-from hutong.journal.log import ColdRead
+from hutong.journal.log import DiskRead
+from hutong.journal.parts import JournalHost
 from hutong.journal.read.walk import LOADS_ON_LOOP_MAX
 from hutong.journal.recover.recovery import recover
 from hutong.journal.settings import JournalSettings
@@ -21,7 +22,6 @@ from hutong.wire.kafka.records import (
     is_intact,
     iterate_batches,
     iterate_records,
-    parse_batch_header,
 )
 
 
@@ -51,11 +51,10 @@ def test_offsets_are_given_at_once_and_acknowledged_when_the_service_level_is_me
 def test_acknowledgements_come_in_the_order_of_appends() -> None:
     stage = Stage()
     batch = build_batch([Record(value=b"v")])
-    header = parse_batch_header(batch)
     order: list[int] = []
     for number in range(30):
         log = stage.journal.log(1 + number % 3)
-        log.append(memoryview(batch), header, Qos.ALL, lambda _outcome, number=number: order.append(number))  # type: ignore[misc]
+        append_batch(log, batch, Qos.ALL, lambda _outcome, number=number: order.append(number))  # type: ignore[misc]
         if number % 7 == 0:
             stage.turn()
     stage.settle()
@@ -224,7 +223,7 @@ def test_what_left_the_cache_reads_the_same_from_the_segments(is_cached: bool, m
     stage = Stage()
     stage.disk.is_cached = is_cached
     expected = fill(stage, turns=150)
-    assert len(stage.journal._segments) > 4
+    assert len(stage.journal._parts.segments) > 4
     for partition_id, records in expected.items():
         log = stage.journal.log(partition_id)
         assert stage.read_all(log, max_bytes) == records
@@ -233,7 +232,7 @@ def test_what_left_the_cache_reads_the_same_from_the_segments(is_cached: bool, m
     if is_cached:
         assert stage.journal.reader.cached_reads_total > 0
     else:
-        assert isinstance(stage.journal.log(1).read(0, 10), ColdRead)
+        assert isinstance(stage.journal.log(1).read(0, 10), DiskRead)
 
 
 def test_a_read_on_the_loop_brings_little_rather_than_holding_it_up() -> None:
@@ -246,8 +245,8 @@ def test_a_read_on_the_loop_brings_little_rather_than_holding_it_up() -> None:
     stage.disk.is_cached = True
     log = stage.journal.log(1)
     cold = log.read(0, 1 << 20)
-    assert isinstance(cold, ColdRead)
-    on_loop = log.read_cached(cold)
+    assert isinstance(cold, DiskRead)
+    on_loop = log.read_from_page_cache(cold)
     assert on_loop is not None
     assert 0 < len(records_of(on_loop)) <= LOADS_ON_LOOP_MAX
     stage.disk.is_cached = False
@@ -261,14 +260,13 @@ def test_cold_reads_may_have_workers_of_their_own() -> None:
     stage.disk.is_cached = False
     reads = Steps()
     recovered = recover(stage.disk, DIRECTORY, SMALL)
-    journal = Journal(
-        recovered, DIRECTORY, stage.disk, stage.steps, stage.clock, stage.wheel, SMALL, stage.turns.append, reads
-    )
+    host = JournalHost(stage.disk, stage.steps, stage.clock, stage.wheel, stage.turns.append, reads)
+    journal = Journal(recovered, DIRECTORY, host, SMALL)
     log = journal.log(1)
     cold = log.read(0, 1)
-    assert isinstance(cold, ColdRead)
+    assert isinstance(cold, DiskRead)
     outcomes: list[list[memoryview] | HutongError] = []
-    log.read_cold(cold, outcomes.append)
+    log.read_from_disk(cold, outcomes.append)
     stage.settle()
     assert outcomes == []
     reads.work()
@@ -292,7 +290,7 @@ def test_closed_segments_are_read_without_their_index_files() -> None:
 def test_a_damaged_batch_header_on_disk_is_an_error_and_not_a_wrong_record() -> None:
     stage = Stage()
     fill(stage, turns=100, partitions=1)
-    stage.disk.flip_bit(stage.journal._segments.all()[0].path, 50)
+    stage.disk.flip_bit(stage.journal._parts.segments.all()[0].path, 50)
     with pytest.raises(CorruptData):
         stage.read_all(1)
 
@@ -416,5 +414,5 @@ def test_quiet_logs_keep_no_entries_for_bytes_that_left_the_cache() -> None:
     for _ in range(40):
         stage.append(99, bytes(200))
         stage.settle()
-    assert sum(len(log.hot) for log in quiet) == 0
-    assert 0 < len(stage.journal.log(99).hot) < 40
+    assert sum(len(log.cached_runs) for log in quiet) == 0
+    assert 0 < len(stage.journal.log(99).cached_runs) < 40

@@ -21,7 +21,6 @@ from hutong.wire.kafka.error_codes import ErrorCode
 if TYPE_CHECKING:
     from hutong.broker.topics.catalogue import Topics
     from hutong.groups.offsets.transactional import TransactionalOffsets
-    from hutong.journal.append.writer import Appended
     from hutong.transactions.messages import ProducerIdentity, TopicPartition
 
 _ENDED: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
@@ -76,7 +75,7 @@ class TransactionMarkers:
                 producer.producer_epoch,
                 is_commit=is_commit,
                 coordinator_epoch=coordinator_epoch,
-                then=lambda outcome: then(_error(outcome)),
+                then=then,
             )
 
     def _written(self, partition: TopicPartition, gathered: _Gathered, error: HutongError | None) -> None:
@@ -103,7 +102,3 @@ class _Gathered:
         self._count -= 1
         if not self._count:
             self._then(frozenset(self._remaining))
-
-
-def _error(outcome: Appended | HutongError) -> HutongError | None:
-    return outcome if isinstance(outcome, HutongError) else None

@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.errors import CorruptData, HutongError
-from hutong.journal.log import COLD_BYTES_MAX
+from hutong.journal.log import DISK_READ_BYTES_MAX
 from hutong.scheduler.driver import WAITING, FairExecutor, WaitingReply
 
 if TYPE_CHECKING:
     from hutong.broker.handling.session import ClientSession
     from hutong.broker.topics.partition import Partition
     from hutong.foundation.clock import Clock
-    from hutong.journal.log import ColdRead, PartitionLog
+    from hutong.journal.log import DiskRead, PartitionLog
 
 COLD_WAIT_MS_MAX: Final = 20_000  # clients give a request 30 s (Java) or 60 s (librdkafka)
 TELL_INTERVAL_MS: Final = 1_000
@@ -61,10 +61,10 @@ class ColdReads:
     @property
     def bytes_max(self) -> int:
         """How much of one partition to read at a time, besides a larger batch."""
-        return CONTENDED_BYTES_MAX if self._is_contended() else COLD_BYTES_MAX
+        return CONTENDED_BYTES_MAX if self._is_contended() else DISK_READ_BYTES_MAX
 
     def read(
-        self, cold: ColdRead[list[memoryview]], partition: Partition, offset: int, session: ClientSession, then: Then
+        self, cold: DiskRead[list[memoryview]], partition: Partition, offset: int, session: ClientSession, then: Then
     ) -> None:
         """`then` gets whole, sound batches, or once: StorageError (CorruptData where a batch is damaged), Expired or
         LimitExceeded where the node is too busy, OwnerGone.
@@ -121,7 +121,7 @@ class _Reading:
 
     __slots__ = ("_cold", "_log", "_outcome")
 
-    def __init__(self, log: PartitionLog, cold: ColdRead[list[memoryview]]) -> None:
+    def __init__(self, log: PartitionLog, cold: DiskRead[list[memoryview]]) -> None:
         self._log = log
         self._cold = cold
         self._outcome: list[memoryview] | HutongError | None = None
@@ -129,7 +129,7 @@ class _Reading:
     def step(self, wake: Callable[[], None]) -> list[memoryview] | WaitingReply:
         outcome = self._outcome
         if outcome is None:
-            cached = self._log.read_cached(self._cold)
+            cached = self._log.read_from_page_cache(self._cold)
             if cached is not None:
                 return cached
 
@@ -137,7 +137,7 @@ class _Reading:
                 self._outcome = outcome
                 wake()
 
-            self._log.read_cold(self._cold, ended)
+            self._log.read_from_disk(self._cold, ended)
             return WAITING
         if isinstance(outcome, HutongError):
             raise outcome

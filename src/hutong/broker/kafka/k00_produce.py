@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from hutong.broker.topics.catalogue import Topics
     from hutong.broker.topics.partition import Partition, Topic
     from hutong.broker.topics.topic_config import TopicConfig
-    from hutong.journal.append.writer import Appended
+    from hutong.journal.append.log_appends import Appended
     from hutong.journal.log import PartitionLog
 
 API_KEY = 0
@@ -230,7 +230,7 @@ class _Appender:
         self._refusals = refusals
         self._acks = request.acks
         self._timeout_ms = timeout_for(request, context.broker.settings)
-        self._taken: dict[tuple[str, Qos], list[tuple[PartitionLog, Appended, PartitionProduceResponse]]] = {}
+        self._taken: dict[tuple[str, Qos], list[tuple[PartitionLog, PartitionProduceResponse]]] = {}
 
     def append_topic(self, topic_data: TopicProduceData) -> list[PartitionProduceResponse]:
         """Append the topic's batches; what becomes of each is filled in now or once the gather is complete."""
@@ -258,9 +258,8 @@ class _Appender:
     def acknowledge(self) -> None:
         """Wait for what was taken."""
         for (_, qos), taken in self._taken.items():
-            log, appended, _ = taken[-1]
             self._gather.expect()
-            log.acknowledge(appended, qos, partial(self._settle, taken), self._timeout_ms)
+            taken[-1][0].when_safe(qos, partial(self._settle, taken), self._timeout_ms)
 
     def _append(
         self,
@@ -282,20 +281,12 @@ class _Appender:
         if header.attributes & TRANSACTIONAL and self._refusals is None:
             raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "A transactional batch without an id.")
         log, qos = partition.log, qos_for(partition, self._acks)
-        appended = log.take(records, header) if qos > Qos.RECEIVE else None
-        if appended is not None:
-            put_outcome(result, appended)
-            self._taken.setdefault((group, qos), []).append((log, appended, result))
-            return
-        gather = self._gather
-
-        def settle(outcome: Appended | HutongError) -> None:
-            put_outcome(result, outcome)
+        appended = log.append([(records, header)], qos)
+        put_outcome(result, appended)
+        if isinstance(appended, HutongError):
             _put_start(result, log)
-            gather.settled()
-
-        gather.expect()
-        log.append(records, header, qos, settle, self._timeout_ms)
+        elif not appended.is_safe:
+            self._taken.setdefault((group, qos), []).append((log, result))
 
     def _checked(self, partition: Partition, records: memoryview | None) -> CheckedBatch:
         """A batch of a request whose batches are little. Raises Refused."""
@@ -308,14 +299,10 @@ class _Appender:
         assert records is not None, "null records are refused"
         return check_records(header, records, rules)
 
-    def _settle(
-        self,
-        taken: list[tuple[PartitionLog, Appended, PartitionProduceResponse]],
-        outcome: Appended | HutongError,
-    ) -> None:
-        if isinstance(outcome, HutongError):
-            for _, _, result in taken:
-                put_outcome(result, outcome)
+    def _settle(self, taken: list[tuple[PartitionLog, PartitionProduceResponse]], error: HutongError | None) -> None:
+        if error is not None:
+            for _, result in taken:
+                put_outcome(result, error)
         self._gather.settled()
 
 

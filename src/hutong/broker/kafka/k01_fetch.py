@@ -39,7 +39,7 @@ from hutong.broker.topics.partition import LEADER_EPOCH
 from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.journal.append.transactions import aborted_between
 from hutong.journal.format.batches import end_offset_of
-from hutong.journal.log import ColdRead
+from hutong.journal.log import DiskRead
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k01_fetch import (
     AbortedTransaction,
@@ -78,23 +78,23 @@ def handle(request: FetchRequest, context: RequestContext[FetchParts]) -> FetchR
     return turn if isinstance(turn, FetchResponse) else _Fetch(request, context, turn).begin()
 
 
-_Cold = tuple["Partition", int, ColdRead["list[memoryview]"], PartitionData, "array[int] | None"]
+_Cold = tuple["Partition", int, DiskRead["list[memoryview]"], PartitionData, "array[int] | None"]
 """A read from the disk: of which partition, the offset asked, where its outcome goes, what was aborted there."""
 
 
 class _Look:
     """What one look at all partitions found."""
 
-    __slots__ = ("bytes_found", "cold", "cold_bytes", "cold_bytes_max", "has_error", "hot", "response")
+    __slots__ = ("bytes_found", "cold", "cold_bytes", "disk_bytes_max", "has_error", "hot", "response")
 
-    def __init__(self, cold_bytes_max: int) -> None:
+    def __init__(self, disk_bytes_max: int) -> None:
         self.response = FetchResponse()
         self.bytes_found = 0
         self.has_error = False
         self.cold: list[_Cold] = []
         self.hot: list[tuple[PartitionLog, int]] = []  # logs and how many bytes of each the answer takes along
         self.cold_bytes = 0
-        self.cold_bytes_max = cold_bytes_max  # of one partition
+        self.disk_bytes_max = disk_bytes_max  # of one partition
 
     def is_enough(self, min_bytes: int) -> bool:
         return self.has_error or self.bytes_found >= min_bytes
@@ -352,7 +352,7 @@ class _Fetch:
             max(0, min(asked.partition_max_bytes, bytes_left)),
             at_least_one=look.bytes_found == 0,
             up_to=stable_offset if is_committed else None,
-            cold_bytes_max=look.cold_bytes_max,
+            disk_bytes_max=look.disk_bytes_max,
         )
         data.high_watermark, data.last_stable_offset = log.high_watermark, stable_offset
         data.log_start_offset = log.start_offset
@@ -361,7 +361,7 @@ class _Fetch:
             data.aborted_transactions = []
             if log.transactions is not None and log.transactions.aborted.reaches(asked.fetch_offset):
                 rows = log.transactions.aborted.rows()  # those that the batches were found with
-        if isinstance(found, ColdRead):
+        if isinstance(found, DiskRead):
             data.records = []
             if look.cold_bytes >= self._context.broker.settings.fetch_cold_bytes_max:
                 return  # the client asks again, for this partition before those that it gets now

@@ -74,4 +74,4 @@ def _delete(
 
     log.delete_before(offset)
     gather.expect()
-    log.when_safe(deleted)
+    log.when_flushed(deleted)

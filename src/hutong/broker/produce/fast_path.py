@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from hutong.broker.handling.context import RequestContext
     from hutong.broker.produce.parts import ProduceParts
     from hutong.broker.topics.partition import Partition
-    from hutong.journal.append.writer import Appended
+    from hutong.journal.append.log_appends import Appended
     from hutong.reactor.handler import Train
     from hutong.wire.buffer import Buffer
     from hutong.wire.kafka.apis.k00_produce import ProduceRequest, TopicProduceData
@@ -138,20 +138,27 @@ class ProduceLane:
         correlation_ids, batches, ends = self._repetitions(chunk, min(requests_max, _TRAIN_REQUESTS_MAX))
         if not batches:
             return None
+        log = self._partition.log
+        appended = log.append(batches, self._qos)
+        if isinstance(appended, HutongError):
+            return None
+        taken = appended.batch_count
+        del batches[taken:]
+        self._requests_total[API_KEY] += taken
         answers: list[Buffer] | None = None
         pending: Pending | None = None
 
-        def settle(outcome: Appended | HutongError) -> None:
+        def settle(error: HutongError | None) -> None:
             nonlocal answers
-            answers = self._answer(correlation_ids, batches, outcome)
+            answers = self._answer(correlation_ids, batches, appended if error is None else error)
             if pending is not None:
                 self._spent(local_us, broker.clock.monotonic_us() - began_us - local_us, taken)
                 pending.complete(answers)
 
-        taken = self._partition.log.append_train(batches, self._qos, settle, self._timeout_ms)
-        if not taken:
-            return None
-        self._requests_total[API_KEY] += taken
+        if appended.is_safe:
+            settle(None)
+        else:
+            log.when_safe(self._qos, settle, self._timeout_ms)
         local_us = broker.clock.monotonic_us() - began_us
         if answers is not None:
             self._spent(local_us, 0, taken)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from hutong.broker.handling.gather import error_code_of
 from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.groups.share.delivery.messages import Acquire, Acquired, Span
-from hutong.journal.log import ColdRead
+from hutong.journal.log import DiskRead
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.records import BatchHeader, iterate_batches
 
@@ -264,7 +264,7 @@ class ShareFetch:
         limit = log.last_stable_offset if is_committed else log.high_watermark
         try:
             size = max(0, min(self._bytes_left, READ_BYTES_MAX))
-            found = log.read(offset, size, up_to=limit, cold_bytes_max=self._all.cold_reads.bytes_max)
+            found = log.read(offset, size, up_to=limit, disk_bytes_max=self._all.cold_reads.bytes_max)
         except Refused:
             self._ended()  # the group stands where the log has not got to
             return
@@ -275,7 +275,7 @@ class ShareFetch:
             else:
                 self._acquire(key, partition, offset, outcome, rounds)
 
-        if isinstance(found, ColdRead):
+        if isinstance(found, DiskRead):
             self._all.cold_reads.read(found, partition, offset, self._session, read)
         elif found.size:
             read(found.buffers)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError, Refused, UsageError
 from hutong.journal.append.qos import Qos
-from hutong.journal.log import ColdRead
+from hutong.journal.log import DiskRead
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.records import Record, build_batch, iterate_batches, iterate_records, parse_batch_header
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from hutong.groups.share.delivery.messages import Bury
     from hutong.groups.share.records import PartitionKey
     from hutong.groups.share.settings import GroupRules
-    from hutong.journal.append.writer import Appended
     from hutong.runtime.offload import Offload
 
 READ_BYTES: Final = 1024 * 1024
@@ -150,8 +149,8 @@ class _Burial:
         except Refused:
             self._then(True)  # it is not in the log any more
             return
-        if isinstance(found, ColdRead):
-            log.read_cold(found, self._found)
+        if isinstance(found, DiskRead):
+            log.read_from_disk(found, self._found)
         else:
             self._found(found.buffers)
 
@@ -222,19 +221,23 @@ class _Burial:
         partition = self._target.partitions[self._source.index % len(self._target.partitions)]
         batch = build_batch(records)
 
-        def appended(outcome: Appended | HutongError) -> None:
-            if not isinstance(outcome, HutongError):
+        def ended(error: HutongError | None) -> None:
+            if error is None:
                 self._logs.dead_letters_total += len(records)
                 self.go_on()
                 return
-            _log.error("group %s: dead letters were refused: %s", self._key.group_id, outcome)
-            is_hopeless = isinstance(outcome, Refused) and outcome.code == ErrorCode.MESSAGE_TOO_LARGE
+            _log.error("group %s: dead letters were refused: %s", self._key.group_id, error)
+            is_hopeless = isinstance(error, Refused) and error.code == ErrorCode.MESSAGE_TOO_LARGE
             if is_hopeless:
                 self.go_on()
             else:
                 self._then(False)
 
-        partition.log.append(memoryview(batch), parse_batch_header(batch), Qos.ALL, appended)
+        outcome = partition.log.append([(memoryview(batch), parse_batch_header(batch))], Qos.ALL)
+        if isinstance(outcome, HutongError):
+            ended(outcome)
+        else:
+            partition.log.when_safe(Qos.ALL, ended)
 
 
 def _records(buffers: Sequence[memoryview], first: int, last: int) -> Iterator[Record]:

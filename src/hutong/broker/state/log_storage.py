@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.errors import HutongError
 from hutong.journal.append.qos import Qos
-from hutong.journal.read.reader import ColdRead
+from hutong.journal.read.reader import DiskRead
 from hutong.wire.kafka.records import parse_batch_header
 
 if TYPE_CHECKING:
-    from hutong.journal.append.writer import Appended
     from hutong.journal.log import PartitionLog
 
 READ_BYTES: Final = 1024 * 1024
@@ -48,15 +47,19 @@ class LogStorage:
     ) -> None:
         base_offset = self._log.end_offset
 
-        def appended(outcome: Appended | HutongError) -> None:
+        def ended(error: HutongError | None) -> None:
             is_in_the_stream = self._log.end_offset > base_offset
-            if isinstance(outcome, HutongError) and is_in_the_stream and late is not None:
+            if error is not None and is_in_the_stream and late is not None:
                 if not self._uncertain:
                     self._log.watch(self._advanced)
                 self._uncertain.append((base_offset, late))
-            then(outcome if isinstance(outcome, HutongError) else None)
+            then(error)
 
-        self._log.append(memoryview(batch), parse_batch_header(batch), Qos.ALL, appended)
+        outcome = self._log.append([(memoryview(batch), parse_batch_header(batch))], Qos.ALL)
+        if isinstance(outcome, HutongError):
+            ended(outcome)
+        else:
+            self._log.when_safe(Qos.ALL, ended)
 
     def _advanced(self) -> None:
         while self._uncertain and self._uncertain[0][0] < self._log.high_watermark:
@@ -66,7 +69,7 @@ class LogStorage:
 
     async def read(self, offset: int) -> Sequence[memoryview]:
         found = self._log.read(offset, READ_BYTES)
-        if not isinstance(found, ColdRead):
+        if not isinstance(found, DiskRead):
             return found.buffers
         future: asyncio.Future[Sequence[memoryview]] = asyncio.get_running_loop().create_future()
 
@@ -76,7 +79,7 @@ class LogStorage:
             else:
                 future.set_result(outcome)
 
-        self._log.read_cold(found, settle)
+        self._log.read_from_disk(found, settle)
         return await future
 
     def trim_before(self, offset: int) -> None:

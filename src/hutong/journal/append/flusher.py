@@ -13,20 +13,17 @@ unknown to the client, as with any retriable storage error.
 Decides nothing about offsets. The file work is in `FlushStep`, which runs on a worker and touches only its segment.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import DiskFull, FlushFailed, LimitExceeded, Refused, StorageError, StorageShortage
-from hutong.foundation.regions import RegionCache
-from hutong.foundation.timers import Timer, TimerWheel
+from hutong.foundation.timers import Timer
 from hutong.journal.append.progress import Progress
 from hutong.journal.append.writer import Writer
-from hutong.journal.figures import JournalFigures
 from hutong.journal.files.disk import Disk, DiskFile
-from hutong.journal.files.jobs import Jobs
-from hutong.journal.files.segments import PREPARED_NAME, Segment, Segments
+from hutong.journal.files.segment import PREPARED_NAME, Segment
+from hutong.journal.resources import JournalResources
 from hutong.journal.settings import JournalSettings
 
 KAFKA_STORAGE_ERROR: Final = 56
@@ -133,36 +130,22 @@ def prepare_file(disk: Disk, directory: Path, settings: JournalSettings) -> Disk
 class Flusher:
     """Drives the flushed position of one journal. Figures: flushes_total, flushed_bytes_total."""
 
-    def __init__(
-        self,
-        disk: Disk,
-        jobs: Jobs,
-        clock: Clock,
-        timers: TimerWheel,
-        settings: JournalSettings,
-        cache: RegionCache,
-        segments: Segments,
-        progress: Progress,
-        writer: Writer,
-        figures: JournalFigures,
-    ) -> None:
+    def __init__(self, resources: JournalResources, progress: Progress, writer: Writer) -> None:
         self.failure: StorageError | None = None
-        self.shortage: StorageShortage | None = None  # for want of what writes are refused at present
-        self.on_flushed: list[Callable[[], None]] = []
-        self.on_failure: list[Callable[[StorageError], None]] = []
-        self.on_shortage: list[Callable[[StorageShortage | None], None]] = []  # None: it is over
+        self.shortage: StorageShortage | None = None  # writes are refused until it is over
         self.flushes_total = 0
         self.flushed_bytes_total = 0
-        self._disk = disk
-        self._jobs = jobs
-        self._clock = clock
-        self._timers = timers
-        self._settings = settings
-        self._cache = cache
-        self._segments = segments
+        self._disk = resources.disk
+        self._jobs = resources.jobs
+        self._clock = resources.clock
+        self._timers = resources.timers
+        self._settings = resources.settings
+        self._cache = resources.cache
+        self._segments = resources.segments
+        self._figures = resources.figures
+        self._events = resources.events
         self._progress = progress
         self._writer = writer
-        self._figures = figures
         self._is_flushing = False
         self._is_preparing = False
         self._prepared: DiskFile | None = None
@@ -170,9 +153,6 @@ class Flusher:
         self._lazy: Timer | None = None
         self._is_stopped = False
         self._shortage_refusal: Refused | None = None
-        writer.on_sealed = self.wake
-        writer.on_noted = self._arm_lazy
-        progress.on_late_commit = self._released
 
     def wake(self) -> None:
         """There may be something to flush."""
@@ -183,7 +163,7 @@ class Flusher:
         if flushed_position < self._progress.awaited_position or dirty_bytes >= self._settings.lazy_flush_bytes:
             self._start()
         elif dirty_bytes:
-            self._arm_lazy()
+            self.flush_later()
 
     def retry_now(self) -> None:
         """Try to write again, in a shortage, without waiting for the timer."""
@@ -213,7 +193,7 @@ class Flusher:
     def _cannot_flush(self) -> bool:
         return self.failure is not None or self.shortage is not None
 
-    def _arm_lazy(self) -> None:
+    def flush_later(self) -> None:
         """Nobody waits: look again in a while."""
         if self._lazy is None and not self._is_stopped:
             deadline_ms = self._clock.monotonic_ms() + self._settings.lazy_flush_interval_ms
@@ -281,21 +261,21 @@ class Flusher:
             self.shortage = None
             self._writer.accept(self._shortage_refusal)
             self._progress.accept()
-            for told in self.on_shortage:
-                told(None)
+            for changed in self._events.shortage_changed:
+                changed(None)
         self._progress.flushed_position = end
         self.wake()  # the disk works on while what was waiting is told
         self._progress.flushed(end, times.begun_us, times.ended_us)
-        self._released()
+        self.bytes_released()
         figures = self._figures
         figures.write_us.record(times.write_us)
         figures.fsync_us.record(times.fsync_us)
         figures.release_us.record(self._clock.monotonic_us() - times.ended_us)
         self._prepare()
-        for listener in self.on_flushed:
-            listener()
+        for flushed in self._events.flushed:
+            flushed()
 
-    def _released(self) -> None:
+    def bytes_released(self) -> None:
         """Bytes need not be kept any more, for flusher or replicator."""
         self._cache.flushed(self._progress.released_position)
         self._writer.released()
@@ -305,8 +285,8 @@ class Flusher:
         self.failure = error
         self._writer.refuse(Refused(KAFKA_STORAGE_ERROR, f"The partition group has failed: {error}"))
         self._progress.refuse(error)
-        for listener in self.on_failure:
-            listener(error)
+        for failed in self._events.failed:
+            failed(error)
 
     def _is_short(self, error: StorageShortage) -> None:
         is_news = self.shortage is None
@@ -319,8 +299,8 @@ class Flusher:
         if not self._is_stopped:
             deadline_ms = self._clock.monotonic_ms() + self._settings.shortage_retry_ms
             self._retry = self._timers.add(deadline_ms, self.retry_now)
-        for told in self.on_shortage if is_news else ():
-            told(error)
+        for changed in self._events.shortage_changed if is_news else ():
+            changed(error)
 
     def _prepare(self) -> None:
         """Make the next segment's file ready while the active one still has room."""

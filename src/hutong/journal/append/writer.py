@@ -1,103 +1,74 @@
-"""The single writer of a journal: it gives offsets, and seals what one turn of the loop brought into one chunk.
+"""The single writer of a journal: it seals what one loop iteration brought into one chunk at the end of the stream.
 
-Strategy: an append decides at once (offset, repetition, refusal) and only notes the rest; at the end of the turn
-everything noted becomes one chunk: header, then each log's batches together, copied once into the cache. So the cost
-of a chunk is shared by all that arrived together, and the batch grows with the load without a linger time. What nobody
-waits for and nobody reads yet is only noted, and shares a chunk with what comes in the turns after it. Base offset
-and leader epoch are written in the copy only; the batch's CRC does not cover them.
+Strategy: `add_batch` only notes a batch that has its offsets; at the end of the loop iteration everything noted becomes
+one chunk: header, then each log's batches together, copied once into the cache. So the cost of a chunk is shared by
+all that arrived together, and chunks grow with the load without a linger time. Batches that no producer waits for and
+no reader sees are deferred: they share a chunk with those of later iterations. Base offset and leader epoch are
+written in the copy only; the batch's CRC does not cover them.
 
-The only mutator of the stream. Does no I/O and waits for nothing: the flusher is told, the rest is the flusher's.
+The only mutator of the stream. Does no I/O and never blocks: it notifies the flusher and the replicator.
 """
 
 import struct
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hutong.foundation.checksum import crc32c
-from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded
-from hutong.foundation.regions import RegionCache
 from hutong.foundation.waiting.table import NEVER
-from hutong.journal.append.progress import Progress
+from hutong.journal.append.log_tail import LogTail
+from hutong.journal.append.progress import Progress, WhenSafe
 from hutong.journal.append.qos import Qos
 from hutong.journal.append.replicator import Replicator
-from hutong.journal.figures import JournalFigures
-from hutong.journal.files.segments import Segments
 from hutong.journal.format import chunk
 from hutong.journal.format.batches import LEADER
-from hutong.journal.settings import JournalSettings
+from hutong.journal.resources import JournalResources
 from hutong.wire.buffer import Buffer
 from hutong.wire.kafka.records import CRC_START, HEADER_BYTES, LENGTH_END, LOG_APPEND_TIME
 
-if TYPE_CHECKING:
-    from hutong.journal.log import PartitionLog
-
-CHUNKS_PER_REGION_MIN: Final = 4  # a chunk lies in one region: what does not fit at its end is lost
-NO_APPEND_TIME: Final = -1
-TRIMMED_PER_CHUNK: Final = 2  # logs whose hot runs are looked at after each chunk: keeps quiet logs' memory bounded
+CHUNKS_PER_REGION_MIN: Final = 4  # a chunk never spans two cache regions: what does not fit at a region's end is lost
+TRIMMED_PER_CHUNK: Final = 2  # logs whose cached runs are trimmed after each chunk: bounds the memory of quiet logs
 _CRC_AT: Final = 17
 _ATTRIBUTES: Final = struct.Struct(">h")
 _CRC: Final = struct.Struct(">I")
 _MAX_TIMESTAMP_AT: Final = 35
 _MAX_TIMESTAMP: Final = struct.Struct(">q")
 
-Then = Callable[["Appended | HutongError"], None]
-_Noted = tuple["PartitionLog", int, int, Buffer, int, Qos, Then, int]
-"""A batch: log, base offset, end offset, bytes, greatest timestamp; how safe it must be, whom to tell, its timeout."""
+_Noted = tuple[LogTail, int, int, Buffer, int, int]
+"""A batch: log, base offset, end offset, bytes, their number, greatest timestamp."""
 
 
-class Appended:
-    """What an append came to. `append_time_ms` is -1 unless the log stamps its records itself."""
+class _LogRun:
+    """One log's batches in the chunk that is being sealed."""
 
-    __slots__ = ("append_time_ms", "base_offset", "start_offset")
-
-    def __init__(self, base_offset: int, append_time_ms: int, start_offset: int) -> None:
-        self.base_offset = base_offset
-        self.append_time_ms = append_time_ms
-        self.start_offset = start_offset
-
-
-def _nobody(_outcome: "Appended | HutongError") -> None:
-    """Who is told of a batch that has been acknowledged already, or is acknowledged with others."""
-
-
-class _Run:
-    """One log's batches of the turn."""
-
-    __slots__ = ("base_offset", "batch_count", "bytes", "end_offset", "max_timestamp_ms", "parts")
+    __slots__ = ("base_offset", "bytes", "end_offset", "max_timestamp_ms", "parts")
 
     def __init__(self, base_offset: int) -> None:
         self.base_offset = base_offset
         self.end_offset = base_offset
         self.bytes = 0
-        self.batch_count = 0
         self.max_timestamp_ms = -1
-        self.parts: list[Buffer] = []
+        self.parts: list[Buffer] = []  # of each batch two: what precedes the CRC, or all of the header, and the rest
 
 
 class Writer:
-    """The end of the stream. `refusal` says why nothing is accepted just now, None while all is well."""
+    """The end of the stream. `refusal` is the reason that nothing is accepted just now, None while all is well."""
 
     def __init__(
         self,
-        settings: JournalSettings,
-        clock: Clock,
-        call_soon: Callable[[Callable[[], None]], object],
-        cache: RegionCache,
-        segments: Segments,
+        resources: JournalResources,
         progress: Progress,
         replicator: Replicator,
-        figures: JournalFigures,
+        call_soon: Callable[[Callable[[], None]], object],
         leader_epoch: int,
     ) -> None:
-        self.position = cache.end_position  # end of the last sealed chunk
+        """`call_soon` runs a callback at the end of the loop iteration."""
+        settings = resources.settings
+        self.position = resources.cache.end_position  # end of the last sealed chunk
         self.leader_epoch = leader_epoch
         self.refusal: HutongError | None = None
         self.is_congested = False
-        self.congestion_watchers: list[Callable[[bool], None]] = []
-        self.on_sealed: Callable[[], None] = lambda: None  # the flusher's ear
-        self.on_noted: Callable[[], None] = lambda: None  # and its clock: what is only noted must be sealed some time
         self.chunks_total = 0
         self.runs_total = 0
         self._settings = settings
@@ -106,76 +77,72 @@ class Writer:
             settings.region_bytes // CHUNKS_PER_REGION_MIN,
             chunk.ENTRIES_MAX // 2 * HEADER_BYTES,  # no more batches than half the entries, whatever their sizes
         )
-        self._clock = clock
-        self._call_soon = call_soon
-        self._cache = cache
-        self._segments = segments
+        self._clock = resources.clock
+        self._cache = resources.cache
+        self._segments = resources.segments
+        self._figures = resources.figures
+        self._events = resources.events
         self._progress = progress
         self._replicator = replicator
-        self._figures = figures
+        self._call_soon = call_soon
         self._batches: list[_Noted] = []  # in order of arrival
         self._bytes = 0
         self._statements: list[bytes] = []  # entries without bytes: start moved, log deleted
-        self._acknowledgements: list[tuple[Qos, int, Then, Appended]] = []  # of batches noted now, besides their own
+        self._waits: dict[tuple[Qos, int], list[tuple[WhenSafe, None]]] = {}  # for the chunk that is sealed next
         self._is_scheduled = False
-        self._must_seal = False  # at the end of this turn
-        self._turn_wall_ms: int | None = None
-        self._begun_us = 0  # when the first batch came of those that are noted now
+        self._must_seal = False  # at the end of this loop iteration
+        self._iteration_wall_ms: int | None = None
+        self._begun_us = 0  # when the first of the noted batches came
         self._overfull = LimitExceeded("dirty_bytes_max", 2 * settings.dirty_bytes_max)
-        self._hot_logs: deque[PartitionLog] = deque()
+        self._cached_logs: deque[LogTail] = deque()
 
     @property
     def dirty_bytes(self) -> int:
-        """What the disk does not have, or a majority does not: it must be kept in memory."""
+        """Bytes that must be kept in memory, because the disk or a majority lacks them."""
         return self.position - self._progress.released_position
 
     @property
     def wall_ms(self) -> int:
-        """The time of this turn: all that it brings carries the same."""
-        if self._turn_wall_ms is None:
+        """The time of this loop iteration: all that it brings carries the same."""
+        if self._iteration_wall_ms is None:
             self._schedule()
-            self._turn_wall_ms = self._clock.wall_ms()
-        return self._turn_wall_ms
+            self._iteration_wall_ms = self._clock.wall_ms()
+        return self._iteration_wall_ms
 
-    def add(
+    def add_batch(
         self,
-        log: "PartitionLog",
+        log: LogTail,
         base_offset: int,
         end_offset: int,
         batch: Buffer,
+        size: int,
         timestamp_ms: int,
-        qos: Qos = Qos.RECEIVE,
-        then: Then = _nobody,
-        timeout_ms: int = NEVER,
+        is_urgent: bool,
     ) -> None:
-        """Take a batch that was given its offsets. Above RECEIVE, `then` is called when `qos` is met, or too late."""
-        self._bytes += len(batch)
-        if self._bytes > self._chunk_bytes_max:
-            self.seal()
-            self._bytes = len(batch)
-        self._batches.append((log, base_offset, end_offset, batch, timestamp_ms, qos, then, timeout_ms))
-        self._must_seal = True
-        if not self._is_scheduled:
-            self._schedule()
+        """Note a batch of `size` bytes that was given its offsets.
 
-    def note(self, log: "PartitionLog", base_offset: int, end_offset: int, batch: Buffer, timestamp_ms: int) -> None:
-        """Like `add`, for a batch that is acknowledged and nobody reads yet: it need not be sealed in this turn."""
-        self._bytes += len(batch)
+        An urgent one is sealed at the end of this loop iteration, others once enough of them came or time has passed.
+        """
+        self._bytes += size
         if self._bytes > self._chunk_bytes_max:
-            self.seal()
-            self._bytes = len(batch)
+            self.seal()  # a batch larger than a chunk gets a chunk of its own
+            self._bytes = size
         batches = self._batches
-        batches.append((log, base_offset, end_offset, batch, timestamp_ms, Qos.RECEIVE, _nobody, NEVER))
-        if len(batches) >= self._settings.noted_batches_max:
+        batches.append((log, base_offset, end_offset, batch, size, timestamp_ms))
+        if is_urgent:
+            if not self._must_seal:
+                self._must_seal = True
+                self._schedule()
+        elif len(batches) >= self._settings.noted_batches_max:
             self.seal()
         elif len(batches) == 1:
             self._begun_us = self._clock.monotonic_us()
-            self.on_noted()
+            self._events.batch_deferred()
 
-    def state(self, kind: int, partition_id: int, offset: int) -> None:
+    def add_statement(self, kind: int, partition_id: int, offset: int) -> None:
         """Note a statement about a log (`chunk.START_MOVED`, `chunk.DELETED`) in the stream."""
         if self._batches:
-            self.seal()  # a statement is about what stands before it
+            self.seal()  # a chunk's statements come before its batches, and this one is about earlier batches
         self._statements.append(chunk.ENTRY.pack(partition_id, kind, offset, 0, 0, 0, 0, -1))
         if len(self._statements) >= chunk.ENTRIES_MAX // 2:
             self.seal()
@@ -183,21 +150,35 @@ class Writer:
             self._must_seal = True
             self._schedule()
 
-    def acknowledge(self, qos: Qos, then: Then, appended: Appended, timeout_ms: int = NEVER) -> None:
-        """Acknowledge what was taken, a repetition or a train, when all that was taken so far is safe at `qos`."""
+    def when_safe(self, qos: Qos, then: WhenSafe, timeout_ms: int = NEVER) -> None:
+        """Call `then` with None once all that was added so far is safe at `qos`, above RECEIVE; perhaps at once.
+
+        With Expired after `timeout_ms`: what was appended stays and may yet become safe. With the reason if the journal
+        fails or runs short meanwhile: then the outcome is unknown.
+        """
         if self._batches:
-            self._acknowledgements.append((qos, timeout_ms, then, appended))
-            self._must_seal = True
-            self._schedule()
+            # The end of their chunk is not known yet: parked when it is sealed, at the end of this iteration.
+            key = qos, timeout_ms
+            waits = self._waits.get(key)
+            if waits is None:
+                waits = self._waits[key] = []
+            waits.append((then, None))
+            if not self._must_seal:
+                self._must_seal = True
+                self._schedule()
         elif self._progress.is_safe(qos, self.position):
-            then(appended)
+            then(None)
         else:
-            now_ms = self._clock.monotonic_ms()
-            self._progress.park_all(qos, self.position, [(then, appended)], timeout_ms, now_ms)
-            self.on_sealed()
+            self._progress.park(qos, self.position, [(then, None)], timeout_ms, self._clock.monotonic_ms())
+            self._events.flush_due()  # a deferred flush has somebody who waits for it now
+
+    def when_flushed(self, then: WhenSafe) -> None:
+        """Seal, and call `then` with None once everything sealed so far is on disk, or with the reason it is not."""
+        self.seal()
+        self.when_safe(Qos.PERSISTENCE, then)
 
     def seal(self) -> None:
-        """Make what was noted one chunk. Called at the end of the turn, and earlier where a chunk is full."""
+        """Make one chunk of everything noted. Called at the end of the iteration, earlier where a chunk is full."""
         batches, self._batches = self._batches, []
         statements, self._statements = self._statements, []
         begun_us = self._begun_us
@@ -205,13 +186,15 @@ class Writer:
         self._must_seal = False
         if not batches and not statements:
             return
-        runs = self._gather(batches)
+        runs = self._group_by_log(batches)
         self._figures.batches_per_chunk.record(len(batches))
-        end_position = self._write(runs, statements, begun_us)
-        self._park(batches, end_position)
+        end_position = self._write_chunk(runs, statements, begun_us)
+        # Parked before the replicator hears of the chunk: a node that is its own majority commits it at once, and the
+        # flusher may start. Watermarks of receive-QoS logs move last, because their watchers may append again.
+        self._park_waits(end_position)
         self._replicator.sealed(end_position)
-        self._note_congestion()
-        self.on_sealed()
+        self._check_congestion()
+        self._events.flush_due()
         for log, run in runs.items():
             if log.receive_qos:
                 log.advance_high_watermark(run.end_offset)
@@ -226,67 +209,70 @@ class Writer:
     def refuse(self, error: HutongError) -> None:
         """Accept nothing more. The gravest reason comes last and stays.
 
-        Whoever was made to wait is let on, to be refused: what they wait for may never come.
+        Congestion ends with it, so that held producers are released and refused: their flush may never come.
         """
         self.refusal = error
         if self.is_congested:
             self._set_congested(False)
 
     def accept(self, error: HutongError | None) -> None:
-        """That reason is over; any other still holds."""
+        """Accept batches again if `error` is the reason they are refused; any other reason still holds."""
         if self.refusal is error:
             self.refusal = None
 
     def released(self) -> None:
-        """Flusher or replicator made progress: congestion may be over."""
+        """Note that flusher or replicator made progress: congestion may be over."""
+        # Half of the bound, so that producers are not held and released with every flush.
         if self.is_congested and self.dirty_bytes <= self._settings.dirty_bytes_max // 2:
             self._set_congested(False)
         if self.dirty_bytes <= self._settings.dirty_bytes_max:
             self.accept(self._overfull)
 
-    def _turn_ended(self) -> None:
+    def _iteration_ended(self) -> None:
         try:
             if self._must_seal:
                 self.seal()
         finally:
             self._is_scheduled = False
-            self._turn_wall_ms = None
+            self._iteration_wall_ms = None
         if self._must_seal:
-            self._schedule()  # who was told of the chunk has brought more
+            self._schedule()  # callbacks of the chunk have appended more
 
     def _schedule(self) -> None:
         if not self._is_scheduled:
             self._is_scheduled = True
-            if len(self._batches) <= 1:  # what schedules the turn may be its first batch, which is noted by now
+            if len(self._batches) <= 1:  # the one that schedules may be the first, noted by now
                 self._begun_us = self._clock.monotonic_us()
-            self._call_soon(self._turn_ended)
+            self._call_soon(self._iteration_ended)
 
-    def _gather(self, batches: "list[_Noted]") -> "dict[PartitionLog, _Run]":
-        runs: dict[PartitionLog, _Run] = {}
-        current: PartitionLog | None = None
+    def _group_by_log(self, batches: list[_Noted]) -> dict[LogTail, _LogRun]:
+        """Each log's batches side by side, as a chunk holds them: one entry and one extent per log, not per batch."""
+        runs: dict[LogTail, _LogRun] = {}
+        current: LogTail | None = None
         pack_leader, leader_epoch = LEADER.pack, self.leader_epoch
-        for log, base_offset, end_offset, batch, timestamp_ms, _, _, _ in batches:
+        for log, base_offset, end_offset, batch, size, timestamp_ms in batches:
+            # Neighbouring batches are mostly of one log (a group of batches, a busy partition): one look-up for them.
             if log is not current:
                 current = log
-                run = runs.get(log) or runs.setdefault(log, _Run(base_offset))
+                run = runs.get(log) or runs.setdefault(log, _LogRun(base_offset))
                 parts = run.parts
-            size = len(batch)
-            if log.log_append_time:
-                parts.append(self._stamped(batch, base_offset))
+                is_stamped = log.log_append_time
+            if is_stamped:
+                parts.append(self._stamped_header(batch, base_offset))
                 parts.append(batch[HEADER_BYTES:])
                 timestamp_ms = self.wall_ms
             else:
+                # Offset, length and epoch precede the batch's CRC, so writing them anew costs no second checksum.
                 parts.append(pack_leader(base_offset, size - LENGTH_END, leader_epoch))
                 parts.append(batch[LEADER.size :])
             run.end_offset = end_offset
             run.bytes += size
-            run.batch_count += 1
             if timestamp_ms > run.max_timestamp_ms:
                 run.max_timestamp_ms = timestamp_ms
         return runs
 
-    def _write(self, runs: "dict[PartitionLog, _Run]", statements: list[bytes], begun_us: int) -> int:
-        """Lay the chunk down behind the last one; returns its end position."""
+    def _write_chunk(self, runs: dict[LogTail, _LogRun], statements: list[bytes], begun_us: int) -> int:
+        """Copy the chunk into the cache, behind the last one; returns its end position."""
         entries, payload_bytes = list(statements), 0
         buffers: list[Buffer] = [b""]
         is_full = False
@@ -302,7 +288,7 @@ class Writer:
                     run.end_offset - run.base_offset,
                     payload_bytes,
                     run.bytes,
-                    run.batch_count,
+                    len(run.parts) // 2,  # each batch has two parts
                     run.max_timestamp_ms,
                 )
             )
@@ -315,6 +301,8 @@ class Writer:
             segment = self._segments.roll(position)
         if segment.begun_ms is None:
             segment.begun_ms = self.wall_ms
+        # A recovery that finds this chunk damaged must know from where on a crash may have taken it: the part that was
+        # not flushed yet. What was flushed before it is rot, if it is damaged.
         buffers[0] = chunk.encode_header(
             position,
             self.leader_epoch,
@@ -328,10 +316,10 @@ class Writer:
         self.chunks_total += 1
         self._figures.bytes_per_chunk.record(total_bytes)
         self._figures.batch_bytes_total += payload_bytes
-        self._note(runs, position, end_position - payload_bytes, begun_us)
+        self._index_runs(runs, position, end_position - payload_bytes, begun_us)
         return end_position
 
-    def _note(self, runs: "dict[PartitionLog, _Run]", position: int, at: int, begun_us: int) -> None:
+    def _index_runs(self, runs: dict[LogTail, _LogRun], position: int, at: int, begun_us: int) -> None:
         """Enter the runs of the chunk at `position`, the first of which begins `at`, where readers look."""
         index, oldest_position = self._segments.active_index, self._cache.oldest_position
         log_ends, records = [], 0
@@ -341,39 +329,32 @@ class Writer:
             if extents is None:
                 extents = log.extents = index.of(log.partition_id)
             extents.add(base_offset, end_offset, position, size, run.max_timestamp_ms)
-            if not log.is_hot:
-                log.is_hot = True
-                self._hot_logs.append(log)
-            log.hot.add(base_offset, end_offset, at, size, oldest_position)
+            if not log.has_cached_runs:
+                log.has_cached_runs = True
+                self._cached_logs.append(log)
+            log.cached_runs.add(base_offset, end_offset, at, size, oldest_position)
             log.sealed_offset = end_offset
             log_ends.append((log, end_offset))
             records += end_offset - base_offset
             at += size
         self.runs_total += len(runs)
-        self._begun_us = sealed_us = self._clock.monotonic_us()  # the next chunk's beginning, if this turn brings more
+        self._begun_us = sealed_us = self._clock.monotonic_us()  # the next chunk's beginning, if this iteration has one
         self._figures.turn_us.record(sealed_us - begun_us)
         self._figures.records_total += records
-        self._progress.sealed(self.position, log_ends, begun_us, sealed_us)
-        self._trim_hot_runs(oldest_position)
+        self._progress.chunk_sealed(self.position, log_ends, begun_us, sealed_us)
+        self._trim_cached_runs(oldest_position)
 
-    def _park(self, batches: "list[_Noted]", end_position: int) -> None:
-        """Park the acknowledgements that wait for the disk; the others were given when the batch came."""
-        parked: dict[tuple[Qos, int], list[tuple[Then, Appended]]] = {}
-        for log, base_offset, _, _, _, qos, then, timeout_ms in batches:
-            if qos > Qos.RECEIVE:
-                append_time_ms = self.wall_ms if log.log_append_time else NO_APPEND_TIME
-                appended = Appended(base_offset, append_time_ms, log.start_offset)
-                parked.setdefault((qos, timeout_ms), []).append((then, appended))
-        acknowledgements, self._acknowledgements = self._acknowledgements, []
-        for qos, timeout_ms, then, appended in acknowledgements:
-            parked.setdefault((qos, timeout_ms), []).append((then, appended))
-        if parked:
-            now_ms = self._clock.monotonic_ms()
-            for (qos, timeout_ms), waits in parked.items():
-                self._progress.park_all(qos, end_position, waits, timeout_ms, now_ms)
+    def _park_waits(self, end_position: int) -> None:
+        """Park the continuations that wait for the chunk that ends there."""
+        if not self._waits:
+            return
+        parked, self._waits = self._waits, {}
+        now_ms = self._clock.monotonic_ms()
+        for (qos, timeout_ms), waits in parked.items():
+            self._progress.park(qos, end_position, waits, timeout_ms, now_ms)
 
-    def _stamped(self, batch: Buffer, base_offset: int) -> bytes:
-        """The batch's header with this turn's time as its timestamp (message.timestamp.type=LogAppendTime)."""
+    def _stamped_header(self, batch: Buffer, base_offset: int) -> bytes:
+        """The batch's header with this iteration's time as its timestamp (message.timestamp.type=LogAppendTime)."""
         header = bytearray(batch[:HEADER_BYTES])
         LEADER.pack_into(header, 0, base_offset, len(batch) - LENGTH_END, self.leader_epoch)
         (attributes,) = _ATTRIBUTES.unpack_from(header, CRC_START)
@@ -383,16 +364,17 @@ class Writer:
         _CRC.pack_into(header, _CRC_AT, checked)
         return bytes(header)
 
-    def _trim_hot_runs(self, oldest_position: int) -> None:
-        """Look at a few logs in turn, so that one which went quiet does not keep entries for bytes long gone."""
-        for _ in range(min(TRIMMED_PER_CHUNK, len(self._hot_logs))):
-            log = self._hot_logs.popleft()
-            log.hot.trim(oldest_position)
-            log.is_hot = len(log.hot) > 0
-            if log.is_hot:
-                self._hot_logs.append(log)
+    def _trim_cached_runs(self, oldest_position: int) -> None:
+        """Trim a few logs per chunk, in rotation, so that a quiet log keeps no entries for bytes long evicted."""
+        for _ in range(min(TRIMMED_PER_CHUNK, len(self._cached_logs))):
+            log = self._cached_logs.popleft()
+            log.cached_runs.trim(oldest_position)
+            log.has_cached_runs = len(log.cached_runs) > 0
+            if log.has_cached_runs:
+                self._cached_logs.append(log)
 
-    def _note_congestion(self) -> None:
+    def _check_congestion(self) -> None:
+        """Two bounds: at the first producers are held unread, at twice that their batches are refused."""
         dirty_bytes = self.dirty_bytes
         if self.refusal is not None:
             return
@@ -403,5 +385,5 @@ class Writer:
 
     def _set_congested(self, is_congested: bool) -> None:
         self.is_congested = is_congested
-        for watcher in list(self.congestion_watchers):
-            watcher(is_congested)
+        for callback in list(self._events.congestion_changed):
+            callback(is_congested)

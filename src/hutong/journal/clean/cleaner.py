@@ -14,31 +14,29 @@ Knows no topics; decides nothing itself (`compaction`), keeps no records (`clean
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, StorageError, StorageShortage
-from hutong.foundation.timers import Timer, TimerWheel
+from hutong.foundation.timers import Timer
+from hutong.journal.append.progress import WhenSafe
 from hutong.journal.clean.cleaner_pass import CleaningPass, PassResult, Plan, Rewritten, Source, Steps
 from hutong.journal.clean.cleaner_transactions import CleanedTransactions
 from hutong.journal.clean.compaction import CompactionPolicy, Decision, LogShare, decide, garbage, share_of
 from hutong.journal.clean.record_filter import LogRules
-from hutong.journal.files.disk import Disk, replace_file
-from hutong.journal.files.jobs import Jobs
-from hutong.journal.files.segments import Segment, Segments
+from hutong.journal.files.disk import replace_file
+from hutong.journal.files.segment import Segment
 from hutong.journal.files.spans import span_of
 from hutong.journal.format.clean_offsets import CLEAN_OFFSETS_NAME, encode_clean_offsets
+from hutong.journal.log import PartitionLog
 from hutong.journal.recover.checkpointer import Checkpointer
+from hutong.journal.resources import JournalResources
 from hutong.journal.settings import JournalSettings
-
-if TYPE_CHECKING:
-    from hutong.journal.log import PartitionLog
 
 SLICE_US: Final = 1_000
 STEPS_PER_SLICE_MAX: Final = 64
 PAUSE_MS_MIN: Final = 10  # shorter ones are saved up
 
-WhenFlushed = Callable[[Callable[[HutongError | None], None]], None]
+WhenFlushed = Callable[[WhenSafe], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +53,8 @@ class Cleaner:
 
     def __init__(
         self,
-        disk: Disk,
-        jobs: Jobs,
-        clock: Clock,
-        timers: TimerWheel,
-        settings: JournalSettings,
-        segments: Segments,
-        logs: "Mapping[int, PartitionLog]",
+        resources: JournalResources,
+        logs: Mapping[int, PartitionLog],
         checkpointer: Checkpointer,
         when_flushed: WhenFlushed,
         deletion_ms: Callable[[], int],
@@ -71,14 +64,14 @@ class Cleaner:
         self.moved_bytes_total = 0
         self.reclaimed_bytes_total = 0
         self.last_error: HutongError | None = None
-        self.problems: dict[int, str] = {}  # logs that cannot be cleaned, and why
-        self.on_ended: Callable[[], None] = lambda: None
-        self._disk = disk
-        self._jobs = jobs
-        self._clock = clock
-        self._timers = timers
-        self._settings = settings
-        self._segments = segments
+        self.problems: dict[int, str] = {}  # logs that cannot be cleaned, and the reason
+        self._disk = resources.disk
+        self._jobs = resources.jobs
+        self._clock = resources.clock
+        self._timers = resources.timers
+        self._settings = resources.settings
+        self._segments = resources.segments
+        self._events = resources.events
         self._logs = logs
         self._checkpointer = checkpointer
         self._when_flushed = when_flushed
@@ -207,7 +200,7 @@ class Cleaner:
         rules = {partition_id: self._rules(log, dirty.get(partition_id)) for partition_id, log in self._logs.items()}
         return Plan(sources, rules, dirty_position, self._deletion_ms())
 
-    def _rules(self, log: "PartitionLog", share: LogShare | None) -> LogRules:
+    def _rules(self, log: PartitionLog, share: LogShare | None) -> LogRules:
         if share is None:
             return LogRules(log.partition_id, log.start_offset, log.sealed_offset)
         states = log.producers.states().values() if log.producers is not None else ()
@@ -303,7 +296,7 @@ class Cleaner:
             log.spans.replace(base_position, range_end, span)
             summaries.pop(partition_id, None)
             if partition_id in self._policies:
-                log.hot.trim(range_end)
+                log.cached_runs.trim(range_end)
         cleaned.dead_bytes = sum(summary.bytes for summary in summaries.values())  # of logs deleted meanwhile
 
     # -- the end
@@ -345,7 +338,7 @@ class Cleaner:
         if isinstance(error, StorageError) and not isinstance(error, StorageShortage):
             self._has_failed = True
         if not self._is_stopped:
-            self.on_ended()
+            self._events.cleaning_ended()
 
     def _abandon(self) -> None:
         """The journal ends; what is not finished a start removes."""

@@ -14,7 +14,7 @@ from typing import Final
 
 from hutong.foundation.errors import StorageError
 from hutong.journal.files.disk import Disk, replace_file
-from hutong.journal.files.segments import SegmentName
+from hutong.journal.files.segment import SegmentName
 from hutong.journal.format import chunk
 from hutong.journal.format.index import SegmentIndex, encode_index
 from hutong.journal.settings import JournalSettings

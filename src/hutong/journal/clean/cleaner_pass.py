@@ -22,9 +22,9 @@ from typing import NamedTuple
 from hutong.foundation.errors import CorruptData, ProtocolError, StorageError
 from hutong.journal.clean.cleaner_output import CleanedFile
 from hutong.journal.clean.newest_keys import KeyMap
-from hutong.journal.clean.record_filter import LogRules, Sieve
+from hutong.journal.clean.record_filter import LogRules, RecordFilter
 from hutong.journal.files.disk import Disk
-from hutong.journal.files.segments import Segment, SegmentName
+from hutong.journal.files.segment import Segment, SegmentName
 from hutong.journal.format import chunk
 from hutong.journal.format.index import SegmentIndex
 from hutong.journal.read.walk import Window
@@ -89,7 +89,7 @@ class CleaningPass:
         self._settings = settings
         self._plan = plan
         self._keys = KeyMap(settings.clean_keys_max)
-        self._sieve = Sieve(self._keys, plan.now_ms, settings.clean_batch_bytes_max)
+        self._sieve = RecordFilter(self._keys, plan.now_ms, settings.clean_batch_bytes_max)
         self._result = PassResult()
         self._oldest_position = plan.sources[0].base_position
 

@@ -11,11 +11,10 @@ Pure: decides, and cleans nothing.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-if TYPE_CHECKING:
-    from hutong.journal.files.segments import Segment
-    from hutong.journal.log import PartitionLog
+from hutong.journal.files.segment import Segment
+from hutong.journal.log import PartitionLog
 
 UNLIMITED: Final = -1
 DAY_MS: Final = 86_400_000
@@ -72,7 +71,7 @@ class Decision(NamedTuple):
     garbage: frozenset[int] = frozenset()
 
 
-def share_of(log: "PartitionLog", policy: CompactionPolicy, now_ms: int, closed_position: int) -> LogShare:
+def share_of(log: PartitionLog, policy: CompactionPolicy, now_ms: int, closed_position: int) -> LogShare:
     """What may be cleaned of a log in the segments that begin before `closed_position`.
 
     Records whose time is not known, or lies ahead, are young: only a lag of zero takes them. What an open transaction
@@ -117,7 +116,7 @@ def decide(shares: Iterable[LogShare], segments: Iterable[tuple[int, int]]) -> D
     return Decision(chosen, end_position)
 
 
-def garbage(logs: Iterable["PartitionLog"], segments: Iterable["Segment"]) -> set[int]:
+def garbage(logs: Iterable[PartitionLog], segments: Iterable[Segment]) -> set[int]:
     """Where those of these closed segments begin that are mostly garbage.
 
     That is what deleted logs have left, and what lies before the start of the others.

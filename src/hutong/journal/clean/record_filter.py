@@ -67,7 +67,7 @@ class Noted(NamedTuple):
     is_readable: bool
 
 
-class Sieve:
+class RecordFilter:
     """One pass over the logs of one journal, with one map of keys."""
 
     def __init__(self, keys: KeyMap, now_ms: int, unpacked_bytes_max: int) -> None:

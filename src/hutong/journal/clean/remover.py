@@ -8,22 +8,18 @@ know where each log ends and what its producers have sent.
 Looks at one log where it can: the one that kept the oldest segment the last time most often still does.
 """
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from hutong.foundation.errors import HutongError, StorageError, StorageShortage
 from hutong.journal.append.progress import Progress
 from hutong.journal.append.writer import Writer
 from hutong.journal.clean.cleaner import Cleaner, WhenFlushed
 from hutong.journal.clean.retention import is_alive
-from hutong.journal.files.disk import Disk
-from hutong.journal.files.jobs import Jobs
-from hutong.journal.files.segments import Segment, Segments
+from hutong.journal.files.segment import Segment
 from hutong.journal.format import chunk
+from hutong.journal.log import PartitionLog
 from hutong.journal.recover.checkpointer import Checkpointer
-
-if TYPE_CHECKING:
-    from hutong.journal.log import PartitionLog
+from hutong.journal.resources import JournalResources
 
 
 class Remover:
@@ -31,10 +27,8 @@ class Remover:
 
     def __init__(
         self,
-        disk: Disk,
-        jobs: Jobs,
-        segments: Segments,
-        logs: "Mapping[int, PartitionLog]",
+        resources: JournalResources,
+        logs: Mapping[int, PartitionLog],
         progress: Progress,
         writer: Writer,
         checkpointer: Checkpointer,
@@ -43,10 +37,10 @@ class Remover:
     ) -> None:
         self.removed_segments_total = 0
         self.removed_bytes_total = 0
-        self.on_failure: Callable[[StorageError], None] = lambda _error: None
-        self._disk = disk
-        self._jobs = jobs
-        self._segments = segments
+        self._disk = resources.disk
+        self._jobs = resources.jobs
+        self._segments = resources.segments
+        self._events = resources.events
         self._logs = logs
         self._progress = progress
         self._writer = writer
@@ -58,8 +52,6 @@ class Remover:
         self._unused: list[Segment] = []  # whose files are to be removed
         self._is_taking_out = False  # what must be said before their files go was not said yet
         self._is_stopped = False
-        segments.on_unused = self._segment_unused
-        cleaner.on_ended = self._cleaning_ended
 
     def look_again(self) -> None:
         """Something was given up: with the next flush a segment may be dead."""
@@ -101,7 +93,7 @@ class Remover:
         self._writer.seal()  # so that a log without spans has nothing left to come
         for log in self._logs.values():
             if log.oldest_span() is None and log.end_offset:
-                self._writer.state(chunk.START_MOVED, log.partition_id, log.end_offset)
+                self._writer.add_statement(chunk.START_MOVED, log.partition_id, log.end_offset)
 
     def _is_kept(self, oldest: Segment) -> bool:
         """Whether a log keeps something of the oldest segment."""
@@ -111,11 +103,11 @@ class Remover:
         self._holder = next(holders, None)
         return self._holder is not None
 
-    def _cleaning_ended(self) -> None:
+    def cleaning_ended(self) -> None:
         self._may_have_dead = True
         self.flushed()
 
-    def _segment_unused(self, segment: Segment) -> None:
+    def segment_unused(self, segment: Segment) -> None:
         self._unused.append(segment)
         if not self._is_taking_out:
             self._remove_files()
@@ -150,7 +142,7 @@ class Remover:
         if isinstance(outcome, StorageShortage):
             self._unused += removed  # tried again with the next flush: a name that is gone already is fine
         elif isinstance(outcome, StorageError):
-            self.on_failure(outcome)
+            self._events.removal_failed(outcome)
         elif isinstance(outcome, BaseException):
             raise outcome
         else:

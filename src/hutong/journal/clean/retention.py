@@ -10,12 +10,10 @@ Pure: decides, and removes nothing. A look at a log costs as many spans as go, a
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hutong.journal.files.spans import Span
-
-if TYPE_CHECKING:
-    from hutong.journal.log import PartitionLog
+from hutong.journal.log import PartitionLog
 
 UNLIMITED: Final = -1
 
@@ -60,7 +58,7 @@ def retained_from(
     return start_offset
 
 
-def is_alive(log: "PartitionLog", base_position: int) -> bool:
+def is_alive(log: PartitionLog, base_position: int) -> bool:
     """Whether a log still keeps something of the oldest segment, which begins at `base_position`."""
     span = log.oldest_span()
     return span is not None and span.base_position <= base_position and log.start_offset < span.end_offset

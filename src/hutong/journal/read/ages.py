@@ -12,13 +12,13 @@ from typing import Final
 from hutong.foundation.regions import RegionCache
 from hutong.journal.files.spans import LogSpans
 from hutong.journal.format.index import Extents
-from hutong.journal.read.runs import HotRuns
+from hutong.journal.read.runs import CachedRuns
 from hutong.wire.kafka.records import parse_batch_header
 
 UNKNOWN: Final = -1
 
 
-def hot_timestamp(cache: RegionCache, hot: HotRuns, offset: int) -> int:
+def cached_timestamp(cache: RegionCache, hot: CachedRuns, offset: int) -> int:
     """The first timestamp of the run that holds `offset`, where the cache holds it; else UNKNOWN.
 
     A run is what one turn of the loop took in, so its records are of one moment.
@@ -27,7 +27,7 @@ def hot_timestamp(cache: RegionCache, hot: HotRuns, offset: int) -> int:
     return UNKNOWN if header is None else parse_batch_header(header).base_timestamp_ms
 
 
-def cold_timestamp(offset: int, spans: LogSpans, extents: Extents | None) -> int:
+def indexed_timestamp(offset: int, spans: LogSpans, extents: Extents | None) -> int:
     """About the timestamp of what is at `offset`, or of the next that is there; UNKNOWN where nothing is."""
     number = spans.number_for(offset)
     if number < len(spans):

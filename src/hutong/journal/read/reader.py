@@ -13,22 +13,21 @@ from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
 from hutong.foundation.errors import CorruptData, HutongError, LimitExceeded, StorageError
-from hutong.journal.files.disk import Disk, DiskFile
-from hutong.journal.files.jobs import Jobs
-from hutong.journal.files.segments import Segment, Segments
+from hutong.journal.files.disk import DiskFile
+from hutong.journal.files.segment import Segment
 from hutong.journal.format.index import Extent, Extents, SegmentIndex
 from hutong.journal.read.read_failures import ReadFailures
 from hutong.journal.read.read_memory import ReadMemory
 from hutong.journal.read.rebuild import load_or_rebuild_index, rebuild_index
 from hutong.journal.read.walk import WINDOW_BYTES_MAX, WINDOW_BYTES_MIN, Walk, Window, WouldBlock
-from hutong.journal.settings import JournalSettings
+from hutong.journal.resources import JournalResources
 
 T = TypeVar("T")
 _HEADERS_SHARE: Final = 64  # of the bytes of a partition that is alone, at most one in so many is chunk headers
 
 
 @dataclass(frozen=True, slots=True)
-class ColdRead(Generic[T]):
+class DiskRead(Generic[T]):
     """A read that needs a worker. `size` is about how many bytes it brings, at least 1."""
 
     segment: Segment
@@ -51,17 +50,15 @@ class _Outcome(Generic[T]):
 class Reader:
     """Carries out cold reads of one journal. Figures: cached_reads_total, worker_reads_total."""
 
-    def __init__(
-        self, disk: Disk, jobs: Jobs, segments: Segments, settings: JournalSettings, failures: ReadFailures
-    ) -> None:
-        self.failures = failures
+    def __init__(self, resources: JournalResources) -> None:
+        self.failures = ReadFailures(resources.clock)
         self.cached_reads_total = 0
         self.worker_reads_total = 0
         self.reads_in_flight = 0
-        self._disk = disk
-        self._jobs = jobs
-        self._segments = segments
-        self._settings = settings
+        self._disk = resources.disk
+        self._jobs = resources.jobs
+        self._segments = resources.segments
+        self._settings = resources.settings
         self._memory = ReadMemory()
 
     def plan(
@@ -73,16 +70,16 @@ class Reader:
         disk_end: int,
         select: Callable[[Extents], list[Extent]],
         work: Callable[[Walk], T],
-    ) -> ColdRead[T]:
+    ) -> DiskRead[T]:
         """Fix a read of `size` bytes of the `held_bytes` that one partition has in one segment."""
         extents = segment.index.extents.get(partition_id) if segment.index is not None else None
         selected = select(extents) if extents is not None else None
         end = disk_end if segment.end_position is None else segment.end_position
         share = min(1.0, held_bytes / max(1, end - segment.base_position))
         read_ahead_bytes = self._read_ahead_bytes(size, share)
-        return ColdRead(segment, partition_id, max(1, size), read_ahead_bytes, disk_end, select, selected, work)
+        return DiskRead(segment, partition_id, max(1, size), read_ahead_bytes, disk_end, select, selected, work)
 
-    def try_cached(self, cold: ColdRead[T]) -> T:
+    def try_cached(self, cold: DiskRead[T]) -> T:
         """Carry it out on the loop from what the machine holds in memory. Raises WouldBlock, StorageError."""
         if cold.extents is None or cold.segment.file is None:
             raise WouldBlock("the segment's index or file is not open")
@@ -91,7 +88,7 @@ class Reader:
         self.cached_reads_total += 1
         return result
 
-    def read(self, cold: ColdRead[T], then: Callable[[T | HutongError], None]) -> None:
+    def read(self, cold: DiskRead[T], then: Callable[[T | HutongError], None]) -> None:
         """Carry it out on a worker, then `then` on the loop; at once with LimitExceeded when too many are in flight."""
         successor = self._segments.successor(cold.segment)
         if successor is not None:
@@ -134,7 +131,7 @@ class Reader:
         spread = int(size / share)
         return min(spread + spread // _HEADERS_SHARE, WINDOW_BYTES_MAX + WINDOW_BYTES_MIN)
 
-    def _carry_out(self, cold: ColdRead[T], known_file: DiskFile | None, lent: list[memoryview]) -> _Outcome[T]:
+    def _carry_out(self, cold: DiskRead[T], known_file: DiskFile | None, lent: list[memoryview]) -> _Outcome[T]:
         """On a worker. The memory that was `lent` is filled first; what is needed beyond is new."""
         file: DiskFile | None = None
         index: SegmentIndex | None = None
@@ -160,7 +157,7 @@ class Reader:
             result = error
         return _Outcome(result, file, index)
 
-    def _index(self, cold: ColdRead[T], file: DiskFile) -> tuple[SegmentIndex, SegmentIndex | None]:
+    def _index(self, cold: DiskRead[T], file: DiskFile) -> tuple[SegmentIndex, SegmentIndex | None]:
         """The index of the segment as far as it is on disk; again, if that is all of it and so may be kept."""
         segment, settings = cold.segment, self._settings
         is_closed = segment.end_position is not None and segment.range_end is None
@@ -171,7 +168,7 @@ class Reader:
 
     def _walk(
         self,
-        cold: ColdRead[T],
+        cold: DiskRead[T],
         file: DiskFile,
         extents: list[Extent],
         *,

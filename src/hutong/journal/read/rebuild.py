@@ -5,7 +5,7 @@ Runs on workers. Knows nothing of the running journal.
 
 from hutong.foundation.errors import CorruptData
 from hutong.journal.files.disk import Disk, DiskFile, read_file
-from hutong.journal.files.segments import Segment
+from hutong.journal.files.segment import Segment
 from hutong.journal.format import chunk
 from hutong.journal.format.index import SegmentIndex, parse_index
 from hutong.journal.read.walk import Window

@@ -24,7 +24,7 @@ class Views:
         self.size = size
 
 
-class HotRuns:
+class CachedRuns:
     """The runs of one log that may still be in the cache."""
 
     __slots__ = ("_base_offsets", "_end_offset", "_positions", "_sizes")

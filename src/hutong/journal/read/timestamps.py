@@ -9,22 +9,20 @@ unpacked enough already) answers with its own header: the offset of its first re
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError, StorageError, UsageError
 from hutong.journal.files.spans import Span
 from hutong.journal.format.index import Extent, Extents
-from hutong.journal.read.reader import Reader
+from hutong.journal.read.reader import DiskRead, Reader
 from hutong.journal.read.walk import Walk
 from hutong.wire.kafka.compression import DECOMPRESSED_BYTES_MAX
 from hutong.wire.kafka.record_contents import first_from, greatest_in, unpack_in_place
 from hutong.wire.kafka.record_walk import INT64_MIN
 from hutong.wire.kafka.records import BatchHeader, iterate_batches
 
-if TYPE_CHECKING:
-    from hutong.journal.log import PartitionLog
-
 Found = tuple[int, int]  # timestamp in ms, offset
+PlanSearch = Callable[[Span, Callable[[Extents], list[Extent]], Callable[[Walk], Found]], DiskRead[Found]]
 NOT_FOUND: Final[Found] = (-1, -1)
 UNPACKED_BYTES_MAX: Final = 2 * DECOMPRESSED_BYTES_MAX
 """In one search. A header that is wrong about its greatest timestamp makes a search go on to the next batch."""
@@ -33,17 +31,27 @@ UNPACKED_BYTES_MAX: Final = 2 * DECOMPRESSED_BYTES_MAX
 class TimestampSearch:
     """One search. `then` gets what was found, NOT_FOUND, or a StorageError."""
 
-    def __init__(self, log: "PartitionLog", reader: Reader, then: Callable[[Found | HutongError], None]) -> None:
-        self._log = log
+    def __init__(
+        self,
+        spans: list[Span],
+        start_offset: int,
+        end_offset: int,
+        plan: PlanSearch,
+        reader: Reader,
+        then: Callable[[Found | HutongError], None],
+    ) -> None:
+        """Search the visible offsets from `start_offset` to before `end_offset`; `spans` hold them, oldest first."""
+        self._spans = spans
+        self._start_offset = start_offset
+        self._end_offset = end_offset
+        self._plan = plan
         self._reader = reader
         self._then = then
-        self._start_offset = log.start_offset
-        self._limit = log.high_watermark
         self._unpacked_bytes_left = UNPACKED_BYTES_MAX
 
     def first_from(self, timestamp_ms: int) -> None:
         self._look(
-            iter([span for span in self._spans() if span.max_timestamp_ms >= timestamp_ms]),
+            iter([span for span in self._spans if span.max_timestamp_ms >= timestamp_ms]),
             lambda extents: [extent for extent in _all(extents) if extent.max_timestamp_ms >= timestamp_ms],
             lambda walk: self._first_in(walk, timestamp_ms),
             lambda span, best: best == NOT_FOUND,
@@ -52,15 +60,12 @@ class TimestampSearch:
 
     def greatest(self) -> None:
         self._look(
-            iter(sorted(self._spans(), key=lambda span: (-span.max_timestamp_ms, span.first_offset))),
+            iter(sorted(self._spans, key=lambda span: (-span.max_timestamp_ms, span.first_offset))),
             lambda extents: list(_all(extents)),
             self._greatest_in,
             lambda span, best: _may_beat(span.max_timestamp_ms, span.first_offset, best),
             NOT_FOUND,
         )
-
-    def _spans(self) -> list[Span]:
-        return list(self._log.all_spans())
 
     def _look(
         self,
@@ -83,7 +88,7 @@ class TimestampSearch:
                 self._look(spans, select, work, is_worth, max(best, outcome, key=_rank))
 
         try:
-            search = self._log.plan_search(span, select, work)
+            search = self._plan(span, select, work)
         except StorageError:  # retention or cleaning has removed it since
             self._look(spans, select, work, is_worth, best)
         else:
@@ -119,7 +124,7 @@ class TimestampSearch:
         base_offset, count, base_ms = header.base_offset, header.record_count, header.base_timestamp_ms
         # Of the offsets that readers see; a forged delta may be another batch's.
         least = max(0, self._start_offset - base_offset)
-        end = min(self._limit - base_offset, header.last_offset_delta + 1)
+        end = min(self._end_offset - base_offset, header.last_offset_delta + 1)
         if least >= end or not count:  # compaction leaves batches without records
             return None
         try:

@@ -13,23 +13,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError
-from hutong.foundation.timers import Timer, TimerWheel
+from hutong.foundation.timers import Timer
 from hutong.journal.append.progress import Progress
-from hutong.journal.append.qos import Qos
-from hutong.journal.append.writer import Appended, Writer
+from hutong.journal.append.writer import Writer
 from hutong.journal.files.disk import Disk, DiskFile, replace_file
-from hutong.journal.files.jobs import Jobs
-from hutong.journal.files.segments import Segment, Segments
+from hutong.journal.files.segment import Segment
 from hutong.journal.format.index import SegmentIndex, encode_index
+from hutong.journal.log import PartitionLog
 from hutong.journal.recover.checkpoint import CHECKPOINT_NAME, Checkpoint, LogState, encode_checkpoint
-from hutong.journal.settings import JournalSettings
-
-if TYPE_CHECKING:
-    from hutong.journal.log import PartitionLog
+from hutong.journal.resources import JournalResources
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +48,7 @@ def _write(disk: Disk, sizes: list[tuple[DiskFile, int]], files: list[File]) -> 
         replace_file(disk, path, content())
 
 
-def _state_of(log: "PartitionLog") -> LogState:
+def _state_of(log: PartitionLog) -> LogState:
     """A log's state in what does not change any more, whatever becomes of the log."""
     state = LogState(log.start_offset, log.end_offset)
     if log.producers is not None:
@@ -69,27 +63,23 @@ class Checkpointer:
 
     def __init__(
         self,
-        disk: Disk,
-        jobs: Jobs,
-        clock: Clock,
-        timers: TimerWheel,
-        settings: JournalSettings,
-        segments: Segments,
+        resources: JournalResources,
         progress: Progress,
         writer: Writer,
-        logs: "Mapping[int, PartitionLog]",
+        logs: Mapping[int, PartitionLog],
         position: int,
     ) -> None:
+        """`position` is that of the last checkpoint on the disk."""
         self.last_error: HutongError | None = None
         self.checkpoints_total = 0
         self.last_position = position
-        self.on_written: Callable[[], None] = lambda: None  # not for the one that a clean stop writes
-        self._disk = disk
-        self._jobs = jobs
-        self._clock = clock
-        self._timers = timers
-        self._settings = settings
-        self._segments = segments
+        self._disk = resources.disk
+        self._jobs = resources.jobs
+        self._clock = resources.clock
+        self._timers = resources.timers
+        self._settings = resources.settings
+        self._segments = resources.segments
+        self._events = resources.events
         self._progress = progress
         self._writer = writer
         self._logs = logs
@@ -138,16 +128,14 @@ class Checkpointer:
             files.append((active.index_path, partial(encode_index, self._segments.active_index.copy(), position)))
         files.append((self._segments.directory / CHECKPOINT_NAME, partial(encode_checkpoint, state)))
 
-        def flushed(outcome: Appended | HutongError) -> None:
-            if isinstance(outcome, HutongError):
-                self._ended(position, [], outcome, then)
+        def flushed(error: HutongError | None) -> None:
+            if error is not None:
+                self._ended(position, [], error, then)
             else:
                 self._submit(position, files, is_clean, then)
 
-        if self._progress.flushed_position >= position:
-            flushed(Appended(0, 0, 0))
-        else:
-            self._progress.park(Qos.PERSISTENCE, position, flushed, Appended(0, 0, 0))
+        # A checkpoint on the disk must not speak of what a crash could still take.
+        self._writer.when_flushed(flushed)
 
     def stop(self) -> None:
         if self._timer is not None:
@@ -209,7 +197,7 @@ class Checkpointer:
 
     def _written(self, error: HutongError | None) -> None:
         if error is None:
-            self.on_written()
+            self._events.checkpoint_written()
 
     def _interval_passed(self) -> None:
         self._timer = None

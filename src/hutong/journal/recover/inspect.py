@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from hutong.foundation.errors import CorruptData, UnknownFormat
 from hutong.journal.files.disk import Disk, read_file
-from hutong.journal.files.segments import INDEX_SUFFIX, SEGMENT_SUFFIX, checked_size, select_segments
+from hutong.journal.files.segment import INDEX_SUFFIX, SEGMENT_SUFFIX, checked_size, select_segments
 from hutong.journal.format import chunk
 from hutong.journal.format.clean_offsets import CLEAN_OFFSETS_NAME, parse_clean_offsets
 from hutong.journal.format.index import SegmentIndex, parse_index, parse_summary

@@ -25,7 +25,7 @@ from hutong.foundation.errors import CorruptData, StorageError, UnknownFormat
 from hutong.journal.append.producers import Producers
 from hutong.journal.append.transactions import Transactions
 from hutong.journal.files.disk import Disk, DiskFile, read_file, replace_file
-from hutong.journal.files.segments import PREPARED_NAME, Segment, checked_size, segment_name, select_segments
+from hutong.journal.files.segment import PREPARED_NAME, Segment, checked_size, segment_name, select_segments
 from hutong.journal.files.spans import LogSpans, span_of
 from hutong.journal.format import chunk
 from hutong.journal.format.clean_offsets import CLEAN_OFFSETS_NAME, parse_clean_offsets

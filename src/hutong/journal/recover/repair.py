@@ -15,7 +15,7 @@ from typing import Final
 
 from hutong.foundation.errors import CorruptData, StorageError
 from hutong.journal.files.disk import Disk, DiskFile, replace_file
-from hutong.journal.files.segments import INDEX_SUFFIX
+from hutong.journal.files.segment import INDEX_SUFFIX
 from hutong.journal.format import chunk
 from hutong.journal.format.index import encode_index
 from hutong.journal.read.walk import WINDOW_BYTES_MIN, Window

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.errors import LimitExceeded, ProtocolError, UsageError
-from hutong.journal.files.segments import parse_segment_name
+from hutong.journal.files.segment import parse_segment_name
 from hutong.journal.recover.inspect import Lost, Problem, Remedy
 from hutong.wire.kafka.record_contents import examine_batch, unpack_in_place
 from hutong.wire.kafka.record_walk import examine_sparse

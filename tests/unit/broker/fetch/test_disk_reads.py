@@ -21,8 +21,8 @@ from hutong.broker.kafka.k01_fetch import _Look
 from hutong.broker.topics.partition import Partition
 from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, OwnerGone
 from hutong.foundation.waiting.table import WaitTable
-from hutong.journal.files.segments import Segment
-from hutong.journal.log import COLD_BYTES_MAX, ColdRead
+from hutong.journal.files.segment import Segment
+from hutong.journal.log import DISK_READ_BYTES_MAX, DiskRead
 from hutong.scheduler.driver import FairExecutor
 from hutong.scheduler.machine import COST_MAX, Scheduler
 from hutong.server.configuration.sections.facts import KIBIBYTE, MEBIBYTE
@@ -62,7 +62,7 @@ class Scene:
 
     def read(self, reader: ClientSession, offset: int = 0) -> None:
         cold = self.partition.log.read(offset, 1000)
-        assert isinstance(cold, ColdRead)
+        assert isinstance(cold, DiskRead)
         self.reads.read(cold, self.partition, offset, reader, self.outcomes.append)
 
     def settle(self) -> None:
@@ -102,11 +102,11 @@ def test_a_connection_that_asks_for_much_has_one_turn_when_another_had_one() -> 
 
 def test_reads_are_small_while_somebody_waits_for_the_disk() -> None:
     scene = Scene()
-    assert scene.reads.bytes_max == COLD_BYTES_MAX
+    assert scene.reads.bytes_max == DISK_READ_BYTES_MAX
     scene.is_contended = True
     assert scene.reads.bytes_max == CONTENDED_BYTES_MAX
-    cold = scene.partition.log.read(0, 1 << 20, cold_bytes_max=300)
-    assert isinstance(cold, ColdRead)
+    cold = scene.partition.log.read(0, 1 << 20, disk_bytes_max=300)
+    assert isinstance(cold, DiskRead)
     assert cold.size == 300
 
 
@@ -137,7 +137,7 @@ def test_a_read_that_the_disk_never_ends_is_answered_and_a_gone_reader_is_forgot
 
 def test_damage_is_told_once_in_each_interval(caplog: pytest.LogCaptureFixture) -> None:
     scene = Scene()
-    segment = scene.stage.journal._segments.all()[0]
+    segment = scene.stage.journal._parts.segments.all()[0]
     scene.stage.disk.flip_bit(segment.path, 130)
     for _ in range(3):
         scene.read(session_of(1))
@@ -166,7 +166,7 @@ def test_a_fetch_that_finds_no_room_is_answered_with_a_throttle_time() -> None:
     look = _Look(scene.reads.bytes_max)
     for offset in (0, 50):
         cold = scene.partition.log.read(offset, 1000)
-        assert isinstance(cold, ColdRead)
+        assert isinstance(cold, DiskRead)
         data = PartitionData(offset, records=[])
         look.response.responses.append(FetchableTopicResponse("t", partitions=[data]))
         look.cold.append((scene.partition, offset, cold, data, None))
@@ -207,7 +207,7 @@ def test_reads_of_a_journal_that_has_stalled_hold_up_no_other_journal() -> None:
     scene.read(session_of(1))
     scene.turns.popleft()()  # on its way, and as much as there may be
     other = scene.partition.log.read(5, 1000)
-    assert isinstance(other, ColdRead)
+    assert isinstance(other, DiskRead)
     elsewhere = dataclasses.replace(other, segment=Segment(0, Path("/data/other/x.journal")))
     scene.reads.read(elsewhere, scene.partition, 5, session_of(2), scene.outcomes.append)
     scene.reads.read(other, scene.partition, 5, session_of(3), scene.outcomes.append)

@@ -12,9 +12,9 @@ from hutong.broker.topics.retention import Compaction, Retention, compaction_pol
 from hutong.broker.topics.segment_roller import LOOK_INTERVAL_MS, SegmentRoller
 from hutong.broker.topics.topic_config import INT64_MAX, effective
 from hutong.foundation.waiting.table import WaitTable
+from hutong.journal.append.log_tail import ROLL_BYTES_MIN
 from hutong.journal.clean.compaction import CompactionPolicy
 from hutong.journal.clean.retention import UNLIMITED, RetentionPolicy
-from hutong.journal.log import ROLL_BYTES_MIN
 from hutong.journal.settings import JournalSettings
 from hutong.wire.kafka.compression import Compression
 

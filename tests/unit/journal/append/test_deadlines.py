@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from tests.unit.journal.stage import Append, Stage
+from tests.unit.journal.stage import Append, Stage, append_batch
 
 from hutong.foundation.errors import Expired, FlushFailed
 from hutong.journal.append.qos import Qos
-from hutong.wire.kafka.records import Record, build_batch, parse_batch_header
+from hutong.wire.kafka.records import Record, build_batch
 
 TIMEOUT_MS = 1000
 LATEST_MS = TIMEOUT_MS * 9 // 8 + 20  # rounded up by an eighth at most, then to the wheel's next tick
@@ -17,7 +17,7 @@ def append(stage: Stage, *, timeout_ms: int = TIMEOUT_MS, qos: Qos = Qos.PERSIST
     """Append one record with a deadline."""
     content = build_batch([Record(value=b"v")], **options)
     told = Append([b"v"])
-    stage.journal.log(1).append(memoryview(content), parse_batch_header(content), qos, told.outcomes.append, timeout_ms)
+    append_batch(stage.journal.log(1), content, qos, told.outcomes.append, timeout_ms)
     return told
 
 

@@ -12,10 +12,10 @@ from tests.unit.journal.stage import DIRECTORY, SMALL, Append, Stage
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import DiskFull, FlushFailed, HutongError, LimitExceeded, Refused, StorageError
 from hutong.journal.append.flusher import FlushStep, FlushTimes, prepare_file
+from hutong.journal.append.log_appends import Appended
 from hutong.journal.append.qos import Qos
-from hutong.journal.append.writer import Appended
 from hutong.journal.files.disk import RealDisk
-from hutong.journal.files.segments import PREPARED_NAME, Segment, segment_name
+from hutong.journal.files.segment import PREPARED_NAME, Segment, segment_name
 from hutong.journal.read.timestamps import Found
 from hutong.testing.faults import FaultPlan
 from hutong.testing.faulty_disk import FaultyDisk
@@ -245,7 +245,7 @@ def test_no_timer_is_armed_by_what_ends_after_the_stop() -> None:
     assert len(stage.wheel) == 0
     stage.journal.flusher.shortage = None
     stage.append(log, b"nobody waits", qos=Qos.RECEIVE)  # refused: nothing to look after either
-    stage.journal.writer.on_noted()  # a running flusher would look again in a while
+    stage.journal._parts.events.batch_deferred()  # a running flusher would look again in a while
     assert len(stage.wheel) == 0
 
 
@@ -276,10 +276,10 @@ def test_space_is_reserved_ahead_and_given_back_when_a_segment_is_closed() -> No
     stage.append(1, b"v")
     stage.settle()
     assert stage.disk._used_bytes() == SMALL.preallocate_bytes
-    while len(stage.journal._segments) < 3:
+    while len(stage.journal._parts.segments) < 3:
         stage.append(1, bytes(300))
         stage.settle()
-    for segment in stage.journal._segments.all()[:-1]:
+    for segment in stage.journal._parts.segments.all()[:-1]:
         assert segment.end_position is not None
         assert stage.disk.open(segment.path).size() == segment.end_position - segment.base_position
 
@@ -290,7 +290,7 @@ def test_the_next_segment_is_made_ready_before_it_is_needed() -> None:
         stage.append(1, bytes(300))
         stage.settle()
     assert PREPARED_NAME in stage.disk.list(DIRECTORY)
-    while len(stage.journal._segments) < 2:
+    while len(stage.journal._parts.segments) < 2:
         stage.append(1, bytes(300))
         stage.settle()
     assert PREPARED_NAME not in stage.disk.list(DIRECTORY)
@@ -302,7 +302,7 @@ def test_the_next_segment_is_made_ready_before_it_is_needed() -> None:
 def test_one_flush_may_span_segments() -> None:
     stage = Stage()
     appends = []
-    while len(stage.journal._segments) < 2:
+    while len(stage.journal._parts.segments) < 2:
         appends.append(stage.append(1, bytes(300)))
         stage.turn()
     flushes = stage.journal.flusher.flushes_total
@@ -337,7 +337,7 @@ def test_regions_are_reused_while_everything_is_flushed_and_nobody_reads(seed: i
     for _ in range(100):
         stage.append(1, bytes(random.randint(1, 400)))
         stage.settle()
-    cache = stage.journal._cache
+    cache = stage.journal._parts.cache
     assert cache.escapes_total == 0
     assert cache.regions_mapped <= 4
     assert cache.regions_reused > 5

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.unit.journal.stage import SMALL, Append, Stage
 
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
+from hutong.journal.append.log_appends import Appended
 from hutong.journal.append.qos import Qos
 from hutong.journal.append.replicator import Commits, Stream
-from hutong.journal.append.writer import Appended
 from hutong.journal.settings import JournalSettings
 
 ABOVE_RECEIVE = (Qos.PERSISTENCE, Qos.REPLICATION, Qos.ALL)
@@ -135,7 +135,7 @@ def test_the_replicator_gets_the_very_bytes_that_are_flushed() -> None:
     followers.commit()
     stage.settle()
     stored = bytearray()
-    for segment in stage.journal._segments.all():
+    for segment in stage.journal._parts.segments.all():
         file = stage.disk.open(segment.path)
         size = (segment.end_position or stage.journal.position) - segment.base_position
         stored += file.read(size, 0)

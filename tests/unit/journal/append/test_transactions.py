@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.unit.journal.stage import DIRECTORY, Stage
 
 from hutong.foundation.errors import HutongError, Refused
+from hutong.journal.append.log_appends import Appended
 from hutong.journal.append.producers import ProducerState, RememberedBatch
 from hutong.journal.append.transactions import Transactions
-from hutong.journal.append.writer import Appended
 from hutong.journal.log import PartitionLog
 from hutong.journal.recover.checkpoint import Checkpoint, LogState, encode_checkpoint, parse_checkpoint
 from hutong.wire.kafka.control_records import Marker, build_marker, parse_marker
@@ -35,8 +35,10 @@ def send(stage: Stage, producer_id: int, sequence: int, *values: bytes, epoch: i
     return append.outcome
 
 
-def end(stage: Stage, producer_id: int, *, commit: bool, epoch: int = 0, coordinator_epoch: int = 0) -> Outcome:
-    outcomes: list[Outcome] = []
+def end(
+    stage: Stage, producer_id: int, *, commit: bool, epoch: int = 0, coordinator_epoch: int = 0
+) -> HutongError | None:
+    outcomes: list[HutongError | None] = []
     stage.journal.log(1).append_marker(
         producer_id, epoch, is_commit=commit, coordinator_epoch=coordinator_epoch, then=outcomes.append
     )
@@ -45,7 +47,7 @@ def end(stage: Stage, producer_id: int, *, commit: bool, epoch: int = 0, coordin
     return outcome
 
 
-def code_of(outcome: Outcome) -> int:
+def code_of(outcome: Outcome | None) -> int:
     assert isinstance(outcome, Refused), outcome
     return outcome.code
 
@@ -100,7 +102,7 @@ def test_an_end_counts_once_its_marker_is_visible() -> None:
     stage = Stage()
     log = stage.journal.log(1)
     send(stage, 7, 0, b"a")
-    outcomes: list[Outcome] = []
+    outcomes: list[HutongError | None] = []
     log.append_marker(7, 0, is_commit=True, coordinator_epoch=0, then=outcomes.append)
     stage.turn()
     assert not outcomes
@@ -115,9 +117,9 @@ def test_markers_are_refused_from_old_epochs_and_old_coordinators() -> None:
     stage = Stage()
     send(stage, 7, 0, b"a", epoch=3)
     assert code_of(end(stage, 7, commit=True, epoch=2)) == 47
-    assert isinstance(end(stage, 7, commit=True, epoch=3, coordinator_epoch=5), Appended)
+    assert end(stage, 7, commit=True, epoch=3, coordinator_epoch=5) is None
     assert code_of(end(stage, 7, commit=True, epoch=3, coordinator_epoch=4)) == 52
-    assert isinstance(end(stage, 99, commit=False, epoch=0), Appended), "nothing to end is no reason to refuse"
+    assert end(stage, 99, commit=False, epoch=0) is None, "nothing to end is no reason to refuse"
     assert stage.journal.log(1).aborted_between(0, 99) == []
 
 

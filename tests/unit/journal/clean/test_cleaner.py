@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 from tests.unit.journal.keyed import EAGER, clean, keyed, newest, put, read_batches, read_records, roll
-from tests.unit.journal.stage import DIRECTORY, SMALL, Stage
+from tests.unit.journal.stage import DIRECTORY, SMALL, Stage, append_batch
 
 from hutong.journal.append.qos import Qos
 from hutong.journal.clean.compaction import CompactionPolicy
 from hutong.journal.clean.newest_keys import KeyMap
-from hutong.journal.clean.record_filter import LogRules, Sieve
+from hutong.journal.clean.record_filter import LogRules, RecordFilter
 from hutong.journal.clean.retention import RetentionPolicy
-from hutong.journal.files.segments import parse_segment_name
+from hutong.journal.files.segment import parse_segment_name
 from hutong.wire.kafka.compression import Compression
 from hutong.wire.kafka.record_slices import rebuild_batch
 from hutong.wire.kafka.records import HEADER_BYTES, build_batch, iterate_records, parse_batch_header
@@ -274,14 +274,14 @@ def test_a_reader_keeps_its_file_while_the_segment_is_cleaned() -> None:
     log = stage.journal.log(1)
     cold = log.read(0, 400)
     outcomes: list[object] = []
-    log.read_cold(cold, outcomes.append)  # type: ignore[arg-type]
+    log.read_from_disk(cold, outcomes.append)  # type: ignore[arg-type]
     late = log.read(0, 400)
     stage.journal.enforce_compaction({1: EAGER})
     stage.settle()
     assert len(segment_files(stage)) <= 2
     assert isinstance(outcomes[0], list)
     assert outcomes[0]
-    log.read_cold(late, outcomes.append)  # type: ignore[arg-type]
+    log.read_from_disk(late, outcomes.append)  # type: ignore[arg-type]
     stage.settle()
     assert isinstance(outcomes[1], list), "planned before, carried out after: what is there now is read"
     assert outcomes[1]
@@ -452,7 +452,7 @@ def test_a_forged_offset_hides_no_other_record() -> None:
         base_timestamp_ms=header.base_timestamp_ms,
         max_timestamp_ms=header.max_timestamp_ms,
     )
-    stage.journal.log(1).append(memoryview(forged), parse_batch_header(forged), Qos.PERSISTENCE, lambda _: None)
+    append_batch(stage.journal.log(1), forged, Qos.PERSISTENCE, lambda _: None)
     put(stage, 1, (b"k", b"newest"))
     put(stage, 1, *[(b"other", b"1")] * 6)
     roll(stage)
@@ -469,8 +469,8 @@ def run_to_end(steps: Generator[int, None, Any]) -> Any:
             return end.value
 
 
-def sieve_and_rules() -> tuple[Sieve, LogRules]:
-    return Sieve(KeyMap(100), 10_000, 1 << 20), LogRules(1, 0, 1 << 40, is_compacted=True, mapped_offset=1 << 40)
+def sieve_and_rules() -> tuple[RecordFilter, LogRules]:
+    return RecordFilter(KeyMap(100), 10_000, 1 << 20), LogRules(1, 0, 1 << 40, is_compacted=True, mapped_offset=1 << 40)
 
 
 def test_the_memory_of_a_cleaning_does_not_grow_with_the_number_of_records() -> None:

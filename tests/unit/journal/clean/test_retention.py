@@ -122,7 +122,7 @@ def test_a_reader_keeps_its_file_while_the_segment_is_removed() -> None:
     log = stage.journal.log(1)
     cold = log.read(0, 1_000)
     outcomes: list[object] = []
-    log.read_cold(cold, outcomes.append)  # type: ignore[arg-type]
+    log.read_from_disk(cold, outcomes.append)  # type: ignore[arg-type]
     stage.journal.enforce_retention({1: RetentionPolicy(retention_bytes=0)})
     stage.settle()
     (found,) = outcomes

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutong.journal.files.segments import SegmentName, parse_segment_name, select_segments
+from hutong.journal.files.segment import SegmentName, parse_segment_name, select_segments
 
 POSITIONS = st.integers(0, 10**19)
 WRITTEN = POSITIONS.map(SegmentName)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from hutong.journal.files.spans import LogSpans, Span
 from hutong.journal.format.index import Extents
-from hutong.journal.read.ages import UNKNOWN, cold_timestamp
+from hutong.journal.read.ages import UNKNOWN, indexed_timestamp
 
 
 def spans_of(*spans: tuple[int, int, int]) -> LogSpans:
@@ -39,16 +39,16 @@ def extents_of(*runs: tuple[int, int, int]) -> Extents:
 )
 def test_what_lies_between_two_timestamps_is_taken_to_lie_there_evenly(offset: int, timestamp_ms: int) -> None:
     spans = spans_of((0, 10, 100), (10, 20, 200))
-    assert cold_timestamp(offset, spans, extents_of((20, 22, 300), (22, 23, 400))) == timestamp_ms
+    assert indexed_timestamp(offset, spans, extents_of((20, 22, 300), (22, 23, 400))) == timestamp_ms
 
 
 def test_a_gap_is_as_old_as_what_follows_it() -> None:
-    assert cold_timestamp(3, spans_of((0, 2, 100), (10, 12, 300)), None) == 200
+    assert indexed_timestamp(3, spans_of((0, 2, 100), (10, 12, 300)), None) == 200
 
 
 def test_records_without_timestamps_say_nothing() -> None:
-    assert cold_timestamp(0, spans_of((0, 2, UNKNOWN)), None) == UNKNOWN
-    assert cold_timestamp(0, LogSpans(), None) == UNKNOWN
+    assert indexed_timestamp(0, spans_of((0, 2, UNKNOWN)), None) == UNKNOWN
+    assert indexed_timestamp(0, LogSpans(), None) == UNKNOWN
 
 
 @given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 10_000)), min_size=1, max_size=10), st.data())
@@ -60,5 +60,5 @@ def test_a_guess_lies_within_what_the_records_carry(rows: list[tuple[int, int]],
     offset = data.draw(st.integers(0, end - 1))
     split = data.draw(st.integers(0, len(runs)))
     extents = extents_of(*runs[split:]) if split < len(runs) else None
-    found = cold_timestamp(offset, spans_of(*runs[:split]), extents)
+    found = indexed_timestamp(offset, spans_of(*runs[:split]), extents)
     assert min(row[1] for row in rows) <= found <= max(row[1] for row in rows)

@@ -56,12 +56,12 @@ def test_a_search_by_time_that_fails_is_told_too() -> None:
 def test_damage_and_removed_segments_are_no_failures_of_the_disk() -> None:
     stage = restarted()
     cold = stage.journal.log(1).read(0, 1 << 20)
-    segment = stage.journal._segments.all()[0]
+    segment = stage.journal._parts.segments.all()[0]
     segment.is_doomed = True  # retention came between
     stage.disk.plan.add("open", errno.ENOENT)
     stage.disk.plan.add("read", errno.ENOENT)
     outcomes: list[object] = []
-    stage.journal.log(1).read_cold(cold, outcomes.append)  # type: ignore[arg-type]
+    stage.journal.log(1).read_from_disk(cold, outcomes.append)  # type: ignore[arg-type]
     stage.settle()
     assert isinstance(outcomes[0], StorageError)
     assert stage.journal.reader.failures.total == 0

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.journal.stage import SMALL, Stage
+from tests.unit.journal.stage import SMALL, Stage, append_batch
 
 from hutong.foundation.errors import HutongError
 from hutong.journal.append.qos import Qos
@@ -109,7 +109,7 @@ def append_raw(
         max_timestamp_ms=max_timestamp_ms,
     )
     log = stage.journal.log(1)
-    log.append(memoryview(batch), parse_batch_header(batch), Qos.PERSISTENCE, lambda outcome: None)
+    append_batch(log, batch, Qos.PERSISTENCE, lambda outcome: None)
     stage.settle()
 
 
@@ -186,8 +186,7 @@ def test_a_batch_that_readers_do_not_see_yet_answers_nothing() -> None:
     append_raw(stage, ONE_NULL_RECORD, 2, max_timestamp_ms=50)
     assert first_from(stage, log, 40) == greatest(stage, log) == (50, 1)
     outcomes: list[Found | HutongError] = []
-    search = TimestampSearch(log, stage.journal.reader, outcomes.append)
-    search._limit = 1
+    search = TimestampSearch(list(log.all_spans()), 0, 1, log._plan_search, stage.journal.reader, outcomes.append)
     search.first_from(40)
     stage.settle()
     assert outcomes == [NOT_FOUND]

@@ -53,7 +53,7 @@ def cold_stage(is_cached: bool) -> tuple[Stage, list[tuple[int, bytes]]]:
 
 
 def chunk_bounds(stage: Stage) -> list[tuple[int, int]]:
-    segment = stage.journal._segments.all()[0]
+    segment = stage.journal._parts.segments.all()[0]
     assert segment.file is None or isinstance(segment.file, SimFile)
     file = stage.disk.open(segment.path)
     window = Window(file, 0, stage.journal.position, 1, is_cached_only=False)
@@ -70,7 +70,7 @@ def chunk_bounds(stage: Stage) -> list[tuple[int, int]]:
 def test_a_flipped_bit_anywhere_never_gives_a_wrong_record(is_cached: bool, bit: int) -> None:
     stage, expected = cold_stage(is_cached)
     stage.read_all(1)  # opens the file and the index
-    path = stage.journal._segments.all()[0].path
+    path = stage.journal._parts.segments.all()[0].path
     start, end = chunk_bounds(stage)[DAMAGED_CHUNK]
     first, behind = DAMAGED_CHUNK * RECORDS_PER_CHUNK, (DAMAGED_CHUNK + 1) * RECORDS_PER_CHUNK
     refusals: list[str] = []
@@ -94,7 +94,7 @@ def test_a_flipped_bit_anywhere_never_gives_a_wrong_record(is_cached: bool, bit:
 
 def test_the_batches_before_a_damaged_one_are_served() -> None:
     stage, expected = cold_stage(is_cached=False)
-    path = stage.journal._segments.all()[0].path
+    path = stage.journal._parts.segments.all()[0].path
     _, end = chunk_bounds(stage)[DAMAGED_CHUNK]
     last_batch = end - len(build_batch([Record(value=b"other")])) - 3
     stage.disk.flip_bit(path, last_batch)
@@ -132,7 +132,7 @@ def test_what_straddles_two_reads_is_one_view_and_read_once() -> None:
     stage.open()
     stage.disk.is_cached = False
     stage.read(1, 0, 1)  # opens the file
-    segment = stage.journal._segments.all()[0]
+    segment = stage.journal._parts.segments.all()[0]
     assert segment.file is not None
     segment.file = counting = CountingFile(segment.file)  # type: ignore[assignment]
     assert [value for _, value in stage.read_all(1, WINDOW_BYTES_MAX)] == content

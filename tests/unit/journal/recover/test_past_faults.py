@@ -84,7 +84,7 @@ def test_a_closed_segment_keeps_its_file_until_all_of_it_is_flushed() -> None:
     for offset in (0, 3, 5):
         found = log.read(offset, 1)
         if not hasattr(found, "buffers"):
-            log.read_cold(found, lambda _found: None)
+            log.read_from_disk(found, lambda _found: None)
     while stage.steps.waiting or stage.steps.done:  # the reads end before the flush is begun
         stage.steps.waiting.rotate(1)
         stage.steps.work()
@@ -102,7 +102,7 @@ def test_a_flush_that_failed_holds_no_region() -> None:
     stage.settle()
     assert all(isinstance(append.outcome, FlushFailed) for append in appends)
     stage.close()
-    assert stage.journal._cache.escaped_bytes == 0
+    assert stage.journal._parts.cache.escaped_bytes == 0
 
 
 def test_a_tombstone_that_gets_its_time_makes_no_segment_outgrow_its_place() -> None:

@@ -11,7 +11,7 @@ from tests.unit.journal.stage import DIRECTORY, SMALL, Stage, values
 from hutong.foundation.errors import CorruptData, Refused, StorageError, UnknownFormat
 from hutong.journal.clean.retention import RetentionPolicy
 from hutong.journal.files.disk import DiskFile, read_file
-from hutong.journal.files.segments import segment_name
+from hutong.journal.files.segment import segment_name
 from hutong.journal.format import chunk
 from hutong.journal.recover.recovery import SET_ASIDE_SUFFIX, recover
 from hutong.testing.disk import SimDisk
@@ -297,7 +297,7 @@ def test_segments_behind_a_torn_chunk_are_set_aside_not_removed() -> None:
     stage = Stage()
     stage.append(1, b"safe")
     stage.settle()
-    while len(stage.journal._segments) < 3:
+    while len(stage.journal._parts.segments) < 3:
         stage.append(1, bytes(400))
         stage.turn()
     stage.settle()
@@ -400,8 +400,8 @@ def test_a_log_whose_every_segment_is_gone_keeps_its_end() -> None:
     stage.settle()
     stage.journal.enforce_retention({2: RetentionPolicy(retention_bytes=5_000)})
     stage.settle()
-    assert stage.journal._segments.oldest is not None
-    assert stage.journal._segments.oldest.base_position > 0
+    assert stage.journal._parts.segments.oldest is not None
+    assert stage.journal._parts.segments.oldest.base_position > 0
     stage.crash(Random(0))
     stage.disk.unlink(DIRECTORY / "checkpoint")
     stage.open()

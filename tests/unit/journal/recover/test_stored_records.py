@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.support.lying_batches import batch, lies, record
 from tests.unit.journal.keyed import clean, put, roll
-from tests.unit.journal.stage import DIRECTORY, SMALL, Stage
+from tests.unit.journal.stage import DIRECTORY, SMALL, Stage, append_batch
 
 from hutong.foundation.errors import CorruptData, ProtocolError
 from hutong.journal.append.qos import Qos
@@ -24,7 +24,7 @@ def stored(*batches: bytes) -> tuple[Stage, Inspector]:
     stage = Stage()
     sound = build_batch([Record(timestamp_ms=NOW_MS, value=b"a"), Record(timestamp_ms=NOW_MS, value=b"b")])
     for content in (sound, *batches, sound):
-        stage.journal.log(1).append(memoryview(content), parse_batch_header(content), Qos.PERSISTENCE, _ignore)
+        append_batch(stage.journal.log(1), content, Qos.PERSISTENCE, _ignore)
         stage.settle()
     stage.close()
     return stage, Inspector(stage.disk, DIRECTORY, SMALL)
