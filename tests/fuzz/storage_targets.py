@@ -23,7 +23,7 @@ from hutong.groups.consumer import records as consumer_records
 from hutong.groups.consumer.messages import RecordKind
 from hutong.groups.offsets import records as offset_records
 from hutong.groups.share import records as share_records
-from hutong.groups.share.delivery.window import RecordState, Run
+from hutong.groups.share.delivery.window import OffsetRun, ShareRecordState
 from hutong.journal.append.producers import ProducerState, RememberedBatch
 from hutong.journal.format import chunk, clean_offsets, index
 from hutong.journal.read.walk import Window
@@ -164,7 +164,7 @@ def share_seeds() -> Iterator[bytes]:
     yield b"\0" + share_records.encode_group_key("share")
     yield b"\0" + share_records.encode_partition_key(share_records.PartitionKey("share", bytes(16), 1))
     yield b"\1" + share_records.encode_group(7)
-    runs = [Run(0, 4, RecordState.ARCHIVED, 0, ""), Run(5, 9, RecordState.ACQUIRED, 2, "m")]
+    runs = [OffsetRun(0, 4, ShareRecordState.ARCHIVED, 0, ""), OffsetRun(5, 9, ShareRecordState.ACQUIRED, 2, "m")]
     yield b"\2" + share_records.encode_progress(0, runs)
 
 

@@ -7,10 +7,11 @@ the only part with side effects. The model is etcd's raft: messages and ticks in
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 EventT_contra = TypeVar("EventT_contra", contravariant=True)
 InstructionT_co = TypeVar("InstructionT_co", covariant=True)
+ReplyT_co = TypeVar("ReplyT_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,14 @@ class Tick:
     """The time that `next_tick_ms` asked for has come. An early tick is allowed, and changes nothing."""
 
     now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[ReplyT_co]):
+    """Answer the caller that waits under this ticket. A machine answers each ticket exactly once."""
+
+    ticket: int
+    reply: ReplyT_co
 
 
 class Machine(Protocol[EventT_contra, InstructionT_co]):

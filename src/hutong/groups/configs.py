@@ -63,7 +63,7 @@ class GroupConfigKey:
         return ""
 
 
-class StateLog(Protocol):
+class GroupConfigLog(Protocol):
     """The internal topic of the catalogue, which the records are written to."""
 
     def append(self, key: bytes, value: bytes | None, then: Callable[[HutongError | None], None]) -> None:
@@ -82,7 +82,7 @@ class GroupConfigs:
         self.on_change: list[Callable[[str], None]] = []  # called with the group's id
         self._greater = tuple(greater)
         self._overrides: dict[str, dict[str, str]] = {}
-        self._state: StateLog | None = None
+        self._state: GroupConfigLog | None = None
 
     def __iter__(self) -> Iterator[str]:
         """The groups that have settings of their own."""
@@ -100,7 +100,7 @@ class GroupConfigs:
         for listener in self.on_change:
             listener(group_id)
 
-    def start(self, state: StateLog) -> None:
+    def start(self, state: GroupConfigLog) -> None:
         """From here on changes are recorded in `state`. Called once, after replay."""
         self._state = state
 

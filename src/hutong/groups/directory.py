@@ -24,7 +24,7 @@ class GroupKind(Enum):
 
 
 class GroupDirectory:
-    """The ids of all groups of this node. A holder is a client as `Caller.holder` names it."""
+    """The ids of all groups of this node. A holder is a client as `GroupCaller.holder` names it."""
 
     __slots__ = ("_holders", "_kinds", "_shares")
 

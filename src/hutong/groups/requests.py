@@ -21,7 +21,7 @@ _CLIENT_ID_LENGTH_IN_MEMBER_ID_MAX: Final = 255
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class GroupCaller:
     """The sender of a request: `client_host` is for administrators, `owner` ends with the connection.
 
     `holder` is the client whose share of the bounds the request counts against, whatever connections it has.
@@ -63,7 +63,7 @@ def join_error(request: JoinGroupRequest, settings: GroupSettings) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def join_event(request: JoinGroupRequest, caller: Caller, stamp: Stamp, unique: str) -> Join:
+def join_event(request: JoinGroupRequest, caller: GroupCaller, stamp: Stamp, unique: str) -> Join:
     """`unique` tells new members of one name apart. Before version 1 there is one time-out for both purposes."""
     timeout_ms = request.rebalance_timeout_ms if caller.api_version >= 1 else request.session_timeout_ms
     named_after = request.group_instance_id or caller.client_id

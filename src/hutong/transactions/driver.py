@@ -15,7 +15,7 @@ from typing import Final, Protocol, TypeAlias
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.foundation.fair_shares import NOBODY, FairShares
-from hutong.foundation.machine import Tick
+from hutong.foundation.machine import Answer, Tick
 from hutong.foundation.machine_host import MachineEntry, MachineHost, ParkedCallers, StatePort
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import Owner, WaitTable
@@ -26,20 +26,19 @@ from hutong.transactions.messages import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     Add,
-    Answer,
-    End,
+    EndTransaction,
     Event,
     Init,
     Instruction,
     MarkersFailed,
     MarkersWritten,
-    Persist,
-    Persisted,
-    PersistFailed,
+    PersistTransaction,
     ProducerIdentity,
-    Reply,
     TopicPartition,
+    TransactionPersisted,
+    TransactionPersistFailed,
     TransactionRecord,
+    TransactionReply,
     WriteMarkers,
 )
 from hutong.transactions.records import decode_key, decode_record, encode_key, encode_record
@@ -47,15 +46,15 @@ from hutong.transactions.settings import TransactionSettings
 from hutong.transactions.states import TransactionState
 from hutong.wire.kafka.error_codes import ErrorCode
 
-Then: TypeAlias = Callable[[Reply], None]
+Then: TypeAlias = Callable[[TransactionReply], None]
 Admitted: TypeAlias = Callable[[Mapping[TopicPartition, ErrorCode]], None]
 
 COORDINATOR_EPOCH: Final = 0  # one node is the coordinator from the first start on
-_UNAVAILABLE: Final = Reply(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+_UNAVAILABLE: Final = TransactionReply(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 # Clients wait a moment and ask again: it passes when other transactions end.
-_NO_MEMORY: Final = Reply(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+_NO_MEMORY: Final = TransactionReply(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 REFUSAL_INTERVAL_MS: Final = 10_000  # between two lines in the log
-_UNKNOWN_ID: Final = Reply(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+_UNKNOWN_ID: Final = TransactionReply(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
 _TOMBSTONES_PER_APPEND: Final = 1_000
 _log = logging.getLogger("hutong.transactions")
 
@@ -145,7 +144,7 @@ class TransactionCoordinator:
         entry = self._host.get(decode_key(key))
         pending = entry.machine.pending_record if entry is not None else None
         if entry is not None and value is not None and pending is not None and encode_record(pending) == value:
-            self._feed(entry, Persisted(pending))
+            self._feed(entry, TransactionPersisted(pending))
 
     def start(self) -> None:
         """Take the transactions up as replayed: finish what is decided, and wait for the others to end."""
@@ -173,14 +172,14 @@ class TransactionCoordinator:
     ) -> None:
         """Give the id a producer, shutting out the one before it. `holder` is the client that asks."""
         if self._is_refused_name(transactional_id):
-            then(Reply(ErrorCode.INVALID_REQUEST))
+            then(TransactionReply(ErrorCode.INVALID_REQUEST))
             return
         if not 0 < timeout_ms <= self.settings.timeout_ms_max:
-            then(Reply(ErrorCode.INVALID_TRANSACTION_TIMEOUT))
+            then(TransactionReply(ErrorCode.INVALID_TRANSACTION_TIMEOUT))
             return
         entry = self._host.get(transactional_id)
         if entry is None and not self._has_room(transactional_id, holder):
-            then(Reply(ErrorCode.POLICY_VIOLATION))
+            then(TransactionReply(ErrorCode.POLICY_VIOLATION))
             return
 
         def event(producer_id: int) -> None:
@@ -205,7 +204,7 @@ class TransactionCoordinator:
     ) -> None:
         """Make partitions part of the producer's transaction."""
         if not transactional_id:
-            then(Reply(ErrorCode.INVALID_REQUEST))
+            then(TransactionReply(ErrorCode.INVALID_REQUEST))
             return
         entry = self._host.get(transactional_id)
         if entry is None:
@@ -234,7 +233,7 @@ class TransactionCoordinator:
     ) -> None:
         """Commit or abort."""
         if not transactional_id:
-            then(Reply(ErrorCode.INVALID_REQUEST))
+            then(TransactionReply(ErrorCode.INVALID_REQUEST))
             return
         entry = self._host.get(transactional_id)
         if entry is None:
@@ -246,7 +245,7 @@ class TransactionCoordinator:
                 entry,
                 owner,
                 then,
-                lambda ticket, now_ms: End(ticket, now_ms, producer, is_commit, client_version, producer_id),
+                lambda ticket, now_ms: EndTransaction(ticket, now_ms, producer, is_commit, client_version, producer_id),
             )
 
         self._with_producer_id(entry.machine.needs_fresh_producer_id, event, then)
@@ -358,7 +357,7 @@ class TransactionCoordinator:
     ) -> None:
         """Park a request until its transaction answers."""
         if self._host.is_closed or entry.is_leaving:
-            then(_UNAVAILABLE if self._host.is_closed else Reply(ErrorCode.CONCURRENT_TRANSACTIONS))
+            then(_UNAVAILABLE if self._host.is_closed else TransactionReply(ErrorCode.CONCURRENT_TRANSACTIONS))
             return
         ticket = self._callers.park(then, _UNAVAILABLE, owner=owner, holder=entry.holder)
         if ticket is not None:
@@ -412,7 +411,7 @@ class TransactionCoordinator:
             match instruction:
                 case Answer(ticket, reply):
                     self._callers.answer(ticket, reply)
-                case Persist(record):
+                case PersistTransaction(record):
                     self._persist(entry, record)
                 case WriteMarkers():
                     self._write_markers(entry, instruction)
@@ -421,13 +420,13 @@ class TransactionCoordinator:
         def appended(error: HutongError | None) -> None:
             if error is None:
                 self._count(record)
-                self._feed(entry, Persisted(record))
+                self._feed(entry, TransactionPersisted(record))
                 self._changes.resume_all(entry.key, None)
                 return
             _log.error("transactional id %s could not be stored: %s", entry.key, error)
             is_refused = isinstance(error, Refused)
             code = ErrorCode.UNKNOWN_SERVER_ERROR if is_refused else ErrorCode.COORDINATOR_NOT_AVAILABLE
-            self._feed(entry, PersistFailed(record, code, not is_refused, self._clock.wall_ms()))
+            self._feed(entry, TransactionPersistFailed(record, code, not is_refused, self._clock.wall_ms()))
 
         self._host.append(entry, [(encode_key(entry.key), encode_record(record))], appended)
 

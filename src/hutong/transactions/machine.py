@@ -21,26 +21,25 @@ Knows nothing of logs, clocks, threads or requests. Producer ids come with the e
 from dataclasses import dataclass
 from typing import Final
 
-from hutong.foundation.machine import Tick
+from hutong.foundation.machine import Answer, Tick
 from hutong.transactions.messages import (
     EPOCH_BUMPING,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     Add,
-    Answer,
-    End,
+    EndTransaction,
     Event,
     Init,
     Instruction,
     MarkersFailed,
     MarkersWritten,
-    Persist,
-    Persisted,
-    PersistFailed,
+    PersistTransaction,
     ProducerIdentity,
-    Reply,
     TopicPartition,
+    TransactionPersisted,
+    TransactionPersistFailed,
     TransactionRecord,
+    TransactionReply,
     WriteMarkers,
 )
 from hutong.transactions.settings import TransactionSettings
@@ -48,12 +47,12 @@ from hutong.transactions.states import TransactionState
 from hutong.transactions.transitions import EPOCH_MAX, completed, decided, extended, fenced, initialised, is_exhausted
 from hutong.wire.kafka.error_codes import ErrorCode
 
-CONCURRENT: Final = Reply(ErrorCode.CONCURRENT_TRANSACTIONS)
-_FENCED: Final = Reply(ErrorCode.PRODUCER_FENCED)
-_UNKNOWN_PRODUCER: Final = Reply(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-_WRONG_STATE: Final = Reply(ErrorCode.INVALID_TXN_STATE)
-_UNAVAILABLE: Final = Reply(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-_TOO_MANY_PARTITIONS: Final = Reply(ErrorCode.POLICY_VIOLATION)
+CONCURRENT: Final = TransactionReply(ErrorCode.CONCURRENT_TRANSACTIONS)
+_FENCED: Final = TransactionReply(ErrorCode.PRODUCER_FENCED)
+_UNKNOWN_PRODUCER: Final = TransactionReply(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+_WRONG_STATE: Final = TransactionReply(ErrorCode.INVALID_TXN_STATE)
+_UNAVAILABLE: Final = TransactionReply(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+_TOO_MANY_PARTITIONS: Final = TransactionReply(ErrorCode.POLICY_VIOLATION)
 _EPOCH_BEFORE_LAST: Final = EPOCH_MAX - 1
 ID_BYTES: Final = 2_000
 PARTITION_BYTES: Final = 500  # with a topic's name of 249 characters, and once more as it was stored
@@ -68,7 +67,7 @@ class _Change:
 
     record: TransactionRecord
     ticket: int | None = None
-    reply: Reply | None = None
+    reply: TransactionReply | None = None
     is_doubtful: bool = False
 
 
@@ -156,11 +155,11 @@ class Transaction:
                 return self._init(event)
             case Add():
                 return self._add(event)
-            case End():
+            case EndTransaction():
                 return self._end(event)
-            case Persisted(record):
+            case TransactionPersisted(record):
                 return self._persisted(record)
-            case PersistFailed():
+            case TransactionPersistFailed():
                 return self._persist_failed(event)
             case MarkersWritten(now_ms):
                 self._retry_at_ms = None
@@ -213,13 +212,13 @@ class Transaction:
             return [Answer(event.ticket, self._busy_reply)]
         record = self.record
         if record.state is TransactionState.ONGOING and event.partitions <= record.partitions:
-            return [Answer(event.ticket, Reply(ErrorCode.NONE))]
+            return [Answer(event.ticket, TransactionReply(ErrorCode.NONE))]
         changed = extended(record, event.partitions, event.client_version, event.now_ms)
         if len(changed.partitions) > self._settings.partitions_max:
             return [Answer(event.ticket, _TOO_MANY_PARTITIONS)]
-        return self._store(changed, event.ticket, Reply(ErrorCode.NONE))
+        return self._store(changed, event.ticket, TransactionReply(ErrorCode.NONE))
 
-    def _end(self, event: End) -> list[Instruction]:
+    def _end(self, event: EndTransaction) -> list[Instruction]:
         is_bumping = event.client_version >= EPOCH_BUMPING
         reply = self._bumping_end_answer(event) if is_bumping else self._classic_end_answer(event)
         if reply is not None:
@@ -233,7 +232,7 @@ class Transaction:
         )
         return self._store(changed, event.ticket)
 
-    def _classic_end_answer(self, event: End) -> Reply | None:
+    def _classic_end_answer(self, event: EndTransaction) -> TransactionReply | None:
         """The answer where the end changes nothing, before version 2; None where it does."""
         error, state = self._identity_error(event.producer), self.record.state
         if error is not None:
@@ -242,9 +241,9 @@ class Transaction:
             return self._busy_reply
         if state is TransactionState.ONGOING:
             return None
-        return Reply(ErrorCode.NONE) if state in _ENDS[event.is_commit] else _WRONG_STATE
+        return TransactionReply(ErrorCode.NONE) if state in _ENDS[event.is_commit] else _WRONG_STATE
 
-    def _bumping_end_answer(self, event: End) -> Reply | None:
+    def _bumping_end_answer(self, event: EndTransaction) -> TransactionReply | None:
         """The same with version 2, where the epoch tells an end that is asked for again from the next one."""
         record, producer, state = self.record, event.producer, self.record.state
         is_rotated = (
@@ -266,21 +265,21 @@ class Transaction:
         # An abort may end what never began: the producer cannot know whether its first records arrived.
         return _WRONG_STATE if event.is_commit and state is not TransactionState.ONGOING else None
 
-    def _identity_error(self, producer: ProducerIdentity) -> Reply | None:
+    def _identity_error(self, producer: ProducerIdentity) -> TransactionReply | None:
         if self.record.producer_id != producer.producer_id:
             return _UNKNOWN_PRODUCER
         return None if self.record.producer_epoch == producer.producer_epoch else _FENCED
 
     @property
-    def _busy_reply(self) -> Reply:
+    def _busy_reply(self) -> TransactionReply:
         return _UNAVAILABLE if self._change is not None and self._change.is_doubtful else CONCURRENT
 
     def _store(
-        self, record: TransactionRecord, ticket: int | None = None, reply: Reply | None = None
+        self, record: TransactionRecord, ticket: int | None = None, reply: TransactionReply | None = None
     ) -> list[Instruction]:
         assert self._change is None, "one change at a time"
         self._change = _Change(record, ticket, reply)
-        return [Persist(record)]
+        return [PersistTransaction(record)]
 
     def _persisted(self, record: TransactionRecord) -> list[Instruction]:
         change = self._change
@@ -298,7 +297,7 @@ class Transaction:
             instructions.append(Answer(change.ticket, change.reply))
         return instructions
 
-    def _persist_failed(self, event: PersistFailed) -> list[Instruction]:
+    def _persist_failed(self, event: TransactionPersistFailed) -> list[Instruction]:
         change = self._change
         if change is None or change.record is not event.record:
             return []
@@ -310,7 +309,7 @@ class Transaction:
         if event.may_be_there or self.record.state.is_decided:
             self._retry_at_ms = event.now_ms + self._settings.retry_interval_ms
         answers = self._answer_owed()
-        return answers if ticket is None else [*answers, Answer(ticket, Reply(event.error))]
+        return answers if ticket is None else [*answers, Answer(ticket, TransactionReply(event.error))]
 
     def _tick(self, now_ms: int) -> list[Instruction]:
         due_ms = self.next_tick_ms()
@@ -321,7 +320,7 @@ class Transaction:
         self._retry_at_ms = None
         if self._change is not None:
             self._change.is_doubtful = False
-            return [Persist(self._change.record)]
+            return [PersistTransaction(self._change.record)]
         return self._write_markers()
 
     def _write_markers(self) -> list[Instruction]:
@@ -336,7 +335,7 @@ class Transaction:
             return []
         record = self.record
         if record.next_producer_id != NO_PRODUCER_ID:
-            return [Answer(ticket, Reply(ErrorCode.NONE, record.next_producer_id, 0))]
+            return [Answer(ticket, TransactionReply(ErrorCode.NONE, record.next_producer_id, 0))]
         return [Answer(ticket, _identity(record))]
 
 
@@ -346,5 +345,5 @@ _ENDS: Final = {True: _COMMITS, False: _ABORTS}
 """By whether a commit is asked for: the states that have it already."""
 
 
-def _identity(record: TransactionRecord) -> Reply:
-    return Reply(ErrorCode.NONE, record.producer_id, record.producer_epoch)
+def _identity(record: TransactionRecord) -> TransactionReply:
+    return TransactionReply(ErrorCode.NONE, record.producer_id, record.producer_epoch)

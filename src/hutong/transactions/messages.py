@@ -7,7 +7,7 @@ Knows nothing of bytes or of who carries instructions out.
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from hutong.foundation.machine import Tick
+from hutong.foundation.machine import Answer, Tick
 from hutong.transactions.states import TransactionState
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -52,7 +52,7 @@ class ProducerIdentity:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class TransactionReply:
     """The answer to any request. The identity is that of the producer from now on, where the request may change it."""
 
     error: ErrorCode
@@ -86,7 +86,7 @@ class Add:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class EndTransaction:
     ticket: int
     now_ms: int
     producer: ProducerIdentity
@@ -96,12 +96,12 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
-class Persisted:
+class TransactionPersisted:
     record: TransactionRecord
 
 
 @dataclass(frozen=True, slots=True)
-class PersistFailed:
+class TransactionPersistFailed:
     """`may_be_there`: the record may yet turn out to be on disk."""
 
     record: TransactionRecord
@@ -123,20 +123,23 @@ class MarkersFailed:
     now_ms: int
 
 
-Event: TypeAlias = Init | Add | End | Persisted | PersistFailed | MarkersWritten | MarkersFailed | Tick
+Event: TypeAlias = (
+    Init
+    | Add
+    | EndTransaction
+    | TransactionPersisted
+    | TransactionPersistFailed
+    | MarkersWritten
+    | MarkersFailed
+    | Tick
+)
 
 
 # ---- instructions
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    ticket: int
-    reply: Reply
-
-
-@dataclass(frozen=True, slots=True)
-class Persist:
+class PersistTransaction:
     """Store the record, then say Persisted or PersistFailed."""
 
     record: TransactionRecord
@@ -151,4 +154,4 @@ class WriteMarkers:
     partitions: frozenset[TopicPartition]
 
 
-Instruction: TypeAlias = Answer | Persist | WriteMarkers
+Instruction: TypeAlias = Answer[TransactionReply] | PersistTransaction | WriteMarkers

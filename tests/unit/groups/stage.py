@@ -18,7 +18,7 @@ from hutong.groups.offsets.coordinator import OffsetCoordinator
 from hutong.groups.offsets.offset_log import Change
 from hutong.groups.offsets.records import CommittedOffset
 from hutong.groups.record_keys import GROUP_KEY_VERSION, OffsetKey
-from hutong.groups.requests import Caller
+from hutong.groups.requests import GroupCaller
 from hutong.groups.settings import GroupSettings
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
@@ -109,7 +109,9 @@ class Stage:
             protocols=[JoinGroupRequestProtocol("range", SUBSCRIPTION)],
         )
         replies: list[JoinReply] = []
-        self.groups.join(request, Caller(9, "app", "/127.0.0.1", Owner() if owner is None else owner), replies.append)
+        self.groups.join(
+            request, GroupCaller(9, "app", "/127.0.0.1", Owner() if owner is None else owner), replies.append
+        )
         return replies
 
     def sync(self, joined: JoinReply, group_id: str = "g", share: bytes = b"share") -> list[SyncReply]:
@@ -122,7 +124,7 @@ class Stage:
             assignments=[SyncGroupRequestAssignment(member_id, share) for member_id, _, _ in joined.members],
         )
         replies: list[SyncReply] = []
-        self.groups.sync(request, Caller(5, "app", "/127.0.0.1", Owner()), replies.append)
+        self.groups.sync(request, GroupCaller(5, "app", "/127.0.0.1", Owner()), replies.append)
         return replies
 
     def heartbeat(self, joined: JoinReply, group_id: str = "g") -> ErrorCode:

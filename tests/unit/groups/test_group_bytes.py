@@ -13,10 +13,10 @@ from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import Owner
 from hutong.groups.consumer.messages import HeartbeatReply
 from hutong.groups.directory import GroupDirectory
-from hutong.groups.requests import Caller
+from hutong.groups.requests import GroupCaller
 from hutong.groups.share.configs import ShareRules
 from hutong.groups.share.driver import ShareCoordinator
-from hutong.groups.share.members.messages import Answer, Heartbeat, TopicShape
+from hutong.groups.share.members.messages import ShareHeartbeat, ShareReply, TopicShape
 from hutong.groups.share.settings import ShareSettings
 from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -46,7 +46,7 @@ class Consumers:
         if epoch == 0:
             request.rebalance_timeout_ms, request.topic_partitions = 1_000, []
         replies: list[HeartbeatReply] = []
-        caller = Caller(1, "app", "/10.0.0.1", Owner(), holder)
+        caller = GroupCaller(1, "app", "/10.0.0.1", Owner(), holder)
         self.stage.consumer_groups.heartbeat(request, caller, replies.append)
         return replies[0]
 
@@ -107,9 +107,11 @@ class Sharers:
             settings=settings,
         )
 
-    def beat(self, group_id: str, epoch: int = 0, topics: Sequence[str] | None = MANY, holder: str = "flood") -> Answer:
-        answers: list[Answer] = []
-        event = Heartbeat("m", epoch, self.clock.monotonic_ms(), "app", "/10.0.0.1", topics)
+    def beat(
+        self, group_id: str, epoch: int = 0, topics: Sequence[str] | None = MANY, holder: str = "flood"
+    ) -> ShareReply:
+        answers: list[ShareReply] = []
+        event = ShareHeartbeat("m", epoch, self.clock.monotonic_ms(), "app", "/10.0.0.1", topics)
         self.groups.heartbeat(event, group_id, answers.append, holder)
         return answers[0]
 

@@ -11,7 +11,7 @@ from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import Owner
 from hutong.transactions.driver import TransactionCoordinator
 from hutong.transactions.machine import Transaction
-from hutong.transactions.messages import CLASSIC, EPOCH_BUMPING, ProducerIdentity, Reply, TopicPartition
+from hutong.transactions.messages import CLASSIC, EPOCH_BUMPING, ProducerIdentity, TopicPartition, TransactionReply
 from hutong.transactions.records import decode_key, decode_record, encode_record
 from hutong.transactions.settings import TransactionSettings
 from hutong.transactions.states import TransactionState
@@ -115,8 +115,8 @@ class Stage:
 
     # ---- requests; each returns a list that gets the answer
 
-    def init(self, timeout_ms: int = 10_000, expected: ProducerIdentity | None = None) -> list[Reply]:
-        replies: list[Reply] = []
+    def init(self, timeout_ms: int = 10_000, expected: ProducerIdentity | None = None) -> list[TransactionReply]:
+        replies: list[TransactionReply] = []
         self.coordinator.init(ID, timeout_ms, expected, Owner(), replies.append)
         return replies
 
@@ -125,13 +125,13 @@ class Stage:
         assert reply.error is ErrorCode.NONE
         return ProducerIdentity(reply.producer_id, reply.producer_epoch)
 
-    def add(self, producer: ProducerIdentity, *partitions: TopicPartition) -> list[Reply]:
-        replies: list[Reply] = []
+    def add(self, producer: ProducerIdentity, *partitions: TopicPartition) -> list[TransactionReply]:
+        replies: list[TransactionReply] = []
         self.coordinator.add(ID, producer, frozenset(partitions), Owner(), replies.append)
         return replies
 
-    def end(self, producer: ProducerIdentity, *, is_commit: bool, is_bumping: bool = False) -> list[Reply]:
-        replies: list[Reply] = []
+    def end(self, producer: ProducerIdentity, *, is_commit: bool, is_bumping: bool = False) -> list[TransactionReply]:
+        replies: list[TransactionReply] = []
         version = EPOCH_BUMPING if is_bumping else CLASSIC
         self.coordinator.end(ID, producer, Owner(), replies.append, is_commit=is_commit, client_version=version)
         return replies
@@ -167,5 +167,5 @@ class Stage:
         self.state.durable.append((self.state.durable[-1][0], encode_record(transaction.record)))
 
 
-def errors(replies: Sequence[Reply]) -> list[ErrorCode]:
+def errors(replies: Sequence[TransactionReply]) -> list[ErrorCode]:
     return [reply.error for reply in replies]

@@ -6,7 +6,7 @@ from tests.unit.transactions.stage import SETTINGS, Stage
 
 from hutong.foundation.waiting.table import Owner
 from hutong.transactions.machine import ID_BYTES, PARTITION_BYTES
-from hutong.transactions.messages import ProducerIdentity, Reply
+from hutong.transactions.messages import ProducerIdentity, TransactionReply
 from hutong.transactions.settings import TransactionSettings
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -17,13 +17,13 @@ class Crowd:
     def __init__(self, settings: TransactionSettings) -> None:
         self.stage = Stage(settings)
 
-    def init(self, name: str, holder: str) -> Reply:
-        replies: list[Reply] = []
+    def init(self, name: str, holder: str) -> TransactionReply:
+        replies: list[TransactionReply] = []
         self.stage.coordinator.init(name, 10_000, None, Owner(), replies.append, holder)
         return replies[0]
 
-    def add(self, name: str, told: Reply, count: int) -> ErrorCode:
-        replies: list[Reply] = []
+    def add(self, name: str, told: TransactionReply, count: int) -> ErrorCode:
+        replies: list[TransactionReply] = []
         producer = ProducerIdentity(told.producer_id, told.producer_epoch)
         partitions = frozenset(("orders", index) for index in range(count))
         self.stage.coordinator.add(name, producer, partitions, Owner(), replies.append)
@@ -48,7 +48,7 @@ def test_partitions_of_transactions_have_a_bound_in_bytes() -> None:
     assert crowd.add("flood", flood, 200) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert crowd.add("flood", flood, 80) is ErrorCode.NONE, "what adds nothing passes"
     assert crowd.add("other", other, 20) is ErrorCode.NONE
-    replies: list[Reply] = []
+    replies: list[TransactionReply] = []
     producer = ProducerIdentity(flood.producer_id, flood.producer_epoch)
     crowd.stage.coordinator.end("flood", producer, Owner(), replies.append, is_commit=True, client_version=0)
     assert replies[0].error is ErrorCode.NONE

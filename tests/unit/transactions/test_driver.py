@@ -5,7 +5,7 @@ from tests.unit.transactions.stage import ID, P0, P1, SETTINGS, Marked, Stage, e
 
 from hutong.foundation.errors import DiskFull, Refused
 from hutong.foundation.waiting.table import Owner
-from hutong.transactions.messages import ProducerIdentity, Reply
+from hutong.transactions.messages import ProducerIdentity, TransactionReply
 from hutong.transactions.records import encode_key, encode_record
 from hutong.transactions.states import TransactionState as State
 from hutong.transactions.transitions import EPOCH_MAX
@@ -89,7 +89,7 @@ def test_each_end_raises_the_epoch() -> None:
     producer = stage.initialised()
     stage.add(producer, P0)
     (reply,) = stage.end(producer, is_commit=True, is_bumping=True)
-    assert reply == Reply(ErrorCode.NONE, producer.producer_id, producer.producer_epoch + 1)
+    assert reply == TransactionReply(ErrorCode.NONE, producer.producer_id, producer.producer_epoch + 1)
     assert stage.markers.asked == [Marked(moved(producer), frozenset({P0}), True)]
     assert errors(stage.add(producer, P0)) == [ErrorCode.PRODUCER_FENCED]
     assert errors(stage.add(moved(producer), P0)) == OK
@@ -111,7 +111,7 @@ def test_an_abort_may_end_what_never_began() -> None:
     stage = Stage()
     producer = stage.initialised()
     (reply,) = stage.end(producer, is_commit=False, is_bumping=True)
-    assert reply == Reply(ErrorCode.NONE, producer.producer_id, producer.producer_epoch + 1)
+    assert reply == TransactionReply(ErrorCode.NONE, producer.producer_id, producer.producer_epoch + 1)
     assert stage.state_now() is State.COMPLETE_ABORT
     (reply,) = stage.end(moved(producer), is_commit=False, is_bumping=True)
     assert reply.producer_epoch == producer.producer_epoch + 2
@@ -178,7 +178,7 @@ def test_times_and_names_are_bounded() -> None:
     stage = Stage()
     assert errors(stage.init(timeout_ms=0)) == [ErrorCode.INVALID_TRANSACTION_TIMEOUT]
     assert errors(stage.init(timeout_ms=60_001)) == [ErrorCode.INVALID_TRANSACTION_TIMEOUT]
-    replies: list[Reply] = []
+    replies: list[TransactionReply] = []
     stage.coordinator.init("", 1_000, None, Owner(), replies.append)
     stage.coordinator.init("x" * 5_000, 1_000, None, Owner(), replies.append)
     assert errors(replies) == [ErrorCode.INVALID_REQUEST] * 2

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.transactions.stage import ID, P0, P1, Marked, Stage
 
 from hutong.foundation.waiting.table import Owner
-from hutong.transactions.messages import ProducerIdentity, Reply, TransactionRecord
+from hutong.transactions.messages import ProducerIdentity, TransactionRecord, TransactionReply
 from hutong.transactions.records import decode_key, decode_record
 from hutong.transactions.states import TransactionState as State
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -38,7 +38,7 @@ class World:
         self.stage = Stage()
         self.stage.state.holds_back = self.stage.markers.holds_back = True
         self.clients = [Client(False), Client(True)]
-        self.owed: list[list[Reply]] = []
+        self.owed: list[list[TransactionReply]] = []
         self.stage.markers.on_asked = self._marked
 
     def step(self, action: str, number: int) -> None:
@@ -101,10 +101,10 @@ class World:
         assert asked.partitions <= decision.partitions
 
     def _init(self, client: Client, expected: ProducerIdentity | None) -> None:
-        replies: list[Reply] = []
+        replies: list[TransactionReply] = []
         self.owed.append(replies)
 
-        def told(reply: Reply) -> None:
+        def told(reply: TransactionReply) -> None:
             replies.append(reply)
             if reply.error is ErrorCode.NONE:
                 others = [other.producer for other in self.clients if other is not client]
@@ -115,12 +115,12 @@ class World:
         self.stage.coordinator.init(ID, 10_000, expected, Owner(), told)
 
     def _end(self, client: Client, is_commit: bool) -> None:
-        replies: list[Reply] = []
+        replies: list[TransactionReply] = []
         self.owed.append(replies)
         stage, producer = self.stage, client.producer
         assert producer is not None
 
-        def told(reply: Reply) -> None:
+        def told(reply: TransactionReply) -> None:
             replies.append(reply)
             if reply.error is not ErrorCode.NONE:
                 return

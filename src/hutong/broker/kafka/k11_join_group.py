@@ -18,7 +18,7 @@ from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.authorization import may
 from hutong.groups.classic.messages import JoinReply
-from hutong.groups.requests import Caller
+from hutong.groups.requests import GroupCaller
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -40,10 +40,10 @@ def handle(request: JoinGroupRequest, context: RequestContext[GroupParts]) -> La
     return later
 
 
-def caller_of(context: RequestContext[GroupParts]) -> Caller:
+def caller_of(context: RequestContext[GroupParts]) -> GroupCaller:
     """The host is written as Kafka's tools show it, with a slash before the address."""
     session = context.session
-    return Caller(
+    return GroupCaller(
         context.api_version, context.client_id or "", f"/{session.address}", session.owner, holder_of(context)
     )
 

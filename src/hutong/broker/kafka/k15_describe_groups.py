@@ -10,7 +10,7 @@ from __future__ import annotations
 from hutong.broker.coordinators.parts import GroupParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import OPERATIONS_NOT_ASKED, may, operations
-from hutong.groups.classic.messages import GroupDescription
+from hutong.groups.classic.messages import ClassicGroupDescription
 from hutong.groups.classic.states import GroupState
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k15_describe_groups import (
@@ -48,7 +48,7 @@ def _describe(group_id: str, context: RequestContext[GroupParts], tells_operatio
     return described
 
 
-def _found(description: GroupDescription, allowed: int) -> DescribedGroup:
+def _found(description: ClassicGroupDescription, allowed: int) -> DescribedGroup:
     return DescribedGroup(
         group_id=description.group_id,
         group_state=description.state,

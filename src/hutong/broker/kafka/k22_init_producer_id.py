@@ -17,7 +17,7 @@ from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.authorization import may, may_in_cluster
 from hutong.foundation.errors import HutongError
 from hutong.security.acls import Operation, ResourceType
-from hutong.transactions.messages import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerIdentity, Reply
+from hutong.transactions.messages import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerIdentity, TransactionReply
 from hutong.wire.kafka.apis.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -41,7 +41,7 @@ def handle(
     if request.producer_id != NO_PRODUCER_ID:
         expected = ProducerIdentity(request.producer_id, request.producer_epoch)
 
-    def answered(reply: Reply) -> None:
+    def answered(reply: TransactionReply) -> None:
         error = reply.error
         if error is ErrorCode.PRODUCER_FENCED and context.api_version < _FENCED_FROM:
             error = ErrorCode.INVALID_PRODUCER_EPOCH

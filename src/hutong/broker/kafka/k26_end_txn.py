@@ -15,7 +15,7 @@ from hutong.broker.coordinators.transaction_errors import for_client
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.rights.authorization import may
 from hutong.security.acls import Operation, ResourceType
-from hutong.transactions.messages import CLASSIC, EPOCH_BUMPING, ProducerIdentity, Reply
+from hutong.transactions.messages import CLASSIC, EPOCH_BUMPING, ProducerIdentity, TransactionReply
 from hutong.wire.kafka.apis.k26_end_txn import EndTxnRequest, EndTxnResponse
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -29,7 +29,7 @@ def handle(request: EndTxnRequest, context: RequestContext[TransactionParts]) ->
         later.complete(EndTxnResponse(0, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
         return later
 
-    def answered(reply: Reply) -> None:
+    def answered(reply: TransactionReply) -> None:
         error = for_client(reply.error, context.api_version)
         later.complete(EndTxnResponse(0, error, reply.producer_id, reply.producer_epoch))
 

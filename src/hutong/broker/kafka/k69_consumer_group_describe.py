@@ -11,8 +11,8 @@ from hutong.broker.coordinators.parts import GroupParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may, operations
 from hutong.broker.rights.group_rights import HIDDEN_TOPICS, may_see_all
-from hutong.groups.consumer.assignment.catalogue import Catalogue
-from hutong.groups.consumer.messages import GroupDescription, MemberDescription, Partition
+from hutong.groups.consumer.assignment.catalogue import TopicCatalogue
+from hutong.groups.consumer.messages import ConsumerGroupDescription, ConsumerMemberDescription, Partition
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k69_consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -63,7 +63,7 @@ def _describe(group_id: str, context: RequestContext[GroupParts]) -> DescribedGr
     return DescribedGroup(error_code=code, error_message=message, group_id=group_id)
 
 
-def _found(description: GroupDescription, catalogue: Catalogue) -> DescribedGroup:
+def _found(description: ConsumerGroupDescription, catalogue: TopicCatalogue) -> DescribedGroup:
     return DescribedGroup(
         group_id=description.group_id,
         group_state=description.state,
@@ -74,7 +74,7 @@ def _found(description: GroupDescription, catalogue: Catalogue) -> DescribedGrou
     )
 
 
-def _member(member: MemberDescription, catalogue: Catalogue) -> Member:
+def _member(member: ConsumerMemberDescription, catalogue: TopicCatalogue) -> Member:
     return Member(
         member_id=member.member_id,
         instance_id=member.instance_id,
@@ -90,7 +90,7 @@ def _member(member: MemberDescription, catalogue: Catalogue) -> Member:
     )
 
 
-def _assignment(partitions: frozenset[Partition], catalogue: Catalogue) -> GroupAssignment:
+def _assignment(partitions: frozenset[Partition], catalogue: TopicCatalogue) -> GroupAssignment:
     """Only topics that still exist have a name to be shown by."""
     topics: dict[bytes, GroupTopicPartitions] = {}
     for topic_id, index in sorted(partitions):

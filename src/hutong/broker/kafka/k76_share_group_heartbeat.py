@@ -14,7 +14,7 @@ from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.group_rights import denial_of_heartbeat
 from hutong.broker.share.parts import ShareParts
-from hutong.groups.share.members.messages import Answer, Heartbeat
+from hutong.groups.share.members.messages import ShareHeartbeat, ShareReply
 from hutong.wire.kafka.apis.k76_share_group_heartbeat import (
     Assignment,
     ShareGroupHeartbeatRequest,
@@ -40,7 +40,7 @@ def handle(
     if denied is not ErrorCode.NONE:
         return ShareGroupHeartbeatResponse(error_code=denied, error_message=None)
     later: Later[ShareGroupHeartbeatResponse] = Later()
-    event = Heartbeat(
+    event = ShareHeartbeat(
         request.member_id,
         request.member_epoch,
         context.broker.clock.monotonic_ms(),
@@ -79,7 +79,7 @@ def _problem(request: ShareGroupHeartbeatRequest, context: RequestContext[ShareP
 
 
 def _response(
-    request: ShareGroupHeartbeatRequest, answer: Answer, context: RequestContext[ShareParts]
+    request: ShareGroupHeartbeatRequest, answer: ShareReply, context: RequestContext[ShareParts]
 ) -> ShareGroupHeartbeatResponse:
     if answer.error is not ErrorCode.NONE:
         return ShareGroupHeartbeatResponse(error_code=answer.error, error_message=answer.message)

@@ -24,7 +24,7 @@ from hutong.broker.share.share_fetches import Found, Wish
 from hutong.broker.share.share_requests import RENEWS_FROM, acknowledge, check_caller, keys_of, problem_of
 from hutong.broker.share.share_sessions import BEGIN_EPOCH, END_EPOCH, ShareSession
 from hutong.foundation.errors import Refused
-from hutong.groups.share.delivery.messages import Settle
+from hutong.groups.share.delivery.messages import Settled
 from hutong.groups.share.records import PartitionKey
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k78_share_fetch import (
@@ -116,14 +116,14 @@ class _Answer:
     def _acknowledge(self, key: PartitionKey, batches: Sequence[object]) -> None:
         self._gather.expect()
 
-        def settled(settle: Settle) -> None:
+        def settled(settle: Settled) -> None:
             entry = self._entry(key)
             entry.acknowledge_error_code, entry.acknowledge_error_message = settle.error, settle.message
             self._gather.settled()
 
         problem = problem_of(key, self._context)
         if problem is not ErrorCode.NONE:
-            settled(Settle(problem))
+            settled(Settled(problem))
             return
         may_renew = self._context.api_version >= RENEWS_FROM and self._request.is_renew_ack
         acknowledge(key, batches, self._session.member_id, self._context, may_renew=may_renew, then=settled)  # type: ignore[arg-type]

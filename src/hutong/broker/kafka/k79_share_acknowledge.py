@@ -17,7 +17,7 @@ from hutong.broker.share.parts import ShareParts
 from hutong.broker.share.share_requests import RENEWS_FROM, acknowledge, check_caller, keys_of, problem_of
 from hutong.broker.share.share_sessions import BEGIN_EPOCH, END_EPOCH
 from hutong.foundation.errors import Refused
-from hutong.groups.share.delivery.messages import Settle
+from hutong.groups.share.delivery.messages import Settled
 from hutong.groups.share.records import PartitionKey
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k79_share_acknowledge import (
@@ -71,13 +71,13 @@ def _acknowledge(
 ) -> None:
     gather.expect()
 
-    def settled(settle: Settle) -> None:
+    def settled(settle: Settled) -> None:
         entry.error_code, entry.error_message = settle.error, settle.message
         gather.settled()
 
     problem = problem_of(key, context)
     if problem is not ErrorCode.NONE:
-        settled(Settle(problem))
+        settled(Settled(problem))
         return
     may_renew = context.api_version >= RENEWS_FROM and request.is_renew_ack
     acknowledge(key, batches, request.member_id or "", context, may_renew=may_renew, then=settled)  # type: ignore[arg-type]

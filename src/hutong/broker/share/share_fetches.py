@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from hutong.broker.handling.gather import error_code_of
 from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, OwnerGone, Refused
-from hutong.groups.share.delivery.messages import Acquire, Acquired, Span
+from hutong.groups.share.delivery.messages import Acquire, Acquired, BatchSpan
 from hutong.journal.log import DiskRead
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.records import BatchHeader, iterate_batches
@@ -405,7 +405,7 @@ def _wanted(buffers: Sequence[memoryview], machine: SharePartition, records_max:
                 return
 
 
-def _spans(batches: Sequence[Batch], partition: Partition, is_committed: bool) -> Iterator[Span]:
+def _spans(batches: Sequence[Batch], partition: Partition, is_committed: bool) -> Iterator[BatchSpan]:
     """What of them is for readers; what was aborted is not for those who read committed records."""
     aborted: deque[tuple[int, int]] = deque()
     if is_committed and batches:
@@ -418,7 +418,7 @@ def _spans(batches: Sequence[Batch], partition: Partition, is_committed: bool) -
         if header.is_control:
             ended_badly.discard(header.producer_id)
         is_aborted = header.is_transactional and header.producer_id in ended_badly
-        yield Span(header.base_offset, header.last_offset, header.is_control or is_aborted)
+        yield BatchSpan(header.base_offset, header.last_offset, header.is_control or is_aborted)
 
 
 def _overlapping(batches: Sequence[Batch], acquired: Sequence[Acquired]) -> Iterator[memoryview]:

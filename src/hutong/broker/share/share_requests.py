@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from hutong.broker.rights.authorization import may
 from hutong.foundation.errors import Refused
-from hutong.groups.share.delivery.messages import Acknowledge, AcknowledgedBatch, Acknowledgement, Settle
+from hutong.groups.share.delivery.messages import Acknowledge, AcknowledgedBatch, Acknowledgement, Settled
 from hutong.groups.share.records import PartitionKey
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -80,7 +80,7 @@ def acknowledge(
     context: RequestContext[ShareParts],
     *,
     may_renew: bool,
-    then: Callable[[Settle], None],
+    then: Callable[[Settled], None],
 ) -> None:
     """Take a member's word; `then` is called once that is durable, or with why it is not taken."""
     event = Acknowledge(

@@ -15,6 +15,7 @@ from typing import Final
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, OwnerGone, Refused
 from hutong.foundation.fair_shares import NOBODY
+from hutong.foundation.machine import Answer
 from hutong.foundation.machine_host import MachineHost, ParkedCallers, StatePort
 from hutong.foundation.timers import TimerWheel
 from hutong.groups.classic.entry import ClassicGroupEntry, bytes_of_join
@@ -22,21 +23,20 @@ from hutong.groups.classic.machine import ClassicGroup
 from hutong.groups.classic.membership.admission import refused
 from hutong.groups.classic.membership.pending_ids import PendingIds
 from hutong.groups.classic.messages import (
-    Answer,
     Cause,
     Event,
+    GroupPersisted,
+    GroupPersistFailed,
     GroupRecord,
     HandOver,
     Instruction,
     Join,
     JoinReply,
     Lapse,
-    Leave,
+    LeaveGroup,
     Leaver,
     LeaveReply,
-    Persist,
-    Persisted,
-    PersistFailed,
+    PersistGroup,
     Rebalancing,
     Retire,
     SyncReply,
@@ -51,7 +51,7 @@ from hutong.groups.peer import PeerCoordinator
 from hutong.groups.record_keys import GroupKey, OffsetKey, decode_key, encode_group_key
 from hutong.groups.refusals import GroupRefusals
 from hutong.groups.requests import (
-    Caller,
+    GroupCaller,
     Stamp,
     group_id_error,
     join_error,
@@ -139,7 +139,7 @@ class GroupCoordinator:
 
     # ---- membership
 
-    def join(self, request: JoinGroupRequest, caller: Caller, then: Callable[[JoinReply], None]) -> None:
+    def join(self, request: JoinGroupRequest, caller: GroupCaller, then: Callable[[JoinReply], None]) -> None:
         error = join_error(request, self.settings)
         entry = None
         if error is ErrorCode.NONE:
@@ -169,7 +169,9 @@ class GroupCoordinator:
             if event.new_member_id in entry.machine.member_table.pending:
                 self._handed_out(request.group_id, event, caller)
 
-    def _has_room_to_join(self, request: JoinGroupRequest, entry: ClassicGroupEntry | None, caller: Caller) -> bool:
+    def _has_room_to_join(
+        self, request: JoinGroupRequest, entry: ClassicGroupEntry | None, caller: GroupCaller
+    ) -> bool:
         wanted_bytes = bytes_of_join(request) if entry is None else entry.more_to_join(request)
         holder = self.directory.holder(request.group_id) or caller.holder
         if not wanted_bytes or self._memory.has_room(holder, wanted_bytes):
@@ -177,13 +179,13 @@ class GroupCoordinator:
         self._refusals.tell(request.group_id, caller.holder, "its client's groups take up too much")
         return False
 
-    def _handed_out(self, group_id: str, event: Join, caller: Caller) -> None:
+    def _handed_out(self, group_id: str, event: Join, caller: GroupCaller) -> None:
         """A member id waits for its use; another one of the same client may lapse for it."""
         lapsed = self._pending.add(caller.holder, group_id, event.new_member_id, event.now_ms)
         if lapsed is not None and (entry := self._host.get(lapsed[0])) is not None:
             self._feed(entry, Lapse(lapsed[1], event.now_ms))
 
-    def sync(self, request: SyncGroupRequest, caller: Caller, then: Callable[[SyncReply], None]) -> None:
+    def sync(self, request: SyncGroupRequest, caller: GroupCaller, then: Callable[[SyncReply], None]) -> None:
         error = sync_error(request, caller.api_version, self.settings)
         entry = self._host.get(request.group_id)
         if error is not ErrorCode.NONE or entry is None:
@@ -214,7 +216,7 @@ class GroupCoordinator:
             return
         ticket = self._callers.park(then, LeaveReply((UNAVAILABLE,) * len(leavers)))
         if ticket is not None:
-            self._feed(entry, Leave(ticket, self._clock.monotonic_ms(), tuple(leavers)))
+            self._feed(entry, LeaveGroup(ticket, self._clock.monotonic_ms(), tuple(leavers)))
 
     # ---- offsets
 
@@ -371,7 +373,7 @@ class GroupCoordinator:
             match instruction:
                 case Answer(ticket, reply):
                     self._callers.answer(ticket, reply)
-                case Persist(record, cause):
+                case PersistGroup(record, cause):
                     self._persist(entry, record, cause)
                 case Rebalancing(generation_id, reason):
                     self.rebalances_total += 1
@@ -392,11 +394,11 @@ class GroupCoordinator:
         def appended(error: HutongError | None) -> None:
             now_ms = self._clock.monotonic_ms()
             if error is None:
-                self._feed(entry, Persisted(cause, now_ms))
+                self._feed(entry, GroupPersisted(cause, now_ms))
                 return
             _log.error("group %s could not be stored: %s", entry.key, error)
             code = ErrorCode.UNKNOWN_SERVER_ERROR if isinstance(error, Refused) else UNAVAILABLE
-            self._feed(entry, PersistFailed(cause, code, now_ms))
+            self._feed(entry, GroupPersistFailed(cause, code, now_ms))
 
         records = [(encode_group_key(GroupKey(entry.key)), encode_group(StoredClassicGroup(record, since_ms)))]
         self._host.append(entry, records, appended)

@@ -12,29 +12,28 @@ Knows nothing of sockets, clocks, disks or committed offsets. Static members and
 modules of their own (`static_members.py`, `syncing.py`), as functions of the group.
 """
 
-from hutong.foundation.machine import Tick
+from hutong.foundation.machine import Answer, Tick
 from hutong.groups.classic import static_members, syncing
 from hutong.groups.classic.membership.admission import may_keep_generation, refusal, refused
 from hutong.groups.classic.membership.join_barrier import JoinBarrier
-from hutong.groups.classic.membership.member_table import Member, MemberTable
+from hutong.groups.classic.membership.member_table import ClassicMember, MemberTable
 from hutong.groups.classic.membership.session_leases import SessionLeases
 from hutong.groups.classic.messages import (
-    Answer,
+    ClassicGroupDescription,
     Emptied,
     Event,
-    GroupDescription,
+    GroupPersisted,
+    GroupPersistFailed,
     GroupRecord,
     HandOver,
     Instruction,
     Join,
     JoinReply,
     Lapse,
-    Leave,
+    LeaveGroup,
     Leaver,
     LeaveReply,
-    Persist,
-    Persisted,
-    PersistFailed,
+    PersistGroup,
     Rebalancing,
     Retire,
     Sync,
@@ -80,7 +79,7 @@ class ClassicGroup:
         self._sync_deadline_ms: int | None = None  # set while `unsynced` is not empty
         self.unsynced: set[str] = set()
         self.proposed: dict[str, bytes] | None = None  # the leader's assignment on its way to the disk
-        self.replacing: dict[int, Member] = {}  # ticket -> the static member as it was, should persisting fail
+        self.replacing: dict[int, ClassicMember] = {}  # ticket -> the static member as it was, should persisting fail
         self.leases = SessionLeases(self.member_table)
         self._out: list[Instruction] = []
 
@@ -156,9 +155,9 @@ class ClassicGroup:
         self.leases.renew(self.member_table.members[member_id], now_ms)
         return ErrorCode.NONE
 
-    def describe(self) -> GroupDescription:
+    def describe(self) -> ClassicGroupDescription:
         agreed_protocol = self.protocol_name if self.state is GroupState.STABLE else None
-        return GroupDescription(
+        return ClassicGroupDescription(
             group_id=self.group_id,
             state=self.state.value,
             protocol_type=self.protocol_type,
@@ -187,15 +186,15 @@ class ClassicGroup:
                 self._join(event)
             case Sync():
                 syncing.sync(self, event)
-            case Leave():
+            case LeaveGroup():
                 self._leave(event)
             case Tick(now_ms):
                 self._tick(now_ms)
             case Lapse():
                 self._lapse(event)
-            case Persisted(cause, now_ms):
+            case GroupPersisted(cause, now_ms):
                 syncing.persisted(self, cause, now_ms)
-            case PersistFailed():
+            case GroupPersistFailed():
                 syncing.persist_failed(self, event)
             case Retire() | HandOver():
                 self._end(event)
@@ -238,7 +237,7 @@ class ClassicGroup:
         self.answer(join.ticket, JoinReply(ErrorCode.MEMBER_ID_REQUIRED, join.new_member_id))
 
     def admit(self, join: Join, member_id: str) -> None:
-        member = Member(
+        member = ClassicMember(
             member_id=member_id,
             group_instance_id=join.group_instance_id,
             client_id=join.client_id,
@@ -271,7 +270,7 @@ class ClassicGroup:
         self.update_member(member, join)
         self.rebalance(f"{member.member_id} rejoined{_because(join.reason)}", join.now_ms)
 
-    def update_member(self, member: Member, join: Join) -> None:
+    def update_member(self, member: ClassicMember, join: Join) -> None:
         self.end_requests(member, ErrorCode.REBALANCE_IN_PROGRESS)
         self.member_table.set_protocols(member, join.protocols)
         member.session_timeout_ms = join.session_timeout_ms
@@ -325,7 +324,7 @@ class ClassicGroup:
     def _become_empty(self) -> None:
         self.protocol_name = None
         self.enter(GroupState.EMPTY)
-        self.emit(Persist(self.record(), Emptied(self.generation_id)))
+        self.emit(PersistGroup(self.record(), Emptied(self.generation_id)))
 
     def _announce_generation(self, now_ms: int) -> None:
         self.protocol_name = self.member_table.select_protocol()
@@ -340,7 +339,7 @@ class ClassicGroup:
             self.leases.renew(member, now_ms)
             self.answer(ticket, self.generation_reply(member))
 
-    def generation_reply(self, member: Member) -> JoinReply:
+    def generation_reply(self, member: ClassicMember) -> JoinReply:
         member_table = self.member_table
         is_leader = member_table.leader_id == member.member_id
         return JoinReply(
@@ -355,7 +354,7 @@ class ClassicGroup:
 
     # ---- leaving and lapsing
 
-    def _leave(self, leave: Leave) -> None:
+    def _leave(self, leave: LeaveGroup) -> None:
         count_before = len(self.member_table.members)
         errors = tuple(self._dismiss(leaver) for leaver in leave.leavers)
         self.answer(leave.ticket, LeaveReply(errors))
@@ -413,7 +412,7 @@ class ClassicGroup:
         elif len(self.member_table.members) < count_before:
             self.rebalance(reason, now_ms)
 
-    def _drop(self, member: Member) -> None:
+    def _drop(self, member: ClassicMember) -> None:
         self.end_requests(member, ErrorCode.UNKNOWN_MEMBER_ID)
         self.forget_unsynced(member.member_id)
         self.member_table.remove(member)
@@ -439,7 +438,7 @@ class ClassicGroup:
     def answer(self, ticket: int, reply: JoinReply | SyncReply | LeaveReply) -> None:
         self.emit(Answer(ticket, reply))
 
-    def end_requests(self, member: Member, error: ErrorCode) -> None:
+    def end_requests(self, member: ClassicMember, error: ErrorCode) -> None:
         """Answer whatever request of this member is parked here, so that none is ever left or answered twice."""
         if member.join_ticket is not None:
             self.answer(member.join_ticket, JoinReply(error, member.member_id))

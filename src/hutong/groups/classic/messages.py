@@ -7,7 +7,7 @@ nothing else about who asked. `now_ms` is monotonic time; wall time appears only
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from hutong.foundation.machine import Tick
+from hutong.foundation.machine import Answer, Tick
 from hutong.wire.kafka.error_codes import ErrorCode
 
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
@@ -89,7 +89,7 @@ class Leaver:
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class LeaveGroup:
     ticket: int
     now_ms: int
     leavers: tuple[Leaver, ...]
@@ -133,13 +133,13 @@ Cause: TypeAlias = Assigned | Replaced | Emptied
 
 
 @dataclass(frozen=True, slots=True)
-class Persisted:
+class GroupPersisted:
     cause: Cause
     now_ms: int
 
 
 @dataclass(frozen=True, slots=True)
-class PersistFailed:
+class GroupPersistFailed:
     cause: Cause
     error: ErrorCode
     now_ms: int
@@ -155,7 +155,7 @@ class HandOver:
     """A stable group in which nobody waits goes on as one of another kind; what it was is in its `portrait`."""
 
 
-Event: TypeAlias = Join | Sync | Leave | Lapse | Tick | Persisted | PersistFailed | Retire | HandOver
+Event: TypeAlias = Join | Sync | LeaveGroup | Lapse | Tick | GroupPersisted | GroupPersistFailed | Retire | HandOver
 
 
 # ---- replies
@@ -197,13 +197,7 @@ Reply: TypeAlias = JoinReply | SyncReply | LeaveReply
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    ticket: int
-    reply: Reply
-
-
-@dataclass(frozen=True, slots=True)
-class Persist:
+class PersistGroup:
     """Make the record durable, then say `Persisted(cause)` or `PersistFailed(cause, ...)`."""
 
     record: GroupRecord
@@ -218,14 +212,14 @@ class Rebalancing:
     reason: str
 
 
-Instruction: TypeAlias = Answer | Persist | Rebalancing
+Instruction: TypeAlias = Answer[Reply] | PersistGroup | Rebalancing
 
 
 # ---- descriptions
 
 
 @dataclass(frozen=True, slots=True)
-class MemberDescription:
+class ClassicMemberDescription:
     member_id: str
     group_instance_id: str | None
     client_id: str
@@ -235,11 +229,11 @@ class MemberDescription:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupDescription:
+class ClassicGroupDescription:
     """A group as DescribeGroups shows it. `protocol_name` is empty until a generation is agreed."""
 
     group_id: str
     state: str
     protocol_type: str
     protocol_name: str
-    members: tuple[MemberDescription, ...]
+    members: tuple[ClassicMemberDescription, ...]

@@ -1,7 +1,7 @@
 """A classic group as it is stored, and as clients see it: pure functions of its member table and its generation."""
 
-from hutong.groups.classic.membership.member_table import Member, MemberTable
-from hutong.groups.classic.messages import GroupRecord, MemberDescription, MemberRecord
+from hutong.groups.classic.membership.member_table import ClassicMember, MemberTable
+from hutong.groups.classic.messages import ClassicMemberDescription, GroupRecord, MemberRecord
 
 
 def record_of(
@@ -33,9 +33,9 @@ def record_of(
     )
 
 
-def member_from(stored: MemberRecord, protocol_name: str) -> Member:
+def member_from(stored: MemberRecord, protocol_name: str) -> ClassicMember:
     """A stored member speaks at least what its group had agreed on."""
-    return Member(
+    return ClassicMember(
         member_id=stored.member_id,
         group_instance_id=stored.group_instance_id,
         client_id=stored.client_id,
@@ -47,10 +47,10 @@ def member_from(stored: MemberRecord, protocol_name: str) -> Member:
     )
 
 
-def describe_members(table: MemberTable, agreed_protocol: str | None) -> tuple[MemberDescription, ...]:
+def describe_members(table: MemberTable, agreed_protocol: str | None) -> tuple[ClassicMemberDescription, ...]:
     """Metadata and assignments are shown only where a protocol is agreed on: they mean nothing during a rebalance."""
     return tuple(
-        MemberDescription(
+        ClassicMemberDescription(
             member_id=member.member_id,
             group_instance_id=member.group_instance_id,
             client_id=member.client_id,

@@ -6,8 +6,17 @@ Knows nothing of the join barrier, which has agreed on the generation before.
 from typing import TYPE_CHECKING
 
 from hutong.groups.classic import static_members
-from hutong.groups.classic.membership.member_table import Member
-from hutong.groups.classic.messages import Assigned, Cause, Emptied, Persist, PersistFailed, Replaced, Sync, SyncReply
+from hutong.groups.classic.membership.member_table import ClassicMember
+from hutong.groups.classic.messages import (
+    Assigned,
+    Cause,
+    Emptied,
+    GroupPersistFailed,
+    PersistGroup,
+    Replaced,
+    Sync,
+    SyncReply,
+)
 from hutong.groups.classic.states import GroupState
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -46,7 +55,7 @@ def _sync_error(group: "ClassicGroup", sync: Sync) -> ErrorCode:
 def _propose(group: "ClassicGroup", assignments: dict[str, bytes]) -> None:
     """Members of this generation only. A member that the leader left out gets an empty assignment."""
     group.proposed = {member_id: assignments.get(member_id, b"") for member_id in group.member_table.members}
-    group.emit(Persist(group.record(group.proposed), Assigned(group.generation_id)))
+    group.emit(PersistGroup(group.record(group.proposed), Assigned(group.generation_id)))
 
 
 def persisted(group: "ClassicGroup", cause: Cause, now_ms: int) -> None:
@@ -61,7 +70,7 @@ def persisted(group: "ClassicGroup", cause: Cause, now_ms: int) -> None:
             pass
 
 
-def persist_failed(group: "ClassicGroup", event: PersistFailed) -> None:
+def persist_failed(group: "ClassicGroup", event: GroupPersistFailed) -> None:
     match event.cause:
         case Assigned(generation_id):
             if _is_awaited(group, generation_id):
@@ -97,11 +106,11 @@ def _abandon_generation(group: "ClassicGroup", error: ErrorCode, now_ms: int) ->
     group.rebalance("the assignment could not be stored", now_ms)
 
 
-def _assignment_reply(group: "ClassicGroup", member: Member) -> SyncReply:
+def _assignment_reply(group: "ClassicGroup", member: ClassicMember) -> SyncReply:
     return SyncReply(ErrorCode.NONE, group.protocol_type, group.protocol_name, member.assignment)
 
 
-def answer_sync(group: "ClassicGroup", member: Member, reply: SyncReply, now_ms: int) -> None:
+def answer_sync(group: "ClassicGroup", member: ClassicMember, reply: SyncReply, now_ms: int) -> None:
     assert member.sync_ticket is not None
     ticket, member.sync_ticket = member.sync_ticket, None
     group.leases.renew(member, now_ms)

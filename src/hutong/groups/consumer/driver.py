@@ -16,28 +16,28 @@ from typing import Final, Protocol
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, OwnerGone
+from hutong.foundation.machine import Answer
 from hutong.foundation.machine_host import MachineEntry, MachineHost, ParkedCallers, StatePort, StateRecord
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.groups.classic.messages import GroupRecord, JoinReply, SyncReply
-from hutong.groups.consumer.assignment.catalogue import Catalogue, TopicFacts
+from hutong.groups.consumer.assignment.catalogue import TopicCatalogue, TopicFacts
 from hutong.groups.consumer.machine import ConsumerGroup
 from hutong.groups.consumer.members import classic_members
 from hutong.groups.consumer.members.member import PATTERN_BYTES, bytes_said
 from hutong.groups.consumer.messages import (
     JOINING,
-    Answer,
+    EpochNote,
     Event,
     HeartbeatReply,
     Instruction,
-    Note,
     RecordKey,
     Removal,
     Remove,
     RemoveReply,
-    Store,
     StoredGroup,
     StoreFailed,
-    TopicsChanged,
+    StoreRecords,
+    SubscribedTopicsChanged,
 )
 from hutong.groups.consumer.records import encode_key, encode_value, replay
 from hutong.groups.consumer.requests import bytes_of_heartbeat, heartbeat_error, heartbeat_event
@@ -50,7 +50,7 @@ from hutong.groups.offsets.store import Usage
 from hutong.groups.peer import PeerCoordinator
 from hutong.groups.record_keys import GroupKey, encode_group_key
 from hutong.groups.refusals import GroupRefusals
-from hutong.groups.requests import Caller, Stamp, join_error, join_event, sync_error, sync_event
+from hutong.groups.requests import GroupCaller, Stamp, join_error, join_event, sync_error, sync_event
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest
 from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
 from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest
@@ -114,7 +114,7 @@ class ConsumerGroupCoordinator:
         times_of: Callable[[str], GroupTimes] | None = None,
     ) -> None:
         self.settings = settings or ConsumerGroupSettings()
-        self.catalogue = Catalogue()
+        self.catalogue = TopicCatalogue()
         self.rebalances_total = 0
         self._clock = clock
         self._timers = timers
@@ -148,7 +148,7 @@ class ConsumerGroupCoordinator:
             group = ConsumerGroup.restored(group_id, self.catalogue, self.settings, times, stored, now_ms)
             entry = self._host.put(ConsumerGroupEntry(group))
             entry.empty_since_ms = None if group.members else self._clock.wall_ms()
-            self._feed(entry, TopicsChanged(now_ms))
+            self._feed(entry, SubscribedTopicsChanged(now_ms))
         self._stored.clear()
 
     def close(self) -> None:
@@ -161,7 +161,7 @@ class ConsumerGroupCoordinator:
     # ---- membership
 
     def heartbeat(
-        self, request: ConsumerGroupHeartbeatRequest, caller: Caller, then: Callable[[HeartbeatReply], None]
+        self, request: ConsumerGroupHeartbeatRequest, caller: GroupCaller, then: Callable[[HeartbeatReply], None]
     ) -> None:
         refusal = heartbeat_error(request, caller.api_version, self.settings)
         if refusal is not None:
@@ -203,7 +203,7 @@ class ConsumerGroupCoordinator:
         entry = self._host.get(group_id)
         return entry is not None and bool(entry.machine.members)
 
-    def join(self, request: JoinGroupRequest, caller: Caller, then: Callable[[JoinReply], None]) -> None:
+    def join(self, request: JoinGroupRequest, caller: GroupCaller, then: Callable[[JoinReply], None]) -> None:
         """JoinGroup of a group that `has_members`."""
         error = join_error(request, self._offsets.settings)
         if error is not ErrorCode.NONE:
@@ -221,7 +221,7 @@ class ConsumerGroupCoordinator:
             stamp = Stamp(ticket, self._clock.monotonic_ms())
             self._feed(entry, join_event(request, caller, stamp, unique))
 
-    def sync(self, request: SyncGroupRequest, caller: Caller, then: Callable[[SyncReply], None]) -> None:
+    def sync(self, request: SyncGroupRequest, caller: GroupCaller, then: Callable[[SyncReply], None]) -> None:
         """SyncGroup of a group that `has_members`."""
         error = sync_error(request, caller.api_version, self._offsets.settings)
         if error is not ErrorCode.NONE:
@@ -277,7 +277,7 @@ class ConsumerGroupCoordinator:
             return
         now_ms = self._clock.monotonic_ms()
         for entry in {id(entry): entry for entry in [*concerned, *self._readers(topic.name)]}.values():
-            self._feed(entry, TopicsChanged(now_ms))
+            self._feed(entry, SubscribedTopicsChanged(now_ms))
         self._match_soon()
 
     def settings_changed(self, group_id: str) -> None:
@@ -335,7 +335,7 @@ class ConsumerGroupCoordinator:
 
     # ---- inside
 
-    def _entry_for(self, group_id: str, caller: Caller, may_create: bool) -> ConsumerGroupEntry | HeartbeatReply:
+    def _entry_for(self, group_id: str, caller: GroupCaller, may_create: bool) -> ConsumerGroupEntry | HeartbeatReply:
         entry = self._host.get(group_id)
         if entry is not None:
             return entry
@@ -355,7 +355,7 @@ class ConsumerGroupCoordinator:
         return self._host.put(ConsumerGroupEntry(group))
 
     def _has_room(
-        self, entry: ConsumerGroupEntry, member_id: str, instance_id: str | None, wanted_bytes: int, caller: Caller
+        self, entry: ConsumerGroupEntry, member_id: str, instance_id: str | None, wanted_bytes: int, caller: GroupCaller
     ) -> bool:
         """Return True if the group's client has room for so many bytes of one member.
 
@@ -397,7 +397,7 @@ class ConsumerGroupCoordinator:
         if regex is not None:
             now_ms = self._clock.monotonic_ms()
             for entry in [entry for entry in self._host if entry.machine.subscriptions.holds(regex)]:
-                self._feed(entry, TopicsChanged(now_ms))
+                self._feed(entry, SubscribedTopicsChanged(now_ms))
         self._match_soon()
 
     def _readers(self, topic: str) -> list[ConsumerGroupEntry]:
@@ -429,11 +429,11 @@ class ConsumerGroupCoordinator:
     def _feed(self, entry: ConsumerGroupEntry, event: Event) -> None:
         for instruction in self._host.handle(entry, event):
             match instruction:
-                case Store(keys):
+                case StoreRecords(keys):
                     self._store(entry, keys)
                 case Answer(ticket, reply):
                     self._host.when_durable(entry, partial(self._callers.settle, ticket, reply))
-                case Note(text, is_rebalance):
+                case EpochNote(text, is_rebalance):
                     self.rebalances_total += is_rebalance
                     _log.info("group %s: %s", entry.key, text)
         if not entry.machine.is_dead:

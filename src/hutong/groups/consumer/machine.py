@@ -15,37 +15,36 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from hutong.foundation.errors import Refused
-from hutong.foundation.machine import Tick
+from hutong.foundation.machine import Answer, Tick
 from hutong.groups.classic.messages import Join, Sync
 from hutong.groups.consumer.assignment.assignors import ASSIGNORS, Subscriber
-from hutong.groups.consumer.assignment.catalogue import Catalogue
+from hutong.groups.consumer.assignment.catalogue import TopicCatalogue
 from hutong.groups.consumer.assignment.subscriptions import Subscriptions
 from hutong.groups.consumer.members import classic_members
 from hutong.groups.consumer.members.checks import commit_error, find_member, find_removed, offset_fetch_error
 from hutong.groups.consumer.members.deadlines import MemberDeadlines
 from hutong.groups.consumer.members.footprints import Footprints
-from hutong.groups.consumer.members.member import PARTITION_BYTES, PATTERN_BYTES, Member, MemberState, step
+from hutong.groups.consumer.members.member import PARTITION_BYTES, PATTERN_BYTES, ConsumerMember, MemberState, step
 from hutong.groups.consumer.messages import (
     JOINING,
     LEAVING_FOR_A_WHILE,
     NO_TIMEOUT,
-    Answer,
+    ConsumerGroupDescription,
+    ConsumerHeartbeat,
+    EpochNote,
     Event,
-    GroupDescription,
-    Heartbeat,
     HeartbeatReply,
     Instruction,
-    Note,
     Partition,
     RecordKey,
     RecordKind,
     Remove,
     RemoveReply,
-    Store,
     StoredGroup,
     StoredMember,
     StoreFailed,
-    TopicsChanged,
+    StoreRecords,
+    SubscribedTopicsChanged,
 )
 from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
 from hutong.groups.consumer.states import ConsumerGroupState
@@ -78,13 +77,15 @@ class ConsumerGroup:
         "times",
     )
 
-    def __init__(self, group_id: str, catalogue: Catalogue, settings: ConsumerGroupSettings, times: GroupTimes) -> None:
+    def __init__(
+        self, group_id: str, catalogue: TopicCatalogue, settings: ConsumerGroupSettings, times: GroupTimes
+    ) -> None:
         self.group_id = group_id
         self.catalogue = catalogue
         self.times = times
         self.epoch = 0  # never falls
         self.assignment_epoch = 0  # never falls, and never exceeds the group epoch
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ConsumerMember] = {}
         self.static_ids: dict[str, str] = {}  # instance id -> member id
         self.targets: dict[str, frozenset[Partition]] = {}  # of members alone; disjoint
         self.owners: dict[Partition, str] = {}  # who holds what, given up or not: one member each
@@ -102,7 +103,7 @@ class ConsumerGroup:
     def restored(
         cls,
         group_id: str,
-        catalogue: Catalogue,
+        catalogue: TopicCatalogue,
         settings: ConsumerGroupSettings,
         times: GroupTimes,
         stored: StoredGroup,
@@ -112,7 +113,7 @@ class ConsumerGroup:
         group = cls(group_id, catalogue, settings, times)
         group.epoch, group.assignment_epoch = stored.epoch, stored.assignment_epoch
         for member_id, said in stored.members.items():
-            member = Member.restored(member_id, said, stored.currents.get(member_id))
+            member = ConsumerMember.restored(member_id, said, stored.currents.get(member_id))
             group.add(member)
             group.touch(RecordKind.MEMBER, member_id)
             group._subscribe_again(member, said)
@@ -164,7 +165,7 @@ class ConsumerGroup:
     def members_max(self) -> int:
         return self._settings.members_max
 
-    def may_give_more(self, member: Member) -> bool:
+    def may_give_more(self, member: ConsumerMember) -> bool:
         """Return True if a partition that the member waits for is free by now."""
         missing = self.targets[member.member_id] - member.assigned.keys()
         return any(self._is_free(partition, member.member_id) for partition in missing)
@@ -173,8 +174,8 @@ class ConsumerGroup:
         """Check an OffsetFetch: a member with an old epoch would read old offsets."""
         return offset_fetch_error(self.members, member_id, epoch)
 
-    def describe(self) -> GroupDescription:
-        return GroupDescription(
+    def describe(self) -> ConsumerGroupDescription:
+        return ConsumerGroupDescription(
             group_id=self.group_id,
             state=self.state.value,
             epoch=self.epoch,
@@ -189,13 +190,13 @@ class ConsumerGroup:
 
     def handle(self, event: Event) -> list[Instruction]:
         match event:
-            case Heartbeat():
+            case ConsumerHeartbeat():
                 self._heartbeat(event)
             case Remove():
                 self._remove_all(event)
             case Tick(now_ms):
                 self._tick(now_ms)
-            case TopicsChanged(now_ms):
+            case SubscribedTopicsChanged(now_ms):
                 if self.subscriptions.refresh():
                     self.begin_epoch("topics changed", now_ms)
                 else:
@@ -209,7 +210,7 @@ class ConsumerGroup:
                 return []
         if self._touched:
             self._count_footprints()
-            self._out.insert(0, Store(tuple(sorted(self._touched))))
+            self._out.insert(0, StoreRecords(tuple(sorted(self._touched))))
             self._touched.clear()
         out, self._out = self._out, []
         return out
@@ -223,14 +224,14 @@ class ConsumerGroup:
 
     # ---- heartbeats
 
-    def _heartbeat(self, beat: Heartbeat) -> None:
+    def _heartbeat(self, beat: ConsumerHeartbeat) -> None:
         try:
             reply = self._leave(beat) if beat.epoch < 0 else self._keep(beat)
         except Refused as refused:
             reply = HeartbeatReply(ErrorCode(refused.code), refused.message)
         self._out.append(Answer(beat.ticket, reply))
 
-    def _keep(self, beat: Heartbeat) -> HeartbeatReply:
+    def _keep(self, beat: ConsumerHeartbeat) -> HeartbeatReply:
         """A member comes, comes back or stays."""
         known = find_member(beat, self.members, self.static_ids, self._settings.members_max)
         if beat.topic_regex:
@@ -260,10 +261,10 @@ class ConsumerGroup:
             assignment=frozenset(member.assigned) if is_news else None,
         )
 
-    def _seat(self, beat: Heartbeat, known: Member | None) -> Member:
+    def _seat(self, beat: ConsumerHeartbeat, known: ConsumerMember | None) -> ConsumerMember:
         """The member's place: its own, a new one, or that of the static member that it takes over."""
         if known is None:
-            member = Member(beat.member_id, instance_id=beat.instance_id)
+            member = ConsumerMember(beat.member_id, instance_id=beat.instance_id)
             self.add(member)
             self.targets[beat.member_id] = _NO_PARTITIONS
             self.touch(RecordKind.MEMBER, beat.member_id)
@@ -274,7 +275,7 @@ class ConsumerGroup:
             member = known
         return member
 
-    def rename(self, member: Member, member_id: str) -> Member:
+    def rename(self, member: ConsumerMember, member_id: str) -> ConsumerMember:
         """A static member is back under a new id: everything that was kept for it is its own (KIP-345)."""
         old_id = member.member_id
         for kind in (RecordKind.MEMBER, RecordKind.TARGET, RecordKind.CURRENT):
@@ -289,7 +290,7 @@ class ConsumerGroup:
             self.static_ids[member.instance_id] = member_id
         return member
 
-    def _take_in(self, member: Member, beat: Heartbeat) -> bool:
+    def _take_in(self, member: ConsumerMember, beat: ConsumerHeartbeat) -> bool:
         """Store the member's declaration; return True if its subscription changed."""
         before = member.said()
         member.classic = member.join_deadline_ms = None
@@ -309,18 +310,18 @@ class ConsumerGroup:
             self.touch(RecordKind.MEMBER, member.member_id)
         return reads_otherwise
 
-    def subscribe(self, member: Member, names: frozenset[str], regex: str | None) -> None:
+    def subscribe(self, member: ConsumerMember, names: frozenset[str], regex: str | None) -> None:
         self.subscriptions.replace((member.topic_names, member.topic_regex), (names, regex))
         member.topic_names, member.topic_regex = names, regex
 
-    def _subscribe_again(self, member: Member, said: StoredMember) -> None:
+    def _subscribe_again(self, member: ConsumerMember, said: StoredMember) -> None:
         """After a restart. A pattern that was good once and is not any more matches nothing."""
         try:
             self.subscribe(member, said.topic_names, said.topic_regex)
         except Refused:
             self.subscribe(member, said.topic_names, None)
 
-    def lead(self, member: Member, owned: frozenset[Partition] | None, now_ms: int) -> None:
+    def lead(self, member: ConsumerMember, owned: frozenset[Partition] | None, now_ms: int) -> None:
         """Lead the member on, and keep the books of who holds what."""
         held_before = list(member.held())
         target = self.targets[member.member_id]
@@ -340,7 +341,7 @@ class ConsumerGroup:
 
     # ---- leaving
 
-    def _leave(self, beat: Heartbeat) -> HeartbeatReply:
+    def _leave(self, beat: ConsumerHeartbeat) -> HeartbeatReply:
         known = find_member(beat, self.members, self.static_ids, self._settings.members_max)
         assert known is not None, "who leaves is never made a member"
         if beat.epoch == LEAVING_FOR_A_WHILE:
@@ -350,7 +351,7 @@ class ConsumerGroup:
             self.begin_epoch(f"{known.member_id} left", beat.now_ms)
         return HeartbeatReply(ErrorCode.NONE, member_id=beat.member_id, epoch=beat.epoch)
 
-    def _let_rest(self, member: Member) -> None:
+    def _let_rest(self, member: ConsumerMember) -> None:
         """A static member stops and will be back: its partitions wait for it until its session ends."""
         self._let_go(member.revoking)
         member.previous_epoch, member.epoch = member.epoch, LEAVING_FOR_A_WHILE
@@ -370,7 +371,7 @@ class ConsumerGroup:
 
     # ---- members
 
-    def add(self, member: Member) -> None:
+    def add(self, member: ConsumerMember) -> None:
         self.members[member.member_id] = member
         if member.instance_id is not None:
             self.static_ids[member.instance_id] = member.member_id
@@ -380,7 +381,7 @@ class ConsumerGroup:
             if kind is RecordKind.MEMBER:
                 self._footprints.count(member_id, self.members.get(member_id))
 
-    def _drop(self, member: Member) -> None:
+    def _drop(self, member: ConsumerMember) -> None:
         member_id = member.member_id
         self._target_count -= len(self.targets[member_id])
         self._let_go(member.held())
@@ -399,7 +400,7 @@ class ConsumerGroup:
         self.subscriptions.refresh()
         self.epoch += 1
         self.touch(RecordKind.GROUP)
-        self._out.append(Note(f"epoch {self.epoch}: {reason}", is_rebalance=True))
+        self._out.append(EpochNote(f"epoch {self.epoch}: {reason}", is_rebalance=True))
         self.assign(now_ms)
 
     def assign(self, now_ms: int) -> None:
@@ -445,13 +446,13 @@ class ConsumerGroup:
         for member in expired:
             is_silent = member.session_deadline_ms is not None and member.session_deadline_ms <= now_ms
             what = "was not heard of in time" if is_silent else "did not give up its partitions in time"
-            self._out.append(Note(f"{member.member_id} {what} and is removed"))
+            self._out.append(EpochNote(f"{member.member_id} {what} and is removed"))
             self._drop(member)
         if expired:
             self.begin_epoch("members were silent", now_ms)
         self.assign(now_ms)
 
-    def renew(self, member: Member, now_ms: int) -> None:
+    def renew(self, member: ConsumerMember, now_ms: int) -> None:
         """Renew the member's session."""
         self._deadlines.renew_session(member, self.times.session_timeout_ms, now_ms)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, TypeAlias
 
-from hutong.foundation.machine import Tick
+from hutong.foundation.machine import Answer, Tick
 from hutong.groups.classic.messages import Join, JoinReply, Sync, SyncReply
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -52,7 +52,7 @@ class ClassicSpeech:
 
 
 @dataclass(frozen=True, slots=True)
-class Heartbeat:
+class ConsumerHeartbeat:
     """ConsumerGroupHeartbeat. None means "unchanged". `member_id` is never empty: the driver makes one."""
 
     ticket: int
@@ -86,7 +86,7 @@ class Remove:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicsChanged:
+class SubscribedTopicsChanged:
     """Topics came, went or grew. The catalogue knows it already."""
 
     now_ms: int
@@ -99,7 +99,7 @@ class StoreFailed:
     keys: tuple[RecordKey, ...]
 
 
-Event: TypeAlias = Heartbeat | Remove | Tick | TopicsChanged | StoreFailed | Join | Sync
+Event: TypeAlias = ConsumerHeartbeat | Remove | Tick | SubscribedTopicsChanged | StoreFailed | Join | Sync
 
 
 # ---- replies
@@ -131,34 +131,28 @@ Reply: TypeAlias = HeartbeatReply | RemoveReply | JoinReply | SyncReply
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    ticket: int
-    reply: Reply
-
-
-@dataclass(frozen=True, slots=True)
-class Store:
+class StoreRecords:
     """Make these records durable as the group now has them; those it has no more are deleted."""
 
     keys: tuple[RecordKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class EpochNote:
     """For people and figures: what happened to the group."""
 
     text: str
     is_rebalance: bool = False
 
 
-Instruction: TypeAlias = Answer | Store | Note
+Instruction: TypeAlias = Answer[Reply] | StoreRecords | EpochNote
 
 
 # ---- descriptions
 
 
 @dataclass(frozen=True, slots=True)
-class MemberDescription:
+class ConsumerMemberDescription:
     member_id: str
     instance_id: str | None
     rack_id: str | None
@@ -173,7 +167,7 @@ class MemberDescription:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupDescription:
+class ConsumerGroupDescription:
     """A group as ConsumerGroupDescribe shows it."""
 
     group_id: str
@@ -181,7 +175,7 @@ class GroupDescription:
     epoch: int
     assignment_epoch: int
     assignor: str
-    members: tuple[MemberDescription, ...]
+    members: tuple[ConsumerMemberDescription, ...]
 
 
 @dataclass(slots=True)

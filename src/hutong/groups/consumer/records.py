@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from hutong.foundation.errors import CorruptData, ProtocolError
 from hutong.groups.consumer.machine import ConsumerGroup
-from hutong.groups.consumer.members.member import Member
+from hutong.groups.consumer.members.member import ConsumerMember
 from hutong.groups.consumer.messages import (
     ClassicSpeech,
     Partition,
@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 @message(versions="0-0")
-class GroupKey:
+class ConsumerGroupKey:
     group_id: str = string()
 
 
@@ -126,7 +126,7 @@ class CurrentValue:
 
 def encode_key(group_id: str, key: RecordKey) -> bytes:
     kind, member_id = key
-    named = MemberKey(group_id, member_id) if kind in _OF_EACH_MEMBER else GroupKey(group_id)
+    named = MemberKey(group_id, member_id) if kind in _OF_EACH_MEMBER else ConsumerGroupKey(group_id)
     return int(kind).to_bytes(2, "big") + _encode(named)
 
 
@@ -155,7 +155,7 @@ def _value(group: ConsumerGroup, kind: RecordKind, member_id: str) -> Any:
     )
 
 
-def _member_value(member: Member) -> MemberValue:
+def _member_value(member: ConsumerMember) -> MemberValue:
     return MemberValue(
         instance_id=member.instance_id,
         rack_id=member.rack_id,
@@ -201,7 +201,7 @@ def replay(groups: dict[str, StoredGroup], key: bytes, value: bytes | None) -> N
         named = _decode(MemberKey, key)
         group_id, member_id = named.group_id, named.member_id
     else:
-        group_id, member_id = _decode(GroupKey, key).group_id, ""
+        group_id, member_id = _decode(ConsumerGroupKey, key).group_id, ""
     if value is None and kind is RecordKind.GROUP:
         groups.pop(group_id, None)
     elif value is None:

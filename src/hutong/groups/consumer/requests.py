@@ -11,11 +11,11 @@ from hutong.groups.consumer.messages import (
     LEAVING,
     LEAVING_FOR_A_WHILE,
     NO_TIMEOUT,
-    Heartbeat,
+    ConsumerHeartbeat,
     HeartbeatReply,
 )
 from hutong.groups.consumer.settings import ConsumerGroupSettings
-from hutong.groups.requests import Caller
+from hutong.groups.requests import GroupCaller
 from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -80,11 +80,11 @@ def _too_long(request: ConsumerGroupHeartbeatRequest, settings: ConsumerGroupSet
 
 
 def heartbeat_event(
-    request: ConsumerGroupHeartbeatRequest, caller: Caller, ticket: int, now_ms: int, new_member_id: str
-) -> Heartbeat:
+    request: ConsumerGroupHeartbeatRequest, caller: GroupCaller, ticket: int, now_ms: int, new_member_id: str
+) -> ConsumerHeartbeat:
     """`new_member_id` is used for clients that leave it to the broker to make one up (version 0)."""
     names, owned = request.subscribed_topic_names, request.topic_partitions
-    return Heartbeat(
+    return ConsumerHeartbeat(
         ticket=ticket,
         now_ms=now_ms,
         member_id=request.member_id or new_member_id,

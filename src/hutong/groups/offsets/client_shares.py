@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hutong.groups.directory import GroupDirectory
 from hutong.groups.memory import GroupMemory
 from hutong.groups.offsets.offset_log import Change
-from hutong.groups.offsets.store import Bounds, OffsetStore
+from hutong.groups.offsets.store import OffsetBounds, OffsetStore
 
 
 class OffsetShares:
@@ -16,7 +16,7 @@ class OffsetShares:
 
     __slots__ = ("_directory", "_notes", "_offsets", "_store")
 
-    def __init__(self, store: OffsetStore, directory: GroupDirectory, bounds: Bounds) -> None:
+    def __init__(self, store: OffsetStore, directory: GroupDirectory, bounds: OffsetBounds) -> None:
         self._store = store
         self._directory = directory
         self._offsets = GroupMemory("offsets_max", bounds.offsets_max)

@@ -31,7 +31,7 @@ class Usage:
     subscribed: frozenset[str] | None = None
 
 
-class Bounds(Protocol):
+class OffsetBounds(Protocol):
     """Bounds of all offsets together: their number, and the bytes of the metadata that clients add."""
 
     @property
@@ -72,7 +72,7 @@ class OffsetStore:
         return self._by_group.get(group_id, {}).get(topic, {}).get(partition)
 
     def has_room(
-        self, changes: Sequence[tuple[OffsetKey, CommittedOffset | None]], bounds: Bounds, waiting: int = 0
+        self, changes: Sequence[tuple[OffsetKey, CommittedOffset | None]], bounds: OffsetBounds, waiting: int = 0
     ) -> bool:
         """Return True if these changes keep within the bounds, with `waiting` offsets in addition.
 

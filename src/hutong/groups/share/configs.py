@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from hutong.groups.configs import GroupConfigKey
-from hutong.groups.share.delivery.messages import Rules
+from hutong.groups.share.delivery.messages import DeliveryLimits
 from hutong.groups.share.settings import GroupRules, ShareSettings
 
 BY_DURATION: Final = "by_duration:"
@@ -153,7 +153,7 @@ def _rules(overrides: Mapping[str, str], settings: ShareSettings) -> GroupRules:
         reset_duration_ms=duration or 0,
         is_read_committed=overrides.get(ISOLATION_LEVEL) == "read_committed",
         dead_letter_topic=dead_letter_topic,
-        delivery=Rules(
+        delivery=DeliveryLimits(
             delivery_limit=number(DELIVERY_LIMIT, settings.delivery_count_limit),
             lock_ms=number(LOCK_DURATION, settings.record_lock_duration_ms),
             locks_max=number(LOCKS_MAX, settings.partition_max_record_locks),

@@ -24,14 +24,14 @@ from hutong.groups.refusals import GroupRefusals
 from hutong.groups.share.delivery.driver import Deliveries, LogPort, ShareStatePort
 from hutong.groups.share.members.machine import LEFT_EPOCH, ShareGroup
 from hutong.groups.share.members.messages import (
-    Answer,
     Event,
     Gone,
-    Heartbeat,
     Instruction,
-    Leave,
-    Persist,
-    TopicsChanged,
+    LeaveShareGroup,
+    PersistEpoch,
+    SharedTopicsChanged,
+    ShareHeartbeat,
+    ShareReply,
     TopicShape,
     bytes_said,
 )
@@ -120,26 +120,28 @@ class ShareCoordinator:
 
     # ---- membership
 
-    def heartbeat(self, event: Heartbeat, group_id: str, then: Callable[[Answer], None], holder: str = NOBODY) -> None:
-        """Let a member be heard; epoch 0 joins, -1 leaves. `holder` is its client, as `Caller.holder`."""
+    def heartbeat(
+        self, event: ShareHeartbeat, group_id: str, then: Callable[[ShareReply], None], holder: str = NOBODY
+    ) -> None:
+        """Let a member be heard; epoch 0 joins, -1 leaves. `holder` is its client, as `GroupCaller.holder`."""
         entry = self._host.get(group_id)
         is_new = entry is None and event.member_epoch == 0
         if is_new:
             entry = self._new_entry(group_id, holder)
             if entry is None and self._directory.kind(group_id) is None:
-                then(Answer(UNAVAILABLE, "There are too many groups."))
+                then(ShareReply(UNAVAILABLE, "There are too many groups."))
                 return
             if entry is None:
-                then(Answer(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group."))
+                then(ShareReply(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group."))
                 return
         if entry is None:
-            then(Answer(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found."))
+            then(ShareReply(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found."))
         elif event.member_epoch == LEFT_EPOCH:
-            self._feed(entry, Leave(event.member_id), then)
+            self._feed(entry, LeaveShareGroup(event.member_id), then)
         elif not self._has_room(entry, event, holder):
             if is_new:
                 self._drop(entry)
-            then(Answer(ErrorCode.GROUP_MAX_SIZE_REACHED, NO_ROOM))
+            then(ShareReply(ErrorCode.GROUP_MAX_SIZE_REACHED, NO_ROOM))
         else:
             self._feed(entry, event, then)
 
@@ -147,7 +149,7 @@ class ShareCoordinator:
         """A topic has come or gone, or has more partitions."""
         for entry in self._host:
             if entry.machine.subscribes_to(topic):
-                self._feed(entry, TopicsChanged())
+                self._feed(entry, SharedTopicsChanged())
 
     # ---- administration
 
@@ -201,7 +203,7 @@ class ShareCoordinator:
         )
         return self._host.put(MachineEntry(group_id, group))
 
-    def _has_room(self, entry: ShareGroupEntry, event: Heartbeat, holder: str) -> bool:
+    def _has_room(self, entry: ShareGroupEntry, event: ShareHeartbeat, holder: str) -> bool:
         """Return True if the group's client has memory for this heartbeat. No more bytes than before always pass."""
         if event.topics is None:
             return True
@@ -227,15 +229,15 @@ class ShareCoordinator:
         self._memory.forget(entry.key)
         self._directory.release(entry.key, GroupKind.SHARE)
 
-    def _feed(self, entry: ShareGroupEntry, event: Event, then: Callable[[Answer], None] | None = None) -> None:
+    def _feed(self, entry: ShareGroupEntry, event: Event, then: Callable[[ShareReply], None] | None = None) -> None:
         epoch: int | None = None
-        answer: Answer | None = None
+        answer: ShareReply | None = None
         gone: list[str] = []
         for instruction in self._host.handle(entry, event):
             match instruction:
-                case Answer():
+                case ShareReply():
                     answer = instruction
-                case Persist(epoch):
+                case PersistEpoch(epoch):
                     pass
                 case Gone(member_id):
                     gone.append(member_id)
@@ -249,13 +251,17 @@ class ShareCoordinator:
             self.on_gone(entry.key, member_id)
 
     def _persist(
-        self, entry: ShareGroupEntry, epoch: int, answer: Answer | None, then: Callable[[Answer], None] | None
+        self,
+        entry: ShareGroupEntry,
+        epoch: int,
+        answer: ShareReply | None,
+        then: Callable[[ShareReply], None] | None,
     ) -> None:
         def persisted(error: HutongError | None) -> None:
             if error is not None:
                 _log.error("group %s could not be stored: %s", entry.key, error)
             if then is not None and answer is not None:
-                then(answer if error is None else Answer(UNAVAILABLE, str(error)))
+                then(answer if error is None else ShareReply(UNAVAILABLE, str(error)))
 
         self._host.append(entry, [(encode_group_key(entry.key), encode_group(epoch))], persisted)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hutong.foundation.errors import CorruptData, ProtocolError
-from hutong.groups.share.delivery.window import DONE, RecordState, Run
+from hutong.groups.share.delivery.window import DONE, OffsetRun, ShareRecordState
 from hutong.wire.kafka.varint import read_varlong, varlong
 
 _GROUP: Final = 0
@@ -40,11 +40,11 @@ class PartitionKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ShareProgress:
     """A group's progress in a partition."""
 
     start_offset: int
-    runs: Sequence[Run] = ()
+    runs: Sequence[OffsetRun] = ()
 
 
 def encode_group_key(group_id: str) -> bytes:
@@ -84,7 +84,7 @@ def decode_group(data: bytes) -> int:
     return int(epoch)
 
 
-def encode_progress(start_offset: int, runs: Sequence[Run]) -> bytes:
+def encode_progress(start_offset: int, runs: Sequence[OffsetRun]) -> bytes:
     parts = [_PARTITION_VALUE.pack(_VERSION, start_offset)]
     for run in runs:
         state = run.state | _REJECTED_BIT * run.is_rejected
@@ -92,7 +92,7 @@ def encode_progress(start_offset: int, runs: Sequence[Run]) -> bytes:
     return b"".join(parts)
 
 
-def decode_progress(data: bytes) -> Progress:
+def decode_progress(data: bytes) -> ShareProgress:
     """An acquired run has the member "?": nobody holds it any more. Raises CorruptData."""
     try:
         version, start_offset = _PARTITION_VALUE.unpack_from(data)
@@ -102,14 +102,14 @@ def decode_progress(data: bytes) -> Progress:
         runs = []
         while position < len(data):
             length, position = read_varlong(data, position)
-            state = RecordState(data[position] & ~_REJECTED_BIT)
+            state = ShareRecordState(data[position] & ~_REJECTED_BIT)
             is_rejected = bool(data[position] & _REJECTED_BIT)
             deliveries, position = read_varlong(data, position + 1)
             if length <= 0:
                 raise CorruptData("a share group's progress has an empty run")
-            member_id = "?" if state is RecordState.ACQUIRED else ""
-            runs.append(Run(offset, offset + length - 1, state, deliveries, member_id, is_rejected=is_rejected))
+            member_id = "?" if state is ShareRecordState.ACQUIRED else ""
+            runs.append(OffsetRun(offset, offset + length - 1, state, deliveries, member_id, is_rejected=is_rejected))
             offset += length
     except (struct.error, IndexError, ValueError, ProtocolError) as error:
         raise CorruptData(f"a share group's progress: {error}") from error
-    return Progress(start_offset, runs)
+    return ShareProgress(start_offset, runs)

@@ -6,7 +6,7 @@ defaults and the bounds.
 
 from dataclasses import dataclass
 
-from hutong.groups.share.delivery.messages import Rules
+from hutong.groups.share.delivery.messages import DeliveryLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,4 +42,4 @@ class GroupRules:
     reset_duration_ms: int
     is_read_committed: bool
     dead_letter_topic: str
-    delivery: Rules
+    delivery: DeliveryLimits

@@ -3,20 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from hutong.foundation.machine import Tick
+from hutong.foundation.machine import Answer, Tick
 from hutong.groups.classic.machine import ClassicGroup
 from hutong.groups.classic.messages import (
-    Answer,
     Event,
+    GroupPersisted,
+    GroupPersistFailed,
     Instruction,
     Join,
     JoinReply,
-    Leave,
+    LeaveGroup,
     Leaver,
     LeaveReply,
-    Persist,
-    Persisted,
-    PersistFailed,
+    PersistGroup,
     Protocols,
     Rebalancing,
     Reply,
@@ -42,7 +41,7 @@ class Scene:
         self.now_ms = 1_000
         self.answers: dict[int, Reply] = {}
         self.asked: set[int] = set()
-        self.to_persist: list[Persist] = []
+        self.to_persist: list[PersistGroup] = []
         self.rebalances: list[str] = []
         self._ids = 0
 
@@ -99,7 +98,7 @@ class Scene:
 
     def leave(self, *leavers: Leaver) -> tuple[ErrorCode, ...]:
         ticket = self._ticket()
-        self.tell(Leave(ticket, self.now_ms, leavers))
+        self.tell(LeaveGroup(ticket, self.now_ms, leavers))
         return self.said(ticket, LeaveReply).errors
 
     def heartbeat(self, member_id: str, generation_id: int | None = None, instance: str | None = None) -> ErrorCode:
@@ -127,11 +126,11 @@ class Scene:
     def persist(self) -> None:
         """Everything that was to be written is now durable."""
         while self.to_persist:
-            self.tell(Persisted(self.to_persist.pop(0).cause, self.now_ms))
+            self.tell(GroupPersisted(self.to_persist.pop(0).cause, self.now_ms))
 
     def fail_to_persist(self, error: ErrorCode = ErrorCode.COORDINATOR_NOT_AVAILABLE) -> None:
         while self.to_persist:
-            self.tell(PersistFailed(self.to_persist.pop(0).cause, error, self.now_ms))
+            self.tell(GroupPersistFailed(self.to_persist.pop(0).cause, error, self.now_ms))
 
     def tell(self, event: Event) -> None:
         for instruction in self.group.handle(event):
@@ -185,7 +184,7 @@ class Scene:
                 assert ticket in self.asked, "an answer that nobody waits for"
                 assert ticket not in self.answers, "a second answer to one request"
                 self.answers[ticket] = reply
-            case Persist():
+            case PersistGroup():
                 self.to_persist.append(instruction)
             case Rebalancing(_, reason):
                 self.rebalances.append(reason)

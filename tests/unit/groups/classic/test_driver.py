@@ -11,7 +11,7 @@ from hutong.foundation.waiting.table import Owner
 from hutong.groups.classic.messages import JoinReply, Leaver, LeaveReply, SyncReply
 from hutong.groups.classic.states import GroupState
 from hutong.groups.offsets.offset_log import Change
-from hutong.groups.requests import Caller
+from hutong.groups.requests import GroupCaller
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
 from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
@@ -103,7 +103,7 @@ def test_a_join_that_makes_no_sense_is_refused_and_leaves_no_group(change: dict[
     for name, value in change.items():
         setattr(request, name, value)
     replies: list[JoinReply] = []
-    stage.groups.join(request, Caller(9, "app", "/127.0.0.1", Owner()), replies.append)
+    stage.groups.join(request, GroupCaller(9, "app", "/127.0.0.1", Owner()), replies.append)
     assert [reply.error for reply in replies] == [error]
     assert len(stage.groups) == 0
 
@@ -124,7 +124,7 @@ def test_a_join_that_makes_no_sense_is_refused_and_leaves_no_group(change: dict[
 )
 def test_a_sync_that_makes_no_sense_is_refused(request_: SyncGroupRequest, error: ErrorCode) -> None:
     replies: list[SyncReply] = []
-    Stage().groups.sync(request_, Caller(5, "app", "/127.0.0.1", Owner()), replies.append)
+    Stage().groups.sync(request_, GroupCaller(5, "app", "/127.0.0.1", Owner()), replies.append)
     assert [reply.error for reply in replies] == [error]
 
 
@@ -165,7 +165,7 @@ def test_a_flood_of_ids_that_are_never_used_leaves_room_for_others() -> None:
     replies: list[JoinReply] = []
     for number in range(200):
         request.group_id = f"flood-{number}"
-        stage.groups.join(request, Caller(9, str(number), "/10.0.0.1", Owner(), "10.0.0.1"), replies.append)
+        stage.groups.join(request, GroupCaller(9, str(number), "/10.0.0.1", Owner(), "10.0.0.1"), replies.append)
     assert {reply.error for reply in replies} == {ErrorCode.MEMBER_ID_REQUIRED}
     assert len(stage.groups) == 20
     assert stage.member().error is ErrorCode.NONE

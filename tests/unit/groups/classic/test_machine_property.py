@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.groups.classic.scene import Scene
 
-from hutong.groups.classic.messages import JoinReply, Leaver, Persisted, PersistFailed, Protocols, SyncReply
+from hutong.groups.classic.messages import GroupPersisted, GroupPersistFailed, JoinReply, Leaver, Protocols, SyncReply
 from hutong.groups.classic.states import GroupState
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -77,9 +77,9 @@ class World:
         if scene.to_persist:
             cause = scene.to_persist.pop(0).cause
             if fails:
-                scene.tell(PersistFailed(cause, ErrorCode.COORDINATOR_NOT_AVAILABLE, scene.now_ms))
+                scene.tell(GroupPersistFailed(cause, ErrorCode.COORDINATOR_NOT_AVAILABLE, scene.now_ms))
             else:
-                scene.tell(Persisted(cause, scene.now_ms))
+                scene.tell(GroupPersisted(cause, scene.now_ms))
 
     def _listen(self) -> None:
         for client in self.clients:

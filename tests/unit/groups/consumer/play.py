@@ -3,27 +3,26 @@
 from collections.abc import Iterable
 from typing import Any
 
-from hutong.foundation.machine import Tick
+from hutong.foundation.machine import Answer, Tick
 from hutong.groups.classic.messages import Join, JoinReply, Sync, SyncReply
-from hutong.groups.consumer.assignment.catalogue import Catalogue, TopicFacts
+from hutong.groups.consumer.assignment.catalogue import TopicCatalogue, TopicFacts
 from hutong.groups.consumer.machine import ConsumerGroup
 from hutong.groups.consumer.members import classic_members
 from hutong.groups.consumer.messages import (
     JOINING,
-    Answer,
+    ConsumerHeartbeat,
+    EpochNote,
     Event,
-    Heartbeat,
     HeartbeatReply,
-    Note,
     Partition,
     RecordKey,
     Removal,
     Remove,
     RemoveReply,
     Reply,
-    Store,
     StoredGroup,
-    TopicsChanged,
+    StoreRecords,
+    SubscribedTopicsChanged,
 )
 from hutong.groups.consumer.records import encode_key, encode_value, replay
 from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
@@ -55,7 +54,7 @@ class Play:
 
     def __init__(self, settings: ConsumerGroupSettings = SETTINGS, **topics: int) -> None:
         self.settings = settings
-        self.catalogue = Catalogue()
+        self.catalogue = TopicCatalogue()
         self.now_ms = 1_000
         self.log: dict[bytes, bytes | None] = {}
         self.stored: list[tuple[RecordKey, ...]] = []
@@ -67,7 +66,7 @@ class Play:
     # ---- what is asked
 
     def beat(self, member_id: str, epoch: int, **said: object) -> HeartbeatReply:
-        reply = self.tell(Heartbeat(1, self.now_ms, member_id, epoch, **said))  # type: ignore[arg-type]
+        reply = self.tell(ConsumerHeartbeat(1, self.now_ms, member_id, epoch, **said))  # type: ignore[arg-type]
         assert isinstance(reply, HeartbeatReply)
         return reply
 
@@ -138,11 +137,11 @@ class Play:
 
     def set_topic(self, name: str, count: int) -> None:
         self.catalogue.put(TopicFacts(name, topic_id(name), count))
-        self.tell(TopicsChanged(self.now_ms))
+        self.tell(SubscribedTopicsChanged(self.now_ms))
 
     def delete_topic(self, name: str) -> None:
         self.catalogue.remove(name)
-        self.tell(TopicsChanged(self.now_ms))
+        self.tell(SubscribedTopicsChanged(self.now_ms))
 
     def pass_time(self, milliseconds: int) -> None:
         """Let time pass, ticking whenever the group has asked for it."""
@@ -162,14 +161,14 @@ class Play:
             "readers", self.catalogue, self.settings, self.settings.times, found, self.now_ms
         )
         self.group.check_invariants()
-        self.tell(TopicsChanged(self.now_ms))
+        self.tell(SubscribedTopicsChanged(self.now_ms))
 
     def tell(self, event: Event) -> Reply | None:
         epochs = (self.group.epoch, self.group.assignment_epoch)
         reply: Reply | None = None
         for instruction in self.group.handle(event):
             match instruction:
-                case Store(keys):
+                case StoreRecords(keys):
                     assert reply is None, "what is answered is stored first"
                     self.stored.append(keys)
                     for key in keys:
@@ -178,7 +177,7 @@ class Play:
                         self.log[encoded] = encode_value(self.group, key)
                 case Answer(_, answered):
                     reply = answered
-                case Note(text):
+                case EpochNote(text):
                     self.notes.append(text)
         self.group.check_invariants()
         assert epochs <= (self.group.epoch, self.group.assignment_epoch), "an epoch went back"

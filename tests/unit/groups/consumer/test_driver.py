@@ -11,7 +11,7 @@ from hutong.groups.consumer.assignment.catalogue import TopicFacts
 from hutong.groups.consumer.messages import HeartbeatReply, Removal, RemoveReply
 from hutong.groups.consumer.states import ConsumerGroupState
 from hutong.groups.directory import GroupKind
-from hutong.groups.requests import Caller
+from hutong.groups.requests import GroupCaller
 from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, OwnedTopicPartitions
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -29,7 +29,7 @@ def beat(stage: Stage, member_id: str = "a", epoch: int = 0, *, version: int = 1
         }
     request = ConsumerGroupHeartbeatRequest(**{"group_id": "g", **said}, member_id=member_id, member_epoch=epoch)
     replies: list[HeartbeatReply] = []
-    caller = Caller(version, "app", "/127.0.0.1", Owner())
+    caller = GroupCaller(version, "app", "/127.0.0.1", Owner())
     stage.consumer_groups.heartbeat(request, caller, replies.append)
     return replies
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hutong.foundation.errors import CorruptData
-from hutong.groups.share.delivery.window import DONE, RecordState, Run
+from hutong.groups.share.delivery.window import DONE, OffsetRun, ShareRecordState
 from hutong.groups.share.records import (
     PartitionKey,
     decode_group,
@@ -18,7 +18,7 @@ from hutong.groups.share.records import (
 )
 
 LENGTHS = st.lists(
-    st.tuples(st.integers(1, 2**40), st.sampled_from(list(RecordState)), st.integers(1, 100), st.booleans()),
+    st.tuples(st.integers(1, 2**40), st.sampled_from(list(ShareRecordState)), st.integers(1, 100), st.booleans()),
     max_size=20,
 )
 
@@ -34,12 +34,12 @@ def test_keys_and_groups(group_id: str, topic_id: bytes, partition: int, epoch: 
 
 @settings(deadline=None)
 @given(st.integers(0, 2**62), LENGTHS)
-def test_progress(start_offset: int, lengths: list[tuple[int, RecordState, int, bool]]) -> None:
+def test_progress(start_offset: int, lengths: list[tuple[int, ShareRecordState, int, bool]]) -> None:
     runs, offset = [], start_offset
     for length, state, deliveries, is_rejected in lengths:
-        member_id = "?" if state is RecordState.ACQUIRED else ""
+        member_id = "?" if state is ShareRecordState.ACQUIRED else ""
         count = 0 if state in DONE else deliveries
-        runs.append(Run(offset, offset + length - 1, state, count, member_id, is_rejected=is_rejected))
+        runs.append(OffsetRun(offset, offset + length - 1, state, count, member_id, is_rejected=is_rejected))
         offset += length
     progress = decode_progress(encode_progress(start_offset, runs))
     assert (progress.start_offset, list(progress.runs)) == (start_offset, runs)

@@ -1,6 +1,6 @@
 """Checks of a JoinGroup before it changes anything. Pure."""
 
-from hutong.groups.classic.membership.member_table import Member, MemberTable
+from hutong.groups.classic.membership.member_table import ClassicMember, MemberTable
 from hutong.groups.classic.messages import Join, JoinReply
 from hutong.groups.classic.states import GroupState
 from hutong.groups.settings import GroupSettings
@@ -32,7 +32,7 @@ def refused(error: ErrorCode, member_id: str, *, has_protocols: bool = True) -> 
     return JoinReply(error, "" if is_misfit else member_id)
 
 
-def may_keep_generation(join: Join, state: GroupState, table: MemberTable, member: Member) -> bool:
+def may_keep_generation(join: Join, state: GroupState, table: MemberTable, member: ClassicMember) -> bool:
     """Return True if a known member's join changes nothing, so that the current generation can be returned again."""
     if member.protocols != join.protocols:
         return False

@@ -19,7 +19,7 @@ _MEMBER_OVERHEAD_BYTES: Final = 100  # host and numbers
 
 
 @dataclass(slots=True)
-class Member:
+class ClassicMember:
     """One consumer process. A ticket is a parked request; at most one of the two is set at any time."""
 
     member_id: str
@@ -59,14 +59,14 @@ class MemberTable:
     __slots__ = ("_speakers", "footprint_bytes", "leader_id", "members", "pending", "static_ids")
 
     def __init__(self) -> None:
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ClassicMember] = {}
         self.static_ids: dict[str, str] = {}  # group instance id -> member id
         self.pending: dict[str, int] = {}  # ids handed out but not yet used (KIP-394) -> when they lapse, monotonic ms
         self.leader_id: str | None = None
         self.footprint_bytes = 0  # the sum of the members' own
         self._speakers: Counter[str] = Counter()  # protocol name -> members that speak it
 
-    def add(self, member: Member) -> None:
+    def add(self, member: ClassicMember) -> None:
         self.pending.pop(member.member_id, None)
         self.members[member.member_id] = member
         self._count(member, 1)
@@ -75,7 +75,7 @@ class MemberTable:
         if self.leader_id is None:
             self.leader_id = member.member_id
 
-    def remove(self, member: Member) -> None:
+    def remove(self, member: ClassicMember) -> None:
         del self.members[member.member_id]
         self._count(member, -1)
         if member.group_instance_id is not None:
@@ -83,7 +83,7 @@ class MemberTable:
         if self.leader_id == member.member_id:
             self.leader_id = next(iter(self.members), None)
 
-    def rename(self, member: Member, member_id: str, client_id: str, client_host: str) -> None:
+    def rename(self, member: ClassicMember, member_id: str, client_id: str, client_host: str) -> None:
         """Give a static member's place to another process; assignment and leadership stay with it (KIP-345)."""
         assert member.group_instance_id is not None
         self._count(member, -1)
@@ -95,7 +95,7 @@ class MemberTable:
         self.members[member_id] = member
         self.static_ids[member.group_instance_id] = member_id
 
-    def set_protocols(self, member: Member, protocols: Protocols) -> None:
+    def set_protocols(self, member: ClassicMember, protocols: Protocols) -> None:
         self._count(member, -1)
         member.protocols = protocols
         self._count(member, 1)
@@ -127,7 +127,7 @@ class MemberTable:
     def has_everyone_joined(self) -> bool:
         return not self.pending and all(member.join_ticket is not None for member in self.members.values())
 
-    def absent_dynamic(self) -> list[Member]:
+    def absent_dynamic(self) -> list[ClassicMember]:
         """Members that missed the join barrier and have no instance id to come back under."""
         return [m for m in self.members.values() if m.join_ticket is None and m.group_instance_id is None]
 
@@ -158,7 +158,7 @@ class MemberTable:
         assert self.footprint_bytes == sum(member.footprint_bytes for member in self.members.values())
         assert all(m.join_ticket is None or m.sync_ticket is None for m in self.members.values())
 
-    def _count(self, member: Member, by: int) -> None:
+    def _count(self, member: ClassicMember, by: int) -> None:
         self.footprint_bytes += by * member.footprint_bytes
         for name in _names(member.protocols):
             self._speakers[name] += by

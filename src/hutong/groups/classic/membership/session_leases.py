@@ -7,7 +7,7 @@ found.
 Knows nothing of states or barriers: the machine decides what silence means.
 """
 
-from hutong.groups.classic.membership.member_table import Member, MemberTable
+from hutong.groups.classic.membership.member_table import ClassicMember, MemberTable
 
 
 class SessionLeases:
@@ -19,10 +19,10 @@ class SessionLeases:
         self._table = table
         self.next_tick_ms: int | None = None  # nothing lapses before this; None while there is nothing to lapse
 
-    def renew(self, member: Member, now_ms: int) -> None:
+    def renew(self, member: ClassicMember, now_ms: int) -> None:
         self.set_deadline(member, now_ms + member.session_timeout_ms)
 
-    def set_deadline(self, member: Member, deadline_ms: int) -> None:
+    def set_deadline(self, member: ClassicMember, deadline_ms: int) -> None:
         member.session_deadline_ms = deadline_ms
         self._check_by(deadline_ms)
 
@@ -31,7 +31,7 @@ class SessionLeases:
         self._table.pending[member_id] = deadline_ms
         self._check_by(deadline_ms)
 
-    def lapse(self, now_ms: int) -> list[Member]:
+    def lapse(self, now_ms: int) -> list[ClassicMember]:
         """Forget lapsed ids, and return the members whose lease has ended, oldest first.
 
         A member whose own request is parked here is not silent: its answer will renew the lease.

@@ -52,7 +52,7 @@ class _Pattern:
         return not topic.is_internal and self.compiled.fullmatch(topic.name) is not None
 
 
-class Catalogue:
+class TopicCatalogue:
     """Every topic of this node, and the patterns that are in use."""
 
     def __init__(self) -> None:

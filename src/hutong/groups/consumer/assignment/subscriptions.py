@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import TypeAlias
 
-from hutong.groups.consumer.assignment.catalogue import Catalogue
+from hutong.groups.consumer.assignment.catalogue import TopicCatalogue
 
 Subscription: TypeAlias = tuple[frozenset[str], str | None]
 """Topic names and, or, a pattern."""
@@ -23,7 +23,7 @@ class Subscriptions:
 
     __slots__ = ("_believed", "_catalogue", "_names", "_patterns", "topics")
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(self, catalogue: TopicCatalogue) -> None:
         self.topics: dict[bytes, int] = {}
         self._catalogue = catalogue
         self._names: Counter[str] = Counter()

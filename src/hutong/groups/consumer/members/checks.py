@@ -6,16 +6,16 @@ Pure questions about the members of one group.
 from collections.abc import Iterable, Mapping
 
 from hutong.foundation.errors import Refused
-from hutong.groups.consumer.members.member import Member
-from hutong.groups.consumer.messages import JOINING, LEAVING_FOR_A_WHILE, Heartbeat, Partition, Removal
+from hutong.groups.consumer.members.member import ConsumerMember
+from hutong.groups.consumer.messages import JOINING, LEAVING_FOR_A_WHILE, ConsumerHeartbeat, Partition, Removal
 from hutong.wire.kafka.error_codes import ErrorCode
 
 _MEMBER_EPOCHS_FROM = 9  # OffsetCommit version
 
 
 def find_member(
-    beat: Heartbeat, members: Mapping[str, Member], static_ids: Mapping[str, str], members_max: int
-) -> Member | None:
+    beat: ConsumerHeartbeat, members: Mapping[str, ConsumerMember], static_ids: Mapping[str, str], members_max: int
+) -> ConsumerMember | None:
     """The member of a heartbeat: itself, the static member that it replaces, or None if new. Raises Refused."""
     if beat.instance_id is not None:
         known = _find_static(beat, beat.instance_id, members, static_ids)
@@ -33,8 +33,8 @@ def find_member(
 
 
 def _find_static(
-    beat: Heartbeat, instance_id: str, members: Mapping[str, Member], static_ids: Mapping[str, str]
-) -> Member | None:
+    beat: ConsumerHeartbeat, instance_id: str, members: Mapping[str, ConsumerMember], static_ids: Mapping[str, str]
+) -> ConsumerMember | None:
     member_id = static_ids.get(instance_id)
     if member_id is None:
         if beat.epoch != JOINING:
@@ -60,7 +60,7 @@ def _find_static(
     return member
 
 
-def _check_epoch(beat: Heartbeat, member: Member) -> None:
+def _check_epoch(beat: ConsumerHeartbeat, member: ConsumerMember) -> None:
     """A member may say its previous epoch if it cannot know better: the reply that told it may have been lost."""
     if beat.epoch in (JOINING, member.epoch):
         return
@@ -82,7 +82,7 @@ def _check_epoch(beat: Heartbeat, member: Member) -> None:
 
 
 def commit_error(
-    members: Mapping[str, Member],
+    members: Mapping[str, ConsumerMember],
     member_id: str,
     epoch: int,
     partitions: Iterable[Partition],
@@ -105,7 +105,7 @@ def commit_error(
     return stale if any(given_at is None or epoch < given_at for given_at in given) else ErrorCode.NONE
 
 
-def offset_fetch_error(members: Mapping[str, Member], member_id: str | None, epoch: int) -> ErrorCode:
+def offset_fetch_error(members: Mapping[str, ConsumerMember], member_id: str | None, epoch: int) -> ErrorCode:
     if member_id is None and epoch < 0:
         return ErrorCode.NONE  # an administrator
     member = members.get(member_id or "")
@@ -115,8 +115,8 @@ def offset_fetch_error(members: Mapping[str, Member], member_id: str | None, epo
 
 
 def find_removed(
-    removal: Removal, members: Mapping[str, Member], static_ids: Mapping[str, str]
-) -> tuple[Member | None, ErrorCode]:
+    removal: Removal, members: Mapping[str, ConsumerMember], static_ids: Mapping[str, str]
+) -> tuple[ConsumerMember | None, ErrorCode]:
     """The member that an administrator removes, or the reason why there is none (KIP-345)."""
     member_id = removal.member_id
     if removal.instance_id is not None:

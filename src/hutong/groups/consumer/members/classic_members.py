@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.errors import ProtocolError, Refused
 from hutong.groups.classic.messages import GroupRecord, Join, JoinReply, Sync, SyncReply
-from hutong.groups.consumer.members.member import Member, MemberState
+from hutong.groups.consumer.members.member import ConsumerMember, MemberState
 from hutong.groups.consumer.messages import JOINING, LEAVING_FOR_A_WHILE, ClassicSpeech, Partition, RecordKind
 from hutong.groups.subscription import CONSUMER_PROTOCOL_TYPE
 from hutong.wire.kafka.consumer_protocol import (
@@ -30,7 +30,7 @@ from hutong.wire.kafka.consumer_protocol import (
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from hutong.groups.consumer.assignment.catalogue import Catalogue
+    from hutong.groups.consumer.assignment.catalogue import TopicCatalogue
     from hutong.groups.consumer.machine import ConsumerGroup
 
 _ASSIGNMENT_VERSION_MAX: Final = 3
@@ -112,7 +112,7 @@ def take_over(group: ConsumerGroup, record: GroupRecord, now_ms: int) -> bool:
         return False  # a custom assignor's own data would be lost
     group.epoch = group.assignment_epoch = max(record.generation_id, 1)
     for stored, said, assigned in described:
-        member = Member(
+        member = ConsumerMember(
             stored.member_id,
             stored.group_instance_id,
             said.rack_id,
@@ -135,7 +135,7 @@ def take_over(group: ConsumerGroup, record: GroupRecord, now_ms: int) -> bool:
     return True
 
 
-def encoded_assignment(member: Member, catalogue: Catalogue) -> bytes:
+def encoded_assignment(member: ConsumerMember, catalogue: TopicCatalogue) -> bytes:
     """Encode a member's partitions, by topic names, in the version that it supports."""
     assert member.classic is not None
     topics: dict[str, list[int]] = {}
@@ -164,7 +164,7 @@ def _subscription(group: ConsumerGroup, event: Join) -> ConsumerProtocolSubscrip
     raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "The member's protocols are not supported.")
 
 
-def _seat(group: ConsumerGroup, event: Join) -> Member:
+def _seat(group: ConsumerGroup, event: Join) -> ConsumerMember:
     """The member's place. Raises Refused."""
     member_id = event.member_id or event.new_member_id
     if event.group_instance_id is not None and event.group_instance_id in group.static_ids:
@@ -183,7 +183,7 @@ def _seat(group: ConsumerGroup, event: Join) -> Member:
         raise Refused(ErrorCode.GROUP_MAX_SIZE_REACHED)
     if not event.member_id and event.group_instance_id is None and event.requires_known_member_id:
         raise Refused(ErrorCode.MEMBER_ID_REQUIRED)
-    member = Member(member_id, event.group_instance_id)
+    member = ConsumerMember(member_id, event.group_instance_id)
     group.add(member)
     group.targets[member_id] = frozenset()
     group.touch(RecordKind.CURRENT, member_id)
@@ -192,7 +192,7 @@ def _seat(group: ConsumerGroup, event: Join) -> Member:
 
 def _known(
     group: ConsumerGroup, member_id: str, instance_id: str | None, generation_id: int
-) -> tuple[Member | None, ErrorCode]:
+) -> tuple[ConsumerMember | None, ErrorCode]:
     """The classic member that speaks, or why it may not."""
     if instance_id is not None and instance_id in group.static_ids and group.static_ids[instance_id] != member_id:
         return None, ErrorCode.FENCED_INSTANCE_ID
@@ -204,17 +204,17 @@ def _known(
     return member, ErrorCode.NONE
 
 
-def _is_behind(group: ConsumerGroup, member: Member) -> bool:
+def _is_behind(group: ConsumerGroup, member: ConsumerMember) -> bool:
     """There is a newer target. One that is not computed yet is nothing to join for."""
     return member.epoch < group.assignment_epoch
 
 
-def _expect_join(group: ConsumerGroup, member: Member, now_ms: int) -> None:
+def _expect_join(group: ConsumerGroup, member: ConsumerMember, now_ms: int) -> None:
     if member.join_deadline_ms is None:
         member.join_deadline_ms = now_ms + max(member.rebalance_timeout_ms, 0)
         group.check_by(member.join_deadline_ms)
 
 
-def _partitions(topics: Iterable[TopicPartition], catalogue: Catalogue) -> frozenset[Partition]:
+def _partitions(topics: Iterable[TopicPartition], catalogue: TopicCatalogue) -> frozenset[Partition]:
     found = ((catalogue.get(each.topic), each.partitions) for each in topics)
     return frozenset((topic.topic_id, index) for topic, indexes in found if topic is not None for index in indexes)

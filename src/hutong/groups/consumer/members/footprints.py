@@ -5,7 +5,7 @@ Knows nothing of partitions: the group counts those.
 
 from collections.abc import Mapping
 
-from hutong.groups.consumer.members.member import Member
+from hutong.groups.consumer.members.member import ConsumerMember
 
 
 class Footprints:
@@ -21,13 +21,13 @@ class Footprints:
         """Bytes of one member; 0 for an unknown one."""
         return self._of_members.get(member_id, 0)
 
-    def count(self, member_id: str, member: Member | None) -> None:
+    def count(self, member_id: str, member: ConsumerMember | None) -> None:
         """Count a member that declared something else, or is gone (None)."""
         self.total_bytes -= self._of_members.pop(member_id, 0)
         if member is not None:
             self._of_members[member_id] = member.footprint_bytes
             self.total_bytes += member.footprint_bytes
 
-    def check_invariants(self, members: Mapping[str, Member]) -> None:
+    def check_invariants(self, members: Mapping[str, ConsumerMember]) -> None:
         assert self._of_members == {member_id: member.footprint_bytes for member_id, member in members.items()}
         assert self.total_bytes == sum(self._of_members.values())

@@ -19,7 +19,13 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
-from hutong.groups.consumer.messages import ClassicSpeech, MemberDescription, Partition, StoredCurrent, StoredMember
+from hutong.groups.consumer.messages import (
+    ClassicSpeech,
+    ConsumerMemberDescription,
+    Partition,
+    StoredCurrent,
+    StoredMember,
+)
 
 
 class MemberState(IntEnum):
@@ -50,7 +56,7 @@ def bytes_said(
 
 
 @dataclass(slots=True)
-class Member:
+class ConsumerMember:
     """`epoch` is what the member is expected to say; `previous_epoch` what it may still say if a reply was lost."""
 
     member_id: str
@@ -73,7 +79,7 @@ class Member:
     join_deadline_ms: int | None = None  # of a classic member that has to join again
 
     @classmethod
-    def restored(cls, member_id: str, stored: StoredMember, current: StoredCurrent | None) -> "Member":
+    def restored(cls, member_id: str, stored: StoredMember, current: StoredCurrent | None) -> "ConsumerMember":
         """The member of a record, without its subscription: the group follows that itself."""
         member = cls(
             member_id=member_id,
@@ -128,8 +134,8 @@ class Member:
             self.classic,
         )
 
-    def describe(self, target: frozenset[Partition]) -> MemberDescription:
-        return MemberDescription(
+    def describe(self, target: frozenset[Partition]) -> ConsumerMemberDescription:
+        return ConsumerMemberDescription(
             member_id=self.member_id,
             instance_id=self.instance_id,
             rack_id=self.rack_id,
@@ -160,7 +166,7 @@ class Member:
 
 
 def step(
-    member: Member,
+    member: ConsumerMember,
     target: frozenset[Partition],
     target_epoch: int,
     owned: frozenset[Partition] | None,

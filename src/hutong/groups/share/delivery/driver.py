@@ -29,9 +29,9 @@ from hutong.groups.share.delivery.messages import (
     Hand,
     Instruction,
     LogStartsAt,
-    Offer,
-    Persist,
-    Settle,
+    PersistProgress,
+    RecordsAvailable,
+    Settled,
 )
 from hutong.groups.share.records import (
     PartitionKey,
@@ -188,16 +188,16 @@ class Deliveries:
         self._feed(self._open_entry(key), event, safe, handed=handed)
         return sum(each.last - each.first + 1 for each in handed[0].acquired)
 
-    def acknowledge(self, key: PartitionKey, event: Acknowledge, then: Callable[[Settle], None]) -> None:
+    def acknowledge(self, key: PartitionKey, event: Acknowledge, then: Callable[[Settled], None]) -> None:
         """Take a member's word on what it holds."""
         entry = self._host.get(key)
         if entry is None:
-            then(Settle(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            then(Settled(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             return
-        settled: list[Settle] = []
+        settled: list[Settled] = []
 
         def safe(error: HutongError | None) -> None:
-            then(settled[0] if error is None else Settle(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+            then(settled[0] if error is None else Settled(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
 
         self._feed(entry, event, safe, settled=settled)
 
@@ -323,7 +323,7 @@ class Deliveries:
         safe: Then | None = None,
         *,
         handed: list[Hand] | None = None,
-        settled: list[Settle] | None = None,
+        settled: list[Settled] | None = None,
     ) -> None:
         """Let a machine hear an event. `safe` is called once what came of it is on disk, at once if nothing did."""
         instructions = self._host.handle(entry, event)
@@ -332,9 +332,9 @@ class Deliveries:
             match instruction:
                 case Hand() if handed is not None:
                     handed.append(instruction)
-                case Settle() if settled is not None:
+                case Settled() if settled is not None:
                     settled.append(instruction)
-                case Persist():
+                case PersistProgress():
                     is_changed = True
         if is_changed:
             self._write(entry, safe or _ignore)
@@ -345,7 +345,7 @@ class Deliveries:
 
     def _carry_out(self, entry: PartitionEntry, instruction: Instruction) -> None:
         match instruction:
-            case Offer():
+            case RecordsAvailable():
                 self.on_offer(entry.key)
             case Bury():
                 self._bury(entry, instruction)

@@ -27,17 +27,17 @@ from hutong.groups.share.delivery.messages import (
     Buried,
     Bury,
     Configured,
+    DeliveryLimits,
     Event,
     Forsake,
     Hand,
     Instruction,
     LogStartsAt,
-    Offer,
-    Persist,
-    Rules,
-    Settle,
+    PersistProgress,
+    RecordsAvailable,
+    Settled,
 )
-from hutong.groups.share.delivery.window import DONE, RecordState, Run, Window
+from hutong.groups.share.delivery.window import DONE, DeliveryWindow, OffsetRun, ShareRecordState
 from hutong.wire.kafka.error_codes import ErrorCode
 
 Answer = tuple[int, int, Acknowledgement]
@@ -49,15 +49,15 @@ _UNKNOWN: Final = "Batch record not found. The last offset in request is past ac
 class _Refusal(Exception):
     def __init__(self, error: ErrorCode, message: str | None = None) -> None:
         super().__init__(message)
-        self.settle = Settle(error, message)
+        self.settle = Settled(error, message)
 
 
 class SharePartition:
     """One group's progress through one partition."""
 
-    def __init__(self, start_offset: int, rules: Rules, runs: Sequence[Run] = ()) -> None:
+    def __init__(self, start_offset: int, rules: DeliveryLimits, runs: Sequence[OffsetRun] = ()) -> None:
         self._rules = rules
-        self._window = Window(start_offset, (_restored(run, rules) for run in runs))
+        self._window = DeliveryWindow(start_offset, (_restored(run, rules) for run in runs))
         self._next_tick_ms: int | None = None  # not after the earliest deadline of a lock
 
     @property
@@ -74,10 +74,10 @@ class SharePartition:
         return self._window.end_offset - self._window.start_offset - self._window.unfinished
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> DeliveryLimits:
         return self._rules
 
-    def snapshot(self) -> Sequence[Run]:
+    def snapshot(self) -> Sequence[OffsetRun]:
         """The state that must survive a restart, apart from the start offset."""
         return list(self._window)
 
@@ -91,7 +91,7 @@ class SharePartition:
     def available_between(self, first: int, last: int) -> int:
         """The number of a batch's offsets that would be acquired."""
         window = self._window
-        again = sum(len(run) for run in window.between(first, last) if run.state is RecordState.AVAILABLE)
+        again = sum(len(run) for run in window.between(first, last) if run.state is ShareRecordState.AVAILABLE)
         return again + max(0, min(last + 1, window.end_offset + self._room) - max(first, window.end_offset))
 
     def next_tick_ms(self) -> int | None:
@@ -100,7 +100,7 @@ class SharePartition:
 
     def to_bury(self) -> list[Instruction]:
         """The dead letters that were on their way when the node ended."""
-        return [_bury(run) for run in self._window if run.state is RecordState.BURYING]
+        return [_bury(run) for run in self._window if run.state is ShareRecordState.BURYING]
 
     def handle(self, event: Event) -> list[Instruction]:
         match event:
@@ -119,13 +119,13 @@ class SharePartition:
             case Configured(rules):
                 grows = rules.locks_max > self._rules.locks_max
                 self._rules = rules
-                return [Offer()] if grows else []
+                return [RecordsAvailable()] if grows else []
 
     def check_invariants(self) -> None:
         self._window.check_invariants()
-        deadlines = [run.deadline_ms for run in self._window if run.state is RecordState.ACQUIRED]
+        deadlines = [run.deadline_ms for run in self._window if run.state is ShareRecordState.ACQUIRED]
         assert not deadlines or (self._next_tick_ms is not None and self._next_tick_ms <= min(deadlines))
-        assert all(run.deliveries >= 1 for run in self._window if run.state is RecordState.ACQUIRED)
+        assert all(run.deliveries >= 1 for run in self._window if run.state is ShareRecordState.ACQUIRED)
 
     # ---- taking
 
@@ -160,16 +160,16 @@ class SharePartition:
             self._next_tick_ms = deadline_ms
         changed = bool(pieces or burials) or before != (self.start_offset, self.end_offset)
         hand = Hand(tuple(_joined(pieces, event.batch_size)))
-        return [*([Persist()] if changed else []), *burials, hand]
+        return [*([PersistProgress()] if changed else []), *burials, hand]
 
-    def _claim(self, first: int, last: int, records_max: int | None) -> list[Run]:
+    def _claim(self, first: int, last: int, records_max: int | None) -> list[OffsetRun]:
         """The runs between that may be handed out, at most `records_max` offsets of them."""
         if last >= self.end_offset and first <= self.end_offset:
             self._window.extend(min(last + 1, self.end_offset + max(0, self._room)))
-        found = [run for run in self._window.between(first, last) if run.state is RecordState.AVAILABLE]
+        found = [run for run in self._window.between(first, last) if run.state is ShareRecordState.AVAILABLE]
         if records_max is None:
             return found
-        claimed: list[Run] = []
+        claimed: list[OffsetRun] = []
         for run in found:
             if records_max <= 0:
                 break
@@ -177,18 +177,18 @@ class SharePartition:
             records_max -= len(claimed[-1])
         return claimed
 
-    def _hold(self, run: Run, member_id: str, deadline_ms: int) -> None:
+    def _hold(self, run: OffsetRun, member_id: str, deadline_ms: int) -> None:
         self._put(
             replace(
                 run,
-                state=RecordState.ACQUIRED,
+                state=ShareRecordState.ACQUIRED,
                 deliveries=run.deliveries + 1,
                 member_id=member_id,
                 deadline_ms=deadline_ms,
             )
         )
 
-    def _put(self, run: Run) -> None:
+    def _put(self, run: OffsetRun) -> None:
         """Let the offsets of one or more runs be like `run`."""
         self._window.change(run.first, run.last, lambda part: replace(run, first=part.first, last=part.last))
 
@@ -197,7 +197,9 @@ class SharePartition:
         if first <= self.end_offset <= last:
             self._window.extend(last + 1)
         self._window.change(
-            first, last, lambda run: _done(run, RecordState.ARCHIVED) if run.state is RecordState.AVAILABLE else run
+            first,
+            last,
+            lambda run: _done(run, ShareRecordState.ARCHIVED) if run.state is ShareRecordState.AVAILABLE else run,
         )
 
     # ---- answers of members
@@ -214,17 +216,17 @@ class SharePartition:
             out += self._settle(first, last, answer, event.now_ms)
         moved = self._window.trim()
         if not changes:
-            return [Settle(ErrorCode.NONE)]
+            return [Settled(ErrorCode.NONE)]
         is_offer = moved or any(answer is not Acknowledgement.RENEW for _, _, answer in answers)
-        return [Persist(), *out, Settle(ErrorCode.NONE), *([Offer()] if is_offer else [])]
+        return [PersistProgress(), *out, Settled(ErrorCode.NONE), *([RecordsAvailable()] if is_offer else [])]
 
     def _settle(self, first: int, last: int, answer: Acknowledgement, now_ms: int) -> list[Instruction]:
         change = self._window.change
         match answer:
             case Acknowledgement.ACCEPT:
-                change(first, last, lambda run: _done(run, RecordState.ACKNOWLEDGED))
+                change(first, last, lambda run: _done(run, ShareRecordState.ACKNOWLEDGED))
             case Acknowledgement.GAP:
-                change(first, last, lambda run: _done(run, RecordState.ARCHIVED))
+                change(first, last, lambda run: _done(run, ShareRecordState.ARCHIVED))
             case Acknowledgement.RENEW:
                 change(first, last, lambda run: replace(run, deadline_ms=now_ms + self._rules.lock_ms))
             case Acknowledgement.REJECT:
@@ -246,7 +248,7 @@ class SharePartition:
             if last >= self.end_offset:
                 raise _Refusal(ErrorCode.INVALID_REQUEST, _UNKNOWN)
             for run in self._window.between(first, last):
-                if run.state is not RecordState.ACQUIRED:
+                if run.state is not ShareRecordState.ACQUIRED:
                     raise _Refusal(ErrorCode.INVALID_RECORD_STATE, _NOT_ACQUIRED)
                 if run.member_id != event.member_id:
                     raise _Refusal(ErrorCode.INVALID_RECORD_STATE, _NOT_THE_OWNER)
@@ -276,19 +278,19 @@ class SharePartition:
 
     def _tick(self, now_ms: int) -> list[Instruction]:
         out = self._release(lambda run: run.deadline_ms <= now_ms)
-        deadlines = (run.deadline_ms for run in self._window if run.state is RecordState.ACQUIRED)
+        deadlines = (run.deadline_ms for run in self._window if run.state is ShareRecordState.ACQUIRED)
         self._next_tick_ms = min(deadlines, default=None)
         return out
 
-    def _release(self, concerns: Callable[[Run], bool]) -> list[Instruction]:
-        held = [run for run in self._window if run.state is RecordState.ACQUIRED and concerns(run)]
+    def _release(self, concerns: Callable[[OffsetRun], bool]) -> list[Instruction]:
+        held = [run for run in self._window if run.state is ShareRecordState.ACQUIRED and concerns(run)]
         if not held:
             return []
         out = self._return(held)
         self._window.trim()
-        return [Persist(), *out, Offer()]
+        return [PersistProgress(), *out, RecordsAvailable()]
 
-    def _return(self, runs: Sequence[Run]) -> list[Instruction]:
+    def _return(self, runs: Sequence[OffsetRun]) -> list[Instruction]:
         """Acquired runs are for others, or have been delivered often enough."""
         out: list[Instruction] = []
         for run in runs:
@@ -300,10 +302,10 @@ class SharePartition:
 
     def _give_up(self, first: int, last: int, *, is_rejected: bool) -> list[Instruction]:
         if not self._rules.has_dead_letters:
-            self._window.change(first, last, lambda run: _done(run, RecordState.ARCHIVED))
+            self._window.change(first, last, lambda run: _done(run, ShareRecordState.ARCHIVED))
             return []
         burying = [
-            Run(run.first, run.last, RecordState.BURYING, run.deliveries, is_rejected=is_rejected)
+            OffsetRun(run.first, run.last, ShareRecordState.BURYING, run.deliveries, is_rejected=is_rejected)
             for run in self._window.between(first, last)
         ]
         for run in burying:
@@ -311,36 +313,36 @@ class SharePartition:
         return [_bury(run) for run in burying]
 
     def _buried(self, first: int, last: int) -> list[Instruction]:
-        burying = [run for run in self._window.between(first, last) if run.state is RecordState.BURYING]
+        burying = [run for run in self._window.between(first, last) if run.state is ShareRecordState.BURYING]
         for run in burying:
-            self._window.change(run.first, run.last, lambda part: _done(part, RecordState.ARCHIVED))
+            self._window.change(run.first, run.last, lambda part: _done(part, ShareRecordState.ARCHIVED))
         self._window.trim()
-        return [Persist(), Offer()] if burying else []
+        return [PersistProgress(), RecordsAvailable()] if burying else []
 
     def _log_starts_at(self, offset: int) -> list[Instruction]:
         if offset <= self.start_offset:
             return []
         self._window.forget_before(offset)
-        return [Persist(), Offer()]
+        return [PersistProgress(), RecordsAvailable()]
 
 
-def _restored(run: Run, rules: Rules) -> Run:
-    if run.state is not RecordState.ACQUIRED:
+def _restored(run: OffsetRun, rules: DeliveryLimits) -> OffsetRun:
+    if run.state is not ShareRecordState.ACQUIRED:
         return run
     deliveries = min(run.deliveries, max(1, rules.delivery_limit - 1))
-    return Run(run.first, run.last, RecordState.AVAILABLE, deliveries)
+    return OffsetRun(run.first, run.last, ShareRecordState.AVAILABLE, deliveries)
 
 
-def _freed(run: Run) -> Run:
-    return Run(run.first, run.last, RecordState.AVAILABLE, run.deliveries)
+def _freed(run: OffsetRun) -> OffsetRun:
+    return OffsetRun(run.first, run.last, ShareRecordState.AVAILABLE, run.deliveries)
 
 
-def _done(run: Run, state: RecordState) -> Run:
+def _done(run: OffsetRun, state: ShareRecordState) -> OffsetRun:
     assert state in DONE
-    return Run(run.first, run.last, state)
+    return OffsetRun(run.first, run.last, state)
 
 
-def _bury(run: Run) -> Bury:
+def _bury(run: OffsetRun) -> Bury:
     return Bury(run.first, run.last, run.deliveries, run.is_rejected)
 
 

@@ -22,7 +22,7 @@ class Acknowledgement(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class DeliveryLimits:
     """The limits of the group's settings, for every record from now on."""
 
     delivery_limit: int = 5
@@ -33,7 +33,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class BatchSpan:
     """One record batch of the log. What is not for readers (markers, what was aborted) is passed over."""
 
     first: int
@@ -60,7 +60,7 @@ class Acquire:
     member_id: str
     now_ms: int
     offset: int
-    spans: Sequence[Span]
+    spans: Sequence[BatchSpan]
     records_max: int
     batch_size: int
     is_strict: bool = False
@@ -98,7 +98,7 @@ class Buried:
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    rules: Rules
+    rules: DeliveryLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Hand:
 
 
 @dataclass(frozen=True, slots=True)
-class Settle:
+class Settled:
     """The answer to Acknowledge; to be given once all that was persisted is safe."""
 
     error: ErrorCode
@@ -126,12 +126,12 @@ class Settle:
 
 
 @dataclass(frozen=True, slots=True)
-class Persist:
+class PersistProgress:
     """The state has changed, as `snapshot` has it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class RecordsAvailable:
     """Records have become available."""
 
 
@@ -146,4 +146,4 @@ class Bury:
 
 
 Event = Acquire | Acknowledge | Forsake | Tick | LogStartsAt | Buried | Configured
-Instruction = Hand | Settle | Persist | Offer | Bury
+Instruction = Hand | Settled | PersistProgress | RecordsAvailable | Bury

@@ -16,7 +16,7 @@ from enum import IntEnum
 from typing import Final
 
 
-class RecordState(IntEnum):
+class ShareRecordState(IntEnum):
     """Kafka's numbers, as they are stored; 3 is ours for what waits for its dead letter."""
 
     AVAILABLE = 0
@@ -26,11 +26,11 @@ class RecordState(IntEnum):
     ARCHIVED = 4
 
 
-DONE: Final = frozenset({RecordState.ACKNOWLEDGED, RecordState.ARCHIVED})
+DONE: Final = frozenset({ShareRecordState.ACKNOWLEDGED, ShareRecordState.ARCHIVED})
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class OffsetRun:
     """Offsets `first` to `last`, both included.
 
     `member_id` and `deadline_ms` are those of an acquired run; `is_rejected` says of a burying one that a member
@@ -39,7 +39,7 @@ class Run:
 
     first: int
     last: int
-    state: RecordState
+    state: ShareRecordState
     deliveries: int = 0
     member_id: str = ""
     deadline_ms: int = 0
@@ -48,7 +48,7 @@ class Run:
     def __len__(self) -> int:
         return self.last - self.first + 1
 
-    def is_like(self, other: "Run") -> bool:
+    def is_like(self, other: "OffsetRun") -> bool:
         """Return True if the two may become one run. Outcome and deliveries of finished records don't matter."""
         if self.state in DONE or other.state in DONE:
             return self.state in DONE and other.state in DONE
@@ -61,16 +61,16 @@ class Run:
         )
 
 
-Turn = Callable[[Run], Run]
+Turn = Callable[[OffsetRun], OffsetRun]
 
 
-class Window:
+class DeliveryWindow:
     """The runs between two offsets."""
 
     __slots__ = ("_runs", "end_offset", "start_offset", "unfinished")
 
-    def __init__(self, start_offset: int, runs: Iterable[Run] = ()) -> None:
-        self._runs: list[Run] = []
+    def __init__(self, start_offset: int, runs: Iterable[OffsetRun] = ()) -> None:
+        self._runs: list[OffsetRun] = []
         self.start_offset = start_offset
         for run in runs:
             _push(self._runs, run)
@@ -78,13 +78,13 @@ class Window:
         self.unfinished = sum(len(run) for run in self._runs if run.state not in DONE)  # offsets that are not done
         self.trim()
 
-    def __iter__(self) -> Iterator[Run]:
+    def __iter__(self) -> Iterator[OffsetRun]:
         return iter(self._runs)
 
     def __len__(self) -> int:
         return len(self._runs)
 
-    def between(self, first: int, last: int) -> Iterator[Run]:
+    def between(self, first: int, last: int) -> Iterator[OffsetRun]:
         """The parts of runs that lie in `first` to `last`, oldest first."""
         for index in range(self._index(first), len(self._runs)):
             run = self._runs[index]
@@ -95,19 +95,19 @@ class Window:
 
     def first_available(self) -> int | None:
         """The first offset that waits for somebody, of those handed out before."""
-        return next((run.first for run in self._runs if run.state is RecordState.AVAILABLE), None)
+        return next((run.first for run in self._runs if run.state is ShareRecordState.AVAILABLE), None)
 
     def extend(self, end_offset: int) -> None:
         """Take offsets in that nobody has had yet."""
         if end_offset > self.end_offset:
-            _push(self._runs, Run(self.end_offset, end_offset - 1, RecordState.AVAILABLE))
+            _push(self._runs, OffsetRun(self.end_offset, end_offset - 1, ShareRecordState.AVAILABLE))
             self.unfinished += end_offset - self.end_offset
             self.end_offset = end_offset
 
     def change(self, first: int, last: int, turn: Turn) -> None:
         """Let `turn` say of each part of a run between `first` and `last` what becomes of it."""
         low = max(0, self._index(first) - 1)  # its neighbour may be joined
-        high, pieces = low, list[Run]()
+        high, pieces = low, list[OffsetRun]()
         while high < len(self._runs):
             run = self._runs[high]
             if run.first > last + 1:
@@ -149,7 +149,7 @@ class Window:
         for before, run in zip([None, *self._runs], self._runs, strict=False):
             assert run.first == position <= run.last
             assert before is None or not before.is_like(run)
-            assert (run.state is RecordState.ACQUIRED) == bool(run.member_id)
+            assert (run.state is ShareRecordState.ACQUIRED) == bool(run.member_id)
             position = run.last + 1
         assert position == self.end_offset
         assert not self._runs or self._runs[0].state not in DONE
@@ -161,13 +161,13 @@ class Window:
         return max(0, bisect_right(self._runs, offset, key=lambda run: run.first) - 1)
 
 
-def _cut(run: Run, first: int, last: int) -> Run:
+def _cut(run: OffsetRun, first: int, last: int) -> OffsetRun:
     if run.first >= first and run.last <= last:
         return run
     return replace(run, first=max(run.first, first), last=min(run.last, last))
 
 
-def _pieces(run: Run, first: int, last: int, turn: Turn) -> Iterator[Run]:
+def _pieces(run: OffsetRun, first: int, last: int, turn: Turn) -> Iterator[OffsetRun]:
     """Split a run: the part before, the changed part between, the part after."""
     if run.last < first or run.first > last:
         yield run
@@ -179,7 +179,7 @@ def _pieces(run: Run, first: int, last: int, turn: Turn) -> Iterator[Run]:
         yield replace(run, first=last + 1)
 
 
-def _push(runs: list[Run], run: Run) -> None:
+def _push(runs: list[OffsetRun], run: OffsetRun) -> None:
     """Add a run behind the others, as part of the last one where they are alike."""
     if runs and runs[-1].is_like(run):
         runs[-1] = replace(runs[-1], last=run.last)

@@ -18,15 +18,15 @@ from hutong.foundation.machine import Tick
 from hutong.groups.share import assignor
 from hutong.groups.share.members.messages import (
     PARTITION_BYTES,
-    Answer,
     Event,
     Gone,
-    Heartbeat,
     Instruction,
-    Leave,
-    Member,
-    Persist,
-    TopicsChanged,
+    LeaveShareGroup,
+    PersistEpoch,
+    SharedTopicsChanged,
+    ShareHeartbeat,
+    ShareMember,
+    ShareReply,
     TopicShape,
 )
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -51,7 +51,7 @@ class ShareGroup:
         self._members_max = members_max
         self._session_timeout_ms = session_timeout_ms
         self._find_topic = find_topic  # by its name
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, ShareMember] = {}
         self._heard_at_ms: OrderedDict[str, int] = OrderedDict()  # never decreasing from first to last
         self._footprints: dict[str, int] = {}  # of members, in bytes
         self._said_bytes = 0  # the sum of the footprints
@@ -61,7 +61,7 @@ class ShareGroup:
     def __len__(self) -> int:
         return len(self._members)
 
-    def __iter__(self) -> Iterator[Member]:
+    def __iter__(self) -> Iterator[ShareMember]:
         return iter(self._members.values())
 
     @property
@@ -78,11 +78,11 @@ class ShareGroup:
 
     def handle(self, event: Event) -> list[Instruction]:
         match event:
-            case Heartbeat():
+            case ShareHeartbeat():
                 return self._heartbeat(event)
-            case Leave(member_id):
+            case LeaveShareGroup(member_id):
                 return self._leave(member_id)
-            case TopicsChanged():
+            case SharedTopicsChanged():
                 return self._assign() if self._wanted_topics() != self._topics else []
             case Tick(now_ms):
                 return self._expel_silent(now_ms)
@@ -108,7 +108,7 @@ class ShareGroup:
         names = {topic.topic_id: name for name, topic in self._topics.items()}
         assert all(names[topic_id] in member.topics for member in self for topic_id, _ in member.assignment)
 
-    def _heartbeat(self, event: Heartbeat) -> list[Instruction]:
+    def _heartbeat(self, event: ShareHeartbeat) -> list[Instruction]:
         member = self._members.get(event.member_id)
         if member is None and event.member_epoch != 0:
             return [_refused(ErrorCode.UNKNOWN_MEMBER_ID, self._unknown(event.member_id))]
@@ -127,16 +127,16 @@ class ShareGroup:
         is_news = is_full or member.told != member.assignment
         member.told = set(member.assignment)
         assignment = frozenset(member.assignment) if is_news else None
-        return [*out, Answer(ErrorCode.NONE, None, member.epoch, assignment)]
+        return [*out, ShareReply(ErrorCode.NONE, None, member.epoch, assignment)]
 
     def _unknown(self, member_id: str) -> str:
         return f"Member {member_id} is not a member of group {self.group_id}."
 
-    def _admit(self, event: Heartbeat, member: Member | None) -> list[Instruction]:
+    def _admit(self, event: ShareHeartbeat, member: ShareMember | None) -> list[Instruction]:
         """Take over what the heartbeat says of the member; assign anew if that matters."""
         topics = tuple(sorted(set(event.topics))) if event.topics is not None else None
         if member is None:
-            member = Member(event.member_id, event.client_id, event.client_host, topics or (), event.rack_id)
+            member = ShareMember(event.member_id, event.client_id, event.client_host, topics or (), event.rack_id)
             self._members[event.member_id] = member
             self._weigh(member.member_id)
             return self._assign()
@@ -160,7 +160,7 @@ class ShareGroup:
         if member_id not in self._members:
             return [_refused(ErrorCode.UNKNOWN_MEMBER_ID, self._unknown(member_id))]
         # Its session goes on: clients leave first, and then say what became of the last records.
-        return [*self._remove([member_id]), Answer(ErrorCode.NONE, None, LEFT_EPOCH)]
+        return [*self._remove([member_id]), ShareReply(ErrorCode.NONE, None, LEFT_EPOCH)]
 
     def _expel_silent(self, now_ms: int) -> list[Instruction]:
         silent = []
@@ -192,14 +192,14 @@ class ShareGroup:
         for member in self:
             member.assignment = shares[member.member_id]
         self._assigned_count = sum(map(len, shares.values()))
-        return [Persist(self.epoch)]
+        return [PersistEpoch(self.epoch)]
 
 
-def _refused(error: ErrorCode, message: str) -> Answer:
-    return Answer(error, message)
+def _refused(error: ErrorCode, message: str) -> ShareReply:
+    return ShareReply(error, message)
 
 
-def _fenced(event: Heartbeat, member: Member) -> str:
+def _fenced(event: ShareHeartbeat, member: ShareMember) -> str:
     if event.member_epoch > member.epoch:
         return (
             f"The share group member has a greater member epoch ({event.member_epoch}) than the one known by the "

@@ -30,7 +30,7 @@ class TopicShape:
 
 
 @dataclass(slots=True, eq=False)
-class Member:
+class ShareMember:
     """One member. `topics` are sorted; `told` is the assignment that it was last told."""
 
     member_id: str
@@ -50,7 +50,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Heartbeat:
+class ShareHeartbeat:
     """Epoch 0 joins. `topics` and `rack_id` are None where they are as before."""
 
     member_id: str
@@ -63,17 +63,17 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class LeaveShareGroup:
     member_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class TopicsChanged:
+class SharedTopicsChanged:
     """Topics have come or gone, or have more partitions."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ShareReply:
     """`assignment` is None where it is as the member knows it."""
 
     error: ErrorCode
@@ -83,7 +83,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Persist:
+class PersistEpoch:
     """The group has this epoch. The answer waits until that is safe: an epoch never comes twice."""
 
     epoch: int
@@ -96,5 +96,5 @@ class Gone:
     member_id: str
 
 
-Event = Heartbeat | Leave | TopicsChanged | Tick
-Instruction = Answer | Persist | Gone
+Event = ShareHeartbeat | LeaveShareGroup | SharedTopicsChanged | Tick
+Instruction = ShareReply | PersistEpoch | Gone

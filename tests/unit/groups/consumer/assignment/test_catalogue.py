@@ -6,10 +6,10 @@ from tests.unit.groups.stage import Stage
 from hutong.foundation.errors import Refused
 from hutong.foundation.waiting.table import Owner
 from hutong.groups.consumer.assignment import catalogue as catalogues
-from hutong.groups.consumer.assignment.catalogue import Catalogue, TopicFacts
+from hutong.groups.consumer.assignment.catalogue import TopicCatalogue, TopicFacts
 from hutong.groups.consumer.driver import MATCH_PAUSE_MS
 from hutong.groups.consumer.messages import HeartbeatReply
-from hutong.groups.requests import Caller
+from hutong.groups.requests import GroupCaller
 from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -20,8 +20,8 @@ def facts(name: str) -> TopicFacts:
     return TopicFacts(name, name.encode().ljust(16), 1)
 
 
-def full_of(count: int) -> Catalogue:
-    made = Catalogue()
+def full_of(count: int) -> TopicCatalogue:
+    made = TopicCatalogue()
     for number in range(count):
         made.put(facts(f"t{number}"))
     return made
@@ -75,7 +75,7 @@ def test_a_pattern_that_is_let_go_is_not_matched_any_more() -> None:
 
 def test_many_patterns_do_not_make_a_new_topic_dear(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogues, "STRETCH_UNITS", 2_500)
-    made = Catalogue()
+    made = TopicCatalogue()
     for number in range(10):
         made.hold(f"t.*{number}")
     made.put(facts("t9"))
@@ -87,7 +87,7 @@ def test_many_patterns_do_not_make_a_new_topic_dear(monkeypatch: pytest.MonkeyPa
 
 def test_a_pattern_that_takes_too_much_memory_is_refused() -> None:
     with pytest.raises(Refused) as refused:
-        Catalogue().check("((((a{100}){10}){10}){10})")
+        TopicCatalogue().check("((((a{100}){10}){10}){10})")
     assert refused.value.code == ErrorCode.INVALID_REGULAR_EXPRESSION
 
 
@@ -100,7 +100,7 @@ def test_a_group_waits_for_its_pattern_and_loses_nothing_by_a_restart(monkeypatc
         if epoch == 0:
             request.rebalance_timeout_ms, request.topic_partitions, request.subscribed_topic_regex = 1_000, [], "o.*"
         replies: list[HeartbeatReply] = []
-        stage.consumer_groups.heartbeat(request, Caller(1, "app", "/10.0.0.1", Owner()), replies.append)
+        stage.consumer_groups.heartbeat(request, GroupCaller(1, "app", "/10.0.0.1", Owner()), replies.append)
         return replies[0]
 
     joined = beat(0)

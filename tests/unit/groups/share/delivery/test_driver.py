@@ -15,10 +15,10 @@ from hutong.groups.share.delivery.messages import (
     AcknowledgedBatch,
     Acquire,
     Acquired,
+    BatchSpan,
     Bury,
-    Rules,
-    Settle,
-    Span,
+    DeliveryLimits,
+    Settled,
 )
 from hutong.groups.share.records import PartitionKey, decode_key
 from hutong.groups.share.settings import GroupRules, ShareSettings
@@ -26,7 +26,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 KEY = PartitionKey("g", b"t" * 16, 0)
 LOCK_MS = 1_000
-SPANS = (Span(0, 4), Span(5, 9))
+SPANS = (BatchSpan(0, 4), BatchSpan(5, 9))
 ACCEPT, REJECT = 1, 3
 
 
@@ -81,7 +81,7 @@ class Stage:
     def rules(self, _group_id: str) -> GroupRules:
         topic = self.dead_letter_topic
         return GroupRules(
-            45_000, 5_000, "earliest", 0, False, topic, Rules(2, LOCK_MS, 100, has_dead_letters=bool(topic))
+            45_000, 5_000, "earliest", 0, False, topic, DeliveryLimits(2, LOCK_MS, 100, has_dead_letters=bool(topic))
         )
 
     def pass_time(self, milliseconds: int) -> None:
@@ -106,8 +106,8 @@ class Stage:
         self.deliveries.acquire(KEY, event, handed.append)
         return handed
 
-    def acknowledge(self, first: int, last: int, kind: int = ACCEPT, member_id: str = "ann") -> list[Settle]:
-        settled: list[Settle] = []
+    def acknowledge(self, first: int, last: int, kind: int = ACCEPT, member_id: str = "ann") -> list[Settled]:
+        settled: list[Settled] = []
         event = Acknowledge(member_id, self.clock.monotonic_ms(), [AcknowledgedBatch(first, last, [kind])])
         self.deliveries.acknowledge(KEY, event, settled.append)
         return settled
@@ -128,7 +128,7 @@ def test_an_answer_waits_for_the_disk_and_one_write_serves_many() -> None:
     assert handed == [(Acquired(0, 9, 1),)]
     assert settled == [[]] * 5
     stage.state.flush(1)
-    assert settled == [[Settle(ErrorCode.NONE)]] * 5
+    assert settled == [[Settled(ErrorCode.NONE)]] * 5
     assert stage.state.appends_total == before + 1
 
 
@@ -151,7 +151,7 @@ def test_a_write_that_fails_is_as_if_nothing_had_been_said() -> None:
     first, second = stage.acknowledge(0, 3), stage.acknowledge(4, 4)
     stage.state.flush(1, StorageError("no disk"))
     assert [each.error for each in (*first, *second)] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
-    assert stage.acknowledge(5, 5) == [Settle(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]  # nobody holds anything now
+    assert stage.acknowledge(5, 5) == [Settled(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]  # nobody holds anything now
     stage.state.holds_back = False
     assert stage.acquire("bob") == [(Acquired(0, 9, 2),)]
 
@@ -173,7 +173,7 @@ def test_locks_end_by_themselves() -> None:
 def test_dead_letters_are_tried_until_they_are_written_also_after_a_restart() -> None:
     stage = Stage()
     stage.acquire()
-    assert stage.acknowledge(0, 1, REJECT) == [Settle(ErrorCode.NONE)]
+    assert stage.acknowledge(0, 1, REJECT) == [Settled(ErrorCode.NONE)]
     letter = Bury(0, 1, 1, is_rejected=True)
     stage.logs.graves.pop()[1](False)
     stage.pass_time(2_000)
@@ -186,7 +186,7 @@ def test_dead_letters_are_tried_until_they_are_written_also_after_a_restart() ->
     assert stage.deliveries.standing(KEY) == (2, 0)
     stage.acquire()
     stage.dead_letter_topic = ""
-    assert stage.acknowledge(2, 2, REJECT) == [Settle(ErrorCode.NONE)]
+    assert stage.acknowledge(2, 2, REJECT) == [Settled(ErrorCode.NONE)]
     assert [each for each, _ in stage.logs.graves] == [letter]
 
 
@@ -211,7 +211,7 @@ def test_progress_is_reset_and_forgotten() -> None:
     outcomes: list[HutongError | None] = []
     stage.deliveries.reset({KEY: 5}, outcomes.append)
     assert stage.deliveries.standing(KEY) == (5, 0)
-    assert stage.acknowledge(0, 9) == [Settle(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
+    assert stage.acknowledge(0, 9) == [Settled(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
     assert stage.deliveries.keys_of("g") == [KEY]
     stage.open()
     stage.deliveries.forget([KEY], outcomes.append)

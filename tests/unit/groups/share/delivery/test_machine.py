@@ -12,34 +12,34 @@ from hutong.groups.share.delivery.messages import (
     Acknowledgement,
     Acquire,
     Acquired,
+    BatchSpan,
     Buried,
     Bury,
     Configured,
+    DeliveryLimits,
     Forsake,
     Hand,
     Instruction,
     LogStartsAt,
-    Offer,
-    Persist,
-    Rules,
-    Settle,
-    Span,
+    PersistProgress,
+    RecordsAvailable,
+    Settled,
 )
-from hutong.groups.share.delivery.window import RecordState
+from hutong.groups.share.delivery.window import ShareRecordState
 from hutong.wire.kafka.error_codes import ErrorCode
 
 ACCEPT, RELEASE, REJECT, RENEW = (int(each) for each in (1, 2, 3, 4))
-RULES = Rules(delivery_limit=3, lock_ms=100, locks_max=20)
-OK = Settle(ErrorCode.NONE)
+RULES = DeliveryLimits(delivery_limit=3, lock_ms=100, locks_max=20)
+OK = Settled(ErrorCode.NONE)
 
 
-def partition(start_offset: int = 0, rules: Rules = RULES) -> SharePartition:
+def partition(start_offset: int = 0, rules: DeliveryLimits = RULES) -> SharePartition:
     return SharePartition(start_offset, rules)
 
 
 def acquire(
     machine: SharePartition,
-    *spans: Span,
+    *spans: BatchSpan,
     member_id: str = "ann",
     now_ms: int = 0,
     records_max: int = 100,
@@ -68,19 +68,19 @@ def states(machine: SharePartition) -> list[tuple[int, int, str, int]]:
 
 def test_what_is_accepted_is_left_behind() -> None:
     machine = partition()
-    assert acquire(machine, Span(0, 4), Span(5, 9)) == (Acquired(0, 9, 1),)
-    assert acknowledge(machine, 0, 9, ACCEPT) == [Persist(), OK, Offer()]
+    assert acquire(machine, BatchSpan(0, 4), BatchSpan(5, 9)) == (Acquired(0, 9, 1),)
+    assert acknowledge(machine, 0, 9, ACCEPT) == [PersistProgress(), OK, RecordsAvailable()]
     assert (machine.start_offset, machine.end_offset, states(machine)) == (10, 10, [])
 
 
 def test_each_record_has_its_own_answer() -> None:
     machine = partition()
-    acquire(machine, Span(0, 4))
-    assert acknowledge(machine, 0, 4, ACCEPT, RELEASE, REJECT, 0, ACCEPT) == [Persist(), OK, Offer()]
+    acquire(machine, BatchSpan(0, 4))
+    assert acknowledge(machine, 0, 4, ACCEPT, RELEASE, REJECT, 0, ACCEPT) == [PersistProgress(), OK, RecordsAvailable()]
     assert states(machine) == [(1, 1, "available", 1), (2, 4, "archived", 0)]
     assert machine.next_offset() == 1
     assert machine.done_ahead == 3
-    assert acquire(machine, Span(0, 4), member_id="bob") == (Acquired(1, 1, 2),)
+    assert acquire(machine, BatchSpan(0, 4), member_id="bob") == (Acquired(1, 1, 2),)
     acknowledge(machine, 1, 1, ACCEPT, member_id="bob")
     assert machine.start_offset == 5
 
@@ -89,47 +89,49 @@ def test_a_lock_ends_and_at_the_limit_the_record_is_given_up() -> None:
     machine = partition()
     for delivery in (1, 2, 3):
         now_ms = delivery * 1_000
-        assert acquire(machine, Span(0, 0), now_ms=now_ms) == (Acquired(0, 0, delivery),)
+        assert acquire(machine, BatchSpan(0, 0), now_ms=now_ms) == (Acquired(0, 0, delivery),)
         assert machine.next_tick_ms() == now_ms + 100
         assert machine.handle(Tick(now_ms + 99)) == []
-        assert machine.handle(Tick(now_ms + 100)) == [Persist(), Offer()]
+        assert machine.handle(Tick(now_ms + 100)) == [PersistProgress(), RecordsAvailable()]
     assert machine.start_offset == 1
 
 
 def test_two_members_never_hold_the_same_record() -> None:
     machine = partition()
-    assert acquire(machine, Span(0, 4), Span(5, 9), records_max=3) == (Acquired(0, 4, 1),)  # a batch stays whole
-    assert acquire(machine, Span(5, 9), member_id="bob") == (Acquired(5, 9, 1),)
+    assert acquire(machine, BatchSpan(0, 4), BatchSpan(5, 9), records_max=3) == (
+        Acquired(0, 4, 1),
+    )  # a batch stays whole
+    assert acquire(machine, BatchSpan(5, 9), member_id="bob") == (Acquired(5, 9, 1),)
     (refused,) = acknowledge(machine, 0, 4, ACCEPT, member_id="bob")
-    assert isinstance(refused, Settle)
+    assert isinstance(refused, Settled)
     assert refused.error is ErrorCode.INVALID_RECORD_STATE
     (refused,) = acknowledge(machine, 3, 6, ACCEPT)
-    assert isinstance(refused, Settle)
+    assert isinstance(refused, Settled)
     assert refused.error is ErrorCode.INVALID_RECORD_STATE
-    assert acknowledge(machine, 0, 4, ACCEPT) == [Persist(), OK, Offer()]
+    assert acknowledge(machine, 0, 4, ACCEPT) == [PersistProgress(), OK, RecordsAvailable()]
 
 
 def test_a_strict_member_gets_not_one_record_too_many() -> None:
     machine = partition()
-    assert acquire(machine, Span(0, 4), records_max=3, is_strict=True) == (Acquired(0, 2, 1),)
+    assert acquire(machine, BatchSpan(0, 4), records_max=3, is_strict=True) == (Acquired(0, 2, 1),)
     assert machine.next_offset() == 3
-    assert acquire(machine, Span(0, 4), records_max=3, is_strict=True) == (Acquired(3, 4, 1),)
+    assert acquire(machine, BatchSpan(0, 4), records_max=3, is_strict=True) == (Acquired(3, 4, 1),)
 
 
 def test_there_are_not_more_locks_than_allowed() -> None:
     machine = partition()
-    assert acquire(machine, Span(0, 14), Span(15, 29)) == (Acquired(0, 19, 1),)
+    assert acquire(machine, BatchSpan(0, 14), BatchSpan(15, 29)) == (Acquired(0, 19, 1),)
     assert machine.next_offset() is None
     acknowledge(machine, 3, 5, ACCEPT)
     assert machine.next_offset() == 20
-    assert acquire(machine, Span(15, 29)) == (Acquired(20, 22, 1),)
-    assert machine.handle(Configured(Rules(locks_max=30))) == [Offer()]
+    assert acquire(machine, BatchSpan(15, 29)) == (Acquired(20, 22, 1),)
+    assert machine.handle(Configured(DeliveryLimits(locks_max=30))) == [RecordsAvailable()]
     assert machine.next_offset() == 23
 
 
 def test_what_is_not_for_readers_is_passed_over() -> None:
     machine = partition()
-    assert acquire(machine, Span(0, 2), Span(3, 3, is_passed_over=True), Span(8, 9)) == (
+    assert acquire(machine, BatchSpan(0, 2), BatchSpan(3, 3, is_passed_over=True), BatchSpan(8, 9)) == (
         Acquired(0, 2, 1),
         Acquired(8, 9, 1),
     )
@@ -140,7 +142,7 @@ def test_what_is_not_for_readers_is_passed_over() -> None:
 
 def test_batches_are_as_large_as_the_member_likes() -> None:
     machine = partition()
-    assert acquire(machine, *(Span(at, at + 1) for at in range(0, 10, 2)), batch_size=4) == (
+    assert acquire(machine, *(BatchSpan(at, at + 1) for at in range(0, 10, 2)), batch_size=4) == (
         Acquired(0, 3, 1),
         Acquired(4, 7, 1),
         Acquired(8, 9, 1),
@@ -149,35 +151,41 @@ def test_batches_are_as_large_as_the_member_likes() -> None:
 
 def test_a_renewed_lock_lasts_longer_and_needs_no_disk() -> None:
     machine = partition()
-    acquire(machine, Span(0, 1))
+    acquire(machine, BatchSpan(0, 1))
     assert acknowledge(machine, 0, 0, RENEW, now_ms=90) == [OK]
-    assert machine.handle(Tick(100)) == [Persist(), Offer()]
+    assert machine.handle(Tick(100)) == [PersistProgress(), RecordsAvailable()]
     assert states(machine) == [(0, 0, "acquired", 1), (1, 1, "available", 1)]
     assert machine.next_tick_ms() == 190
-    machine.handle(Configured(Rules(may_renew=False)))
+    machine.handle(Configured(DeliveryLimits(may_renew=False)))
     (refused,) = acknowledge(machine, 0, 0, RENEW)
-    assert isinstance(refused, Settle)
+    assert isinstance(refused, Settled)
     assert refused.error is ErrorCode.INVALID_RECORD_STATE
 
 
 def test_who_is_gone_gives_back_what_it_held() -> None:
     machine = partition()
-    acquire(machine, Span(0, 1))
-    acquire(machine, Span(2, 3), member_id="bob")
-    assert machine.handle(Forsake("ann")) == [Persist(), Offer()]
+    acquire(machine, BatchSpan(0, 1))
+    acquire(machine, BatchSpan(2, 3), member_id="bob")
+    assert machine.handle(Forsake("ann")) == [PersistProgress(), RecordsAvailable()]
     assert states(machine) == [(0, 1, "available", 1), (2, 3, "acquired", 1)]
     assert machine.handle(Forsake("ann")) == []
 
 
 def test_dead_letters_come_before_the_end() -> None:
-    machine = partition(rules=Rules(delivery_limit=1, lock_ms=100, has_dead_letters=True))
-    acquire(machine, Span(0, 3))
+    machine = partition(rules=DeliveryLimits(delivery_limit=1, lock_ms=100, has_dead_letters=True))
+    acquire(machine, BatchSpan(0, 3))
     rejected, exhausted = Bury(0, 0, 1, is_rejected=True), Bury(2, 2, 1, is_rejected=False)
-    assert acknowledge(machine, 0, 3, REJECT, ACCEPT, RELEASE, ACCEPT) == [Persist(), rejected, exhausted, OK, Offer()]
+    assert acknowledge(machine, 0, 3, REJECT, ACCEPT, RELEASE, ACCEPT) == [
+        PersistProgress(),
+        rejected,
+        exhausted,
+        OK,
+        RecordsAvailable(),
+    ]
     assert machine.start_offset == 0
     restarted = SharePartition(machine.start_offset, machine.rules, machine.snapshot())
     assert restarted.to_bury() == [rejected, exhausted]
-    assert machine.handle(Buried(0, 0)) == [Persist(), Offer()]
+    assert machine.handle(Buried(0, 0)) == [PersistProgress(), RecordsAvailable()]
     assert machine.start_offset == 2
     machine.handle(Buried(2, 2))
     assert machine.start_offset == 4
@@ -185,25 +193,29 @@ def test_dead_letters_come_before_the_end() -> None:
 
 def test_a_log_that_starts_later_takes_records_away() -> None:
     machine = partition()
-    acquire(machine, Span(0, 9))
-    assert machine.handle(LogStartsAt(5)) == [Persist(), Offer()]
-    assert acknowledge(machine, 0, 9, ACCEPT) == [Persist(), OK, Offer()]  # of what is gone nobody asks any more
-    assert machine.handle(LogStartsAt(50)) == [Persist(), Offer()]
+    acquire(machine, BatchSpan(0, 9))
+    assert machine.handle(LogStartsAt(5)) == [PersistProgress(), RecordsAvailable()]
+    assert acknowledge(machine, 0, 9, ACCEPT) == [
+        PersistProgress(),
+        OK,
+        RecordsAvailable(),
+    ]  # of what is gone nobody asks any more
+    assert machine.handle(LogStartsAt(50)) == [PersistProgress(), RecordsAvailable()]
     assert (machine.start_offset, machine.next_offset()) == (50, 50)
 
 
 def test_a_restart_frees_locks_and_keeps_counts() -> None:
     machine = partition()
-    acquire(machine, Span(0, 4))
+    acquire(machine, BatchSpan(0, 4))
     acknowledge(machine, 1, 1, ACCEPT)
     acknowledge(machine, 2, 2, RELEASE)
     for now_ms in (1_000, 2_000):
         machine.handle(Tick(now_ms))
-        acquire(machine, Span(0, 4), now_ms=now_ms)
+        acquire(machine, BatchSpan(0, 4), now_ms=now_ms)
     assert states(machine) == [(0, 0, "acquired", 3), (1, 1, "acknowledged", 0), (2, 4, "acquired", 3)]
     restarted = SharePartition(machine.start_offset, RULES, machine.snapshot())
     assert states(restarted) == [(0, 0, "available", 2), (1, 1, "acknowledged", 0), (2, 4, "available", 2)]
-    assert acquire(restarted, Span(0, 4)) == (Acquired(0, 0, 3), Acquired(2, 4, 3))
+    assert acquire(restarted, BatchSpan(0, 4)) == (Acquired(0, 0, 3), Acquired(2, 4, 3))
 
 
 @pytest.mark.parametrize(
@@ -224,15 +236,15 @@ def test_nothing_is_taken_of_what_cannot_be_meant(
     batches: list[tuple[int, int, tuple[int, ...]]], error: ErrorCode
 ) -> None:
     machine = partition()
-    acquire(machine, Span(0, 4))
+    acquire(machine, BatchSpan(0, 4))
     acknowledge(machine, 3, 3, ACCEPT)
     before = states(machine)
     (refused,) = machine.handle(Acknowledge("ann", 0, [AcknowledgedBatch(*batch) for batch in batches]))
-    assert isinstance(refused, Settle)
+    assert isinstance(refused, Settled)
     assert refused.error is error
     assert states(machine) == before
 
 
 def test_the_numbers_are_those_of_kafka() -> None:
-    assert [state.value for state in RecordState] == [0, 1, 2, 3, 4]
+    assert [state.value for state in ShareRecordState] == [0, 1, 2, 3, 4]
     assert [each.name for each in Acknowledgement] == ["GAP", "ACCEPT", "RELEASE", "REJECT", "RENEW"]

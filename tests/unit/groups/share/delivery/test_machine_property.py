@@ -17,24 +17,24 @@ from hutong.groups.share.delivery.messages import (
     AcknowledgedBatch,
     Acknowledgement,
     Acquire,
+    BatchSpan,
     Buried,
     Bury,
+    DeliveryLimits,
     Forsake,
     Hand,
     Instruction,
-    Persist,
-    Rules,
-    Settle,
-    Span,
+    PersistProgress,
+    Settled,
 )
-from hutong.groups.share.delivery.window import DONE, RecordState
+from hutong.groups.share.delivery.window import DONE, ShareRecordState
 from hutong.groups.share.records import decode_progress, encode_progress
 from hutong.wire.kafka.error_codes import ErrorCode
 
 OFFSETS = 40
 LOCK_MS = 100
-RULES = Rules(delivery_limit=3, lock_ms=LOCK_MS, locks_max=12, has_dead_letters=True)
-BATCHES = [Span(first, first + size - 1) for first, size in ((0, 3), (3, 1), (4, 8), (12, 1), (15, 5), (20, 20))]
+RULES = DeliveryLimits(delivery_limit=3, lock_ms=LOCK_MS, locks_max=12, has_dead_letters=True)
+BATCHES = [BatchSpan(first, first + size - 1) for first, size in ((0, 3), (3, 1), (4, 8), (12, 1), (15, 5), (20, 20))]
 GAPS = {13, 14}  # the log has nothing there
 
 
@@ -52,7 +52,7 @@ class World:
 
     def tell(self, event: "Acquire | Acknowledge | Forsake | Tick | Buried") -> list[Instruction]:
         told = self.machine.handle(event)
-        if any(isinstance(each, Persist) for each in told):
+        if any(isinstance(each, PersistProgress) for each in told):
             self.stored = encode_progress(self.machine.start_offset, self.machine.snapshot())
         self.burying += [each for each in told if isinstance(each, Bury)]
         self.machine.check_invariants()
@@ -83,7 +83,7 @@ class World:
         told = self.tell(
             Acknowledge(member_id, self.now_ms, [AcknowledgedBatch(first, first + count - 1, [int(kind)])])
         )
-        (settle,) = [each for each in told if isinstance(each, Settle)]
+        (settle,) = [each for each in told if isinstance(each, Settled)]
         live = [at for at in offsets if at >= self.machine.start_offset or at in self.holders]
         may = all(self.holders.get(at, ("", 0))[0] == member_id for at in live)
         if settle.error is not ErrorCode.NONE:
@@ -141,7 +141,7 @@ class World:
                 self.acknowledge("last", Acknowledgement.ACCEPT, at, 1)
         assert self.machine.start_offset == OFFSETS
         assert sorted(self.ended) == [at for at in range(OFFSETS) if at not in GAPS]
-        assert all(run.state in DONE or run.state is RecordState.AVAILABLE for run in self.machine.snapshot())
+        assert all(run.state in DONE or run.state is ShareRecordState.AVAILABLE for run in self.machine.snapshot())
 
 
 STEPS = st.lists(

@@ -7,13 +7,13 @@ from hutong.foundation.machine import Tick
 from hutong.groups.share.assignor import assign
 from hutong.groups.share.members.machine import ShareGroup
 from hutong.groups.share.members.messages import (
-    Answer,
     Gone,
-    Heartbeat,
     Instruction,
-    Leave,
-    Persist,
-    TopicsChanged,
+    LeaveShareGroup,
+    PersistEpoch,
+    SharedTopicsChanged,
+    ShareHeartbeat,
+    ShareReply,
     TopicShape,
 )
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -43,31 +43,34 @@ class Scene:
         self, member_id: str, epoch: int, *topics: str, now_ms: int = 0, rack_id: str | None = None
     ) -> list[Instruction]:
         told = self.group.handle(
-            Heartbeat(member_id, epoch, now_ms, "app", "/host", list(topics) if topics else None, rack_id)
+            ShareHeartbeat(member_id, epoch, now_ms, "app", "/host", list(topics) if topics else None, rack_id)
         )
         self.group.check_invariants()
         return told
 
 
-def told(epoch: int, *partitions: tuple[str, int]) -> Answer:
-    return Answer(ErrorCode.NONE, None, epoch, frozenset((id_of(name), index) for name, index in partitions))
+def told(epoch: int, *partitions: tuple[str, int]) -> ShareReply:
+    return ShareReply(ErrorCode.NONE, None, epoch, frozenset((id_of(name), index) for name, index in partitions))
 
 
 def test_a_member_joins_stays_and_leaves() -> None:
     scene = Scene()
-    assert scene.beat("ann", 0, "a") == [Persist(1), told(1, ("a", 0), ("a", 1))]
-    assert scene.beat("ann", 1) == [Answer(ErrorCode.NONE, None, 1)]
-    assert scene.group.handle(Leave("ann")) == [Persist(2), Answer(ErrorCode.NONE, None, -1)]
-    assert scene.beat("ann", 1)[0] == Answer(ErrorCode.UNKNOWN_MEMBER_ID, "Member ann is not a member of group g.")
+    assert scene.beat("ann", 0, "a") == [PersistEpoch(1), told(1, ("a", 0), ("a", 1))]
+    assert scene.beat("ann", 1) == [ShareReply(ErrorCode.NONE, None, 1)]
+    assert scene.group.handle(LeaveShareGroup("ann")) == [
+        PersistEpoch(2),
+        ShareReply(ErrorCode.NONE, None, -1),
+    ]
+    assert scene.beat("ann", 1)[0] == ShareReply(ErrorCode.UNKNOWN_MEMBER_ID, "Member ann is not a member of group g.")
 
 
 def test_members_share_the_load_and_learn_of_it_with_their_next_heartbeat() -> None:
     scene = Scene()
     scene.beat("ann", 0, "a")
-    assert scene.beat("bob", 0, "a") == [Persist(2), told(2, ("a", 1))]
+    assert scene.beat("bob", 0, "a") == [PersistEpoch(2), told(2, ("a", 1))]
     assert scene.beat("ann", 1) == [told(2, ("a", 0))]
-    assert scene.beat("eve", 0, "a") == [Persist(3), told(3, ("a", 0))]
-    assert scene.beat("bob", 2) == [Answer(ErrorCode.NONE, None, 3)]
+    assert scene.beat("eve", 0, "a") == [PersistEpoch(3), told(3, ("a", 0))]
+    assert scene.beat("bob", 2) == [ShareReply(ErrorCode.NONE, None, 3)]
 
 
 def test_an_answer_that_was_lost_is_given_again() -> None:
@@ -75,11 +78,11 @@ def test_an_answer_that_was_lost_is_given_again() -> None:
     scene.beat("ann", 0, "a")
     scene.beat("bob", 0, "a")
     assert scene.beat("ann", 1) == [told(2, ("a", 0))]
-    assert scene.beat("ann", 1) == [Answer(ErrorCode.NONE, None, 2)]
-    assert scene.beat("ann", 2) == [Answer(ErrorCode.NONE, None, 2)]
+    assert scene.beat("ann", 1) == [ShareReply(ErrorCode.NONE, None, 2)]
+    assert scene.beat("ann", 2) == [ShareReply(ErrorCode.NONE, None, 2)]
     for epoch in (1_000, -1):
         (refused,) = scene.beat("bob", epoch)
-        assert isinstance(refused, Answer)
+        assert isinstance(refused, ShareReply)
         assert refused.error is ErrorCode.FENCED_MEMBER_EPOCH
 
 
@@ -89,7 +92,7 @@ def test_who_is_silent_is_left_out() -> None:
     scene.beat("bob", 0, "a", now_ms=50)
     assert scene.group.next_tick_ms() == 100
     assert scene.group.handle(Tick(99)) == []
-    assert scene.group.handle(Tick(100)) == [Gone("ann"), Persist(3)]
+    assert scene.group.handle(Tick(100)) == [Gone("ann"), PersistEpoch(3)]
     assert scene.beat("bob", 2, now_ms=120) == [told(3, ("a", 0), ("a", 1))]
 
 
@@ -97,10 +100,10 @@ def test_subscriptions_and_topics_change() -> None:
     scene = Scene()
     scene.beat("ann", 0, "a", "new")
     scene.counts["new"] = 1
-    assert scene.group.handle(TopicsChanged()) == [Persist(2)]
-    assert scene.group.handle(TopicsChanged()) == []
+    assert scene.group.handle(SharedTopicsChanged()) == [PersistEpoch(2)]
+    assert scene.group.handle(SharedTopicsChanged()) == []
     assert scene.beat("ann", 1) == [told(2, ("a", 0), ("a", 1), ("new", 0))]
-    assert scene.beat("ann", 2, "b", rack_id="r") == [Persist(3), told(3, ("b", 0))]
+    assert scene.beat("ann", 2, "b", rack_id="r") == [PersistEpoch(3), told(3, ("b", 0))]
     assert scene.beat("ann", 3, "b") == [told(3, ("b", 0))]  # a full heartbeat has a full answer
     assert scene.group.subscribes_to("b")
     assert not scene.group.subscribes_to("a")
@@ -109,17 +112,17 @@ def test_subscriptions_and_topics_change() -> None:
 def test_a_topic_that_was_made_again_is_handed_out_anew() -> None:
     scene = Scene()
     scene.beat("ann", 0, "a")
-    assert scene.beat("ann", 1) == [Answer(ErrorCode.NONE, None, 1)]
+    assert scene.beat("ann", 1) == [ShareReply(ErrorCode.NONE, None, 1)]
     count = scene.counts.pop("a")
-    assert scene.group.handle(TopicsChanged()) == [Persist(2)]
+    assert scene.group.handle(SharedTopicsChanged()) == [PersistEpoch(2)]
     scene.counts["a"], scene.made["a"] = count, 2
-    assert scene.group.handle(TopicsChanged()) == [Persist(3)]
+    assert scene.group.handle(SharedTopicsChanged()) == [PersistEpoch(3)]
     anew = frozenset((id_of("a", 2), index) for index in range(count))
-    assert scene.beat("ann", 1) == [Answer(ErrorCode.NONE, None, 3, anew)]
+    assert scene.beat("ann", 1) == [ShareReply(ErrorCode.NONE, None, 3, anew)]
     scene.made["a"] = 3  # and where both changes are heard of as one
-    assert scene.group.handle(TopicsChanged()) == [Persist(4)]
+    assert scene.group.handle(SharedTopicsChanged()) == [PersistEpoch(4)]
     assert scene.beat("ann", 3) == [
-        Answer(ErrorCode.NONE, None, 4, frozenset((id_of("a", 3), index) for index in range(count)))
+        ShareReply(ErrorCode.NONE, None, 4, frozenset((id_of("a", 3), index) for index in range(count)))
     ]
 
 
@@ -127,7 +130,7 @@ def test_a_group_takes_so_many_members() -> None:
     scene = Scene(members_max=1)
     scene.beat("ann", 0, "a")
     (refused,) = scene.beat("bob", 0, "a")
-    assert isinstance(refused, Answer)
+    assert isinstance(refused, ShareReply)
     assert refused.error is ErrorCode.GROUP_MAX_SIZE_REACHED
     assert scene.beat("ann", 0, "a") == [told(1, ("a", 0), ("a", 1))]
 
