@@ -130,11 +130,14 @@ class Decisions:
     # -- answers
 
     def find(self, wanted: AclFilter) -> list[Acl]:
-        """Return the ACLs that a filter matches, oldest first. A filter with a name uses the index."""
+        """Return the ACLs that a filter matches, oldest first."""
+        return [acl for acl in self.candidates(wanted) if wanted.matches(acl)]
+
+    def candidates(self, wanted: AclFilter) -> list[Acl]:
+        """Return the ACLs that a filter may match, oldest first. A filter with a name uses the index."""
         if wanted.name is None:
-            return [acl for acl in self._acls if wanted.matches(acl)]
-        found = [acl for acl in self._named(wanted.name, wanted) if wanted.matches(acl)]
-        return sorted(found, key=self._acls.__getitem__)
+            return list(self._acls)
+        return sorted(self._named(wanted.name, wanted), key=self._acls.__getitem__)
 
     def allows(self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str) -> bool:
         """Decide on one operation of a principal, connected from `host`, on one resource."""

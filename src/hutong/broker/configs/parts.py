@@ -8,6 +8,7 @@ from hutong.broker.rights.authorization import RightsParts
 
 if TYPE_CHECKING:
     from hutong.broker.admin_state import AdminState
+    from hutong.broker.dispatch.long_requests import LongRequests
     from hutong.broker.handling.node_facts import NodeIdentity
     from hutong.broker.topics.catalogue import Topics
     from hutong.groups.configs import GroupConfigs
@@ -20,4 +21,5 @@ class AdminParts(RightsParts, Protocol):
     api_keys: tuple[int, ...]
     group_configs: GroupConfigs
     identity: NodeIdentity
+    long_requests: LongRequests
     topics: Topics

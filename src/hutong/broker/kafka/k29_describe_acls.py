@@ -2,17 +2,20 @@
 
 Where nothing is authorized there are none: SECURITY_DISABLED. A number that nobody knows lets nothing
 through; a filter that says "unknown" closes the connection, as with Kafka.
+
+More than WHOLE_ACLS_MAX are described in stretches, with loop iterations for others between, and encoded on a worker.
 """
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Final, Protocol, TypeAlias
 
 from hutong.broker.configs.parts import AdminParts
-from hutong.broker.handling.context import RequestContext
+from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.rights.authorization import check_cluster
-from hutong.foundation.errors import ProtocolError, Refused
-from hutong.security.acls import AclFilter, Operation, PatternType, Permission, ResourceType
+from hutong.foundation.errors import HutongError, ProtocolError, Refused
+from hutong.security.acls import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
 from hutong.wire.kafka.apis.k29_describe_acls import (
     AclDescription,
     DescribeAclsRequest,
@@ -22,7 +25,12 @@ from hutong.wire.kafka.apis.k29_describe_acls import (
 from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 29
+WHOLE_ACLS_MAX: Final = 500
+"""Described in one go (measured: 30 us each, most of it to encode them)."""
+STEP_ACLS: Final = 100
 NO_AUTHORIZER: Final = "This node has no authorizer: everybody may do everything."
+
+Resources: TypeAlias = dict[tuple[ResourceType, str, PatternType], DescribeAclsResource]
 
 
 class WireFilter(Protocol):
@@ -37,17 +45,58 @@ class WireFilter(Protocol):
     permission_type: int
 
 
-def handle(request: DescribeAclsRequest, context: RequestContext[AdminParts]) -> DescribeAclsResponse:
+def handle(
+    request: DescribeAclsRequest, context: RequestContext[AdminParts]
+) -> DescribeAclsResponse | Later[DescribeAclsResponse]:
     try:
         check_acl_use(context, Operation.DESCRIBE)
     except Refused as refused:
         return DescribeAclsResponse(error_code=refused.code, error_message=refused.message)
     wanted = filter_of(request)
-    resources: dict[tuple[ResourceType, str, PatternType], DescribeAclsResource] = {}
-    for acl in context.broker.admin.acls.decisions.find(wanted):
-        key = acl.resource_type, acl.name, acl.pattern
-        resource = resources.setdefault(key, DescribeAclsResource(*key))
-        resource.acls.append(AclDescription(acl.principal, acl.host, acl.operation, acl.permission))
+    candidates = context.broker.admin.acls.decisions.candidates(wanted)
+    resources: Resources = {}
+    if len(candidates) <= WHOLE_ACLS_MAX:
+        _describe(candidates, wanted, resources)
+        return _answer(resources)
+    return _describe_in_stretches(candidates, wanted, context)
+
+
+def _describe_in_stretches(
+    candidates: Sequence[Acl], wanted: AclFilter, context: RequestContext[AdminParts]
+) -> Later[DescribeAclsResponse]:
+    """Describe many ACLs, as they are now, without holding the loop."""
+    later: Later[DescribeAclsResponse] = Later()
+    later.is_large = True
+    resources: Resources = {}
+
+    def steps() -> Iterator[None]:
+        for at in range(0, len(candidates), STEP_ACLS):
+            _describe(candidates[at : at + STEP_ACLS], wanted, resources)
+            yield
+
+    def described(error: HutongError | None) -> None:
+        if error is None:
+            later.complete(_answer(resources))
+        else:
+            # A part of the ACLs would be taken for all of them. Clients ask again after this code.
+            code, message = ErrorCode.REQUEST_TIMED_OUT, "The node has no time to describe so many ACLs; ask again."
+            later.complete(DescribeAclsResponse(error_code=code, error_message=message))
+
+    context.broker.long_requests.in_stretches(context.session, steps(), described)
+    return later
+
+
+def _describe(acls: Sequence[Acl], wanted: AclFilter, resources: Resources) -> None:
+    for acl in acls:
+        if wanted.matches(acl):
+            key = acl.resource_type, acl.name, acl.pattern
+            resource = resources.get(key)
+            if resource is None:
+                resource = resources[key] = DescribeAclsResource(*key)
+            resource.acls.append(AclDescription(acl.principal, acl.host, acl.operation, acl.permission))
+
+
+def _answer(resources: Resources) -> DescribeAclsResponse:
     return DescribeAclsResponse(error_message="", resources=list(resources.values()))
 
 
