@@ -64,6 +64,7 @@ SINK_KEYS: Kinds = {
     "partition_by": TEXTS,
     "options": SETTINGS,
 }
+_LOADED_HERE = "__hutong_pipeline__"  # an attribute of modules that this process has loaded by their files
 TABLES = ("pipeline", "sources", "transform", "sinks", "kafka", "spark")
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -88,7 +89,13 @@ def load_module(file: Path) -> ModuleType:
     specification = importlib.util.spec_from_file_location(file.stem, file)
     if specification is None or specification.loader is None or not file.is_file():
         raise UsageError(f"there is no Python file {file}", ExitCode.NOINPUT)
+    known = sys.modules.get(file.stem)
+    # Under that name the whole process would get the user's file, Spark's and our own code included.
+    is_other = known is not None and not hasattr(known, _LOADED_HERE) and not _is_of(known, file)
+    if file.stem in sys.stdlib_module_names or is_other:
+        raise UsageError(f"{file} has the name of another module, {file.stem}: rename it", ExitCode.CONFIG)
     module = importlib.util.module_from_spec(specification)
+    setattr(module, _LOADED_HERE, True)
     folder = str(file.parent.absolute())
     if folder not in sys.path:
         sys.path.insert(0, folder)  # as Python itself does for a script
@@ -100,6 +107,11 @@ def load_module(file: Path) -> ModuleType:
         line = _line_of(error, file)
         raise UsageError(f"{file}{line} cannot be run: {type(error).__name__}: {error}", ExitCode.CONFIG) from error
     return module
+
+
+def _is_of(module: ModuleType, file: Path) -> bool:
+    """True if the user's own code has imported this very file already."""
+    return module.__file__ is not None and Path(module.__file__).absolute() == file.absolute()
 
 
 def _from_python(file: Path) -> Pipeline:

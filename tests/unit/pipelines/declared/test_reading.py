@@ -1,12 +1,13 @@
 """Pipelines from TOML and from Python: what is read, and what is told about a file that does not fit."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.declared import Pipeline, Sink, Source, Transform, Watermark
-from hutong.pipelines.declared.reading import read_pipeline
+from hutong.pipelines.declared.reading import load_module, read_pipeline
 
 FULL = """
 [pipeline]
@@ -157,3 +158,22 @@ def test_a_pipeline_in_python_is_the_object_in_its_file(tmp_path: Path) -> None:
     assert problems.found == []
     assert (pipeline.name, pipeline.file, pipeline.folder) == ("p", file, tmp_path)
     assert callable(pipeline.transform.function)
+
+
+@pytest.mark.parametrize("name", ["json", "tomllib", "hutong", "hutong.pipelines", "antigravity"])
+def test_a_file_takes_no_other_modules_place(name: str, tmp_path: Path) -> None:
+    file = tmp_path / f"{name}.py"
+    file.write_text("raise ValueError('it was run')")
+    before = sys.modules.get(name)
+    with pytest.raises(UsageError, match=f"has the name of another module, {name}: rename it"):
+        read_pipeline(file)
+    assert sys.modules.get(name) is before
+    assert str(tmp_path) not in sys.path
+
+
+def test_files_of_two_pipelines_may_have_one_name(tmp_path: Path) -> None:
+    for folder, topic in (("one", "a"), ("two", "b")):
+        (tmp_path / folder).mkdir()
+        file = tmp_path / folder / "some_pipeline_file.py"
+        file.write_text(f"x = {topic!r}")
+        assert load_module(file).x == topic
