@@ -4,18 +4,15 @@ Knows nothing of rebalances: where one is needed the group begins it.
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from hutong.groups.classic.core import ClassicGroupCore
 from hutong.groups.classic.membership.member_table import ClassicMember
 from hutong.groups.classic.messages import Join, JoinReply, PersistGroup, Replaced
 from hutong.groups.classic.states import GroupState
 from hutong.wire.kafka.error_codes import ErrorCode
 
-if TYPE_CHECKING:
-    from hutong.groups.classic.machine import ClassicGroup
 
-
-def join_static(group: "ClassicGroup", join: Join, group_instance_id: str) -> None:
+def join_static(group: ClassicGroupCore, join: Join, group_instance_id: str) -> None:
     member_id = group.member_table.static_ids.get(group_instance_id)
     if member_id is None:
         group.admit(join, join.new_member_id)
@@ -23,7 +20,7 @@ def join_static(group: "ClassicGroup", join: Join, group_instance_id: str) -> No
         take_over_place(group, group.member_table.members[member_id], join, group_instance_id)
 
 
-def take_over_place(group: "ClassicGroup", member: ClassicMember, join: Join, group_instance_id: str) -> None:
+def take_over_place(group: ClassicGroupCore, member: ClassicMember, join: Join, group_instance_id: str) -> None:
     """A restarted instance takes its old place; nobody else needs to notice unless the protocol changes with it."""
     old_member_id, old_leader_id = member.member_id, group.member_table.leader_id
     group.end_requests(member, ErrorCode.FENCED_INSTANCE_ID)
@@ -48,7 +45,7 @@ def take_over_place(group: "ClassicGroup", member: ClassicMember, join: Join, gr
         group.rebalance(f"static member {group_instance_id} came back as {member.member_id}", join.now_ms)
 
 
-def answer_replaced(group: "ClassicGroup", cause: Replaced) -> None:
+def answer_replaced(group: ClassicGroupCore, cause: Replaced) -> None:
     member = _still_waiting(group, cause)
     if member is None:
         return
@@ -64,7 +61,9 @@ def answer_replaced(group: "ClassicGroup", cause: Replaced) -> None:
     group.answer(cause.ticket, reply)
 
 
-def undo_replaced(group: "ClassicGroup", cause: Replaced, before: ClassicMember, error: ErrorCode, now_ms: int) -> None:
+def undo_replaced(
+    group: ClassicGroupCore, cause: Replaced, before: ClassicMember, error: ErrorCode, now_ms: int
+) -> None:
     member = _still_waiting(group, cause)
     if member is None:
         return
@@ -77,7 +76,7 @@ def undo_replaced(group: "ClassicGroup", cause: Replaced, before: ClassicMember,
     group.answer(cause.ticket, JoinReply(error))
 
 
-def _still_waiting(group: "ClassicGroup", cause: Replaced) -> ClassicMember | None:
+def _still_waiting(group: ClassicGroupCore, cause: Replaced) -> ClassicMember | None:
     """The replaced member, unless a rebalance has taken its waiting request over meanwhile."""
     member = group.member_table.members.get(cause.new_member_id)
     if group.state is not GroupState.STABLE or member is None or member.join_ticket != cause.ticket:

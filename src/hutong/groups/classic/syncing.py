@@ -3,9 +3,8 @@
 Knows nothing of the join barrier, which has agreed on the generation before.
 """
 
-from typing import TYPE_CHECKING
-
 from hutong.groups.classic import static_members
+from hutong.groups.classic.core import ClassicGroupCore
 from hutong.groups.classic.membership.member_table import ClassicMember
 from hutong.groups.classic.messages import (
     Assigned,
@@ -20,11 +19,8 @@ from hutong.groups.classic.messages import (
 from hutong.groups.classic.states import GroupState
 from hutong.wire.kafka.error_codes import ErrorCode
 
-if TYPE_CHECKING:
-    from hutong.groups.classic.machine import ClassicGroup
 
-
-def sync(group: "ClassicGroup", sync: Sync) -> None:
+def sync(group: ClassicGroupCore, sync: Sync) -> None:
     error = _sync_error(group, sync)
     if error is not ErrorCode.NONE:
         group.answer(sync.ticket, SyncReply(error))
@@ -34,12 +30,12 @@ def sync(group: "ClassicGroup", sync: Sync) -> None:
     group.forget_unsynced(sync.member_id)
     member.sync_ticket = sync.ticket
     if group.state is GroupState.STABLE:
-        answer_sync(group, member, _assignment_reply(group, member), sync.now_ms)
+        group.answer_sync(member, _assignment_reply(group, member), sync.now_ms)
     elif group.member_table.leader_id == sync.member_id and group.proposed is None:
         _propose(group, dict(sync.assignments))
 
 
-def _sync_error(group: "ClassicGroup", sync: Sync) -> ErrorCode:
+def _sync_error(group: ClassicGroupCore, sync: Sync) -> ErrorCode:
     error = group.check_member(sync.member_id, sync.group_instance_id, sync.generation_id)
     if error is not ErrorCode.NONE:
         return error
@@ -52,13 +48,13 @@ def _sync_error(group: "ClassicGroup", sync: Sync) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _propose(group: "ClassicGroup", assignments: dict[str, bytes]) -> None:
+def _propose(group: ClassicGroupCore, assignments: dict[str, bytes]) -> None:
     """Members of this generation only. A member that the leader left out gets an empty assignment."""
     group.proposed = {member_id: assignments.get(member_id, b"") for member_id in group.member_table.members}
     group.emit(PersistGroup(group.record(group.proposed), Assigned(group.generation_id)))
 
 
-def persisted(group: "ClassicGroup", cause: Cause, now_ms: int) -> None:
+def persisted(group: ClassicGroupCore, cause: Cause, now_ms: int) -> None:
     match cause:
         case Assigned(generation_id):
             if _is_awaited(group, generation_id):
@@ -70,7 +66,7 @@ def persisted(group: "ClassicGroup", cause: Cause, now_ms: int) -> None:
             pass
 
 
-def persist_failed(group: "ClassicGroup", event: GroupPersistFailed) -> None:
+def persist_failed(group: ClassicGroupCore, event: GroupPersistFailed) -> None:
     match event.cause:
         case Assigned(generation_id):
             if _is_awaited(group, generation_id):
@@ -82,36 +78,29 @@ def persist_failed(group: "ClassicGroup", event: GroupPersistFailed) -> None:
             pass  # replaying the record before it finds members that never come back: their sessions end
 
 
-def _is_awaited(group: "ClassicGroup", generation_id: int) -> bool:
+def _is_awaited(group: ClassicGroupCore, generation_id: int) -> bool:
     """False if another rebalance began while the record was on its way."""
     return group.proposed is not None and generation_id == group.generation_id
 
 
-def _become_stable(group: "ClassicGroup", now_ms: int) -> None:
+def _become_stable(group: ClassicGroupCore, now_ms: int) -> None:
     assert group.proposed is not None
     group.enter(GroupState.STABLE)
     group.assignment_bytes = sum(map(len, group.proposed.values()))
     for member in group.member_table.members.values():
         member.assignment = group.proposed.get(member.member_id, b"")
         if member.sync_ticket is not None:
-            answer_sync(group, member, _assignment_reply(group, member), now_ms)
+            group.answer_sync(member, _assignment_reply(group, member), now_ms)
     group.proposed = None
 
 
-def _abandon_generation(group: "ClassicGroup", error: ErrorCode, now_ms: int) -> None:
+def _abandon_generation(group: ClassicGroupCore, error: ErrorCode, now_ms: int) -> None:
     for member in group.member_table.members.values():
         member.assignment = b""
         if member.sync_ticket is not None:
-            answer_sync(group, member, SyncReply(error), now_ms)
+            group.answer_sync(member, SyncReply(error), now_ms)
     group.rebalance("the assignment could not be stored", now_ms)
 
 
-def _assignment_reply(group: "ClassicGroup", member: ClassicMember) -> SyncReply:
+def _assignment_reply(group: ClassicGroupCore, member: ClassicMember) -> SyncReply:
     return SyncReply(ErrorCode.NONE, group.protocol_type, group.protocol_name, member.assignment)
-
-
-def answer_sync(group: "ClassicGroup", member: ClassicMember, reply: SyncReply, now_ms: int) -> None:
-    assert member.sync_ticket is not None
-    ticket, member.sync_ticket = member.sync_ticket, None
-    group.leases.renew(member, now_ms)
-    group.answer(ticket, reply)

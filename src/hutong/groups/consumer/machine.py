@@ -11,22 +11,17 @@ until what it tells of is durable. What could not be stored stays noted and is s
 Knows nothing of sockets, clocks, disks or committed offsets. All time-outs are deadlines compared on `Tick`.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from hutong.foundation.errors import Refused
 from hutong.foundation.machine import Answer, Tick
 from hutong.groups.classic.messages import Join, Sync
-from hutong.groups.consumer.assignment.assignors import ASSIGNORS, Subscriber
 from hutong.groups.consumer.assignment.catalogue import TopicCatalogue
-from hutong.groups.consumer.assignment.subscriptions import Subscriptions
+from hutong.groups.consumer.core import ConsumerGroupCore
 from hutong.groups.consumer.members import classic_members
 from hutong.groups.consumer.members.checks import commit_error, find_member, find_removed, offset_fetch_error
-from hutong.groups.consumer.members.deadlines import MemberDeadlines
-from hutong.groups.consumer.members.footprints import Footprints
-from hutong.groups.consumer.members.member import PARTITION_BYTES, PATTERN_BYTES, ConsumerMember, MemberState, step
+from hutong.groups.consumer.members.member import ConsumerMember, MemberState
 from hutong.groups.consumer.messages import (
-    JOINING,
     LEAVING_FOR_A_WHILE,
     NO_TIMEOUT,
     ConsumerGroupDescription,
@@ -47,57 +42,15 @@ from hutong.groups.consumer.messages import (
     SubscribedTopicsChanged,
 )
 from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
-from hutong.groups.consumer.states import ConsumerGroupState
 from hutong.wire.kafka.error_codes import ErrorCode
 
 _NO_PARTITIONS: frozenset[Partition] = frozenset()
 
 
-class ConsumerGroup:
+class ConsumerGroup(ConsumerGroupCore):
     """One group. `times` may be replaced at any time: they count from the next heartbeat on."""
 
-    __slots__ = (
-        "_assign_after_ms",
-        "_deadlines",
-        "_footprints",
-        "_out",
-        "_settings",
-        "_target_count",
-        "_touched",
-        "assignment_epoch",
-        "catalogue",
-        "epoch",
-        "group_id",
-        "is_dead",
-        "members",
-        "owners",
-        "static_ids",
-        "subscriptions",
-        "targets",
-        "times",
-    )
-
-    def __init__(
-        self, group_id: str, catalogue: TopicCatalogue, settings: ConsumerGroupSettings, times: GroupTimes
-    ) -> None:
-        self.group_id = group_id
-        self.catalogue = catalogue
-        self.times = times
-        self.epoch = 0  # never falls
-        self.assignment_epoch = 0  # never falls, and never exceeds the group epoch
-        self.members: dict[str, ConsumerMember] = {}
-        self.static_ids: dict[str, str] = {}  # instance id -> member id
-        self.targets: dict[str, frozenset[Partition]] = {}  # of members alone; disjoint
-        self.owners: dict[Partition, str] = {}  # who holds what, given up or not: one member each
-        self.subscriptions = Subscriptions(catalogue)
-        self.is_dead = False
-        self._settings = settings
-        self._touched: dict[RecordKey, None] = {}  # records that are not as the group is
-        self._assign_after_ms = 0  # no target is computed before this
-        self._footprints = Footprints()
-        self._target_count = 0  # of partitions in all targets
-        self._deadlines = MemberDeadlines()
-        self._out: list[Instruction] = []
+    __slots__ = ()
 
     @classmethod
     def restored(
@@ -122,34 +75,12 @@ class ConsumerGroup:
             group.renew(member, now_ms)
             group._deadlines.watch_revocation(member, now_ms)
         group._target_count = sum(map(len, group.targets.values()))
-        group._count_footprints()
+        group.count_footprints()
         group._touched.clear()
         group.subscriptions.believe(stored.metadata_hash)
         return group
 
     # ---- questions
-
-    @property
-    def state(self) -> ConsumerGroupState:
-        if self.is_dead:
-            return ConsumerGroupState.DEAD
-        if not self.members:
-            return ConsumerGroupState.EMPTY
-        if self.epoch > self.assignment_epoch:
-            return ConsumerGroupState.ASSIGNING
-        if all(member.is_at(self.assignment_epoch) for member in self.members.values()):
-            return ConsumerGroupState.STABLE
-        return ConsumerGroupState.RECONCILING
-
-    @property
-    def memory_bytes(self) -> int:
-        """About what its members take up: what they said, what they have and what they shall have."""
-        partitions_bytes = PARTITION_BYTES * (len(self.owners) + self._target_count)
-        return self._footprints.total_bytes + partitions_bytes + PATTERN_BYTES * self.subscriptions.pattern_count
-
-    def footprint_bytes(self, member_id: str) -> int:
-        """Of what one member said; 0 for one that is not here."""
-        return self._footprints.of(member_id)
 
     def next_tick_ms(self) -> int | None:
         """The time at which a `Tick` is due, or None while nothing can expire. May be early, never late."""
@@ -161,15 +92,6 @@ class ConsumerGroup:
         """Check a commit of these partitions."""
         return commit_error(self.members, member_id, epoch, partitions, api_version)
 
-    @property
-    def members_max(self) -> int:
-        return self._settings.members_max
-
-    def may_give_more(self, member: ConsumerMember) -> bool:
-        """Return True if a partition that the member waits for is free by now."""
-        missing = self.targets[member.member_id] - member.assigned.keys()
-        return any(self._is_free(partition, member.member_id) for partition in missing)
-
     def check_offset_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
         """Check an OffsetFetch: a member with an old epoch would read old offsets."""
         return offset_fetch_error(self.members, member_id, epoch)
@@ -180,7 +102,7 @@ class ConsumerGroup:
             state=self.state.value,
             epoch=self.epoch,
             assignment_epoch=self.assignment_epoch,
-            assignor=self._assignor_name(),
+            assignor=self.assignor_name(),
             members=tuple(
                 member.describe(self.targets.get(member.member_id, _NO_PARTITIONS)) for member in self.members.values()
             ),
@@ -209,7 +131,7 @@ class ConsumerGroup:
                 self._touched.update(dict.fromkeys(keys))
                 return []
         if self._touched:
-            self._count_footprints()
+            self.count_footprints()
             self._out.insert(0, StoreRecords(tuple(sorted(self._touched))))
             self._touched.clear()
         out, self._out = self._out, []
@@ -275,21 +197,6 @@ class ConsumerGroup:
             member = known
         return member
 
-    def rename(self, member: ConsumerMember, member_id: str) -> ConsumerMember:
-        """A static member is back under a new id: everything that was kept for it is its own (KIP-345)."""
-        old_id = member.member_id
-        for kind in (RecordKind.MEMBER, RecordKind.TARGET, RecordKind.CURRENT):
-            self.touch(kind, old_id)
-            self.touch(kind, member_id)
-        del self.members[old_id]
-        member.member_id, member.epoch, member.previous_epoch = member_id, JOINING, -1
-        self.members[member_id] = member
-        self.targets[member_id] = self.targets.pop(old_id)
-        self.owners.update(dict.fromkeys(member.held(), member_id))
-        if member.instance_id is not None:
-            self.static_ids[member.instance_id] = member_id
-        return member
-
     def _take_in(self, member: ConsumerMember, beat: ConsumerHeartbeat) -> bool:
         """Store the member's declaration; return True if its subscription changed."""
         before = member.said()
@@ -310,34 +217,12 @@ class ConsumerGroup:
             self.touch(RecordKind.MEMBER, member.member_id)
         return reads_otherwise
 
-    def subscribe(self, member: ConsumerMember, names: frozenset[str], regex: str | None) -> None:
-        self.subscriptions.replace((member.topic_names, member.topic_regex), (names, regex))
-        member.topic_names, member.topic_regex = names, regex
-
     def _subscribe_again(self, member: ConsumerMember, said: StoredMember) -> None:
         """After a restart. A pattern that was good once and is not any more matches nothing."""
         try:
             self.subscribe(member, said.topic_names, said.topic_regex)
         except Refused:
             self.subscribe(member, said.topic_names, None)
-
-    def lead(self, member: ConsumerMember, owned: frozenset[Partition] | None, now_ms: int) -> None:
-        """Lead the member on, and keep the books of who holds what."""
-        held_before = list(member.held())
-        target = self.targets[member.member_id]
-        if not step(member, target, self.assignment_epoch, owned, lambda at: self._is_free(at, member.member_id)):
-            return
-        self._let_go(held_before)
-        self.owners.update(dict.fromkeys(member.held(), member.member_id))
-        self._deadlines.watch_revocation(member, now_ms)
-        self.touch(RecordKind.CURRENT, member.member_id)
-
-    def _is_free(self, partition: Partition, member_id: str) -> bool:
-        return self.owners.get(partition, member_id) == member_id
-
-    def _let_go(self, partitions: Iterable[Partition]) -> None:
-        for partition in partitions:
-            del self.owners[partition]
 
     # ---- leaving
 
@@ -347,13 +232,13 @@ class ConsumerGroup:
         if beat.epoch == LEAVING_FOR_A_WHILE:
             self._let_rest(known)
         else:
-            self._drop(known)
+            self.drop(known)
             self.begin_epoch(f"{known.member_id} left", beat.now_ms)
         return HeartbeatReply(ErrorCode.NONE, member_id=beat.member_id, epoch=beat.epoch)
 
     def _let_rest(self, member: ConsumerMember) -> None:
         """A static member stops and will be back: its partitions wait for it until its session ends."""
-        self._let_go(member.revoking)
+        self.release(member.revoking)
         member.previous_epoch, member.epoch = member.epoch, LEAVING_FOR_A_WHILE
         member.state, member.revoking, member.revocation_deadline_ms = MemberState.STABLE, {}, None
         self.touch(RecordKind.CURRENT, member.member_id)
@@ -363,81 +248,11 @@ class ConsumerGroup:
         for removal in event.removals:
             member, error = find_removed(removal, self.members, self.static_ids)
             if member is not None:
-                self._drop(member)
+                self.drop(member)
             errors.append(error)
         if ErrorCode.NONE in errors:
             self.begin_epoch("members were removed", event.now_ms)
         self._out.append(Answer(event.ticket, RemoveReply(tuple(errors))))
-
-    # ---- members
-
-    def add(self, member: ConsumerMember) -> None:
-        self.members[member.member_id] = member
-        if member.instance_id is not None:
-            self.static_ids[member.instance_id] = member.member_id
-
-    def _count_footprints(self) -> None:
-        for kind, member_id in self._touched:
-            if kind is RecordKind.MEMBER:
-                self._footprints.count(member_id, self.members.get(member_id))
-
-    def _drop(self, member: ConsumerMember) -> None:
-        member_id = member.member_id
-        self._target_count -= len(self.targets[member_id])
-        self._let_go(member.held())
-        self.subscribe(member, frozenset(), None)
-        del self.members[member_id], self.targets[member_id]
-        if member.instance_id is not None:
-            del self.static_ids[member.instance_id]
-        for kind in (RecordKind.MEMBER, RecordKind.TARGET, RecordKind.CURRENT):
-            self.touch(kind, member_id)
-        if not self.members:
-            self._assign_after_ms = 0  # who comes next shall not wait for anybody
-
-    # ---- epochs and targets
-
-    def begin_epoch(self, reason: str, now_ms: int) -> None:
-        self.subscriptions.refresh()
-        self.epoch += 1
-        self.touch(RecordKind.GROUP)
-        self._out.append(EpochNote(f"epoch {self.epoch}: {reason}", is_rebalance=True))
-        self.assign(now_ms)
-
-    def assign(self, now_ms: int) -> None:
-        """Compute the target of this epoch, unless the last one was computed only just now."""
-        if self.epoch == self.assignment_epoch or not self.members or now_ms < self._assign_after_ms:
-            return
-        if not self._may_assign:
-            return
-        topics = self.subscriptions.topics
-        subscribers = {
-            member_id: Subscriber(
-                self.subscriptions.topic_ids(member.topic_names, member.topic_regex),
-                self.targets[member_id],
-                member.instance_id,
-            )
-            for member_id, member in self.members.items()
-        }
-        targets = ASSIGNORS[self._assignor_name()](subscribers, topics)
-        for member_id, target in targets.items():
-            if target != self.targets[member_id]:
-                self._target_count += len(target) - len(self.targets[member_id])
-                self.targets[member_id] = target
-                self.touch(RecordKind.TARGET, member_id)
-        self.assignment_epoch = self.epoch
-        self._assign_after_ms = now_ms + self.times.assignment_interval_ms
-        self.touch(RecordKind.TARGET_EPOCH)
-
-    @property
-    def _may_assign(self) -> bool:
-        """False while a pattern is being matched, since its members would lose what they have; not so at first."""
-        return not self.assignment_epoch or self.subscriptions.is_ready
-
-    def _assignor_name(self) -> str:
-        """The assignor that most members ask for; the first of the settings if no member asks."""
-        votes = Counter(member.server_assignor for member in self.members.values() if member.server_assignor)
-        known = [name for name, _ in votes.most_common() if name in self._settings.assignors]
-        return known[0] if known else self._settings.assignors[0]
 
     # ---- time
 
@@ -447,23 +262,10 @@ class ConsumerGroup:
             is_silent = member.session_deadline_ms is not None and member.session_deadline_ms <= now_ms
             what = "was not heard of in time" if is_silent else "did not give up its partitions in time"
             self._out.append(EpochNote(f"{member.member_id} {what} and is removed"))
-            self._drop(member)
+            self.drop(member)
         if expired:
             self.begin_epoch("members were silent", now_ms)
         self.assign(now_ms)
-
-    def renew(self, member: ConsumerMember, now_ms: int) -> None:
-        """Renew the member's session."""
-        self._deadlines.renew_session(member, self.times.session_timeout_ms, now_ms)
-
-    def check_by(self, deadline_ms: int) -> None:
-        """Ask for a tick at `deadline_ms`, or before it."""
-        self._deadlines.check_by(deadline_ms)
-
-    # ---- records
-
-    def touch(self, kind: RecordKind, member_id: str = "") -> None:
-        self._touched[kind, member_id] = None
 
     # ---- invariants
 

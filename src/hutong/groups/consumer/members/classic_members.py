@@ -31,12 +31,12 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from hutong.groups.consumer.assignment.catalogue import TopicCatalogue
-    from hutong.groups.consumer.machine import ConsumerGroup
+    from hutong.groups.consumer.core import ConsumerGroupCore
 
 _ASSIGNMENT_VERSION_MAX: Final = 3
 
 
-def join(group: ConsumerGroup, event: Join) -> JoinReply:
+def join(group: ConsumerGroupCore, event: Join) -> JoinReply:
     """JoinGroup: what the member reads and has, and its next step."""
     try:
         said = _subscription(group, event)
@@ -69,7 +69,7 @@ def join(group: ConsumerGroup, event: Join) -> JoinReply:
     )
 
 
-def sync(group: ConsumerGroup, event: Sync) -> SyncReply:
+def sync(group: ConsumerGroupCore, event: Sync) -> SyncReply:
     """SyncGroup: what the member may have by now, in its own protocol's words."""
     member, error = _known(group, event.member_id, event.group_instance_id, event.generation_id)
     if member is None or member.classic is None:
@@ -85,7 +85,7 @@ def sync(group: ConsumerGroup, event: Sync) -> SyncReply:
 
 
 def heartbeat(
-    group: ConsumerGroup, member_id: str, instance_id: str | None, generation_id: int, now_ms: int
+    group: ConsumerGroupCore, member_id: str, instance_id: str | None, generation_id: int, now_ms: int
 ) -> ErrorCode:
     """Heartbeat: REBALANCE_IN_PROGRESS while the member has a step to take."""
     member, error = _known(group, member_id, instance_id, generation_id)
@@ -99,7 +99,7 @@ def heartbeat(
     return ErrorCode.NONE
 
 
-def take_over(group: ConsumerGroup, record: GroupRecord, now_ms: int) -> bool:
+def take_over(group: ConsumerGroupCore, record: GroupRecord, now_ms: int) -> bool:
     """Make a group of what a classic group was, members, epoch and all. False if that would lose something."""
     try:
         described = [
@@ -151,7 +151,7 @@ def encoded_assignment(member: ConsumerMember, catalogue: TopicCatalogue) -> byt
 # ---- inside
 
 
-def _subscription(group: ConsumerGroup, event: Join) -> ConsumerProtocolSubscription:
+def _subscription(group: ConsumerGroupCore, event: Join) -> ConsumerProtocolSubscription:
     """Decode the member's subscription. Raises Refused(INCONSISTENT_GROUP_PROTOCOL) if it is invalid."""
     names = {name for name, _ in event.protocols}
     others = [m.classic for m in group.members.values() if m.classic is not None and m.member_id != event.member_id]
@@ -164,7 +164,7 @@ def _subscription(group: ConsumerGroup, event: Join) -> ConsumerProtocolSubscrip
     raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "The member's protocols are not supported.")
 
 
-def _seat(group: ConsumerGroup, event: Join) -> ConsumerMember:
+def _seat(group: ConsumerGroupCore, event: Join) -> ConsumerMember:
     """The member's place. Raises Refused."""
     member_id = event.member_id or event.new_member_id
     if event.group_instance_id is not None and event.group_instance_id in group.static_ids:
@@ -191,7 +191,7 @@ def _seat(group: ConsumerGroup, event: Join) -> ConsumerMember:
 
 
 def _known(
-    group: ConsumerGroup, member_id: str, instance_id: str | None, generation_id: int
+    group: ConsumerGroupCore, member_id: str, instance_id: str | None, generation_id: int
 ) -> tuple[ConsumerMember | None, ErrorCode]:
     """The classic member that speaks, or why it may not."""
     if instance_id is not None and instance_id in group.static_ids and group.static_ids[instance_id] != member_id:
@@ -204,12 +204,12 @@ def _known(
     return member, ErrorCode.NONE
 
 
-def _is_behind(group: ConsumerGroup, member: ConsumerMember) -> bool:
+def _is_behind(group: ConsumerGroupCore, member: ConsumerMember) -> bool:
     """There is a newer target. One that is not computed yet is nothing to join for."""
     return member.epoch < group.assignment_epoch
 
 
-def _expect_join(group: ConsumerGroup, member: ConsumerMember, now_ms: int) -> None:
+def _expect_join(group: ConsumerGroupCore, member: ConsumerMember, now_ms: int) -> None:
     if member.join_deadline_ms is None:
         member.join_deadline_ms = now_ms + max(member.rebalance_timeout_ms, 0)
         group.check_by(member.join_deadline_ms)
