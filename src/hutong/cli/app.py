@@ -16,6 +16,7 @@ from hutong.cli import (
     client_config,
     configuration,
     consume,
+    demo,
     group,
     inspection,
     pipeline,
@@ -25,7 +26,6 @@ from hutong.cli import (
     topic,
     user,
 )
-from hutong.cli.demo import command
 from hutong.foundation.errors import UsageError
 
 try:
@@ -62,7 +62,7 @@ app.add_typer(user.app, name="user")
 app.add_typer(bus.app, name="bus")
 app.add_typer(rpc.app, name="rpc")
 app.add_typer(pipeline.app, name="pipeline")
-app.command("demo")(command.demo)
+app.command("demo")(demo.demo)
 app.add_typer(cert.app, name="cert")
 app.command("config")(configuration.config)
 app.command("dump")(inspection.dump)

@@ -6,12 +6,12 @@ from typing import Any, cast
 
 import pytest
 
-from hutong.cli.demo import plain
-from hutong.cli.demo import run as run_module
-from hutong.cli.demo.flow import Stream
-from hutong.cli.demo.jobs import Jobs
-from hutong.cli.demo.report import Findings
-from hutong.cli.demo.run import DEAD_LETTERS, ITERATIONS, WINDOW_MS, Demo, page_of
+from hutong.examples.demo import plain
+from hutong.examples.demo import run as run_module
+from hutong.examples.demo.flow import Stream
+from hutong.examples.demo.jobs import Jobs
+from hutong.examples.demo.report import Findings
+from hutong.examples.demo.run import DEAD_LETTERS, ITERATIONS, WINDOW_MS, Demo, page_of
 
 EDGES = [("a", "b"), ("b", "a"), ("b", "c"), ("c", "a")]
 LINE = b'1.2.3.4 - - [17/May/2015:10:05:03 +0000] "GET /a HTTP/1.1" 200 10 "-" "agent"'

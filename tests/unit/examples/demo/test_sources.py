@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hutong.cli.demo.host_metrics import Sample, Sampler, sampling
-from hutong.cli.demo.web_log import visit
+from hutong.examples.demo.host_metrics import Sample, Sampler, sampling
+from hutong.examples.demo.web_log import visit
 
 COMBINED = re.compile(r'127\.0\.0\.1 - - \[[^]]+ \+0000\] "GET (\S+) HTTP/1\.1" (\d{3}) (\d+) "-" "hutong-demo/1"')
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hutong.cli.demo.import_graph import edges, modules, standard_library
+from hutong.examples.demo.import_graph import edges, modules, standard_library
 
 SOURCES = {
     "top.py": "import os, sys\nimport os.path\nfrom package import inner, name\nimport not_there\n",

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hutong.cli.demo.flow import Stream
-from hutong.cli.demo.report import Findings, module_rows, percentile, print_findings, stream_rows, window_rows
+from hutong.examples.demo.flow import Stream
+from hutong.examples.demo.report import Findings, module_rows, percentile, print_findings, stream_rows, window_rows
 
 EDGES = [("a", "os"), ("b", "os"), ("b", "sys")]
 

@@ -1,9 +1,9 @@
-"""The command `hutong demo`: a node around the run, tables after it, and an exit code that tells whether all is well.
+"""The command `hutong demo`: a node around the example, tables after it, and an exit code for its answers.
 
-Strategy: what cannot work (no Spark here) is told before a node is started. The node is stopped however the run ends,
-unless it was asked to stay.
+Strategy: a missing Spark is reported before a node is started. The node is stopped however the run ends, unless the
+user asked to keep it.
 
-Knows nothing of the steps of the run.
+Knows nothing of the steps: `hutong.examples.demo` has them.
 """
 
 import importlib.util
@@ -36,9 +36,9 @@ def demo(
 ) -> int:
     """Start a node, send real events through it, run jobs on Spark over them, and check every answer."""
     _check(access_log)
-    from hutong.cli.demo.node import start_node
-    from hutong.cli.demo.report import Findings, print_findings
-    from hutong.cli.demo.run import Demo
+    from hutong.examples.demo.node import start_node
+    from hutong.examples.demo.report import Findings, print_findings
+    from hutong.examples.demo.run import Demo
 
     started = time.perf_counter()
     data_dir = (data_dir or Path(tempfile.mkdtemp(prefix="hutong-demo-"))).absolute()
@@ -65,7 +65,7 @@ def demo(
 
 
 def say(step: str) -> None:
-    """Tell a finished step, in place of a live line that may stand there."""
+    """Print a finished step, over a live line if there is one."""
     remark(f"{ERASE_LINE if sys.stderr.isatty() else ''}• {step}")
 
 

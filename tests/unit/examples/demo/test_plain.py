@@ -2,7 +2,7 @@
 
 import pytest
 
-from hutong.cli.demo.plain import differing, page_rank, requests_per_hour, windows
+from hutong.examples.demo.plain import differing, page_rank, requests_per_hour, windows
 
 
 def test_page_rank_by_hand() -> None:

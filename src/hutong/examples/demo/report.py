@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hutong.cli.demo.flow import Stream
 from hutong.cli.output import print_json, print_rows, utc
+from hutong.examples.demo.flow import Stream
 
 MODULES_SHOWN = 15
 PATHS_SHOWN = 5

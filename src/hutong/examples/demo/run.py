@@ -16,12 +16,12 @@ from pathlib import Path
 from confluent_kafka.admin import NewTopic
 
 from hutong.cli import client
-from hutong.cli.demo import host_metrics, import_graph, plain, web_log
-from hutong.cli.demo.flow import LiveStream, Stream, producer, read_back, send_all
-from hutong.cli.demo.jobs import Jobs, spark_jobs
-from hutong.cli.demo.report import Findings, window_rows
 from hutong.cli.output import progress
 from hutong.cli.produce import file_lines
+from hutong.examples.demo import host_metrics, import_graph, plain, web_log
+from hutong.examples.demo.flow import LiveStream, Stream, producer, read_back, send_all
+from hutong.examples.demo.jobs import Jobs, spark_jobs
+from hutong.examples.demo.report import Findings, window_rows
 
 IMPORTS, ACCESS_LOG, METRICS = "demo.import-graph", "demo.access-log", "demo.host-metrics"
 DEAD_LETTERS = f"{ACCESS_LOG}.dead-letters"

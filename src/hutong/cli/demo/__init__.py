@@ -1,1 +1,0 @@
-"""`hutong demo`: one command that shows the whole system on real events found on this machine."""
