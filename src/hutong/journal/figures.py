@@ -1,10 +1,10 @@
-"""What one journal measures of itself on the way of a produce, stage by stage.
+"""The measurements of one journal on the way of a produce, stage by stage.
 
-    append ── turn ──> sealed ── queue ──> a worker begins ── write ── fsync ──> done ── release ──> all told
+    append ── turn ──> sealed ── queue ──> a worker begins ── write ── fsync ──> done ── release ──> all resumed
       │                   └─────────────── replicate ───────────────> committed
       └──────────────────────────── safe ─────────────────────────────> flushed and committed
 
-Strategy: times are taken for a chunk, a flush or a commit, never for a request: all that came in one turn of the loop
+Strategy: times are taken for a chunk, a flush or a commit, never for a request: everything of one loop iteration
 shares the same ones. So a request costs nothing here, and a chunk a few additions.
 
 Knows nothing of how figures are shown.

@@ -89,7 +89,7 @@ class Journal:
         return list(self._parts.logs)
 
     def delete_log(self, partition_id: int) -> None:
-        """Forget a log. Its bytes go with their segments; an id must not be used again while any are left."""
+        """Delete a log. Its bytes go with their segments; an id must not be used again while any are left."""
         log = self._parts.logs.get(partition_id)
         if log is not None:
             log.is_deleted = True
@@ -101,7 +101,7 @@ class Journal:
             log.notify_watchers()
 
     def enforce_retention(self, policies: Mapping[int, RetentionPolicy]) -> None:
-        """Let the logs go on from where their policies keep them; segments that are dead whole are removed."""
+        """Move each log's start to where its policy keeps it; segments that are dead whole are removed."""
         now_ms = self._parts.deletion_ms()
         for partition_id, policy in policies.items():
             log = self._parts.logs.get(partition_id)
@@ -138,7 +138,7 @@ class Journal:
             log.alter_settings(changed)
 
     def roll_if_full(self, policies: Mapping[int, RetentionPolicy]) -> None:
-        """Close the active segment if it is old, or holds much, in the eyes of a log that has something in it."""
+        """Close the active segment if it is too old or too large by the policy of a log in it."""
         active = self._parts.segments.active
         if active is None or self.writer.position == active.base_position:
             return
@@ -154,7 +154,7 @@ class Journal:
 
     @property
     def active_age_ms(self) -> int | None:
-        """How long ago the segment that is being written was begun; None while it is empty."""
+        """The age of the active segment's first chunk; None while the segment is empty."""
         active = self._parts.segments.active
         if active is None or self.writer.position == active.base_position:
             return None
@@ -162,17 +162,17 @@ class Journal:
 
     @property
     def failure(self) -> StorageError | None:
-        """Why this journal has failed for good, None while it works."""
+        """The error by which this journal failed for good, None while it works."""
         return self.flusher.failure
 
     @property
     def offline(self) -> StorageError | None:
-        """Why it could not be opened, None for every journal that was: see `offline`."""
+        """The reason that it could not be opened, None unless it is an `OfflineJournal`."""
         return None
 
     @property
     def shortage(self) -> StorageShortage | None:
-        """Of space, open files or memory, for which writes are refused at present."""
+        """The shortage of space, open files or memory for which writes are refused at present."""
         return self.flusher.shortage
 
     @property
@@ -181,17 +181,17 @@ class Journal:
 
     @property
     def is_congested(self) -> bool:
-        """Too much is unflushed: whoever brings more should be made to wait."""
+        """True while too much is unflushed: producers should be held."""
         return self.writer.is_congested
 
     @property
     def progress(self) -> Progress:
-        """Positions and parked acknowledgements, to be looked at."""
+        """Positions and parked acknowledgements, for figures."""
         return self._parts.progress
 
     @property
     def cache(self) -> RegionCache:
-        """The regions, to be looked at."""
+        """The cache's regions, for figures."""
         return self._parts.cache
 
     @property
@@ -241,7 +241,7 @@ class Journal:
         await idle
 
     def abort(self) -> None:
-        """Stop here: nothing more is written, told or waited for. What is parked fails with OwnerGone."""
+        """Stop here: nothing more is written or awaited. Parked continuations fail with OwnerGone."""
         self.writer.refuse(OwnerGone("the journal was aborted"))
         self._parts.jobs.abandon()
         self._parts.stop()

@@ -175,12 +175,12 @@ class PartitionLog(LogAppends):
 
     @property
     def held_bytes(self) -> int:
-        """How much the segments hold of the log."""
+        """The bytes of the log in all segments."""
         return self.spans.held_bytes + (self.extents.bytes if self.extents is not None else 0)
 
     @property
     def taken_bytes(self) -> int:
-        """How much was appended since the start of the process, and what was there before: it only rises."""
+        """The bytes that the log had at the start of the process, plus all appended since: it only rises."""
         return self.held_bytes + self.spans.gone_bytes
 
     def check_invariants(self) -> None:

@@ -1,11 +1,11 @@
-"""A journal that could not be opened, as far as others need one: it takes no records, gives none, and touches no file.
+"""A stand-in for a journal that could not be opened: it accepts no records, returns none, and touches no file.
 
-Strategy: a journal without a file on a disk that refuses everything, failed from the beginning. Its logs are empty and
-say so to nobody: whoever reads or searches one is refused with KAFKA_STORAGE_ERROR, as Apache Kafka refuses readers of
-a log directory that is offline. An answer made of an empty log would be worse than none: a consumer that is told that
-its offset is out of range begins anew.
+Strategy: a journal without a file on a disk that refuses everything, failed from the beginning. Its logs are empty, and
+hide it: reads and searches are refused with KAFKA_STORAGE_ERROR, as Apache Kafka refuses readers of an offline log
+directory. An answer from an empty log would be worse than none: a consumer whose offset is out of range starts again
+from the beginning.
 
-What lies in the folder stays as it is, for `hutong doctor` and the next start.
+The folder stays as it is, for `hutong doctor` and the next start.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from hutong.runtime.offload import InlineOffload
 
 
 class NoDisk:
-    """A disk on which nothing is done, for one reason."""
+    """A disk that refuses every operation with the same error."""
 
     def __init__(self, reason: StorageError) -> None:
         self._reason = reason
@@ -61,7 +61,7 @@ class NoDisk:
 
 
 class OfflineLog(PartitionLog):
-    """A log of such a journal."""
+    """A log of an offline journal."""
 
     __slots__ = ("_reason",)
 
@@ -99,7 +99,7 @@ class OfflineLog(PartitionLog):
 
 
 class OfflineJournal(Journal):
-    """In the place of one whose folder was refused, for the reason `offline`."""
+    """The stand-in; `offline` is the error by which the real one was refused."""
 
     def __init__(
         self,

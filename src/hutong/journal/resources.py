@@ -1,4 +1,4 @@
-"""What every part of one journal is given: bounds, time, disk and workers, files, cache, figures and events."""
+"""The resources that all parts of one journal share: bounds, time, disk, workers, files, cache, figures, events."""
 
 from dataclasses import dataclass
 

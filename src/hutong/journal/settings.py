@@ -23,8 +23,8 @@ class JournalSettings:
     batch_bytes_max: int = 32 * MEBIBYTE  # and never more than a segment
     acknowledgements_max: int = 1_000_000  # parked at a time
     checkpoint_interval_ms: int = 60_000
-    checkpoint_interval_bytes: int = 128 * MEBIBYTE  # what a recovery scans at most, besides one flush
-    checkpoint_interval_runs: int = 100_000  # and how many runs, each a log's share of a chunk: about a second of work
+    checkpoint_interval_bytes: int = 128 * MEBIBYTE  # a recovery scans at most this, and one flush
+    checkpoint_interval_runs: int = 100_000  # the same bound in runs, a log's share of a chunk: about a second of work
     index_interval_bytes: int = 32 * KIBIBYTE  # of one partition's data between two entries of its index
     index_distance_bytes: int = 1 * MEBIBYTE  # of the journal covered by one entry
     indexes_loaded_max: int = 8  # indexes of closed segments kept in memory

@@ -1,14 +1,14 @@
 """The flusher: one write and one flush for everything that was sealed meanwhile (group commit).
 
-Strategy: at most one flush is in flight. It takes all that the cache holds beyond the flushed position, lets a worker
-write and flush it, and on the loop lets positions advance; what was sealed meanwhile is the next one's. The slower the
-disk, the more each flush carries, without a timer. Only what nobody waits for (RECEIVE on a receive-QoS log) may stay
-in memory a little longer, so that the disk is not kept busy for no one.
+Strategy: at most one flush is in flight. It takes everything in the cache beyond the flushed position; a worker writes
+and flushes it; then the loop advances the positions. Chunks sealed meanwhile belong to the next flush. The slower the
+disk, the more each flush carries, without a timer. Only batches that nobody waits for (RECEIVE on a receive-QoS log)
+stay in memory a little longer, to spare the disk.
 
 A failed flush ends the journal: the kernel may have marked the pages clean, so no later success could be believed
 (Rebello et al., ATC '20). A shortage (no space, no file, no memory) does not: the bytes are still in the cache and are
-written whole once it is over; until then appends are refused and those in flight are told so, their outcome being
-unknown to the client, as with any retriable storage error.
+written whole once it is over. Until then appends are refused. Those in flight fail with a retriable storage error:
+their outcome is unknown to the client.
 
 Decides nothing about offsets. The file work is in `FlushStep`, which runs on a worker and touches only its segment.
 """
@@ -31,7 +31,7 @@ _PREPARE_FROM: Final = 0.5  # of the active segment: from here on the next one's
 
 
 class FlushTimes:
-    """What a flush took on its worker, in microseconds; `begun_us` and `ended_us` are points of monotonic time."""
+    """The times of a flush on its worker, in microseconds; `begun_us` and `ended_us` are points of monotonic time."""
 
     __slots__ = ("begun_us", "ended_us", "fsync_us", "write_us")
 
@@ -43,7 +43,7 @@ class FlushTimes:
 
 
 class FlushStep:
-    """What one flush writes to one segment. Done again from the start after a shortage, with the same result."""
+    """The bytes that one flush writes to one segment. After a shortage it is repeated whole, with the same result."""
 
     def __init__(
         self, segment: Segment, views: list[memoryview], position: int, size: int, prepared: DiskFile | None
@@ -69,7 +69,7 @@ class FlushStep:
         times.ended_us = flushed_us
 
     def release(self) -> None:
-        """Let go of the bytes: a view pins its region, and an error that is kept keeps all that its frames hold.
+        """Release the bytes: a view pins its region, and a stored error keeps everything that its frames hold.
 
         A prepared file that was not used is closed: the next attempt makes its own.
         """
@@ -100,6 +100,7 @@ class FlushStep:
         """Reserve a step ahead, or at least what is needed now."""
         allocated = self._segment.allocated_bytes
         ahead = max(needed, min(allocated + settings.preallocate_bytes, settings.segment_bytes))
+        # A nearly full disk may lack the room for a step ahead, and still take this flush.
         for end in (ahead, needed):
             try:
                 file.preallocate(allocated, end - allocated)
@@ -155,11 +156,12 @@ class Flusher:
         self._shortage_refusal: Refused | None = None
 
     def wake(self) -> None:
-        """There may be something to flush."""
+        """Start a flush if none is running and somebody waits for one, or much is unflushed."""
         if self._is_flushing or self._cannot_flush:
             return
         flushed_position = self._progress.flushed_position
         dirty_bytes = self._writer.position - flushed_position
+        # Bytes that nobody waits for are flushed by time or size: a disk busy with them would delay a real wait.
         if flushed_position < self._progress.awaited_position or dirty_bytes >= self._settings.lazy_flush_bytes:
             self._start()
         elif dirty_bytes:
@@ -174,7 +176,7 @@ class Flusher:
             self._start()
 
     def stop(self) -> None:
-        """No more timers, now or when what is in flight ends."""
+        """Cancel the timers, and start none when the flush in flight ends."""
         self._is_stopped = True
         for timer in (self._retry, self._lazy):
             if timer is not None:
@@ -182,7 +184,7 @@ class Flusher:
         self._retry = self._lazy = None
 
     def discard_prepared(self) -> None:
-        """The journal ends: the file made ready will not be needed."""
+        """Remove the file that was prepared for the next segment: the journal ends."""
         prepared, self._prepared = self._prepared, None
         if prepared is not None:
             prepared.close()
@@ -194,7 +196,7 @@ class Flusher:
         return self.failure is not None or self.shortage is not None
 
     def flush_later(self) -> None:
-        """Nobody waits: look again in a while."""
+        """Schedule a flush of bytes that nobody waits for."""
         if self._lazy is None and not self._is_stopped:
             deadline_ms = self._clock.monotonic_ms() + self._settings.lazy_flush_interval_ms
             self._lazy = self._timers.add(deadline_ms, self._lazy_is_due)
@@ -236,6 +238,7 @@ class Flusher:
             views = self._cache.view(first, last)
             assert views is not None, "what is not flushed is always in the cache"
             prepared = None
+            # The first flush into a segment makes its file: by renaming the prepared one, if that is ready.
             if segment.file is None:
                 prepared, self._prepared = self._prepared, None
             steps.append(FlushStep(segment, views, first, last - first, prepared))
@@ -263,8 +266,9 @@ class Flusher:
             self._progress.accept()
             for changed in self._events.shortage_changed:
                 changed(None)
+        # The position moves first, so that the next flush starts behind it.
         self._progress.flushed_position = end
-        self.wake()  # the disk works on while what was waiting is told
+        self.wake()  # the disk has work again before the continuations run
         self._progress.flushed(end, times.begun_us, times.ended_us)
         self.bytes_released()
         figures = self._figures
@@ -276,12 +280,13 @@ class Flusher:
             flushed()
 
     def bytes_released(self) -> None:
-        """Bytes need not be kept any more, for flusher or replicator."""
+        """Release cached bytes that neither the flusher nor the replicator needs any more."""
         self._cache.flushed(self._progress.released_position)
         self._writer.released()
 
     def fail(self, error: StorageError) -> None:
-        """The journal can promise nothing more: refuse, and tell everyone who waits. Reads go on."""
+        """Refuse all appends for good, and fail everything that waits. Reads go on."""
+        # The kernel marks pages clean even if their write failed, so a later flush proves nothing (see above).
         self.failure = error
         self._writer.refuse(Refused(KAFKA_STORAGE_ERROR, f"The partition group has failed: {error}"))
         self._progress.refuse(error)
@@ -292,6 +297,7 @@ class Flusher:
         is_news = self.shortage is None
         what = "No space is left" if isinstance(error, DiskFull) else "No open files, memory or threads are left"
         refusal = Refused(KAFKA_STORAGE_ERROR, f"{what}: {error}")
+        # The newest error replaces the one before; a graver refusal (failed, closed) stays.
         self._writer.accept(self._shortage_refusal)
         self._writer.refuse(refusal)
         self.shortage, self._shortage_refusal = error, refusal

@@ -38,10 +38,10 @@ class RememberedBatch(NamedTuple):
 
 
 class ProducerState:
-    """What is known of one producer. `batches` are its newest ones, oldest first, all of `epoch`.
+    """The state of one producer. `batches` are its newest ones, oldest first, all of `epoch`.
 
-    `coordinator_epoch` is that of its newest marker. Never changed, only replaced: whoever holds it may read it on any
-    thread.
+    `coordinator_epoch` is that of its newest marker. Never changed, only replaced, so that
+    any thread may read it.
     """
 
     __slots__ = ("batches", "coordinator_epoch", "epoch", "seen_at_ms")

@@ -1,4 +1,4 @@
-"""What becomes visible and safe as the journal's positions pass a chunk.
+"""The positions of a journal, and the watermarks and waits that depend on them.
 
 Strategy: two positions rise, flushed and committed, in either order. Continuations are parked at the end of their
 chunk, one ordered wait table for each level of service, and each advance of either position resumes those it satisfies:
@@ -122,6 +122,7 @@ class Progress:
 
     def committed(self, position: int) -> None:
         """Note that a majority holds everything before `position`."""
+        # If the flush of these bytes came first, everything that waits for both positions is released here.
         was_behind = self.committed_position < self.flushed_position
         self._no_majority = None
         self.committed_position = max(self.committed_position, position)
@@ -139,6 +140,7 @@ class Progress:
         self._no_majority = refusal
         for qos in (Qos.REPLICATION, Qos.ALL):
             self._tables[qos].fail_all(refusal)
+        # Without a majority only the flush decides which bytes must stay in memory.
         self.released_position = max(self.released_position, self.flushed_position)
         self._events.commit_followed()
 
@@ -168,6 +170,7 @@ class Progress:
         """
         flushed_position, committed_position = self.flushed_position, self.committed_position
         visible_position = min(flushed_position, committed_position)
+        # A replicator that has failed cannot keep the cache full: producers that wait for the disk alone go on.
         kept_from = visible_position if self._no_majority is None else flushed_position
         self.released_position = max(self.released_position, kept_from)
         invisible, safe_us = self._invisible, self._figures.safe_us

@@ -14,7 +14,7 @@ class Qos(IntEnum):
     """The levels of JMQ, weakest first. The numbers are its wire values."""
 
     ONE_WAY = 0  # never acknowledged on the wire
-    RECEIVE = 1  # held in memory: by the writer, and from the end of the turn in the journal cache
+    RECEIVE = 1  # held in memory: by the writer, and from the end of the loop iteration in the cache
     PERSISTENCE = 2  # flushed
     REPLICATION = 3  # committed: a majority holds it in memory
     ALL = 4  # flushed and committed

@@ -1,9 +1,9 @@
-"""The replicator's port: who brings the stream to the other nodes of a partition group, and says what they hold.
+"""The replicator's port: it ships the stream to the other nodes of a partition group and reports what they hold.
 
-Strategy: the replicator works beside the flusher, on the same bytes, and neither waits for the other. It is told how
-far the stream reaches and takes from the cache what it wants to ship, at its own pace; it answers with one rising
-position, up to which a majority of the group's nodes, this one included, holds everything in memory. What follows from
-that (acknowledgements, the high watermark, how long bytes stay in the cache) is `Progress`.
+Strategy: the replicator and the flusher work on the same bytes, and neither waits for the other. `sealed` gives it the
+end of the stream; it ships bytes from the cache at its own pace. It answers with one rising position: a majority of the
+group's nodes, this one included, holds everything before it in memory. `Progress` draws the conclusions:
+acknowledgements, the high watermark, and how long bytes stay in the cache.
 
 Knows nothing of networks, terms or elections: an implementation does. A node alone is its own majority.
 """
@@ -28,14 +28,14 @@ class Stream(Protocol):
 
 
 class Commits(Protocol):
-    """Whom a replicator tells of its progress."""
+    """The receiver of a replicator's progress."""
 
     def committed(self, position: int) -> None:
         """A majority holds everything before `position`, which never decreases. Ends a failure."""
         ...
 
     def replication_failed(self, error: HutongError) -> None:
-        """There is no majority to be had: who waits for one is told `error`, until something is committed again."""
+        """There is no majority: waits for one fail with `error`, until something is committed again."""
         ...
 
 
@@ -43,11 +43,11 @@ class Replicator(Protocol):
     """Ships one journal's stream. All calls come on the loop, and so must all answers."""
 
     def start(self, stream: Stream, commits: Commits) -> None:
-        """Begin; what lies before the stream's end now is the recovery's business."""
+        """Begin at the present end of the stream; recovery deals with everything before."""
         ...
 
     def sealed(self, end_position: int) -> None:
-        """The stream reaches to `end_position` now. May answer at once; must not block."""
+        """Note that the stream reaches to `end_position` now. May answer at once; must not block."""
         ...
 
     def stop(self) -> None:

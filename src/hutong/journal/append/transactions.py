@@ -1,4 +1,4 @@
-"""The transactions of one log: which are open, which were aborted, and how far a committed reader may go (KIP-98).
+"""The transactions of one log, open and aborted, and the offset up to which a committed reader may go (KIP-98).
 
     first offset of the oldest open transaction >= last stable offset <= high watermark
 
@@ -33,7 +33,7 @@ class Aborted(NamedTuple):
 
 
 class AbortedIndex:
-    """What was aborted, in the order of the markers."""
+    """The aborted transactions, in the order of their markers."""
 
     __slots__ = ("_copy", "_rows")
 
@@ -57,11 +57,11 @@ class AbortedIndex:
         return aborted_between(self._rows, start_offset, end_offset)
 
     def reaches(self, offset: int) -> bool:
-        """Whether anything was aborted at or behind `offset`."""
+        """True if a transaction was aborted at or after `offset`."""
         return len(self._rows) > 0 and self._rows[2 - ROW_NUMBERS] >= offset
 
     def forget_before(self, offset: int) -> None:
-        """Nothing before `offset` is in the log any more, or nothing of what was aborted there."""
+        """Forget transactions that ended before `offset`: the log holds nothing of them any more."""
         number = _number_from(self._rows, offset)
         if number:
             del self._rows[: ROW_NUMBERS * number]
@@ -84,7 +84,7 @@ class AbortedIndex:
 
 
 def aborted_between(rows: "array[int]", start_offset: int, end_offset: int) -> list[tuple[int, int]]:
-    """As `AbortedIndex.between`, of rows that an index gave away."""
+    """The same as `AbortedIndex.between`, for a copy of its rows."""
     found = []
     for at in range(ROW_NUMBERS * _number_from(rows, start_offset), len(rows), ROW_NUMBERS):
         producer_id, first_offset, _, stable_offset = rows[at : at + ROW_NUMBERS]

@@ -1,12 +1,12 @@
-"""Cleaning a journal's compacted logs while it runs: when, how fast, and what changes hands.
+"""Cleaning a journal's compacted logs while it runs: it schedules passes, paces them, and swaps segments.
 
-Strategy: the loop decides and plans, a worker carries out one slice at a time, about a millisecond of it, so that the
-interpreter's lock is never held for long; between two slices the loop has its turn, and the next one waits until the
-budget of bytes allows it. What the worker gets is fixed: no structure that the loop goes on changing. When a cleaned
-segment is on disk, the loop puts it in the place of those it stands for; whoever is reading those goes on undisturbed.
+Strategy: the loop decides and plans; a worker carries out one slice of about a millisecond at a time, so that the
+interpreter's lock is never held for long. Between two slices the loop runs, and the next slice waits until the budget
+of bytes allows it. A slice works on a fixed plan: no structure that the loop changes. When a cleaned segment is on
+disk, the loop puts it in the place of the segments that it replaces; reads in flight finish on the old files.
 At most one cleaning at a time, of segments that are closed, flushed and in the last checkpoint.
 
-What fails costs only the space that would have been gained: a full disk is tried again later, anything else ends
+A failure costs only the space that would have been gained. A full disk is tried again later; any other error ends
 cleaning until the next start, and is kept in `last_error`.
 
 Knows no topics; decides nothing itself (`compaction`), keeps no records (`cleaner_pass`).
@@ -41,7 +41,7 @@ WhenFlushed = Callable[[WhenSafe], None]
 
 @dataclass(frozen=True, slots=True)
 class _Slice:
-    """What one slice came to."""
+    """The result of one slice."""
 
     bytes: int = 0
     rewritten: Rewritten | None = None
@@ -93,7 +93,7 @@ class Cleaner:
         return self._decision is not None
 
     def holds(self, segment: Segment) -> bool:
-        """Whether a cleaning may be working on a segment, so that it must stay."""
+        """True if a cleaning may be working on the segment, so that it must stay."""
         return self._decision is not None and segment.base_position < self._decision.end_position
 
     def begin(self, policies: Mapping[int, CompactionPolicy]) -> None:
@@ -101,6 +101,7 @@ class Cleaner:
         if self.is_running or self._has_failed or self._is_stopped:
             return
         closed = self._closed_segments()
+        # A crash before the next checkpoint scans the segments behind it, and expects them as they were written.
         closed_position = closed[-1].base_position + 1 if closed else 0
         now_ms = self._deletion_ms()
         shares = [
@@ -126,7 +127,7 @@ class Cleaner:
             self._pause_is_over()
 
     def look_for_garbage(self) -> None:
-        """A log was deleted or trimmed: a segment may be worth writing again for that alone."""
+        """Look for garbage at the next start of a cleaning: a log was deleted or trimmed."""
         self._may_have_garbage = True
 
     def stop(self) -> None:
@@ -168,7 +169,7 @@ class Cleaner:
             self._steps = CleaningPass(self._disk, self._segments.directory, self._settings, plan).run()
             self._pump()
 
-        # What the plan says of the logs, their starts above all, must not be taken back by a crash.
+        # The plan relies on the logs as they are, above all on their starts: a crash must not revert those.
         self._when_flushed(flushed)
 
     def _plan(self, decision: Decision) -> Plan:
@@ -275,6 +276,7 @@ class Cleaner:
             return
         self._paced_bytes += moved_bytes
         due_ms = self._paced_from_ms + self._paced_bytes * 1000 // budget
+        # Shorter pauses add up until one is worth a timer.
         if due_ms - self._clock.monotonic_ms() >= PAUSE_MS_MIN:
             self._pause = self._timers.add(due_ms, self._pause_is_over)
 
@@ -283,7 +285,7 @@ class Cleaner:
         self._pump()
 
     def _swap(self, rewritten: Rewritten) -> None:
-        """From here on the cleaned segment is read, also where the cache still had what it replaces."""
+        """Put the cleaned segment in the place of its sources; compacted logs are read from it even if cached."""
         replaced = [source.segment for source in rewritten.sources]
         cleaned = Segment.named(self._segments.directory, rewritten.name)
         self._segments.replace(replaced, cleaned)
@@ -314,6 +316,7 @@ class Cleaner:
                 if log.transactions is not None:
                     log.transactions.aborted.forget_before(offset)  # of what was aborted there nothing is left
         assert self._decision is not None
+        # The map of keys was too small for one pass: another one begins at the new clean offsets.
         if not result.is_complete and has_advanced:
             self._begin_pass(self._decision)
         else:
@@ -335,6 +338,7 @@ class Cleaner:
     def _end(self, error: HutongError | None) -> None:
         self._decision = None
         self.last_error = error
+        # A damaged or failing segment would fail every pass; a shortage passes.
         if isinstance(error, StorageError) and not isinstance(error, StorageShortage):
             self._has_failed = True
         if not self._is_stopped:

@@ -57,7 +57,7 @@ class CleanedFile:
         self._append_time_ms = 0
 
     def begin(self, leader_epoch: int, append_time_ms: int) -> None:
-        """What is added from now on is from a chunk of that epoch and time."""
+        """Take the epoch and time of the chunk from which the next batches come."""
         if leader_epoch != self._leader_epoch:
             self.seal()
         self._leader_epoch = leader_epoch
@@ -123,7 +123,7 @@ class CleanedFile:
         self._file.close()
         name = SegmentName(self._base_position, range_end, self.position - self._base_position, generation)
         path = self._directory / name.file_name
-        # First the index: it can be told from that of any other content by its name, and is removed if left alone.
+        # First the index: its name tells it from that of other content, and a start removes it if no segment follows.
         replace_file(self._disk, path.with_suffix(".index"), encode_index(self.index, self.position))
         self._disk.rename(self._directory / CLEANING_NAME, path)
         self._disk.sync_directory(self._directory)

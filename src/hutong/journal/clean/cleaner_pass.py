@@ -1,13 +1,13 @@
 """One pass of cleaning over a journal's closed segments: note the keys of what is dirty, then write the segments again.
 
-Strategy: two walks, oldest first. The first puts the newest offset of every key that the dirty parts hold into a map of
-fixed size and ends early where it is full. The second goes through the segments from the beginning and writes those
-again in which something goes; small neighbours become one. Because older segments are always done before newer ones, a
-pass that is cut short anywhere, by a crash as well, leaves logs in which the newest record of each key is there, and no
-tombstone is gone before what it deletes.
+Strategy: two walks, oldest segment first. The first puts the newest offset of every key in the dirty parts into a map
+of fixed size, and ends early once that is full. The second walk starts at the oldest segment and rewrites each one that
+loses something; small adjacent segments become one. Older segments are always done before newer ones. So a pass that
+ends anywhere, even by a crash, keeps the newest record of each key, and removes no tombstone before the records that
+it deletes.
 
-    yields     int         that many bytes were read or written: a good moment for something else
-               Rewritten   a cleaned segment is on disk, durable, and its name stands for those it replaces
+    yields     int         so many bytes were read or written: a good moment to pause
+               Rewritten   a cleaned segment is durable on disk, under a name that replaces its sources
 
 Blocks; runs on a worker, in slices. Every batch that is copied is checked first: rot must not get a new file.
 Knows nothing of the running journal: what it may touch is in the plan.
@@ -46,7 +46,7 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a pass may do: the oldest segments in order, and what is known of every log that lives."""
+    """The task of a pass: the oldest segments in order, and the rules of every log that exists."""
 
     sources: list[Source]
     rules: dict[int, LogRules]
@@ -65,9 +65,9 @@ class Rewritten:
 
 @dataclass(slots=True)
 class PassResult:
-    """How far a pass came: per log the offset before which no key has two records; `is_complete` if the map sufficed.
+    """The result of a pass: per log the offset before which no key has two records; `is_complete` if the map sufficed.
 
-    `problems` says of logs why they cannot be cleaned any further.
+    `problems` holds the reason for each log that cannot be cleaned any further.
     """
 
     clean_offsets: dict[int, int] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class CleaningPass:
         self._settings = settings
         self._plan = plan
         self._keys = KeyMap(settings.clean_keys_max)
-        self._sieve = RecordFilter(self._keys, plan.now_ms, settings.clean_batch_bytes_max)
+        self._filter = RecordFilter(self._keys, plan.now_ms, settings.clean_batch_bytes_max)
         self._result = PassResult()
         self._oldest_position = plan.sources[0].base_position
 
@@ -107,7 +107,7 @@ class CleaningPass:
     # -- the first walk
 
     def _note_keys(self) -> Generator[int, None, int]:
-        """Returns up to where the segments are to be gone through."""
+        """Fill the map of keys. Returns the position up to which segments are to be rewritten."""
         rules = self._plan.rules
         for log in rules.values():
             log.mapped_offset = log.clean_offset
@@ -124,7 +124,7 @@ class CleaningPass:
         return self._plan.sources[-1].range_end
 
     def _note_source(self, source: Source) -> Generator[int, None, bool]:
-        """Returns whether there was room for all."""
+        """Note the keys of one segment. Returns False if the map is full."""
         with self._opened(source) as window:
             for header in _chunks(window, source):
                 yield header.header_bytes
@@ -155,13 +155,14 @@ class CleaningPass:
             if header.base_offset >= log.limit_offset:
                 break
             is_first = not len(self._keys)
-            noted = yield from self._sieve.note(log, header, batch)
+            noted = yield from self._filter.note(log, header, batch)
+            # A batch counts only if all of its keys fit: otherwise its older records would look like the newest.
             if noted.is_whole:
                 log.mapped_offset = header.last_offset + 1
             elif not noted.is_readable:
                 self._give_up(log, f"the batch at offset {header.base_offset} cannot be unpacked")
                 return True
-            elif is_first:
+            elif is_first:  # even an empty map is too small, so another pass would end here as well
                 self._give_up(log, f"the batch at offset {header.base_offset} has more keys than cleaning has room for")
                 return True
             else:
@@ -174,7 +175,7 @@ class CleaningPass:
     # -- the second walk
 
     def _groups(self, end_position: int) -> Iterator[list[Source]]:
-        """Neighbours that fit one segment together; what nothing can change in is left out."""
+        """Adjacent segments that fit into one; untouched segments are left out."""
         group: list[Source] = []
         size = 0
         for source in self._plan.sources:
@@ -193,16 +194,17 @@ class CleaningPass:
     def _rewrite(self, group: list[Source]) -> Generator["int | Rewritten", None, None]:
         """Write a group again, if anything in it changes.
 
-        To set the time of tombstones costs some bytes for each record beside them. Where nothing else shrinks, that can
-        be more than the group's range of positions has room for; then they are left as they are for now.
+        Setting the delete horizon of tombstones (KIP-534) costs some bytes for each record of a batch. If nothing else
+        shrinks, the result can outgrow the group's range of positions; then a second attempt sets no horizons.
         """
         base_position, range_end = group[0].base_position, group[-1].range_end
         met = [(log.transactions, log.transactions.bookmark()) for log in self._plan.rules.values()]
         for sets_horizons in (True, False):
-            self._sieve.sets_horizons = sets_horizons
+            self._filter.sets_horizons = sets_horizons
+            # Both attempts must meet the same aborted transactions and markers.
             for transactions, bookmark in met:
                 transactions.go_back(bookmark)
-            output = yield from self._sift_group(group)
+            output = yield from self._filter_group(group)
             if output is None:
                 return
             if output.position <= range_end:
@@ -214,15 +216,15 @@ class CleaningPass:
             output.discard()
         raise StorageError(f"{group[0].path} would outgrow its place by being cleaned")
 
-    def _sift_group(self, group: list[Source]) -> Generator["int | Rewritten", None, CleanedFile | None]:
-        """What stays of a group, written but not published; None if that is all of it."""
+    def _filter_group(self, group: list[Source]) -> Generator["int | Rewritten", None, CleanedFile | None]:
+        """Write the remains of a group, not yet published. Returns None if nothing changes."""
         base_position = group[0].base_position
         output = CleanedFile(self._disk, self._directory, base_position, self._settings)
         try:
             is_changed = len(group) > 1
             starts = _Starts(output)
             for source in group:
-                is_changed |= yield from self._sift_source(source, output, starts)
+                is_changed |= yield from self._filter_source(source, output, starts)
             starts.state_rest()
             if is_changed:
                 output.seal()
@@ -238,8 +240,8 @@ class CleaningPass:
         output.discard()
         return None
 
-    def _sift_source(self, source: Source, output: CleanedFile, starts: "_Starts") -> Generator[int, None, bool]:
-        """Returns whether anything was left out or written anew."""
+    def _filter_source(self, source: Source, output: CleanedFile, starts: "_Starts") -> Generator[int, None, bool]:
+        """Copy the remains of one segment. Returns True if anything was left out or rewritten."""
         is_changed = False
         written = output.position
         with self._opened(source) as window:
@@ -256,16 +258,16 @@ class CleaningPass:
                     else:
                         view = window.view(run.position, run.bytes)
                         window.used(run.bytes)
-                        is_changed |= yield from self._sift_run(source, log, view, output, starts)
+                        is_changed |= yield from self._filter_run(source, log, view, output, starts)
         return is_changed
 
-    def _sift_run(
+    def _filter_run(
         self, source: Source, log: LogRules, view: memoryview, output: CleanedFile, starts: "_Starts"
     ) -> Generator[int, None, bool]:
         is_changed = False
         for header, batch in _batches(source, view):
             starts.saw(log, header)
-            kept = yield from self._sieve.sift(log, header, batch)
+            kept = yield from self._filter.filter_batch(log, header, batch)
             is_changed |= kept is not batch
             if kept is not None:
                 starts.keeps(log, header)
@@ -273,7 +275,7 @@ class CleaningPass:
         return is_changed
 
     def _keep_statement(self, output: CleanedFile, starts: "_Starts", run: chunk.Run, log: LogRules | None) -> bool:
-        """A statement stays while something that it speaks of may be there without it; returns whether it did."""
+        """Keep a statement while older segments may hold data of its log. Returns True if it stays."""
         if run.kind == chunk.DELETED:
             # All older data of the log goes in this very segment, but there may be some in older ones.
             stays = log is None and self._oldest_position < output.index.base_position
@@ -298,10 +300,10 @@ class CleaningPass:
 
 
 class _Starts:
-    """What is stated in one cleaned segment of where logs start.
+    """The statements on log starts in one cleaned segment.
 
-    A log starts where its first batch lies unless something else is stated. Cleaning takes batches and leaves the start
-    where it was, so it has to be stated before the first batch that is kept, or without any.
+    A log starts at its first batch unless a statement says otherwise. Cleaning removes batches and leaves the start
+    unchanged, so the start must be stated before the first batch that is kept, or alone if none is.
     """
 
     def __init__(self, output: CleanedFile) -> None:
@@ -322,7 +324,7 @@ class _Starts:
                 self._state(log.partition_id, first)
 
     def is_news(self, run: chunk.Run) -> bool:
-        """Whether a statement that was found says more than what is stated already; then it is."""
+        """True if a statement moves the log's start beyond those stated so far; it counts as stated then."""
         if self._stated.get(run.partition_id, -1) >= run.base_offset:
             return False
         self._stated[run.partition_id] = run.base_offset

@@ -1,10 +1,10 @@
-"""What a cleaning knows of one log's transactions: what was aborted, and which markers still have something to say.
+"""One log's transactions in a cleaning: the aborted ones, and the markers that are still needed.
 
 Strategy: Kafka's rules. Data of an aborted transaction goes with the first cleaning, whatever its keys. A marker stays
 while any batch of its transaction is there; the first cleaning that meets it without one sets the time from which on it
 may go, as with tombstones, so that readers in the middle of the transaction still learn how it ended (KIP-534).
 
-Only what lies before the last stable offset is cleaned, so everything here is decided. Batches are met in the order of
+Only offsets before the last stable offset are cleaned, so everything here is decided. Batches are met in the order of
 their offsets. Knows nothing of keys or files.
 """
 
@@ -16,7 +16,7 @@ from hutong.wire.kafka.records import BatchHeader
 
 
 class CleanedTransactions:
-    """Of one log and one pass. `rows` are those of the log's index."""
+    """The transactions of one log for one pass. `rows` are those of the log's index."""
 
     __slots__ = ("_met", "_ranges", "_rows")
 
@@ -26,7 +26,7 @@ class CleanedTransactions:
         self._met: frozenset[int] = frozenset()  # producers with a batch since their last marker
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """Whether a batch is data of an aborted transaction."""
+        """True if a batch is data of an aborted transaction."""
         if not header.is_transactional or header.is_control:
             return False
         ranges = self._by_producer().get(header.producer_id, ())

@@ -1,10 +1,10 @@
-"""What compaction promises of a log, and when cleaning it is worth the work.
+"""The decision to clean: which compacted logs are due, and whether cleaning them is worth the work.
 
-Strategy: as Kafka's. The part of a log before its clean offset holds each key once; what came since is dirty. A log is
-due when its dirty share is large, or when the oldest of it has waited too long; what is younger than the least lag, or
-lies in the segment that is being written, cannot be cleaned yet. One cleaning takes in every log of the journal that
-has something to gain, since they share segments; for the same reason a small log among large ones waits until the
-gain is worth the bytes that lie around it.
+Strategy: as Kafka's. The part of a log before its clean offset holds each key once; everything after it is dirty. A log
+is due once its dirty share is large, or once its oldest dirty record has waited too long. Records younger than the
+least lag, or in the segment that is being written, cannot be cleaned yet. One cleaning covers every log of the journal
+with something to gain, since they share segments. For the same reason a small log among large ones waits until the
+gain is worth rewriting the bytes around it.
 
 Pure: decides, and cleans nothing.
 """
@@ -19,15 +19,15 @@ from hutong.journal.log import PartitionLog
 UNLIMITED: Final = -1
 DAY_MS: Final = 86_400_000
 WORTH_SHARE: Final = 1 / 20
-"""Of the bytes that would be gone through: as much at least must be dirty."""
+"""Of the bytes that would be rewritten, at least this share must be dirty."""
 GARBAGE_SHARE: Final = 1 / 2
-"""Of a segment's batches: when so much belongs to nobody any more, it is written again for that alone."""
-CHEAP_BYTES: Final = 16 * 1024 * 1024  # which may be gone through for whatever there is to gain
+"""A segment with more garbage than this share of its batches is rewritten for that alone."""
+CHEAP_BYTES: Final = 16 * 1024 * 1024  # may be rewritten whatever the gain
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionPolicy:
-    """What a compacted log asks for. Times in milliseconds, -1 is for ever."""
+    """The settings of a compacted log. Times in milliseconds, -1 is for ever."""
 
     min_lag_ms: int = 0  # a record is left alone for so long
     max_lag_ms: int = UNLIMITED  # and cleaning is due after so long
@@ -61,7 +61,7 @@ class LogShare(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What to clean: these logs, the most rewarding first, in the segments that begin before `end_position`.
+    """The logs to clean, the most rewarding first, in the segments that begin before `end_position`.
 
     The segments that begin at the `garbage` positions are written again even if none of the logs has anything there.
     """
@@ -72,10 +72,10 @@ class Decision(NamedTuple):
 
 
 def share_of(log: PartitionLog, policy: CompactionPolicy, now_ms: int, closed_position: int) -> LogShare:
-    """What may be cleaned of a log in the segments that begin before `closed_position`.
+    """The part of a log that may be cleaned, in the segments that begin before `closed_position`.
 
-    Records whose time is not known, or lies ahead, are young: only a lag of zero takes them. What an open transaction
-    may still undo is left alone, segments whole.
+    Records without a timestamp, or with one in the future, count as young: only a lag of zero includes them. Segments
+    with data of an open transaction are left out whole.
     """
     spans = log.spans
     first, last = spans.number_for(max(log.clean_offset, log.start_offset)), spans.count_before(closed_position)
@@ -102,7 +102,7 @@ def share_of(log: PartitionLog, policy: CompactionPolicy, now_ms: int, closed_po
 
 
 def decide(shares: Iterable[LogShare], segments: Iterable[tuple[int, int]]) -> Decision | None:
-    """What to clean now, None if nothing is due. `segments` are the closed ones: where each begins, and its size."""
+    """The logs to clean now, None if nothing is due. `segments`: base position and size of each closed one."""
     cleanable = [share for share in shares if share.dirty_bytes > 0]
     due = [share for share in cleanable if share.is_due]
     if not due:
@@ -117,9 +117,9 @@ def decide(shares: Iterable[LogShare], segments: Iterable[tuple[int, int]]) -> D
 
 
 def garbage(logs: Iterable[PartitionLog], segments: Iterable[Segment]) -> set[int]:
-    """Where those of these closed segments begin that are mostly garbage.
+    """The base positions of the closed segments that are mostly garbage.
 
-    That is what deleted logs have left, and what lies before the start of the others.
+    Garbage is the data of deleted logs, and the data before the start of others.
     """
     dead_bytes, held_bytes = {}, {}
     for segment in segments:

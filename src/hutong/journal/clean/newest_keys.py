@@ -21,7 +21,7 @@ _HASH_BYTES: Final = 16
 
 
 def keys_in(buffer_bytes: int) -> int:
-    """How many keys a map of that size takes."""
+    """The number of keys for which a map of that size has room."""
     slots = 1 << (buffer_bytes // BYTES_PER_ENTRY).bit_length() - 1
     return int(slots * LOAD_MAX)
 
@@ -65,7 +65,7 @@ class KeyMap:
         return self._words[at + 2] - 1
 
     def _find(self, hashed: bytes) -> tuple[int, int, int]:
-        """Where the key is, or where it would go, and its hash as two words."""
+        """The slot of the key, or the free one for it, and its hash as two words."""
         first, second = int.from_bytes(hashed[:8], "little"), int.from_bytes(hashed[8:], "little")
         words, mask = self._words, self._mask
         slot = first & mask

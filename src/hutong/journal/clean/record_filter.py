@@ -1,18 +1,18 @@
-"""Which records of a batch stay when its log is cleaned, and the batch as it is written again.
+"""The filter of compaction: it decides which records of a batch stay, and rewrites the batch.
 
-Strategy: Kafka's rules. A record stays if no later one of its key was noted, and a tombstone only until its time is
-over; that time is set when the tombstone is first cleaned, and lies in the batch (KIP-534). A record without a key has
-no place in a compacted log. Batches keep their offsets; one that loses all records goes, unless it is the newest of its
-log or one that an idempotent producer may repeat: then its header stays.
+Strategy: Kafka's rules. A record stays if no later one of its key was noted. A tombstone stays until its delete
+horizon, which its first cleaning sets and stores in the batch (KIP-534). A record without a key has no place in a
+compacted log. Batches keep their offsets. A batch that loses all records is removed, unless it is the newest of its log
+or an idempotent producer may repeat it: then its header stays.
 
-Of a log with transactions, what was aborted goes whatever its keys, and markers go some time after what they ended
-(`cleaner_transactions.py`).
+In a log with transactions, data of aborted ones is removed whatever its keys, and markers some time after the data of
+their transactions (`cleaner_transactions.py`).
 
-A batch that cannot be unpacked stays as it is. What it hides may be an older value of any key, so no tombstone of that
-log goes from then on.
+A batch that cannot be unpacked stays as it is. It may hide an older value of any key, so from then on no tombstone of
+that log is removed.
 
-Everything here is a generator that yields now and then, so that whoever runs it can do so in short slices: Python code
-holds its interpreter, and with it the loop, for as long as it runs.
+Everything here is a generator that yields now and then, so that it can be run in short slices: Python code holds its
+interpreter, and with it the loop, for as long as it runs.
 """
 
 from collections.abc import Generator, Iterator
@@ -41,7 +41,7 @@ _UNREADABLE: Final = (ProtocolError, LimitExceeded, UsageError)
 
 @dataclass(slots=True)
 class LogRules:
-    """What a cleaning knows of one log. Without `is_compacted` its batches are copied as they are."""
+    """The rules of cleaning for one log. Without `is_compacted` its batches are copied as they are."""
 
     partition_id: int
     start_offset: int
@@ -56,12 +56,12 @@ class LogRules:
     transactions: CleanedTransactions = field(default_factory=CleanedTransactions)
 
     def must_stay(self, header: BatchHeader) -> bool:
-        """Whether at least the header of a batch stays."""
+        """True if at least the header of a batch stays: the log ends with it, or its producer may repeat it."""
         return header.last_offset + 1 >= self.end_offset or header.base_offset in self.producers_batches
 
 
 class Noted(NamedTuple):
-    """What became of the keys of one batch: `is_whole` if there was room for all of them."""
+    """The outcome for the keys of one batch: `is_whole` if there was room for all of them."""
 
     is_whole: bool
     is_readable: bool
@@ -71,7 +71,7 @@ class RecordFilter:
     """One pass over the logs of one journal, with one map of keys."""
 
     def __init__(self, keys: KeyMap, now_ms: int, unpacked_bytes_max: int) -> None:
-        self.sets_horizons = True  # whether the time of tombstones begins to run
+        self.sets_horizons = True  # tombstones get their delete horizon
         self._keys = keys
         self._now_ms = now_ms
         self._unpacked_bytes_max = unpacked_bytes_max
@@ -94,10 +94,12 @@ class RecordFilter:
             return Noted(is_whole=False, is_readable=False)
         return Noted(is_whole=True, is_readable=True)
 
-    def sift(self, rules: LogRules, header: BatchHeader, batch: Buffer) -> Generator[int, None, Buffer | None]:
+    def filter_batch(self, rules: LogRules, header: BatchHeader, batch: Buffer) -> Generator[int, None, Buffer | None]:
         """The batch as it is to be stored: the same object where nothing changes, None where nothing is left."""
+        # Deleted records (DeleteRecords, retention) go whatever the log's policy.
         if header.last_offset < rules.start_offset and not rules.must_stay(header):
             return None
+        # Behind the mapped offset keys are not known, so nothing there can be called old.
         if not rules.is_compacted or header.base_offset >= rules.mapped_offset:
             return batch
         is_needed = rules.transactions.meet(header)
@@ -113,12 +115,13 @@ class RecordFilter:
                 if not number % RECORDS_PER_SLICE:
                     yield 0
         except _UNREADABLE:
+            # An unread batch may hold records that later tombstones delete, so those must stay.
             rules.keeps_tombstones = True
             return batch
         return (yield from self._rebuilt(rules, header, batch, data, kept))
 
     def _marker(self, rules: LogRules, header: BatchHeader, batch: Buffer) -> Generator[int, None, Buffer | None]:
-        """A marker that ends nothing any more: its time begins to run, or is over."""
+        """Start the delete horizon of a marker without data, or drop the marker once that has passed."""
         if self._is_over(rules, header):
             return self._emptied(rules, header, batch)
         try:
@@ -132,6 +135,7 @@ class RecordFilter:
 
     def _stays(self, rules: LogRules, header: BatchHeader, record: RecordSlice) -> bool:
         offset = header.base_offset + record.offset_delta
+        # A record without a key can never be replaced; Kafka drops it as invalid for a compacted topic.
         if record.key is None or offset < rules.start_offset:
             return False
         if record.is_tombstone and self._is_over(rules, header):
@@ -139,14 +143,14 @@ class RecordFilter:
         return self._keys.newest(hash_of(rules.partition_id, record.key)) <= offset
 
     def _is_over(self, rules: LogRules, header: BatchHeader) -> bool:
-        """Whether the time of a batch's tombstones has come, and is over."""
+        """True if the batch has a delete horizon (KIP-534) and that has passed."""
         has_horizon = header.attributes & DELETE_HORIZON != 0
         return has_horizon and header.base_timestamp_ms <= self._now_ms and not rules.keeps_tombstones
 
     def _rebuilt(
         self, rules: LogRules, header: BatchHeader, batch: Buffer, data: bytes, kept: "_Kept"
     ) -> Generator[int, None, Buffer | None]:
-        """A second walk copies what stays, so that nothing is held for each record but one byte."""
+        """Copy the remaining records in a second walk, so that memory per record is one byte."""
         if not kept.count:
             return self._emptied(rules, header, batch)
         base_timestamp_ms, attributes = header.base_timestamp_ms, header.attributes
@@ -202,7 +206,7 @@ class RecordFilter:
 
 
 class _Kept:
-    """Which records of a batch stay, a byte for each, and what must be known of those."""
+    """The verdict on each record of a batch, a byte for each, and a summary of those that stay."""
 
     def __init__(self) -> None:
         self.flags = bytearray()

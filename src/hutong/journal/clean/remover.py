@@ -1,11 +1,11 @@
 """Removes segments from which nothing is kept any more, and gives their space back.
 
 Strategy: two steps. On the loop the oldest segment is taken out as soon as no log keeps anything of it; cleaning takes
-others out, whose place a cleaned one has taken. Their files go later: once nobody reads them, once all that was said of
-the logs before is on disk, and once the last checkpoint covers them, so that a start never finds less than it needs to
-know where each log ends and what its producers have sent.
+out the segments that it has replaced. Their files are removed later: once nobody reads them, once all statements so
+far are on disk, and once the last checkpoint covers them. So a start always finds the end of each log and the state of
+its producers.
 
-Looks at one log where it can: the one that kept the oldest segment the last time most often still does.
+A check is cheap: the log that kept the oldest segment the last time most often still does.
 """
 
 from collections.abc import Mapping
@@ -48,17 +48,17 @@ class Remover:
         self._cleaner = cleaner
         self._when_flushed = when_flushed
         self._may_have_dead = False
-        self._holder: PartitionLog | None = None  # a log that kept something of the oldest segment at the last look
+        self._holder: PartitionLog | None = None  # a log that kept something of the oldest segment so far
         self._unused: list[Segment] = []  # whose files are to be removed
-        self._is_taking_out = False  # what must be said before their files go was not said yet
+        self._is_taking_out = False  # the statements that must precede their removal are not made yet
         self._is_stopped = False
 
     def look_again(self) -> None:
-        """Something was given up: with the next flush a segment may be dead."""
+        """Check for dead segments with the next flush: a log gave up data."""
         self._may_have_dead = True
 
     def flushed(self) -> None:
-        """The flushed position advanced, or may have before: take out what is dead."""
+        """Take out dead segments: the flushed position advanced."""
         if self._unused:
             self._remove_files()  # the disk may have been full
         if self._may_have_dead:
@@ -78,7 +78,7 @@ class Remover:
             if oldest.next_position > self._progress.flushed_position or self._is_kept(oldest):
                 break
             if self._cleaner.holds(oldest):
-                break  # looked at again when that has ended
+                break  # checked again when that has ended
             self._segments.drop_oldest()
             is_any_out = True
             for log in self._logs.values():
@@ -89,14 +89,14 @@ class Remover:
             self._remove_files()
 
     def _state_ends(self) -> None:
-        """The stream must name the end of a log that it holds nothing else of."""
+        """State the end of each log without data: nothing else in the stream would name it."""
         self._writer.seal()  # so that a log without spans has nothing left to come
         for log in self._logs.values():
             if log.oldest_span() is None and log.end_offset:
                 self._writer.add_statement(chunk.START_MOVED, log.partition_id, log.end_offset)
 
     def _is_kept(self, oldest: Segment) -> bool:
-        """Whether a log keeps something of the oldest segment."""
+        """True if a log keeps something of the oldest segment."""
         if self._holder is not None and not self._holder.is_deleted and is_alive(self._holder, oldest.base_position):
             return True
         holders = (log for log in self._logs.values() if is_alive(log, oldest.base_position))
@@ -113,18 +113,21 @@ class Remover:
             self._remove_files()
 
     def _remove_files(self) -> None:
-        """A full disk cannot take what is to be said before; then the last checkpoint alone speaks of what goes."""
+        """Remove the files that the last checkpoint covers, after a flush.
+
+        On a full disk the flush fails and removal goes on, to make room: the checkpoint holds the logs' ends.
+        """
         if self._is_stopped:
             return
         unused, self._unused = self._unused, []
 
-        def said(_error: HutongError | None) -> None:
+        def stated(_error: HutongError | None) -> None:
             removed = [segment for segment in unused if self._is_in_checkpoint(segment)]
             self._unused += [segment for segment in unused if segment not in removed]
             if removed:
                 self._jobs.submit(lambda: self._unlink(removed), lambda outcome: self._unlinked(removed, outcome))
 
-        self._when_flushed(said)
+        self._when_flushed(stated)
 
     def _is_in_checkpoint(self, segment: Segment) -> bool:
         return segment.next_position is not None and segment.next_position <= self._checkpointer.last_position

@@ -1,11 +1,11 @@
-"""What may go: which records of a log are too old or too many, and which segments hold nothing alive any more.
+"""The decision of retention: which records of a log are too old or too many, and which segments are dead.
 
 Strategy: the unit is a log's span, its share of one segment, as Kafka's is the segment file: a span goes when its
 greatest timestamp is too old, or when the log without it is still as large as it may be. Only the start of a log
 moves; bytes go when every log has moved past a whole segment, oldest segment first. So that they go at all, a segment
 is closed when it has grown old for one of its logs or holds much of one, however quiet the journal is.
 
-Pure: decides, and removes nothing. A look at a log costs as many spans as go, and one more.
+Pure: decides, and removes nothing. A check of a log costs as many steps as spans go, and one more.
 """
 
 from collections.abc import Iterable
@@ -20,10 +20,10 @@ UNLIMITED: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """How long, in milliseconds, and how much, in bytes, a log keeps; -1 is for ever and everything.
+    """The time in milliseconds and the bytes that a log keeps; -1 is for ever and everything.
 
-    `roll_ms` and `roll_bytes` say when the segment that is being written is to be closed for this log's sake: when it
-    was begun so long ago, or holds so much of the log; -1 is never.
+    `roll_ms` and `roll_bytes` are the age of the active segment, and the bytes of the log in it, at which it is closed
+    for this log's sake; -1 is never.
     """
 
     retention_ms: int = UNLIMITED
@@ -35,7 +35,7 @@ class RetentionPolicy:
         return self.retention_ms < 0 and self.retention_bytes < 0
 
     def is_full(self, age_ms: int, held_bytes: int) -> bool:
-        """Whether a segment that was begun `age_ms` ago and holds so much of the log is to be closed."""
+        """True if a segment of that age, with `held_bytes` of the log, is to be closed."""
         return 0 <= self.roll_ms <= age_ms or 0 <= self.roll_bytes <= held_bytes
 
 
@@ -59,6 +59,6 @@ def retained_from(
 
 
 def is_alive(log: PartitionLog, base_position: int) -> bool:
-    """Whether a log still keeps something of the oldest segment, which begins at `base_position`."""
+    """True if a log still keeps something of the oldest segment, which begins at `base_position`."""
     span = log.oldest_span()
     return span is not None and span.base_position <= base_position and log.start_offset < span.end_offset

@@ -42,7 +42,7 @@ class DiskFile(Protocol):
         ...
 
     def read(self, count: int, position: int) -> Buffer:
-        """Up to `count` bytes; fewer only at the end of the file. Raises StorageError."""
+        """Read up to `count` bytes; fewer only at the end of the file. Raises StorageError."""
         ...
 
     def read_into(self, buffer: memoryview, position: int) -> int:
@@ -139,7 +139,7 @@ def _translated(action: str, path: Path) -> Iterator[None]:
 
 
 def error_for(action: str, path: Path, error: OSError) -> StorageError:
-    """What an error of the operating system is to a journal: a StorageShortage, or another StorageError."""
+    """Translate an error of the operating system: to a StorageShortage, or another StorageError."""
     reason = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror
     sentence = f"cannot {action} {path}: {reason}"
     if error.errno in _NO_SPACE:
@@ -242,7 +242,7 @@ class RealFile:
 
 def _file(descriptor: int, path: Path) -> RealFile:
     """A file without the kernel's own reading ahead: it does not know how much is wanted, and what it reads on its own
-    makes flushes wait (measured: p90 of a flush beside one reader 10 ms, without it 4 ms)."""
+    makes flushes wait (measured: p90 of a flush next to one reader 10 ms, without it 4 ms)."""
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise StorageError(f"cannot use {path}: it is not a regular file")

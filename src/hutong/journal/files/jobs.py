@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Jobs:
-    """Three offloads, perhaps the same, that know when they are idle."""
+    """Three offloads, perhaps the same, and a count of the work in flight on them."""
 
     def __init__(self, offload: Offload, read_offload: Offload, flush_offload: Offload) -> None:
         self._offload = offload
@@ -34,28 +34,28 @@ class Jobs:
         return self._in_flight
 
     def submit(self, work: Callable[[], T], then: Callable[[T | BaseException], None]) -> None:
-        """As `Offload.submit`: work that writes, each piece once the one before it was told. Raises nothing: `then`
-        gets what the offload refuses it with.
+        """Submit work that writes; each piece starts after the result of the one before. Raises nothing: `then` gets
+        the error if the offload refuses.
         """
         self._in_flight += 1
         self._queued.append((work, then))
         self._work_on()
 
     def submit_flush(self, work: Callable[[], T], then: Callable[[T | BaseException], None]) -> None:
-        """As `Offload.submit`: a flush, which waits for nothing else."""
+        """Submit a flush, which waits for no other work."""
         self._submit(self._flush_offload, work, then)
 
     def submit_read(self, work: Callable[[], T], then: Callable[[T | BaseException], None]) -> None:
-        """As `Offload.submit`: a cold read."""
+        """Submit a read from the disk."""
         self._submit(self._read_offload, work, then)
 
     def when_idle(self, callback: Callable[[], None]) -> None:
         """Call back once nothing is in flight, perhaps at once."""
         self._when_idle.append(callback)
-        self._tell_if_idle()
+        self._notify_if_idle()
 
     def abandon(self) -> None:
-        """Let what is in flight end unheard, and what is queued undone."""
+        """Drop the queue, and ignore the results of work in flight."""
         self._is_abandoned = True
         self._in_flight -= len(self._queued)
         self._queued.clear()
@@ -90,8 +90,8 @@ class Jobs:
             if not self._is_abandoned:
                 then(outcome)
         finally:
-            self._tell_if_idle()
+            self._notify_if_idle()
 
-    def _tell_if_idle(self) -> None:
+    def _notify_if_idle(self) -> None:
         while self._when_idle and not self._in_flight:
             self._when_idle.pop(0)()

@@ -1,15 +1,14 @@
-"""The segments of one journal: files that tile the position space, named by where they begin.
+"""One segment of a journal: a file that holds a range of positions, and the name that states the range.
 
-    BASE.journal                        as the writer wrote it: positions from BASE to where the next segment begins
-    BASE-END-BYTES-GENERATION.journal   cleaned: stands for all that lay from BASE to before END, in fewer bytes
+    BASE.journal                        as the writer wrote it: positions from BASE to the next segment's
+    BASE-END-BYTES-GENERATION.journal   cleaned: replaces everything from BASE to before END, in fewer bytes
     (the same).index                    the index of that segment
 
-Strategy: the writer rolls by arithmetic alone; the file behind a new segment is made later, by whoever first writes to
-it, on a worker. A file is reserved ahead of the writer in steps (a flush into reserved blocks is faster than one that
-grows the file) and cut to its exact size once the segment is closed, so that only the newest file has a blank tail.
+Strategy: a file is reserved ahead of the writer in steps (a flush into reserved blocks is faster than one that grows
+the file) and cut to its exact size once the segment is closed, so that only the newest file has a blank tail.
 
-A cleaned segment never takes the name of another: it stands beside those it replaces until they are removed, and
-whoever finds both believes the higher generation, which was whole before it got its name.
+A cleaned segment never takes the name of another. Until the segments that it replaces are removed, both are in the
+folder; a start believes the higher generation, which was complete before it got its name.
 
 Knows nothing of chunks. `file` and `allocated_bytes` of a segment belong to the flush in flight; everything else to
 the loop.
@@ -39,7 +38,7 @@ def checked_size(path: Path, size: int) -> int:
 
 
 class SegmentName(NamedTuple):
-    """What the name of a segment says. `range_end` and `stored_bytes` are None unless it was cleaned."""
+    """The parsed name of a segment. `range_end` and `stored_bytes` are None unless it was cleaned."""
 
     base_position: int
     range_end: int | None = None
@@ -62,7 +61,7 @@ def segment_name(base_position: int) -> str:
 
 
 def parse_segment_name(name: str) -> SegmentName | None:
-    """What the name of a segment or of an index says, None for any other file."""
+    """Parse the name of a segment or of an index; None for any other file."""
     stem, dot, suffix = name.rpartition(".")
     fields = stem.split("-")
     if dot + suffix not in (SEGMENT_SUFFIX, INDEX_SUFFIX) or len(fields) not in _FIELDS:
@@ -76,28 +75,28 @@ def parse_segment_name(name: str) -> SegmentName | None:
 def select_segments(names: Iterable[str]) -> tuple[list[SegmentName], list[str]]:
     """The segments among the files of a directory, in order, and the names of those that were replaced.
 
-    What a cleaned segment stands for may still be there when a crash came before it was removed; so may the index of
-    a segment that is gone.
+    A crash before their removal leaves segments that a cleaned one has replaced, or the index of a segment that is
+    gone.
     """
     kept: list[SegmentName] = []
     found = {name: parsed for name in names if (parsed := parse_segment_name(name)) is not None}
     segments = {parsed for name, parsed in found.items() if name.endswith(SEGMENT_SUFFIX)}
     for parsed in sorted(segments, key=lambda parsed: -parsed.generation):
-        if not any(_stands_for(other, parsed) for other in kept):
+        if not any(_replaces(other, parsed) for other in kept):
             kept.append(parsed)
     current = set(kept)
     return sorted(kept), [name for name, parsed in found.items() if parsed not in current]
 
 
-def _stands_for(cleaned: SegmentName, other: SegmentName) -> bool:
+def _replaces(cleaned: SegmentName, other: SegmentName) -> bool:
     return cleaned.range_end is not None and cleaned.base_position <= other.base_position < cleaned.range_end
 
 
 class Segment:
     """One file of the journal, positions `base_position` to before `end_position` (None while it is written).
 
-    A cleaned one stands for the positions up to `range_end`, where the next one begins, whatever its own size: most
-    often there is a gap behind it, and it may also be a little larger, for a tombstone with its time is.
+    A cleaned one represents the positions up to `range_end`, where the next one begins, whatever its own size. Most
+    often a gap follows it; it may also be a little larger than its sources, for delete horizons need bytes.
     """
 
     __slots__ = (
@@ -130,14 +129,14 @@ class Segment:
         self.file: DiskFile | None = None
         self.allocated_bytes = 0
         self.index: SegmentIndex | None = None  # always there for the active one, loaded on demand for others
-        self.readers = 0  # cold reads in flight; the file stays open for them even when the segment is deleted
+        self.readers = 0  # disk reads in flight; the file stays open for them even when the segment is deleted
         self.is_complete = False  # flushed, of its exact size and indexed: only readers still use its file
         self.is_doomed = False
         self.is_replaced = False  # doomed because a cleaned one has taken its place
 
     @classmethod
     def named(cls, directory: Path, name: SegmentName) -> "Segment":
-        """The segment that a file's name speaks of; only a cleaned one's name says where it ends."""
+        """The segment of a file's name; only the name of a cleaned one has its end."""
         segment = cls(name.base_position, directory / name.file_name)
         if name.stored_bytes is not None:
             segment.end_position = name.base_position + name.stored_bytes
@@ -146,7 +145,7 @@ class Segment:
 
     @property
     def next_position(self) -> int | None:
-        """Where the next segment begins, None while this one is written."""
+        """The base of the next segment, None while this one is written."""
         return self.end_position if self.range_end is None else self.range_end
 
     @property

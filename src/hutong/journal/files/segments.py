@@ -78,9 +78,9 @@ class Segments:
         return self._segments[number]
 
     def successor(self, segment: Segment) -> Segment | None:
-        """What is to be read in the place of a segment that was taken out; None where its data is gone.
+        """The segment to read instead of one that was replaced by cleaning; None if it was not.
 
-        A cleaned segment in which nothing was left may be gone too: what follows is read then.
+        A cleaned segment without any data may be gone too: then it is the one that follows.
         """
         if not segment.is_replaced:
             return None
@@ -99,7 +99,7 @@ class Segments:
         return segment
 
     def replace(self, replaced: Sequence[Segment], cleaned: Segment) -> None:
-        """Put a cleaned segment in the place of those it stands for, which follow one another."""
+        """Replace adjacent segments by a cleaned one."""
         first = self._segments.index(replaced[0])
         last = first + len(replaced)
         assert self._segments[first:last] == list(replaced), "segments that do not follow one another"
@@ -113,7 +113,7 @@ class Segments:
         segment.readers += 1
 
     def end_reading(self, segment: Segment, file: DiskFile | None, index: SegmentIndex | None) -> None:
-        """A cold read is over. `file` and `index` are what it opened or loaded, None where it needed not."""
+        """End a read from the disk. `file` and `index` are those that it opened or loaded, else None."""
         segment.readers -= 1
         if file is not None:
             if segment.file is None and not segment.is_doomed:
@@ -135,7 +135,7 @@ class Segments:
     def _retire(self, segment: Segment) -> None:
         self._loaded.pop(segment.base_position, None)
         self._opened.pop(segment.base_position, None)
-        segment.is_doomed = True
+        segment.is_doomed = True  # its file is closed, and may be removed, after the last read in flight
         if not segment.readers:
             segment.close_file()
             self._events.segment_unused(segment)

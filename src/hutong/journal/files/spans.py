@@ -1,8 +1,8 @@
-"""Which closed segments hold a log's data, and how much of it.
+"""The spans of one log: its shares of closed segments, and their sizes.
 
-Strategy: one row per segment in parallel arrays, oldest first. It answers where an offset must be looked for, and what
-retention and compaction need to decide, without loading any index. A cleaned log has gaps: an offset is looked for in
-the first span that ends behind it, so that whoever asks for what is gone gets what follows.
+Strategy: one entry per segment in parallel arrays, oldest first. It finds the segment of an offset, and answers all
+that retention and compaction ask, without loading any index. A cleaned log has gaps: the search returns the first span
+that ends behind the offset, so that a read of removed records gets those that follow.
 
 Knows nothing of files.
 """
@@ -26,14 +26,14 @@ class Span(NamedTuple):
 
 
 def span_of(base_position: int, summary: Summary) -> Span:
-    """What a segment's index says of one log."""
+    """The span of one log in the segment at `base_position`."""
     return Span(base_position, summary.first_offset, summary.end_offset, summary.bytes, summary.max_timestamp_ms)
 
 
 class LogSpans:
-    """The spans of one log, positions and offsets rising. `held_bytes` is what they hold together.
+    """The spans of one log, positions and offsets rising. `held_bytes` is their sum.
 
-    `gone_bytes` is what they held besides, since the start of the process: deleted, or left out by a cleaning.
+    `gone_bytes` counts the bytes that they have lost since the start of the process, by deletion or cleaning.
     """
 
     __slots__ = (
@@ -79,11 +79,11 @@ class LogSpans:
         return bisect_right(self._end_offsets, offset)
 
     def count_before(self, position: int) -> int:
-        """How many spans lie in segments that begin before `position`."""
+        """The number of spans in segments that begin before `position`."""
         return bisect_left(self._base_positions, position)
 
     def bytes_between(self, first: int, last: int) -> int:
-        """How much the spans from number `first` to before `last` hold."""
+        """The bytes of the spans from number `first` to before `last`."""
         return sum(self._bytes[first:last])
 
     def drop_before(self, base_position: int) -> None:
@@ -91,7 +91,7 @@ class LogSpans:
         self._delete(0, bisect_left(self._base_positions, base_position))
 
     def replace(self, start: int, end: int, span: Span | None) -> None:
-        """The segments that begin from position `start` to before `end` are one now, with this share of the log."""
+        """Replace the spans of segments from position `start` to before `end` by one, or by none."""
         first = bisect_left(self._base_positions, start)
         self._delete(first, bisect_left(self._base_positions, end))
         if span is not None:

@@ -1,1 +1,1 @@
-"""What a journal's files hold, byte by byte: bytes to values and back."""
+"""The formats of a journal's files: bytes to values and back."""

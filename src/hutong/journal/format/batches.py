@@ -1,8 +1,8 @@
-"""The batches of a run, by the header fields that lead from one to the next: cut to what was asked for, and checked.
+"""The batches of a run: cutting a run to the range of a read, and checking batches that come from a disk.
 
-A run was validated when it was appended, and what is still in memory is only cut. What comes from a disk is checked
-again: a batch's CRC covers all from the attributes on; magic, leader epoch and base offset, which it leaves out, must
-be what the chunk's header says of the run; and a wrong length, also left out, makes the CRC fail.
+A run was validated when it was appended, so one in memory is only cut. One from a disk is checked again. A batch's CRC
+covers everything from the attributes on. Magic, leader epoch and base offset, which it leaves out, must agree with the
+chunk's header; a wrong length, also left out, makes the CRC fail.
 Knows nothing of records; decoding them is the wire's.
 """
 
@@ -14,7 +14,7 @@ from hutong.foundation.checksum import crc32c
 from hutong.foundation.errors import CorruptData
 from hutong.wire.kafka.records import CRC_START, HEADER_BYTES, LENGTH_END, MAGIC
 
-LEADER: Final = struct.Struct(">qii")  # base offset, length, leader epoch: what the writer rewrites in its copy
+LEADER: Final = struct.Struct(">qii")  # base offset, length, leader epoch: the writer rewrites them in its copy
 _STEP: Final = struct.Struct(
     ">qi11xi"
 )  # base offset, length, (leader epoch, magic, CRC, attributes), last offset delta
@@ -75,10 +75,10 @@ class Damage(NamedTuple):
 def find_damage(
     view: memoryview, next_offset: int, end_offset: int, leader_epoch: int, *, gaps_allowed: bool = False
 ) -> Damage | None:
-    """What is wrong with the whole batches in `view`, of which the first one should have `next_offset`.
+    """Check the whole batches in `view`, the first of which should have `next_offset`.
 
-    None if they are what was appended. Offsets follow on each other and stay before `end_offset`; with `gaps_allowed`
-    some may be missing.
+    Returns None if they are as they were appended. Offsets follow on each other and stay before
+    `end_offset`; with `gaps_allowed` some may be missing.
     """
     start, total = 0, len(view)
     unpack = _CHECKED.unpack_from
@@ -103,7 +103,7 @@ def find_damage(
 
 
 def has_gaps(view: memoryview, base_offset: int, offset_count: int) -> bool:
-    """Whether the batches of a whole run, in order, hold fewer offsets than the run spans."""
+    """True if the batches of a whole run, in order, hold fewer offsets than the run spans: cleaning took some."""
     start, total = 0, len(view)
     next_offset, held = base_offset, 0
     while start < total:

@@ -1,4 +1,4 @@
-"""The chunk: what one turn of the writer took in, as it lies in the journal.
+"""The chunk: the batches of one loop iteration, as the journal stores them.
 
     40 bytes   magic, CRC-32C of the rest of the header, version, entry count, unflushed bytes, total bytes, leader
                epoch, position, append wall time
@@ -10,10 +10,10 @@ it was not written is recognised (misdirected writes, blocks left over from anot
 by the CRC that every batch carries; what that CRC leaves out (base offset, length, leader epoch) follows from the
 entry. An entry without bytes is a statement about its log: where it now starts, or that it is deleted.
 
-A header also says how many bytes before it were not flushed yet when it was made. So a chunk vouches for all that lies
-before those: where such a chunk stands behind a damaged place, that place was on disk once and has rotted, while a torn
-tail has nothing sound behind it but what was in flight with it (the crash-corruption disentanglement of Alagappan et
-al., FAST '18). A repair turns the entry of a damaged run into one that says what was lost.
+A header also holds the number of bytes before it that were not flushed yet when it was made. So a chunk proves that
+everything before those bytes was on disk. If a sound chunk proves that of a damaged place, the place has rotted. A torn
+tail is different: behind it come at most bytes that were in flight with it (the crash-corruption disentanglement of
+Alagappan et al., FAST '18). A repair turns the entry of a damaged run into one that names the loss.
 
 Numbers are big-endian, as in the batches. Knows nothing of files.
 """
@@ -38,7 +38,7 @@ START_MOVED: Final = 1  # the log now starts at the base offset
 DELETED: Final = 2  # the log is gone
 LOST: Final = 3  # the run was damaged and given up; without offsets, nobody knows whose it was
 
-NOTHING_SAID: Final = 2**32 - 1  # instead of unflushed bytes
+FLUSH_UNKNOWN: Final = 2**32 - 1  # in the place of unflushed bytes: not known
 
 _CHECKED_FROM: Final = 8  # the CRC covers the header from here on
 _FIXED_CHECKED: Final = struct.Struct(">HHIIiQq")
@@ -87,7 +87,7 @@ class Chunk:
         append_time_ms: int,
         entry_count: int,
         entries: bytes,
-        unflushed_bytes: int = NOTHING_SAID,
+        unflushed_bytes: int = FLUSH_UNKNOWN,
     ) -> None:
         self.position = position
         self.end = position + total_bytes
@@ -101,7 +101,7 @@ class Chunk:
     @property
     def flushed_position(self) -> int:
         """Everything before it was flushed when this chunk was made."""
-        return 0 if self.unflushed_bytes == NOTHING_SAID else self.position - self.unflushed_bytes
+        return 0 if self.unflushed_bytes == FLUSH_UNKNOWN else self.position - self.unflushed_bytes
 
     def runs(self) -> Iterator[Run]:
         payload = self.position + self.header_bytes
@@ -110,7 +110,7 @@ class Chunk:
 
 
 def entry_count_at(buffer: Buffer, offset: int) -> int:
-    """What the header at `offset` says, unchecked."""
+    """The entry count in the header at `offset`, unchecked."""
     return cast(int, _COUNT.unpack_from(buffer, offset + _COUNT_AT)[0])
 
 
@@ -124,7 +124,7 @@ def encode_header(
     append_time_ms: int,
     entries: list[bytes],
     payload_bytes: int,
-    unflushed_bytes: int = NOTHING_SAID,
+    unflushed_bytes: int = FLUSH_UNKNOWN,
 ) -> bytes:
     """The header of a chunk whose packed `entries` describe `payload_bytes` bytes of batches.
 
@@ -138,7 +138,7 @@ def encode_header(
 
 
 def header_bytes_at(buffer: Buffer, offset: int, position: int) -> int:
-    """How many bytes the header at `offset` has, 0 where nothing was ever written.
+    """The size of the header at `offset`, 0 if nothing was ever written there.
 
     `buffer` holds at least `FIXED.size` bytes from `offset` on, which lie at `position` of the journal. Only what is
     needed to read on is checked here. Raises CorruptData.
@@ -155,7 +155,7 @@ def header_bytes_at(buffer: Buffer, offset: int, position: int) -> int:
 
 
 def parse_header(buffer: Buffer, offset: int, position: int) -> Chunk:
-    """The chunk whose whole header lies at `offset`. Raises CorruptData."""
+    """The chunk whose whole header is at `offset`. Raises CorruptData."""
     header_bytes = header_bytes_at(buffer, offset, position)
     if not header_bytes:
         raise CorruptData(f"no chunk begins at position {position}")
@@ -173,9 +173,9 @@ def parse_header(buffer: Buffer, offset: int, position: int) -> Chunk:
 
 
 def find_run(buffer: Buffer, offset: int, position: int, partition_id: int) -> tuple[int, int, Run | None]:
-    """As `parse_header`, for a walk: the chunk's end, its leader epoch, and the batches it has of one partition.
+    """Parse a header for a walk: the chunk's end, its leader epoch, and the batches it has of one partition.
 
-    The whole header lies at `offset`. That its entries fit together is what the CRC vouches for. Raises CorruptData.
+    The whole header is at `offset`. The CRC guarantees that its entries fit together. Raises CorruptData.
     """
     magic, crc, version, count, _, total_bytes, leader_epoch, own_position, _ = FIXED.unpack_from(buffer, offset)
     entries = offset + FIXED.size
@@ -201,7 +201,7 @@ def find_run(buffer: Buffer, offset: int, position: int, partition_id: int) -> t
 
 
 def _entry_at(entries: bytes, partition_id: int) -> int:
-    """Where the entry with the partition's batches begins, -1 if there is none."""
+    """The start of the entry with the partition's batches, -1 if there is none."""
     key = _KEY.pack(partition_id, BATCHES)
     at = entries.find(key)
     while at >= 0 and at % ENTRY.size:
@@ -224,7 +224,7 @@ def version_of(buffer: Buffer, offset: int) -> int | None:
 
 
 def with_lost(header: Chunk, lost: Container[int]) -> bytes:
-    """The same header, but for its entries of these numbers, whose batches it gives up."""
+    """The same header with the entries of these numbers marked as lost."""
     entries = []
     for number, entry in enumerate(ENTRY.iter_unpack(header.entries)):
         partition_id, kind, *rest = entry
@@ -236,7 +236,7 @@ def with_lost(header: Chunk, lost: Container[int]) -> bytes:
 
 
 def encode_bridge(position: int, end: int) -> bytes:
-    """The header of a chunk without batches that stands for all that lay from `position` to before `end`."""
+    """The header of a chunk without batches that replaces everything from `position` to before `end`."""
     payload_bytes = end - position - header_bytes_for(1)
     return encode_header(position, 0, 0, [ENTRY.pack(0, LOST, 0, 0, 0, payload_bytes, 0, -1)], payload_bytes)
 

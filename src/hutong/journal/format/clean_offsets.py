@@ -1,4 +1,4 @@
-"""How far each compacted log was cleaned, kept over a restart.
+"""The clean offset of each compacted log, kept over a restart.
 
     magic, CRC-32C of the rest; per log: id, offset before which each key has one record
 

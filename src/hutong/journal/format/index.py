@@ -1,4 +1,4 @@
-"""The index of one segment: where each partition's batches lie.
+"""The index of one segment: the places of each partition's batches.
 
 Strategy: sparse. Runs of one partition that follow each other are merged into an *extent* until it holds enough data or
 spans enough of the journal; inside an extent a reader walks the chunk headers from the first to the last. So memory is
@@ -36,7 +36,7 @@ NO_TIMESTAMP: Final = -1
 
 
 class Summary(NamedTuple):
-    """What one segment holds of one partition."""
+    """The share of one partition in one segment."""
 
     partition_id: int
     extent_count: int
@@ -125,7 +125,7 @@ class Extents:
         return max(self.max_timestamps, default=NO_TIMESTAMP)
 
     def number_for(self, offset: int) -> int:
-        """The number of the extent that holds `offset`; the first one if the offset lies before all."""
+        """The number of the extent that holds `offset`; the first one if the offset is before all."""
         return max(0, bisect_right(self.base_offsets, offset) - 1)
 
     def summary(self, partition_id: int) -> Summary:

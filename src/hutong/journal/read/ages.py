@@ -1,8 +1,8 @@
-"""About when the record at an offset was written, from what is in memory alone: for lag in seconds.
+"""The approximate timestamp of the record at an offset, from memory alone: for lag in seconds.
 
-Strategy: what is still in the cache says it itself, by the header of a batch. Of the rest the index knows the
-greatest timestamp of each extent, and the spans that of each closed segment; between two of those a record is taken to
-lie where its offset lies between theirs. So an answer costs a bisection or two, whatever the size of the log.
+Strategy: in the cache the header of a batch has it. For the rest the index knows the greatest timestamp of each extent,
+and the spans that of each closed segment; between two of those the timestamp is interpolated by offset. So an answer
+costs a bisection or two, whatever the size of the log.
 
 Knows nothing of files and reads none. Timestamps are what the records carry: their producer's clock, or ours.
 """
@@ -18,17 +18,17 @@ from hutong.wire.kafka.records import parse_batch_header
 UNKNOWN: Final = -1
 
 
-def cached_timestamp(cache: RegionCache, hot: CachedRuns, offset: int) -> int:
+def cached_timestamp(cache: RegionCache, runs: CachedRuns, offset: int) -> int:
     """The first timestamp of the run that holds `offset`, where the cache holds it; else UNKNOWN.
 
-    A run is what one turn of the loop took in, so its records are of one moment.
+    A run came in one loop iteration, so its records are of one moment.
     """
-    header = hot.header_near(cache, offset)
+    header = runs.header_near(cache, offset)
     return UNKNOWN if header is None else parse_batch_header(header).base_timestamp_ms
 
 
 def indexed_timestamp(offset: int, spans: LogSpans, extents: Extents | None) -> int:
-    """About the timestamp of what is at `offset`, or of the next that is there; UNKNOWN where nothing is."""
+    """Estimate the timestamp of the record at `offset`, or of the next one; UNKNOWN if there is none."""
     number = spans.number_for(offset)
     if number < len(spans):
         span = spans[number]
@@ -46,7 +46,7 @@ def indexed_timestamp(offset: int, spans: LogSpans, extents: Extents | None) -> 
 
 
 def _between(before_ms: int, greatest_ms: int, offset: int, first_offset: int, end_offset: int) -> int:
-    """Of records whose timestamps rise evenly from behind `before_ms` to `greatest_ms`, that of one."""
+    """Interpolate one timestamp between `before_ms` and `greatest_ms`, as if they rose evenly."""
     if before_ms == UNKNOWN or before_ms >= greatest_ms:
         return greatest_ms
     place = max(offset, first_offset) - first_offset + 1

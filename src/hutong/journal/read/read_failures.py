@@ -1,10 +1,10 @@
-"""Reads that the disk refused: counted, told, and remembered for a while.
+"""Reads that the disk refused: counted, reported, and remembered for a while.
 
 Strategy: a read that fails says nothing of what is written: other places can be read, and each flush has an answer of
-its own. So a failure ends nothing here, where Apache Kafka takes the whole log directory offline; but somebody must see
-to the disk, and clients that ask again for ever are not told enough by an error code.
+its own. So a failure ends nothing here, while Apache Kafka takes the whole log directory offline. But an operator must
+see to the disk, and an error code alone says too little to a client that retries for ever.
 
-Knows nothing of damage (CorruptData): that is told by who checks what was read.
+Knows nothing of damage (CorruptData): the check of the data read reports that.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ RECENT_MS: Final = 60_000
 
 
 class ReadFailures:
-    """Of one journal. Figures: total. `on_failure` is told of each, which may be many in a second."""
+    """The failed reads of one journal. Figures: total. `on_failure` gets each, perhaps many in a second."""
 
     def __init__(self, clock: Clock) -> None:
         self.total = 0

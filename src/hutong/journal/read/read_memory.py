@@ -1,7 +1,7 @@
-"""Memory that cold reads fill, used again once nobody looks at it.
+"""Memory for reads from the disk, reused once nobody holds a view of it.
 
 Strategy: fresh memory costs more than the copy that fills it, because the kernel zeroes each of its pages first. So
-memory is handed out as a view of an anonymous mapping that stays on a list, and whether it is free is asked for and not
+memory is handed out as a view of an anonymous mapping that stays on a list, and whether it is free is tested, not
 tracked: a mapping refuses to be resized while a view of it is held (as in `foundation.regions`). What a slow reader
 holds for long falls off the list and lives on by the views held of it.
 

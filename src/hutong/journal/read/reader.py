@@ -1,11 +1,11 @@
-"""Cold reads: what has left the cache, read from segments.
+"""Reads from the disk: batches that have left the cache, read from segments.
 
 Strategy: the loop plans (which extents of which segment), and the plan is carried out in one of two places: first on
 the loop, with reads that never wait for the device (`RWF_NOWAIT`, so what the page cache holds costs no change of
 thread), and on a worker when one of them would block or the segment's index is not in memory. A plan is fixed before
 it is handed out: a worker sees no structure that the loop goes on changing.
 
-Knows nothing of what is looked for; that is the plan's `work`.
+Knows nothing of the purpose of a read; that is the plan's `work`.
 """
 
 from collections.abc import Callable
@@ -48,7 +48,7 @@ class _Outcome(Generic[T]):
 
 
 class Reader:
-    """Carries out cold reads of one journal. Figures: cached_reads_total, worker_reads_total."""
+    """Carries out the disk reads of one journal. Figures: cached_reads_total, worker_reads_total."""
 
     def __init__(self, resources: JournalResources) -> None:
         self.failures = ReadFailures(resources.clock)
@@ -79,22 +79,24 @@ class Reader:
         read_ahead_bytes = self._read_ahead_bytes(size, share)
         return DiskRead(segment, partition_id, max(1, size), read_ahead_bytes, disk_end, select, selected, work)
 
-    def try_cached(self, cold: DiskRead[T]) -> T:
+    def try_cached(self, read: DiskRead[T]) -> T:
         """Carry it out on the loop from what the machine holds in memory. Raises WouldBlock, StorageError."""
-        if cold.extents is None or cold.segment.file is None:
+        # Opening a file or loading an index may wait for the device, which the loop must not.
+        if read.extents is None or read.segment.file is None:
             raise WouldBlock("the segment's index or file is not open")
-        walk = self._walk(cold, cold.segment.file, cold.extents, is_cached_only=True, allocate=self._memory.take)
-        result = cold.work(walk)
+        walk = self._walk(read, read.segment.file, read.extents, is_cached_only=True, allocate=self._memory.take)
+        result = read.work(walk)
         self.cached_reads_total += 1
         return result
 
-    def read(self, cold: DiskRead[T], then: Callable[[T | HutongError], None]) -> None:
+    def read(self, read: DiskRead[T], then: Callable[[T | HutongError], None]) -> None:
         """Carry it out on a worker, then `then` on the loop; at once with LimitExceeded when too many are in flight."""
-        successor = self._segments.successor(cold.segment)
+        # Between planning and reading, cleaning may have replaced the segment.
+        successor = self._segments.successor(read.segment)
         if successor is not None:
-            cold = replace(cold, segment=successor, extents=None)
-        segment, known_file = cold.segment, cold.segment.file
-        lent = [self._memory.take(max(cold.read_ahead_bytes, WINDOW_BYTES_MIN))]
+            read = replace(read, segment=successor, extents=None)
+        segment, known_file = read.segment, read.segment.file
+        lent = [self._memory.take(max(read.read_ahead_bytes, WINDOW_BYTES_MIN))]
 
         def ended(outcome: _Outcome[T] | BaseException) -> None:
             self.reads_in_flight -= 1
@@ -109,7 +111,7 @@ class Reader:
         self._segments.begin_reading(segment)
         self.reads_in_flight += 1
         try:
-            self._jobs.submit_read(lambda: self._carry_out(cold, known_file, lent), ended)
+            self._jobs.submit_read(lambda: self._read_on_worker(read, known_file, lent), ended)
         except LimitExceeded as error:
             self.reads_in_flight -= 1
             self._segments.end_reading(segment, None, None)
@@ -122,17 +124,18 @@ class Reader:
             self.failures.add(error)
 
     def _read_ahead_bytes(self, size: int, share: float) -> int:
-        """How much to read at first for `size` bytes of a partition that has this share of its segment.
+        """The size of the first read for `size` bytes of a partition with this share of its segment.
 
-        What lies between is read along while that is less than half; of a crowded segment little is tried first.
+        Foreign bytes in between are read along while they are less than half; in a crowded segment the first read is
+        small.
         """
         if share < 0.5:
             return min(size, int(self._settings.read_ahead_bytes * share))
         spread = int(size / share)
         return min(spread + spread // _HEADERS_SHARE, WINDOW_BYTES_MAX + WINDOW_BYTES_MIN)
 
-    def _carry_out(self, cold: DiskRead[T], known_file: DiskFile | None, lent: list[memoryview]) -> _Outcome[T]:
-        """On a worker. The memory that was `lent` is filled first; what is needed beyond is new."""
+    def _read_on_worker(self, read: DiskRead[T], known_file: DiskFile | None, lent: list[memoryview]) -> _Outcome[T]:
+        """Carry out a read on a worker. The memory that was `lent` is filled first; any more is new."""
         file: DiskFile | None = None
         index: SegmentIndex | None = None
         result: T | HutongError
@@ -143,41 +146,41 @@ class Reader:
 
         try:
             if known_file is None:
-                file = self._disk.open(cold.segment.path)
+                file = self._disk.open(read.segment.path)
             opened = known_file or file
             assert opened is not None
-            extents = cold.extents
+            extents = read.extents
             if extents is None:
-                known, index = self._index(cold, opened)
-                extents = cold.select(known.extents.get(cold.partition_id) or Extents(0, 0))
-            result = cold.work(self._walk(cold, opened, extents, is_cached_only=False, allocate=allocate))
+                known, index = self._index(read, opened)
+                extents = read.select(known.extents.get(read.partition_id) or Extents(0, 0))
+            result = read.work(self._walk(read, opened, extents, is_cached_only=False, allocate=allocate))
         except CorruptData as error:
-            result = CorruptData(f"{cold.segment.path}: {error}")
+            result = CorruptData(f"{read.segment.path}: {error}")
         except HutongError as error:
             result = error
         return _Outcome(result, file, index)
 
-    def _index(self, cold: DiskRead[T], file: DiskFile) -> tuple[SegmentIndex, SegmentIndex | None]:
+    def _index(self, read: DiskRead[T], file: DiskFile) -> tuple[SegmentIndex, SegmentIndex | None]:
         """The index of the segment as far as it is on disk; again, if that is all of it and so may be kept."""
-        segment, settings = cold.segment, self._settings
+        segment, settings = read.segment, self._settings
         is_closed = segment.end_position is not None and segment.range_end is None
-        if is_closed and cold.disk_end < (segment.end_position or 0):
-            return rebuild_index(file, segment.base_position, cold.disk_end, settings), None
-        index = load_or_rebuild_index(self._disk, file, segment, cold.disk_end, settings)
+        if is_closed and read.disk_end < (segment.end_position or 0):
+            return rebuild_index(file, segment.base_position, read.disk_end, settings), None
+        index = load_or_rebuild_index(self._disk, file, segment, read.disk_end, settings)
         return index, index
 
     def _walk(
         self,
-        cold: DiskRead[T],
+        read: DiskRead[T],
         file: DiskFile,
         extents: list[Extent],
         *,
         is_cached_only: bool,
         allocate: Callable[[int], memoryview],
     ) -> Walk:
-        base_position = cold.segment.base_position
-        end = cold.segment.end_position
-        if end is None or cold.segment.range_end is None:  # a cleaned one is on disk, and has an end of its own
-            end = cold.disk_end if end is None else min(cold.disk_end, end)
-        window = Window(file, base_position, end, cold.read_ahead_bytes, is_cached_only, allocate)
-        return Walk(window, cold.partition_id, extents, end)
+        base_position = read.segment.base_position
+        end = read.segment.end_position
+        if end is None or read.segment.range_end is None:  # a cleaned one is on disk, and has an end of its own
+            end = read.disk_end if end is None else min(read.disk_end, end)
+        window = Window(file, base_position, end, read.read_ahead_bytes, is_cached_only, allocate)
+        return Walk(window, read.partition_id, extents, end)

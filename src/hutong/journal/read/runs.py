@@ -1,9 +1,9 @@
-"""Where one log's batches lie in the cache: every run, exactly.
+"""The places of one log's batches in the cache: every run, exactly.
 
 Strategy: three parallel arrays, offsets and positions rising, so that a read is one bisection and then a straight walk.
-Entries whose bytes have left the cache are trimmed in bulk when the log grows or the journal's sweep comes by.
+Entries whose bytes have left the cache are trimmed in bulk when the log grows or the writer trims it in rotation.
 
-Knows nothing of disks: what is not in the cache is simply not here.
+Knows nothing of disks: runs that are not in the cache are simply not here.
 """
 
 from array import array
@@ -15,7 +15,7 @@ from hutong.wire.kafka.records import HEADER_BYTES
 
 
 class Views:
-    """What a read found in memory: whole batches in order, `size` bytes in all."""
+    """The result of a read from memory: whole batches in order, `size` bytes in all."""
 
     __slots__ = ("buffers", "size")
 
@@ -82,7 +82,7 @@ class CachedRuns:
             if base_offset >= limit:
                 break
             views = cache.view(position, position + size)
-            assert views, "what is newer than a hot position is hot"
+            assert views, "what is newer than a cached position is cached"
             view = views[0]  # a chunk never spans two regions, so neither does a run
             end_offset = base_offsets[number + 1] if number + 1 < len(base_offsets) else self._end_offset
             is_last = found + size > max_bytes or end_offset > limit

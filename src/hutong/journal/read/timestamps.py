@@ -25,7 +25,7 @@ Found = tuple[int, int]  # timestamp in ms, offset
 PlanSearch = Callable[[Span, Callable[[Extents], list[Extent]], Callable[[Walk], Found]], DiskRead[Found]]
 NOT_FOUND: Final[Found] = (-1, -1)
 UNPACKED_BYTES_MAX: Final = 2 * DECOMPRESSED_BYTES_MAX
-"""In one search. A header that is wrong about its greatest timestamp makes a search go on to the next batch."""
+"""In one search: a header that is wrong about its greatest timestamp makes a search try the next batch."""
 
 
 class TimestampSearch:
@@ -75,7 +75,7 @@ class TimestampSearch:
         is_worth: Callable[[Span, Found], bool],
         best: Found,
     ) -> None:
-        """Look into the next span, as long as one is worth it."""
+        """Search the next span, as long as one may hold a better answer."""
         span = next(spans, None)
         if span is None or not is_worth(span, best):
             self._then(best)
@@ -145,12 +145,12 @@ class TimestampSearch:
 
 
 def _rank(found: Found) -> tuple[int, int]:
-    """Of equal timestamps the first record is the answer."""
+    """The order of answers: of equal timestamps the first record wins."""
     return found[0], -found[1]
 
 
 def _may_beat(max_timestamp_ms: int, first_offset: int, best: Found) -> bool:
-    """Whether something that begins at `first_offset` may hold a better answer.
+    """True if something that begins at `first_offset` may hold a better answer.
 
     What is promised may belong to records that were trimmed or are not visible yet, so a promise alone ends no search.
     """

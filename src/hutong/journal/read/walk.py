@@ -1,12 +1,13 @@
 """Walking a segment: from chunk header to chunk header, through a window of the file.
 
-Strategy: the window is a stretch of the file, brought into an arena of memory by positional reads. What goes on where
-the window ends is read behind it into the same arena, so nothing is read twice and a run that straddles two reads is
-still one view. A read brings more while most of what it brings is wanted (a partition read from end to end) and less
-while it is not (one quiet partition among a thousand busy ones), so that reading ahead follows demand.
+Strategy: the window is a stretch of the file, brought into an arena of memory by positional reads. A run that continues
+past the window is completed by a read behind it into the same arena. So nothing is read twice, and a run that straddles
+two reads is still one view. A read brings more while most of its bytes are wanted (a partition read from
+end to end) and less while they are not (one quiet partition among a thousand busy ones), so that reading ahead follows
+demand.
 
-What a walk hands out has passed its checks: the chunk's header vouches for where a run lies and for its offsets, each
-batch's own CRC for the rest. What is damaged ends a read; whoever begins there is told.
+Batches that a walk returns have passed its checks: the chunk's header guarantees the place and the offsets of a run,
+each batch's own CRC the rest. Damage ends a read; a read that begins there fails with CorruptData.
 
 Runs on the loop and on workers alike; knows nothing of either.
 """
@@ -31,7 +32,7 @@ LOADS_ON_LOOP_MAX: Final = 16  # a read on the loop brings what these find, so t
 
 
 class WouldBlock(HutongError):
-    """Memory does not hold it; a worker must wait for the device."""
+    """The bytes are not in memory; a worker must wait for the device."""
 
 
 class Window:
@@ -66,7 +67,7 @@ class Window:
 
     @property
     def is_spent(self) -> bool:
-        """Whether enough was read for one time; only a worker may go on."""
+        """True if the loop has read enough for one time; only a worker may continue."""
         return self._is_cached_only and self._loads >= LOADS_ON_LOOP_MAX
 
     def view(self, position: int, count: int) -> memoryview:
@@ -80,14 +81,14 @@ class Window:
         return self._arena[at : at + count]
 
     def used(self, count: int) -> None:
-        """Of what was seen, that many bytes were wanted."""
+        """Count bytes of the window that were wanted."""
         self._used_bytes += count
         self._is_used = True
 
     def find(self, pattern: bytes, position: int, end_position: int) -> int:
-        """Where the bytes of `pattern` occur next from `position` on, `end_position` if nowhere. Raises StorageError.
+        """The next position of `pattern` from `position` on, `end_position` if there is none. Raises StorageError.
 
-        Goes past the window: what is searched is not wanted.
+        Bypasses the window: the searched bytes are not wanted.
         """
         while end_position - position >= len(pattern):
             content = bytes(self._file.read(min(_SEARCH_BYTES, end_position - position), position - self.base_position))
@@ -105,7 +106,7 @@ class Window:
         return chunk.parse_header(self.view(position, max(header_bytes, chunk.FIXED.size)), 0, position)
 
     def run_at(self, position: int, partition_id: int) -> tuple[int, int, chunk.Run | None]:
-        """Where the chunk that begins there ends, its leader epoch, and the partition's run in it. Raises as `view`."""
+        """The end of the chunk at `position`, its leader epoch, and the partition's run in it. Raises as `view`."""
         at = position - self._start + self._base
         if at < self._base or at + _ONE_ENTRY_BYTES > self._filled or chunk.entry_count_at(self._arena, at) > 1:
             header_bytes = chunk.header_bytes_at(self.view(position, chunk.FIXED.size), 0, position)
@@ -114,14 +115,16 @@ class Window:
         return chunk.find_run(self._arena, at, position, partition_id)
 
     def _load(self, position: int, count: int) -> int:
-        """Bring at least that much; returns where in the arena it is."""
+        """Read at least `count` bytes; returns their place in the arena."""
         self._loads += 1
+        # A long search on the loop would delay everything else: a worker takes over.
         if self._is_cached_only and self._loads > 2 * LOADS_ON_LOOP_MAX:
             raise WouldBlock("too much lies between one batch and the next")
         wanted = min(max(count, self._next_size()), self.end_position - position)
         if wanted < count:
             raise CorruptData(f"what begins at position {position} goes on beyond the end of the segment")
         at = position - self._start + self._base
+        # Continue right behind the window if the arena has room, so that what is there is not read again.
         if self._base <= at <= self._filled and at + count <= len(self._arena):
             wanted = min(wanted, len(self._arena) - at)
         else:
@@ -134,7 +137,7 @@ class Window:
         return at
 
     def _next_size(self) -> int:
-        """How much the next read should bring, by how much of the latest one was wanted."""
+        """The size of the next read, by the share of the latest one that was wanted."""
         if self._loaded_bytes:
             is_wanted = self._used_bytes * 2 >= self._loaded_bytes
             size = self._size * 2 if is_wanted else self._size // 2
@@ -143,7 +146,8 @@ class Window:
         return self._size
 
     def _begin(self, position: int, wanted: int) -> int:
-        """Let the window begin at `position`, with room for `wanted` bytes; returns where in the arena that is."""
+        """Begin the window at `position`, with room for `wanted` bytes; returns its place in the arena."""
+        # Memory of which no view was handed out may be overwritten.
         if not self._is_used:
             self._filled = self._base
         if len(self._arena) - self._filled < wanted:
@@ -205,6 +209,7 @@ class Walk:
                 if is_last or found_bytes >= max_bytes or len(found) >= runs_max or self._window.is_spent:
                     break
         except (CorruptData, WouldBlock):
+            # A reader gets the sound batches first, and the error with the next read.
             if not found:
                 raise
         return found
@@ -212,7 +217,7 @@ class Walk:
     def _take(
         self, run: chunk.Run, offset: int, limit: int, max_bytes: int, at_least_one: bool
     ) -> tuple[memoryview, bool]:
-        """What is wanted of a run, and whether there is an end to it. Raises CorruptData where it begins damaged."""
+        """The wanted part of a run, and True if the read ends with it. Raises CorruptData if it begins damaged."""
         run_end = run.position + run.bytes
         if run.bytes <= max_bytes and run.base_offset >= offset and run.end_offset <= limit:
             position, end, next_offset = run.position, run_end, run.base_offset
@@ -231,9 +236,9 @@ class Walk:
     def _bounds(
         self, run: chunk.Run, offset: int, limit: int, max_bytes: int, at_least_one: bool
     ) -> tuple[int, int, int]:
-        """Where the wanted batches of a run begin and end, and the offset that the first one should have.
+        """Begin and end of the wanted batches of a run, and the offset that the first one should have.
 
-        Goes by the batches' headers, of which nothing is sure yet: only where they lead to is looked at.
+        Follows the batches' headers, which are not checked yet.
         """
         first = first_offset = -1
         last = run.position
@@ -255,7 +260,7 @@ class Walk:
         return (first, last, first_offset) if first >= 0 else (last, last, run.end_offset)
 
     def _steps(self, run: chunk.Run) -> Iterator[tuple[int, int, int, int, int]]:
-        """Of each batch of a run: position, end, the offset it should have, and by its header base and end offset."""
+        """For each batch of a run: position, end, expected offset, and base and end offset by its header."""
         position, run_end, next_offset = run.position, run.position + run.bytes, run.base_offset
         while position < run_end:
             header = self._window.view(position, min(HEADER_BYTES, run_end - position))
@@ -272,12 +277,13 @@ class Walk:
 
     def _damage(self, run: chunk.Run, view: memoryview, next_offset: int) -> Damage | None:
         damage = find_damage(view, next_offset, run.end_offset, self._leader_epoch)
+        # Gaps are legal only in a run that cleaning has thinned out; finding that costs a walk over the whole run.
         if damage is not None and damage.is_gap and has_gaps(self.view(run), run.base_offset, run.offset_count):
             return find_damage(view, next_offset, run.end_offset, self._leader_epoch, gaps_allowed=True)
         return damage
 
     def _is_gap(self, run: chunk.Run, position: int, next_offset: int, base_offset: int) -> bool:
-        """Whether the batch at `position` may follow with a later offset; damage to what is before it looks alike."""
+        """True if cleaning left a gap before the batch at `position`; damage to the batches before it looks alike."""
         if not next_offset <= base_offset < run.end_offset:
             return False
         view = self.view(run)

@@ -1,4 +1,4 @@
-"""The checkpoint: what the logs were at one position, so that a start need not read all that lies before it.
+"""The checkpoint: the state of the logs at one position, so that a start need not read everything before it.
 
     header   magic, version, CRC-32C of the rest, clean mark, leader epoch, position, log count
     log      id, start offset, end offset, producer count, open transaction count, aborted transaction count
@@ -102,7 +102,7 @@ def parse_checkpoint(content: Buffer) -> Checkpoint:
 
 
 def _parse_log(body: memoryview, at: int, logs: dict[int, LogState], *, has_transactions: bool) -> int:
-    """Put the log that begins `at` with the others; returns where it ends."""
+    """Parse the log that begins `at`; returns its end."""
     partition_id, start_offset, end_offset, producer_count = _LOG.unpack_from(body, at)
     at += _LOG.size
     open_count = aborted_count = 0
@@ -130,7 +130,7 @@ def _parse_log(body: memoryview, at: int, logs: dict[int, LogState], *, has_tran
 
 
 def _big_endian(numbers: "array[int]") -> "array[int]":
-    """The numbers as they lie in the file, and back."""
+    """The numbers in the byte order of the file, and back."""
     if sys.byteorder == "little":
         numbers = numbers[:]
         numbers.byteswap()

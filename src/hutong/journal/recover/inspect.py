@@ -34,7 +34,7 @@ _BRIDGE_BYTES_MIN: Final = chunk.header_bytes_for(1)
 
 
 class Remedy(Enum):
-    """What a repair would do."""
+    """The action of a repair."""
 
     RESTORE = "restore the file from a copy; it cannot be repaired"
     READ_PAST = "let consumers seek past it, or delete the records up to its end; a repair changes nothing here"
@@ -78,9 +78,9 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class SegmentFile:
-    """A segment as it lies on disk: its chunks go up to `end_position`, the next segment begins at `next_position`.
+    """A segment on disk: its chunks go up to `end_position`, the next segment begins at `next_position`.
 
-    Both are the same but for a cleaned segment, and the end of the file for the newest.
+    Both are the same, except for a cleaned segment; for the newest both are the end of the file.
     """
 
     path: Path
@@ -224,7 +224,7 @@ class Inspector:
     def _parts(
         self, segment: SegmentFile, later: list[SegmentFile], vouched_position: int
     ) -> Iterator[ScannedChunk | Problem]:
-        """The sound chunks of one segment, and what lies between; the checkpoint says what had been flushed."""
+        """The sound chunks of one segment, and the problems between them; the checkpoint tells the flushed part."""
         file = self.disk.open(segment.path)
         try:
             file_end = min(segment.end_position, segment.base_position + segment.file_bytes)
@@ -333,7 +333,7 @@ class Inspector:
 
     @staticmethod
     def _agrees(index: SegmentIndex, rebuilt: SegmentIndex) -> bool:
-        """Whether two indexes say the same of every partition; where extents are cut may differ after a restart."""
+        """True if two indexes agree on every partition; the cuts between extents may differ after a restart."""
         found, expected = (
             {entry.partition_id: entry._replace(extent_count=0) for entry in either.summaries()}
             for either in (index, rebuilt)
@@ -358,14 +358,14 @@ class Inspector:
 
 
 def _end_of(part: ScannedChunk | Problem, position: int) -> int:
-    """Where the journal goes on behind a part of it."""
+    """The position at which the journal continues behind a part of it."""
     if isinstance(part, ScannedChunk):
         return part.header.end
     return position if part.end_position is None else part.end_position
 
 
 class _Ledger:
-    """Where each log goes on, to tell what a place that lost even its header may have held."""
+    """The next offsets of each log, to tell what a place without even its header may have held."""
 
     def __init__(self) -> None:
         self._ends: dict[int, int] = {}
@@ -388,7 +388,7 @@ class _Ledger:
             self._nameless.append((problem, set()))
 
     def close(self, checkpoint: Checkpoint | None) -> None:
-        """No more chunks: the checkpoint has the last word on where a log ends, and the first on where it begins."""
+        """Settle the ends after the last chunk: the checkpoint decides the end of a log, and its start."""
         if checkpoint is None:
             return
         for partition_id, log in checkpoint.logs.items():
@@ -403,7 +403,7 @@ class _Ledger:
             problem.lost[:] = [lost for lost in kept if lost.first_offset < lost.end_offset]
 
     def _seen(self, partition_id: int, offset: int) -> None:
-        """The log goes on at `offset`; had it ended earlier, the places since then may have had what lies between."""
+        """Note the log's next offset; damaged places since its last end may have held the offsets in between."""
         end = self._ends.get(partition_id, 0)
         for problem, seen in self._nameless:
             if partition_id not in seen:

@@ -1,17 +1,17 @@
-"""Recovery: from what lies in a directory to the state that a journal starts with.
+"""Recovery: from the files in a directory to the state that a journal starts with.
 
-Strategy: start from the last checkpoint and scan only what was appended after it, with every check; without one, scan
-all. The sound part ends at the first chunk that is torn or corrupt. Is that a crash or is it rot? A crash takes only
-what was in flight, and nothing of that was acknowledged: the file is cut there, so that no stale byte can ever be taken
-for a later chunk, and segments behind it are set aside under another name, never removed. But if a chunk behind the
-place, or the checkpoint, says that the place had been flushed, then acknowledged records are damaged, and cutting would
-drop sound ones with them. Which of them to give up is for a person to decide: the journal is refused as it is, and an
-inspection says what a repair would cost. Indexes are read, or rebuilt where missing or wrong.
+Strategy: start from the last checkpoint and scan only the chunks appended after it, with every check; without a
+checkpoint, scan all. The sound part ends at the first chunk that is torn or corrupt. Is that a crash or is it rot?
 
-The one thing this cannot tell from a crash is rot in the newest chunk, while nothing stands behind it yet and no
-checkpoint has been written since.
+- A crash takes only bytes that were in flight, and none of those was acknowledged. The file is cut there, so that no
+  stale byte can ever be taken for a later chunk. Segments behind the cut are renamed, never removed.
+- If a chunk behind the place, or the checkpoint, proves that the place had been flushed, then acknowledged records are
+  damaged, and a cut would drop sound ones with them. A person must decide which to give up: the journal is refused
+  as it is, and an inspection tells the cost of a repair.
 
-Runs on a worker from end to end: it blocks, and knows no loop.
+One case looks like a crash and is not: rot in the newest chunk, with no chunk behind it and no checkpoint since.
+
+Indexes are read, or rebuilt if missing or wrong. Runs on a worker from end to end: it blocks, and knows no loop.
 """
 
 from collections.abc import Iterator
@@ -75,7 +75,7 @@ class RecoveredLog:
 
 @dataclass(slots=True)
 class RecoveryReport:
-    """What a start found and did. `repairs` are sentences for the node's log; none after a clean stop."""
+    """The findings and actions of a start. `repairs` are sentences for the node's log; none after a clean stop."""
 
     directory: Path
     position: int = 0
@@ -84,7 +84,7 @@ class RecoveryReport:
     repairs: list[str] = field(default_factory=list)
 
     def sentences(self) -> list[str]:
-        """What a person should know: nothing after a clean stop."""
+        """The report for a person: nothing after a clean stop."""
         if self.was_clean and not self.repairs:
             return []
         return [
@@ -106,9 +106,9 @@ class Recovered:
 
 
 def recover(disk: Disk, directory: Path, settings: JournalSettings) -> Recovered:
-    """Make sense of a directory, created if absent. Blocks.
+    """Recover the journal in a directory, created if absent. Blocks.
 
-    Raises StorageError, among them CorruptData where what was acknowledged is damaged or missing and UnknownFormat.
+    Raises StorageError: CorruptData if acknowledged records are damaged or missing, UnknownFormat, and others.
     """
     disk.make_directory(directory)
     return _Recovery(disk, directory, settings).run()
@@ -133,11 +133,13 @@ class _Recovery:
             self._restore(checkpoint)
         scanned_from = position
         for number, segment in enumerate(segments):
+            # A checkpoint is written after the flush of everything before it, so that part needs no scan.
             if segment.next_position is not None and segment.next_position <= scanned_from:
                 self._trust(segment)
                 continue
             position, is_sound = self._scan(segment, max(scanned_from, segment.base_position), segments[number + 1 :])
             if not is_sound:
+                # Chunks behind the cut have no predecessor any more; they were not acknowledged either (`_verdict`).
                 self._set_aside(segments[number + 1 :])
                 del segments[number + 1 :]
                 segment.end_position = None
@@ -162,7 +164,8 @@ class _Recovery:
         """Every segment in order; all but the last end where the next one begins, and cleaned ones before that."""
         names, replaced = select_segments(self._disk.list(self._directory))
         if replaced:
-            self._disk.sync_directory(self._directory)  # what replaced them must not be lost after them
+            # The directory first: a crash must not keep the removal and lose the rename of the cleaned segment.
+            self._disk.sync_directory(self._directory)
         for name in replaced:
             self._disk.unlink(self._directory / name)
         segments = [Segment.named(self._directory, name) for name in names]
@@ -193,6 +196,7 @@ class _Recovery:
             self._report.repairs.append(f"{path}: {error}; everything was read.")
             return None
         end = self._end_of(segments)
+        # A checkpoint is newer than the flush of its position, so a shorter journal has lost a file or a part of one.
         if checkpoint.position > end:
             last = segments[-1].path if segments else self._directory
             raise CorruptData(
@@ -212,7 +216,7 @@ class _Recovery:
         return segments[0].base_position <= position
 
     def _end_of(self, segments: list[Segment]) -> int:
-        """Where the files end, whatever is in them."""
+        """The position at which the files end, whatever their content."""
         if not segments:
             return 0
         last = segments[-1]
@@ -237,7 +241,7 @@ class _Recovery:
         return log
 
     def _trust(self, segment: Segment) -> None:
-        """Take a closed segment that lies before the checkpoint by its index. Raises CorruptData at a hole."""
+        """Take in a closed segment before the checkpoint by its index, unread. Raises CorruptData at a hole."""
         assert segment.end_position is not None
         if self._size(segment) < segment.end_position - segment.base_position:
             raise CorruptData(
@@ -275,7 +279,7 @@ class _Recovery:
         return summaries
 
     def _scan(self, segment: Segment, position: int, later: list[Segment]) -> tuple[int, bool]:
-        """Read a segment from `position` on. Returns where its sound part ends, and whether it ends as it should."""
+        """Scan a segment from `position` on. Returns the end of its sound part, and True if the segment is complete."""
         file = segment.file = self._disk.open(segment.path)
         file_end = segment.base_position + checked_size(segment.path, file.size())
         end = file_end if segment.end_position is None else min(file_end, segment.end_position)
@@ -295,10 +299,10 @@ class _Recovery:
             self._cut(segment, file, position, file_end, self._verdict(segment, window, position, problem, later))
             segment.index = index
             if position > segment.base_position:
-                with suppress(CorruptData):  # what lies before the checkpoint is for those who read it to find
+                with suppress(CorruptData):  # damage before the checkpoint is found by its readers
                     segment.begun_ms = window.chunk_at(segment.base_position).append_time_ms
         else:
-            file.flush()  # it may have been read from memory alone
+            file.flush()  # a page that was read may be in memory alone
             file.close()
             segment.file = None
             self._note_spans(segment, index.summaries())
@@ -308,15 +312,18 @@ class _Recovery:
     def _verdict(
         self, segment: Segment, window: Window, position: int, problem: CorruptData | None, later: list[Segment]
     ) -> str | None:
-        """What is wrong at the end of the sound part, None for a blank tail. Raises CorruptData if it is no crash."""
+        """Tell a crash from rot: the sentence for a torn tail, None for a blank one. Raises CorruptData for rot."""
+        # Each header names the bytes before it that were not flushed when it was made (FAST '18, see `chunk`). So a
+        # sound header behind this place, with the place in its flushed part, is a witness that it was once on disk.
         behind = look_behind(window, position, window.end_position, self._windows(later))
         if problem is not None:
             sentence = str(problem)
+        # Zeros are a blank tail only if nothing follows them: neither a chunk nor the end of a closed segment.
         elif behind.first is not None or (segment.end_position or position) != position:
             sentence = f"no chunk begins at position {position}, where one should"
         else:
             return None
-        if behind.witness is None:
+        if behind.witness is None:  # nobody was ever promised these bytes: a crash took them
             return sentence
         raise CorruptData(
             f"{segment.path}: {sentence}; what lay there had been flushed, as the chunk at position "
@@ -332,7 +339,7 @@ class _Recovery:
                 file.close()
 
     def _index_up_to(self, segment: Segment, file: DiskFile, position: int) -> SegmentIndex:
-        """What is known of the part of a segment that need not be scanned."""
+        """The index of the part of a segment that need not be scanned."""
         settings = self._settings
         if position > segment.base_position:
             content = read_file(self._disk, segment.index_path)
@@ -353,6 +360,7 @@ class _Recovery:
 
     def _apply(self, index: SegmentIndex, scanned: ScannedChunk) -> None:
         header = scanned.header
+        # Checked before anything is applied: a chunk is taken in whole or not at all.
         for run, _, _ in scanned.runs:
             known = self._logs.get(run.partition_id)
             if run.kind == chunk.BATCHES and known is not None and run.base_offset < known.end_offset:
@@ -365,7 +373,7 @@ class _Recovery:
             if run.kind == chunk.DELETED:
                 self._logs.pop(run.partition_id, None)
                 continue
-            if run.kind == chunk.LOST and not run.offset_count:
+            if run.kind == chunk.LOST and not run.offset_count:  # the repair could not tell whose it was
                 continue
             log = self._log(run.partition_id, run.base_offset)
             if run.kind == chunk.LOST:
@@ -382,7 +390,7 @@ class _Recovery:
                     log.remember(batch, markers.get(batch.base_offset), header.append_time_ms)
 
     def _cut(self, segment: Segment, file: DiskFile, position: int, end: int, problem: str | None) -> None:
-        """End the journal at `position`: what may lie behind was never acknowledged."""
+        """End the journal at `position`: nothing behind it was ever acknowledged."""
         if problem is not None:
             self._report.repairs.append(
                 f"{segment.path}: {problem}; nothing says that it was ever flushed, so the journal was cut at position "
@@ -394,13 +402,14 @@ class _Recovery:
         segment.allocated_bytes = position - segment.base_position
 
     def _write_again(self, segments: list[Segment], start: int, end: int) -> None:
-        """Make sure of the newest bytes, which are about to be called safe.
+        """Write and flush the newest bytes again before anything is acknowledged on top of them.
 
         A flush that failed before the last stop has left pages that look clean and are not on disk (Rebello et al.,
-        ATC '20): they read well now and would be gone after a power loss. As many as can have been in flight are
-        written and flushed again; what lies before them was flushed with success.
+        ATC '20): they read well now and would be gone after a power loss. Only bytes that can have been
+        in flight are written again; everything before them was flushed with success.
         """
         settings = self._settings
+        # Unflushed bytes are bounded: twice the limit of congestion, then one batch and one chunk on top.
         in_flight_bytes_max = 2 * settings.dirty_bytes_max + settings.batch_bytes_max + settings.chunk_bytes_max
         start = max(start, end - in_flight_bytes_max)
         for segment in segments:
@@ -434,7 +443,7 @@ class _Recovery:
             self._report.repairs.append(f"{segment.index_path} could not be written ({error}); it will be rebuilt.")
 
     def _restore_clean_offsets(self) -> None:
-        """Without them everything counts as dirty; a log that has lost its tail is clean no further than it goes."""
+        """Restore the clean offsets. Without them everything counts as dirty; none may be beyond the end of its log."""
         path = self._directory / CLEAN_OFFSETS_NAME
         content = read_file(self._disk, path)
         try:
@@ -448,7 +457,7 @@ class _Recovery:
                 log.clean_offset = min(offset, log.end_offset)
 
     def _begin_segment(self, segments: list[Segment]) -> int:
-        """Behind a cleaned segment the journal goes on in a new one: its name says how much it holds."""
+        """Begin a new segment behind a cleaned one, whose name fixes its size."""
         position = segments[-1].range_end
         assert position is not None
         settings = self._settings
@@ -458,9 +467,9 @@ class _Recovery:
         return position
 
     def _settle_offsets(self, segments: list[Segment]) -> None:
-        """A log cannot start before what its segments still hold, unless cleaning took what lay before.
+        """Move the start of each log to its first batch, unless cleaning may have removed batches before that.
 
-        Cleaning leaves the start of a log where it is: whoever asks for what is gone gets what follows.
+        Cleaning leaves the start of a log unchanged: a read of removed records gets those that follow.
         """
         is_cleaned = any(segment.range_end is not None for segment in segments)
         active = segments[-1].index if segments else None

@@ -3,10 +3,10 @@
 Strategy: what is taken out of a file is copied to a file of its own first and that copy is flushed, so that nothing is
 ever thrown away. A damaged place in the middle becomes a chunk that says so and holds no batches: where the header of
 the damaged chunk is sound, only the damaged runs are given up and their offsets stay known; else one chunk bridges the
-place. Positions do not move, so all that lies behind stays where it is. Each repair can be done again from the start if
+place. Positions do not move, so everything behind stays in place. Each repair can be done again from the start if
 it was interrupted.
 
-Blocks. Decides nothing: it does what it is told to.
+Blocks. Decides nothing: the caller names the remedy.
 """
 
 from contextlib import suppress
@@ -106,7 +106,7 @@ def _cut(disk: Disk, directory: Path, segments: list[SegmentFile], segment: Segm
 
 
 def _free_path(disk: Disk, path: Path, position: int) -> Path:
-    """Where to set something aside: never in the place of what was set aside before."""
+    """A free path for a file that is set aside."""
     taken, number = set(disk.list(path.parent)), 0
     while True:
         again = f".{number}" if number else ""

@@ -1,12 +1,12 @@
-"""Finding chunks behind a damaged place, and what they say about it.
+"""Finding chunks behind a damaged place, and the evidence that they give about it.
 
-Strategy: chunks are found through the ones before them, so behind damage the way is lost. It is found again by the
-magic of a header; a header is believed if it passes its CRC and names the very position where it lies. Where only a
-batch is damaged its chunk's header still tells where the next one begins, so nothing inside a payload is taken for a
-chunk; where the header itself is damaged, a payload that imitates one at the right position could deceive: it would
-keep a journal from opening, or survive a repair that someone asked for.
+Strategy: each chunk is found through the one before it, so behind damage the chain is broken. It is resumed at the
+magic of a header; a header is believed if it passes its CRC and names its own position. If only a batch is damaged, its
+chunk's header still gives the place of the next one, so nothing inside a payload is taken for a chunk. If the header
+itself is damaged, a payload that imitates one at the right position could deceive: it would keep a journal from
+opening, or survive a repair.
 
-Blocks. Knows nothing of what is done about the damage.
+Blocks. Knows nothing of the remedies.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ from hutong.journal.read.walk import Window
 
 
 class Behind(NamedTuple):
-    """What lies behind a damaged place: chunks that are sound by their headers."""
+    """The chunks behind a damaged place, sound by their headers."""
 
     first: chunk.Chunk | None  # in the same segment
     witness: chunk.Chunk | None  # the first one that was made when the damaged place had been flushed
@@ -38,7 +38,7 @@ def chunks_behind(window: Window, position: int, end_position: int) -> Iterator[
 
 
 def look_behind(window: Window, position: int, end_position: int, later: Iterable[Window]) -> Behind:
-    """Look behind `position` in its own segment, then at the first chunk of each later one, given at its beginning."""
+    """Search behind `position` in its own segment, then at the first chunk of each later one."""
     first = witness = None
     for found in chunks_behind(window, position, end_position):
         first = first or found

@@ -1,9 +1,9 @@
-"""Reading a segment with every check there is: what recovery believes and what `hutong doctor` reports.
+"""Scanning a segment with every check there is, for recovery and for `hutong doctor`.
 
 Strategy: chunk by chunk. The header is checked by its own CRC and position, each batch by its CRC, and what that CRC
-leaves out by the entry it belongs to. The first place that fails ends the scan, because chunks are found only through
+leaves out by its entry. The first place that fails ends the scan, because chunks are found only through
 the ones before them; `resync` looks behind it. A chunk of another version ends it too, as an error of its own: it is
-not damaged, and nothing may be made of it.
+not damaged, and must not be touched.
 """
 
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ def scan_chunks(window: Window, position: int, end_position: int) -> Iterator[Sc
 
 
 def damaged_runs(window: Window, header: chunk.Chunk) -> list[int]:
-    """Which entries of a chunk with a sound header have batches that are not. Raises StorageError."""
+    """The numbers of the damaged entries of a chunk with a sound header. Raises StorageError."""
     whole = window.view(header.position, header.end - header.position)
     damaged = []
     for number, run in enumerate(header.runs()):

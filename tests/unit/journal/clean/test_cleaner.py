@@ -476,11 +476,11 @@ def sieve_and_rules() -> tuple[RecordFilter, LogRules]:
 def test_the_memory_of_a_cleaning_does_not_grow_with_the_number_of_records() -> None:
     """A batch of 12 kB can unpack to millions of records; one byte is held for each."""
     batch = build_batch(keyed(1_000, *[(b"", b"")] * 50_000), compression=Compression.ZSTD)
-    sieve, rules = sieve_and_rules()
+    record_filter, rules = sieve_and_rules()
     header = parse_batch_header(batch)
     tracemalloc.start()
     try:
-        assert run_to_end(sieve.sift(rules, header, batch)) is batch
+        assert run_to_end(record_filter.filter_batch(rules, header, batch)) is batch
         assert tracemalloc.get_traced_memory()[1] < 3_000_000
     finally:
         tracemalloc.stop()
@@ -488,10 +488,10 @@ def test_the_memory_of_a_cleaning_does_not_grow_with_the_number_of_records() -> 
 
 def test_a_tombstone_of_a_time_out_of_reach_stays_as_it_is() -> None:
     """The delta from its horizon to -2**63 ms would not fit 64 bits, and nobody could read the batch again."""
-    sieve, rules = sieve_and_rules()
+    record_filter, rules = sieve_and_rules()
     early = build_batch(keyed(-(2**63), (b"k", None)))
-    assert run_to_end(sieve.sift(rules, parse_batch_header(early), early)) is early
+    assert run_to_end(record_filter.filter_batch(rules, parse_batch_header(early), early)) is early
     reachable = build_batch(keyed(-(2**62), (b"k", None)))
-    moved = run_to_end(sieve.sift(rules, parse_batch_header(reachable), reachable))
+    moved = run_to_end(record_filter.filter_batch(rules, parse_batch_header(reachable), reachable))
     assert moved != reachable
     assert [(record.key, record.timestamp_ms) for record in iterate_records(moved)] == [(b"k", -(2**62))]

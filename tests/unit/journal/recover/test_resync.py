@@ -13,7 +13,7 @@ from hutong.testing.disk import SimDisk
 BASE = 4096
 
 
-def made(position: int, payload: bytes, unflushed_bytes: int = chunk.NOTHING_SAID) -> bytes:
+def made(position: int, payload: bytes, unflushed_bytes: int = chunk.FLUSH_UNKNOWN) -> bytes:
     entry = chunk.ENTRY.pack(1, chunk.BATCHES, 0, 1, 0, len(payload), 1, -1)
     return chunk.encode_header(position, 0, 0, [entry], len(payload), unflushed_bytes) + payload
 
@@ -74,7 +74,7 @@ def test_who_was_made_after_the_flush_is_a_witness() -> None:
     assert look_behind(window, BASE, window.end_position, ()).witness is None
 
 
-@pytest.mark.parametrize("unflushed_bytes", [0, 100, 101, chunk.NOTHING_SAID])
+@pytest.mark.parametrize("unflushed_bytes", [0, 100, 101, chunk.FLUSH_UNKNOWN])
 def test_a_later_segment_is_asked_by_its_first_chunk(unflushed_bytes: int) -> None:
     window = window_on(b"?" * 100)
     later = window_on(made(BASE + 100, b"x", unflushed_bytes), BASE + 100)
