@@ -5,14 +5,15 @@ and lets it have the last word on the response. A turn is one of three kinds: `F
 names and opens a session when it answers; `IncrementalTurn` looks at what is due, answers what is new, and lets the
 other partitions watch their logs. What cannot be begun is a response at once.
 
-Knows nothing of reading: `k01_fetch` does that, in a session as without.
+Knows nothing of reading: `fetch_pass` does that, in a session as without.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from hutong.broker.fetch.fetch_pass import IDS_FROM_VERSION, READ_COMMITTED
 from hutong.broker.fetch.session_table import FIRST_EPOCH, NO_SESSION_EPOCH, Entry, Session, next_epoch
 from hutong.broker.handling.holders import holder_of
 from hutong.wire.kafka.apis.k01_fetch import (
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from hutong.broker.fetch.parts import FetchParts
     from hutong.broker.handling.context import RequestContext
     from hutong.journal.log import PartitionLog
-
-IDS_FROM_VERSION: Final = 13  # KIP-516
 
 
 class Turn(Protocol):
@@ -143,7 +142,7 @@ class IncrementalTurn:
         self._session = session
         self._context = context
         self._epoch = next_epoch(request.session_epoch)  # the session's, until another request of it begins
-        self._is_committed_only = request.isolation_level == 1
+        self._is_committed_only = request.isolation_level == READ_COMMITTED
         self._looked: list[tuple[Entry, PartitionLog | None]] = []
         if session.isolation_level != request.isolation_level:
             session.isolation_level = request.isolation_level

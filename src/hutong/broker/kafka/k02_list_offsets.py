@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from hutong.broker.fetch.fetch_pass import READ_COMMITTED
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.gather import Gather, error_code_of
-from hutong.broker.kafka.k01_fetch import READ_COMMITTED, check_leader_epoch
 from hutong.broker.rights.authorization import may, refusal
-from hutong.broker.topics.partition import LEADER_EPOCH
+from hutong.broker.topics.partition import LEADER_EPOCH, check_leader_epoch
 from hutong.broker.topics.parts import TopicParts
 from hutong.foundation.errors import HutongError, Refused
 from hutong.security.acls import Operation, ResourceType

@@ -8,9 +8,8 @@ The client needs DESCRIBE of the topic, or CLUSTER_ACTION as brokers have it.
 from typing import Final
 
 from hutong.broker.handling.context import RequestContext
-from hutong.broker.kafka.k01_fetch import check_leader_epoch
 from hutong.broker.rights.authorization import may, may_in_cluster
-from hutong.broker.topics.partition import LEADER_EPOCH
+from hutong.broker.topics.partition import LEADER_EPOCH, check_leader_epoch
 from hutong.broker.topics.parts import TopicParts
 from hutong.foundation.errors import Refused
 from hutong.security.acls import Operation, ResourceType

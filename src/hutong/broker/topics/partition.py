@@ -72,3 +72,10 @@ class Topic:
     def partition(self, index: int) -> Partition | None:
         """The partition with that index, or None."""
         return self.partitions[index] if 0 <= index < len(self.partitions) else None
+
+
+def check_leader_epoch(asked: int) -> None:
+    """Raise Refused for a client that knows another leader epoch than ours: it is behind, or ahead of us (KIP-320)."""
+    if asked < 0 or asked == LEADER_EPOCH:
+        return
+    raise Refused(ErrorCode.FENCED_LEADER_EPOCH if asked < LEADER_EPOCH else ErrorCode.UNKNOWN_LEADER_EPOCH)

@@ -14,10 +14,10 @@ from tests.unit.broker.wire_node import batch_of, client_of, fetch_request, runn
 from tests.unit.journal.stage import Stage, records_of
 
 from hutong.broker.fetch.disk_reads import COLD_WAIT_MS_MAX, CONTENDED_BYTES_MAX, TELL_INTERVAL_MS, ColdReads
+from hutong.broker.fetch.fetch_pass import FetchPass, ReadRights
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.node_facts import BrokerSettings
 from hutong.broker.handling.session import ClientSession
-from hutong.broker.kafka.k01_fetch import _Look
 from hutong.broker.topics.partition import Partition
 from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, OwnerGone
 from hutong.foundation.waiting.table import WaitTable
@@ -160,24 +160,25 @@ def test_a_fetch_that_finds_no_room_is_answered_with_a_throttle_time() -> None:
         authorizer=everybody_may(),
         cold_reads=scene.reads,
         settings=BrokerSettings(fetch_throttle_ms=70),
+        memory=SimpleNamespace(is_tight=False),
         served_bytes_total=0,
     )
     context = RequestContext(12, "client", reader, surroundings)
-    look = _Look(scene.reads.bytes_max)
+    found = FetchPass(FetchRequest(), context, ReadRights.ALL)
     for offset in (0, 50):
         cold = scene.partition.log.read(offset, 1000)
         assert isinstance(cold, DiskRead)
         data = PartitionData(offset, records=[])
-        look.response.responses.append(FetchableTopicResponse("t", partitions=[data]))
-        look.cold.append((scene.partition, offset, cold, data, None))
-    answer = look.answer(context)
+        found.response.responses.append(FetchableTopicResponse("t", partitions=[data]))
+        found.disk_reads.append((scene.partition, offset, cold, data, None))
+    answer = found.answer()
     assert isinstance(answer, Later)
     scene.settle()
     assert answer.is_complete
-    served, refused = (entry.partitions[0] for entry in look.response.responses)
+    served, refused = (entry.partitions[0] for entry in found.response.responses)
     assert (served.error_code, bool(served.records)) == (0, True)
     assert (refused.error_code, refused.records) == (0, [])
-    assert look.response.throttle_time_ms == 70
+    assert found.response.throttle_time_ms == 70
 
 
 async def test_a_fetch_of_many_cold_partitions_brings_a_bounded_part_of_them(tmp_path: Path) -> None:

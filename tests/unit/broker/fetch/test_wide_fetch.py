@@ -11,7 +11,7 @@ from tests.support.loop_iterations import WorkPerIteration
 from tests.unit.broker.wire_node import WireClient, batch_of, client_of, running_node
 
 from hutong.broker.dispatch import long_requests
-from hutong.broker.kafka.k01_fetch import PIECE_PARTITIONS, WHOLE_PARTITIONS_MAX
+from hutong.broker.fetch.pending_fetch import PIECE_PARTITIONS, WHOLE_PARTITIONS_MAX
 from hutong.journal.log import PartitionLog
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic

@@ -1,0 +1,276 @@
+"""One fetch pass: a read of every partition that a fetch asks for, as far as its limits allow.
+
+Strategy: a pass reads what is in memory and notes what must come from disk; `answer` starts the disk reads. So a pass
+that finds too little costs no disk read. The limits are those of the request and of the node, whichever is smaller.
+
+Knows nothing of sessions or of waiting: `pending_fetch` decides how many passes a request needs.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.gather import Gather, error_code_of
+from hutong.broker.rights.authorization import may, may_in_cluster, refusal
+from hutong.broker.topics.partition import LEADER_EPOCH, check_leader_epoch
+from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, Refused
+from hutong.journal.append.transactions import aborted_between
+from hutong.journal.format.batches import end_offset_of
+from hutong.journal.log import DiskRead
+from hutong.security.acls import Operation, ResourceType
+from hutong.wire.kafka.apis.k01_fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Sequence
+
+    from hutong.broker.fetch.parts import FetchParts
+    from hutong.broker.topics.partition import Partition
+    from hutong.journal.log import PartitionLog
+
+IDS_FROM_VERSION: Final = 13  # KIP-516
+READ_COMMITTED: Final = 1
+TIGHT_BYTES: Final = 64 * 1024  # of one answer, and at least one batch, while memory for answers is short
+_NOT_THERE: Final = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+class ReadRights(Enum):
+    """The topics that a fetch may read."""
+
+    ALL = auto()
+    CHECKED = auto()  # topic by topic
+    NONE = auto()
+
+
+def read_rights(request: FetchRequest, context: RequestContext[FetchParts]) -> ReadRights:
+    """The rights of a client while authorization is on.
+
+    A client that claims to be a follower must be a broker: those may read every topic.
+    """
+    if max(request.replica_id, request.replica_state.replica_id) < 0:
+        return ReadRights.CHECKED
+    return ReadRights.ALL if may_in_cluster(context, Operation.CLUSTER_ACTION) else ReadRights.NONE
+
+
+_PartitionRead = tuple["Partition", int, DiskRead["list[memoryview]"], PartitionData, "array[int] | None"]
+"""The partition, the offset asked for, the read, the place of its outcome, and the transactions aborted there."""
+
+
+class FetchPass:
+    """The records that one pass found. `logs` are those that it could read, in the order of the request."""
+
+    __slots__ = (
+        "_bytes_left",
+        "_context",
+        "_disk_bytes",
+        "_disk_bytes_max",
+        "_in_memory",
+        "_is_committed",
+        "_request",
+        "_rights",
+        "bytes_found",
+        "disk_reads",
+        "has_error",
+        "logs",
+        "response",
+    )
+
+    def __init__(self, request: FetchRequest, context: RequestContext[FetchParts], rights: ReadRights) -> None:
+        broker = context.broker
+        self.response = FetchResponse()
+        self.bytes_found = 0
+        self.has_error = False
+        self.logs: list[PartitionLog] = []
+        self.disk_reads: list[_PartitionRead] = []
+        self._request = request
+        self._context = context
+        self._rights = rights
+        self._is_committed = request.isolation_level == READ_COMMITTED
+        self._in_memory: list[tuple[PartitionLog, int]] = []  # how many bytes of each log the answer takes along
+        self._disk_bytes = 0
+        self._disk_bytes_max = broker.cold_reads.bytes_max  # of one partition
+        fetch_max_bytes = TIGHT_BYTES if broker.memory.is_tight else broker.settings.fetch_max_bytes
+        self._bytes_left = min(request.max_bytes, fetch_max_bytes)
+
+    @property
+    def is_enough(self) -> bool:
+        """True if the answer need not wait for more. An error is answered at once, as Kafka does."""
+        return self.has_error or self.bytes_found >= self._request.min_bytes
+
+    def end_of(self, log: PartitionLog) -> int:
+        """The offset up to which this request may read the log."""
+        return log.last_stable_offset if self._is_committed else log.high_watermark
+
+    def add_topic(self, topic: FetchTopic) -> list[PartitionData]:
+        """The response's list for the partitions of a topic."""
+        entries: list[PartitionData] = []
+        self.response.responses.append(FetchableTopicResponse(topic.topic, topic.topic_id, entries))
+        return entries
+
+    def read_partitions(
+        self, topic: FetchTopic, partitions: Sequence[FetchPartition], entries: list[PartitionData]
+    ) -> None:
+        """Read partitions of one topic into the list that `add_topic` gave."""
+        for asked in partitions:
+            data = PartitionData(asked.partition)
+            entries.append(data)
+            try:
+                self._read(topic, asked, data)
+            except Refused as refused:
+                _put_error(data, refused)
+                # Kafka's consumers name topics that were just deleted: other partitions may still have to wait.
+                if refused.code not in _NOT_THERE:
+                    self.has_error = True
+
+    def answer(self) -> FetchResponse | Later[FetchResponse]:
+        """The response, later if some of it must be read from disk first."""
+        for log, size in self._in_memory:
+            self._count(log, size)
+        if not self.disk_reads:
+            return self.response
+        gather = Gather(self.response)
+        broker, session = self._context.broker, self._context.session
+        for partition, offset, cold, data, aborted in self.disk_reads:
+            gather.expect()
+            then = partial(self._settle, gather, partition, data, offset, aborted)
+            broker.cold_reads.read(cold, partition, offset, session, then)
+        return gather.returned()
+
+    def throttle(self) -> None:
+        """Ask the client to pause: the node had no room for its fetch (KIP-219)."""
+        self.response.throttle_time_ms = self._context.broker.settings.fetch_throttle_ms
+
+    def _settle(
+        self,
+        gather: Gather[FetchResponse],
+        partition: Partition,
+        data: PartitionData,
+        offset: int,
+        aborted: array[int] | None,
+        outcome: list[memoryview] | HutongError,
+    ) -> None:
+        """Put the outcome of one disk read into the response."""
+        if isinstance(outcome, Expired | LimitExceeded):
+            # Without an error: clients would reset the partition for one, and it is only the node that is busy.
+            self.throttle()
+        elif isinstance(outcome, HutongError):
+            _put_error(data, outcome)
+        else:
+            data.records = outcome
+            self._count(partition.log, sum(map(len, outcome)))
+            if aborted is not None:
+                _put_aborted(data, aborted, offset, outcome)
+        gather.settled()
+
+    def _read(self, topic: FetchTopic, asked: FetchPartition, data: PartitionData) -> None:
+        partition = self._find(topic, asked)
+        log = partition.log
+        self.logs.append(log)
+        if asked.last_fetched_epoch >= 0 and _diverges(asked, log, data):
+            # KIP-595: the follower must truncate before it reads on, so it is answered at once.
+            self.has_error = True
+            return
+        stable_offset = log.last_stable_offset
+        is_committed = self._is_committed
+        found = log.read(
+            asked.fetch_offset,
+            max(0, min(asked.partition_max_bytes, self._bytes_left - self.bytes_found)),
+            # KIP-74: the first batch found is returned even over the limits, so that a large one blocks no reader.
+            at_least_one=self.bytes_found == 0,
+            up_to=stable_offset if is_committed else None,
+            disk_bytes_max=self._disk_bytes_max,
+        )
+        data.high_watermark, data.last_stable_offset = log.high_watermark, stable_offset
+        data.log_start_offset = log.start_offset
+        data.aborted_transactions = aborted = None
+        if is_committed:
+            data.aborted_transactions = []
+            if log.transactions is not None and log.transactions.aborted.reaches(asked.fetch_offset):
+                # Taken now: a disk read ends later, when the log may know of more than these batches can have seen.
+                aborted = log.transactions.aborted.rows()
+        if isinstance(found, DiskRead):
+            data.records = []
+            # Nothing of the partition counts then. The client asks again, for this partition before the others.
+            if self._disk_bytes >= self._context.broker.settings.fetch_cold_bytes_max:
+                return
+            self.disk_reads.append((partition, asked.fetch_offset, found, data, aborted))
+            self._disk_bytes += found.size
+        else:
+            data.records = found.buffers
+            if found.size:
+                self._in_memory.append((log, found.size))
+            if aborted is not None:
+                _put_aborted(data, aborted, asked.fetch_offset, found.buffers)
+        self.bytes_found += found.size
+
+    def _find(self, topic: FetchTopic, asked: FetchPartition) -> Partition:
+        """The partition asked for. Raises Refused with Kafka's code for what is wrong with it."""
+        topics = self._context.broker.topics
+        if self._context.api_version >= IDS_FROM_VERSION:
+            known = topics.by_id(topic.topic_id)
+            if known is None:
+                raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
+        else:
+            known = topics.get(topic.topic)
+        # Before the partition is looked for: a client without READ must not learn which topics exist.
+        if self._rights is not ReadRights.ALL:
+            self._check_rights(topic.topic if known is None else known.name)
+        partition = known.partition(asked.partition) if known is not None else None
+        if partition is None:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if partition.offline is not None:
+            partition.check_online()
+        check_leader_epoch(asked.current_leader_epoch)
+        return partition
+
+    def _check_rights(self, name: str) -> None:
+        if self._rights is ReadRights.NONE or not may(self._context, Operation.READ, ResourceType.TOPIC, name):
+            raise refusal(ResourceType.TOPIC)
+
+    def _count(self, log: PartitionLog, size: int) -> None:
+        """Count bytes of a log that a reader gets."""
+        log.served_bytes += size
+        self._context.broker.served_bytes_total += size
+
+
+def _diverges(asked: FetchPartition, log: PartitionLog, data: PartitionData) -> bool:
+    """True if the reader's last epoch ended before its offset (KIP-595); then `data` has the end of that epoch."""
+    if asked.last_fetched_epoch > LEADER_EPOCH:
+        raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, "The end of the last fetched epoch is not known.")
+    end_offset = log.high_watermark
+    if asked.fetch_offset < log.start_offset or asked.fetch_offset <= end_offset:
+        return False
+    data.high_watermark, data.last_stable_offset = end_offset, log.last_stable_offset
+    data.log_start_offset = log.start_offset
+    data.diverging_epoch = EpochEndOffset(LEADER_EPOCH, end_offset)
+    data.aborted_transactions = None
+    data.records = []
+    return True
+
+
+def _put_aborted(data: PartitionData, aborted: array[int], offset: int, buffers: list[memoryview]) -> None:
+    """List the transactions whose records a committed reader must leave out of these batches."""
+    found = aborted_between(aborted, offset, end_offset_of(buffers))
+    data.aborted_transactions = [AbortedTransaction(producer_id, first_offset) for producer_id, first_offset in found]
+
+
+def _put_error(data: PartitionData, error: HutongError) -> None:
+    # CORRUPT_MESSAGE lets consumers report their position and skip the batch. KAFKA_STORAGE_ERROR would make them
+    # look for another leader, silently and for ever.
+    data.error_code = ErrorCode.CORRUPT_MESSAGE if isinstance(error, CorruptData) else error_code_of(error)
+    data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
+    data.aborted_transactions = [] if data.error_code in _NOT_THERE else None
+    data.records = []
