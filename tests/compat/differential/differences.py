@@ -116,9 +116,7 @@ MEANT: Final[list[Meant]] = [
         kafka=CLOSED,
     ),
     Meant("DescribeLogDirs", r"results\[\]\.topics\[\](\.partitions\[\])?", "Internal topics, as in Metadata."),
-    Meant(
-        "DescribeLogDirs", r".*partition_size", "What a journal holds of a partition is not what a segment file holds."
-    ),
+    Meant("DescribeLogDirs", r".*partition_size", "A journal has other bytes for a partition than a segment file."),
     Meant(
         "ElectLeaders",
         r"replica_election_results\[\]",
@@ -131,7 +129,7 @@ MEANT: Final[list[Meant]] = [
         "A repeated batch is answered with its offset; Kafka returns the producer's timestamp as well.",
         hutong="-1",
     ),
-    Meant("DescribeLogDirs", r".*usable_bytes", "What is free on the disk changes from one question to the next."),
+    Meant("DescribeLogDirs", r".*usable_bytes", "The free space of the disk changes between two requests."),
     Meant(
         "DescribeProducers",
         r".*last_timestamp",
@@ -186,7 +184,7 @@ MEANT: Final[list[Meant]] = [
         kafka=r"1073741824|3|5|\(not there\)",
         hutong=r"134217728|4|5|.*(hutong|segment).*",
     ),
-    Meant("Fetch", r".*", "Where Kafka fails on an offset (UNKNOWN_SERVER_ERROR) it is looked for here.", kafka="-1"),
+    Meant("Fetch", r".*", "Kafka fails on an offset (UNKNOWN_SERVER_ERROR) that a node searches.", kafka="-1"),
     Meant(
         "Fetch",
         r"responses\[\]",
