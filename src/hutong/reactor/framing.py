@@ -19,7 +19,7 @@ PREFIX_BYTES = 4
 length_at = struct.Struct(">i").unpack_from
 DIRECT_FROM_BYTES = 16 * 1024  # a frame of fewer bytes is simply kept until the rest comes
 FIRST_BUFFER_BYTES = 64 * 1024
-TRUSTED_BUFFER_BYTES = 2 * 1024 * 1024  # at most so much is allocated at once, whatever the peer sent before
+TRUSTED_BUFFER_BYTES = 2 * 1024 * 1024  # the largest allocation at once, for every peer
 MAPPED_GROWTH = 8  # times; of a map only the pages that were written to are memory
 MAPPED_READ_BYTES = 64 * 1024
 """Of one read into a map. libuv reads a socket up to 32 times in one loop iteration while reads are full, so that one
@@ -47,7 +47,7 @@ class DirectFraming(Framing, Protocol):
     """A framing that can name the place where the next bytes belong."""
 
     def wanted(self) -> memoryview | None:
-        """Where the next bytes of a large frame go, or None: then they come by `receive_data`.
+        """Return the place for the next bytes of a large frame, or None: then they come by `receive_data`.
 
         The memory may move at the next call, when no view of it may be held any more.
         """

@@ -17,7 +17,7 @@ RESUMED_MAX: Final = 64
 
 
 class Reader(Protocol):
-    """A connection that can be told to read later."""
+    """A connection that can pause its reads."""
 
     def pause_large(self) -> None: ...
 

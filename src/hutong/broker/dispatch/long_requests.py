@@ -95,7 +95,7 @@ class LongRequests:
         self._kept.pop(session, None)
 
     def has(self, session: ClientSession, frame: Buffer) -> bool:
-        """Whether this request is kept here already, so that it need not be decoded again."""
+        """Return True if this request is kept here already, so that it need not be decoded again."""
         kept = self._kept.get(session)
         return kept is not None and kept.frame is frame
 

@@ -127,7 +127,7 @@ def elements_in(request: Any) -> int:
 
 
 def is_divisible(api_key: int) -> bool:
-    """Whether requests of this kind may have more than one part."""
+    """Return True if requests of this kind may have more than one part."""
     return api_key in _DIVISIBLE
 
 
@@ -240,7 +240,7 @@ def _join_topics(whole: list[Any], further: list[Any], inner: str = "partitions"
 
 
 def _is_cut(last: Any, first: Any) -> bool:
-    """Whether these are two ends of one topic. Metadata answers each topic once, with all its partitions."""
+    """Return True if these are two ends of one topic. Metadata answers each topic once, with all its partitions."""
     if hasattr(last, "is_internal"):
         return False
     return last.name == first.name and getattr(last, "topic_id", _NO_ID) == getattr(first, "topic_id", _NO_ID)

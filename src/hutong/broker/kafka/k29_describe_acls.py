@@ -123,5 +123,5 @@ def filter_of(asked: WireFilter) -> AclFilter:
 
 
 def says_unknown(wanted: AclFilter) -> bool:
-    """Whether the filter has a number that nobody knows; it lets nothing through."""
+    """Return True if the filter has an unknown number; such a filter lets nothing through."""
     return 0 in (wanted.resource_type, wanted.pattern, wanted.operation, wanted.permission)
