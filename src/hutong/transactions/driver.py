@@ -10,7 +10,7 @@ given by constructor. Belongs to one loop.
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
@@ -41,6 +41,7 @@ from hutong.transactions.messages import (
     TransactionReply,
     WriteMarkers,
 )
+from hutong.transactions.ports import MarkerPort, ProducerIdPort
 from hutong.transactions.records import decode_key, decode_record, encode_key, encode_record
 from hutong.transactions.settings import TransactionSettings
 from hutong.transactions.states import TransactionState
@@ -57,28 +58,6 @@ REFUSAL_INTERVAL_MS: Final = 10_000  # between two lines in the log
 _UNKNOWN_ID: Final = TransactionReply(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
 _TOMBSTONES_PER_APPEND: Final = 1_000
 _log = logging.getLogger("hutong.transactions")
-
-
-class ProducerIdPort(Protocol):
-    """The source of producer ids, each given out once."""
-
-    def take(self, then: Callable[[int | HutongError], None]) -> None: ...
-
-
-class MarkerPort(Protocol):
-    """The writer of transaction markers, in partitions and in groups' offsets."""
-
-    def write(
-        self,
-        producer: ProducerIdentity,
-        partitions: frozenset[TopicPartition],
-        then: Callable[[frozenset[TopicPartition]], None],
-        *,
-        is_commit: bool,
-        coordinator_epoch: int,
-    ) -> None:
-        """Write the markers; `then` gets the partitions for which that has failed and may be tried again."""
-        ...
 
 
 class TransactionEntry(MachineEntry[str, Transaction]):
@@ -143,6 +122,7 @@ class TransactionCoordinator:
         """A record whose append had failed is on disk after all: it is as if that had been known from the start."""
         entry = self._host.get(decode_key(key))
         pending = entry.machine.pending_record if entry is not None else None
+        # Only the very record that was doubtful settles the doubt. A retry of it may still follow, and changes nothing.
         if entry is not None and value is not None and pending is not None and encode_record(pending) == value:
             self._feed(entry, TransactionPersisted(pending))
 
@@ -174,14 +154,17 @@ class TransactionCoordinator:
         if self._is_refused_name(transactional_id):
             then(TransactionReply(ErrorCode.INVALID_REQUEST))
             return
+        # transaction.max.timeout.ms bounds the time for which a silent producer holds back read-committed readers.
         if not 0 < timeout_ms <= self.settings.timeout_ms_max:
             then(TransactionReply(ErrorCode.INVALID_TRANSACTION_TIMEOUT))
             return
         entry = self._host.get(transactional_id)
+        # An id lasts for days after its last use, so clients share the room for ids fairly.
         if entry is None and not self._has_room(transactional_id, holder):
             then(TransactionReply(ErrorCode.POLICY_VIOLATION))
             return
 
+        # The id may have been created or dropped while the producer id was on its way, so it is looked up again.
         def event(producer_id: int) -> None:
             self._ask(
                 self._host.get(transactional_id) or self._new_entry(transactional_id, producer_id, timeout_ms, holder),
@@ -210,6 +193,7 @@ class TransactionCoordinator:
         if entry is None:
             then(_UNKNOWN_ID)
             return
+        # Partitions are names that the client chooses, and they are kept until the transaction ends.
         more = len(partitions - entry.machine.record.partitions)
         if more and not self._memory.may_take(entry.holder, more * PARTITION_BYTES):
             then(_NO_MEMORY)
@@ -248,6 +232,7 @@ class TransactionCoordinator:
                 lambda ticket, now_ms: EndTransaction(ticket, now_ms, producer, is_commit, client_version, producer_id),
             )
 
+        # Only an exhausted epoch needs a new producer id. All other ends stay synchronous.
         self._with_producer_id(entry.machine.needs_fresh_producer_id, event, then)
 
     def verify(
@@ -276,6 +261,7 @@ class TransactionCoordinator:
         With `may_add` they are made part of it first, if need be. What is busy is waited for, within bounds.
         """
         producer, wanted = ProducerIdentity(producer_id, producer_epoch), frozenset(partitions)
+        # Meanwhile the request waits in its connection. Past the deadline the client gets a retriable error.
         deadline_ms = self._clock.monotonic_ms() + self.settings.admission_wait_ms_max
         self._admit(transactional_id, producer, wanted, may_add, deadline_ms, then)
 
@@ -334,12 +320,14 @@ class TransactionCoordinator:
     def _note(self, entry: TransactionEntry) -> None:
         """Count what the id takes up now, after an event."""
         now_bytes = entry.machine.memory_bytes + len(entry.key)
+        # An entry that was dropped is counted no more, although an event of it may still arrive.
         if now_bytes != entry.noted_bytes and self._host.hosts(entry):
             self._memory.take(entry.holder, now_bytes - entry.noted_bytes)
             entry.noted_bytes = now_bytes
 
     def _with_producer_id(self, is_needed: bool, event: Callable[[int], None], then: Then) -> None:
         """Go on with a producer id that nobody had; one that turns out not to be needed is no loss."""
+        # Producer ids are reserved in blocks on disk, so one is taken only where the epoch is exhausted.
         if not is_needed:
             event(NO_PRODUCER_ID)
             return
@@ -356,6 +344,7 @@ class TransactionCoordinator:
         self, entry: TransactionEntry, owner: Owner | None, then: Then, event: Callable[[int, int], Event]
     ) -> None:
         """Park a request until its transaction answers."""
+        # An id whose tombstone is being written must not change: the tombstone would come after the change.
         if self._host.is_closed or entry.is_leaving:
             then(_UNAVAILABLE if self._host.is_closed else TransactionReply(ErrorCode.CONCURRENT_TRANSACTIONS))
             return
@@ -379,6 +368,7 @@ class TransactionCoordinator:
                 then(dict.fromkeys(wanted, ErrorCode.CONCURRENT_TRANSACTIONS))
 
         def settle(errors: Mapping[TopicPartition, ErrorCode]) -> None:
+            # Every other answer is final. A busy id is free again with its next durable record.
             if ErrorCode.CONCURRENT_TRANSACTIONS not in errors.values():
                 then(errors)
                 return
@@ -387,6 +377,8 @@ class TransactionCoordinator:
             except LimitExceeded as error:
                 again(error)
 
+        # Clients from transaction version 2 on do not send AddPartitionsToTxn: their first batch adds the partition
+        # (KIP-890).
         if may_add:
             self.add(
                 transactional_id,
@@ -421,10 +413,12 @@ class TransactionCoordinator:
             if error is None:
                 self._count(record)
                 self._feed(entry, TransactionPersisted(record))
+                # Batches that wait for this id try again: the change that held them up is durable.
                 self._changes.resume_all(entry.key, None)
                 return
             _log.error("transactional id %s could not be stored: %s", entry.key, error)
             is_refused = isinstance(error, Refused)
+            # A refused record fails each time, so the client must not retry. All other errors leave a doubt.
             code = ErrorCode.UNKNOWN_SERVER_ERROR if is_refused else ErrorCode.COORDINATOR_NOT_AVAILABLE
             self._feed(entry, TransactionPersistFailed(record, code, not is_refused, self._clock.wall_ms()))
 
@@ -437,6 +431,7 @@ class TransactionCoordinator:
     def _write_markers(self, entry: TransactionEntry, instruction: WriteMarkers) -> None:
         def written(remaining: frozenset[TopicPartition]) -> None:
             now_ms = self._clock.wall_ms()
+            # The machine retries the remaining markers later, while the answer to the client does not wait for them.
             if not remaining:
                 self._feed(entry, MarkersWritten(now_ms))
                 return
@@ -454,6 +449,7 @@ class TransactionCoordinator:
     # ---- inside: time
 
     def _tick(self, entry: TransactionEntry, tick: Tick) -> None:
+        # A tick may be early: only one with instructions has ended a transaction.
         is_open = entry.machine.record.state is TransactionState.ONGOING and not entry.machine.is_busy
         instructions = self._host.handle(entry, tick)
         if is_open and instructions:
@@ -466,6 +462,7 @@ class TransactionCoordinator:
         """Forget ids that nothing was heard of for long, a bounded number with each append."""
         now_ms = self._deletion_ms()
         old = [entry for entry in self._host if not entry.is_leaving and entry.machine.is_idle_since(now_ms)]
+        # One append for many tombstones, but never one that is too large for a batch.
         for start in range(0, len(old), _TOMBSTONES_PER_APPEND):
             self._forget(old[start : start + _TOMBSTONES_PER_APPEND])
 
@@ -475,6 +472,7 @@ class TransactionCoordinator:
 
         def forgotten(error: HutongError | None) -> None:
             for entry in old:
+                # After a failed append the id is as before, and the next pass tries again.
                 entry.is_leaving = False
                 if error is None and self._host.hosts(entry):
                     self._drop(entry.key)

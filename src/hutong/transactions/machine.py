@@ -94,6 +94,7 @@ class Transaction:
     @property
     def memory_bytes(self) -> int:
         """Approximate memory of the id, without its name: itself, its partitions, and its record as it was stored."""
+        # A change that grows the partitions counts from its decision on, not only when it is durable.
         latest = self.record if self._change is None else self._change.record
         return ID_BYTES + PARTITION_BYTES * max(len(self.record.partitions), len(latest.partitions))
 
@@ -117,6 +118,7 @@ class Transaction:
 
     def next_tick_ms(self) -> int | None:
         """The time at which a `Tick` is due, in wall time, or None."""
+        # A retry comes before the transaction's own time-out: until it succeeds nothing else may happen to the id.
         if self._retry_at_ms is not None:
             return self._retry_at_ms
         if self._change is None and self.record.state is TransactionState.ONGOING:
@@ -128,10 +130,12 @@ class Transaction:
     ) -> dict[TopicPartition, ErrorCode]:
         """Check for each partition that it is part of the producer's transaction (KIP-890)."""
         error = self._identity_error(producer)
+        # The markers may be overtaken by a batch that is verified now, so the producer has to wait and ask again.
         if error is None and self.record.state.is_decided:
             error = CONCURRENT
         if error is not None:
             return dict.fromkeys(partitions, error.error)
+        # TRANSACTION_ABORTABLE lets the client abort and go on; it need not end the producer (KIP-890).
         known = self.record.partitions
         return {
             partition: ErrorCode.NONE if partition in known else ErrorCode.TRANSACTION_ABORTABLE
@@ -179,14 +183,18 @@ class Transaction:
     # ---- inside
 
     def _init(self, event: Init) -> list[Instruction]:
+        # CONCURRENT_TRANSACTIONS makes the client retry, which is cheap: one change takes one append.
         if self.is_busy:
             return [Answer(event.ticket, self._busy_reply)]
         record, expected = self.record, event.expected
+        # A producer that recovers names its old identity (KIP-360). Another owner has taken the id over since.
         if expected is not None and not self._may_continue(expected):
             return [Answer(event.ticket, _FENCED)]
+        # The old producer's transaction is aborted first. The new one retries, and finds the id at rest.
         if record.state is TransactionState.ONGOING:
             return self._store(fenced(record, event.now_ms), event.ticket, CONCURRENT)
         changed = initialised(record, expected, event.timeout_ms, event.fresh_producer_id, event.now_ms)
+        # Its epoch is too old: another instance has fenced it.
         if changed is None:
             return [Answer(event.ticket, _FENCED)]
         return self._store(changed, event.ticket, _identity(changed))
@@ -211,14 +219,17 @@ class Transaction:
         if self.is_busy:
             return [Answer(event.ticket, self._busy_reply)]
         record = self.record
+        # Repeated by a retry, or by a client that adds each partition before each batch. No record is needed.
         if record.state is TransactionState.ONGOING and event.partitions <= record.partitions:
             return [Answer(event.ticket, TransactionReply(ErrorCode.NONE))]
         changed = extended(record, event.partitions, event.client_version, event.now_ms)
+        # The record must stay within one batch of the state topic.
         if len(changed.partitions) > self._settings.partitions_max:
             return [Answer(event.ticket, _TOO_MANY_PARTITIONS)]
         return self._store(changed, event.ticket, TransactionReply(ErrorCode.NONE))
 
     def _end(self, event: EndTransaction) -> list[Instruction]:
+        # KIP-890: with version 2 each end raises the epoch, so a late batch of one transaction cannot join the next.
         is_bumping = event.client_version >= EPOCH_BUMPING
         reply = self._bumping_end_answer(event) if is_bumping else self._classic_end_answer(event)
         if reply is not None:
@@ -239,6 +250,7 @@ class Transaction:
             return error
         if self.is_busy:
             return self._busy_reply
+        # The only state in which a classic end changes anything. At rest the same end again is a retry.
         if state is TransactionState.ONGOING:
             return None
         return TransactionReply(ErrorCode.NONE) if state in _ENDS[event.is_commit] else _WRONG_STATE
@@ -246,6 +258,8 @@ class Transaction:
     def _bumping_end_answer(self, event: EndTransaction) -> TransactionReply | None:
         """The same with version 2, where the epoch tells an end that is asked for again from the next one."""
         record, producer, state = self.record, event.producer, self.record.state
+        # The epoch before was the last one, so the end gave the producer a new id. It may not have received that
+        # answer.
         is_rotated = (
             record.previous_producer_id == producer.producer_id
             and producer.producer_epoch == _EPOCH_BEFORE_LAST
@@ -254,8 +268,10 @@ class Transaction:
         if record.producer_id != producer.producer_id and not is_rotated:
             return _UNKNOWN_PRODUCER
         may_be_again = state not in (TransactionState.ONGOING, TransactionState.EMPTY)
+        # The producer asks with the epoch that the end has already raised: its answer was lost.
         is_again = may_be_again and (is_rotated or record.producer_epoch == producer.producer_epoch + 1)
         is_next = record.producer_epoch == producer.producer_epoch and not state.is_decided
+        # Any other epoch belongs to an older instance of the producer.
         if not is_again and not is_next:
             return _FENCED
         if self.is_busy:
@@ -285,13 +301,17 @@ class Transaction:
         change = self._change
         if change is None or change.record is not record:
             return []  # stored twice
+        # Only now does the decision count: memory never says more than the disk.
         self.record, self._change, self._retry_at_ms = record, None, None
         instructions: list[Instruction] = []
         if record.state.is_decided:
             self.unmarked = record.partitions
+            # The caller of an end waits for the markers too, so that its own reads see the transaction (unlike in
+            # Kafka).
             self._owed_ticket = change.ticket if change.reply is None else None
             instructions += self._write_markers()
         else:
+            # The last marker is written and recorded: the caller of the end gets its answer.
             instructions += self._answer_owed()
         if change.ticket is not None and change.reply is not None:
             instructions.append(Answer(change.ticket, change.reply))
@@ -301,11 +321,14 @@ class Transaction:
         change = self._change
         if change is None or change.record is not event.record:
             return []
+        # The client is answered now; the record itself may need several attempts.
         ticket, change.ticket = change.ticket, None
+        # The append may have reached the disk. Storing another record in its place could contradict it after a restart.
         if event.may_be_there:
             change.is_doubtful = True
         else:
             self._change = None
+        # A decision must be completed, so its completion is retried even if the log refused the record.
         if event.may_be_there or self.record.state.is_decided:
             self._retry_at_ms = event.now_ms + self._settings.retry_interval_ms
         answers = self._answer_owed()
@@ -315,10 +338,13 @@ class Transaction:
         due_ms = self.next_tick_ms()
         if due_ms is None or now_ms < due_ms:
             return []
+        # The transaction has lasted longer than transaction.timeout.ms. Its producer is fenced, and the abort is
+        # stored.
         if self._retry_at_ms is None:
             return self._store(fenced(self.record, now_ms))
         self._retry_at_ms = None
         if self._change is not None:
+            # The same record again: once it is durable, an earlier attempt does not matter.
             self._change.is_doubtful = False
             return [PersistTransaction(self._change.record)]
         return self._write_markers()

@@ -32,11 +32,14 @@ def initialised(
 ) -> TransactionRecord | None:
     """A producer takes the id over, or goes on with it (KIP-360). None if it has been fenced."""
     producer_id, epoch = record.producer_id, record.producer_epoch
+    # The last epoch stays free for the fence, so the id goes on under a new producer id.
     if is_exhausted(epoch) and (expected is None or expected.producer_epoch == epoch):
         producer_id, new_epoch = fresh_producer_id, 0
         last_epoch = NO_PRODUCER_EPOCH if expected is None else epoch
+    # A new instance of the application. A higher epoch fences the one before (KIP-98).
     elif expected is None:
         new_epoch, last_epoch = epoch + 1, NO_PRODUCER_EPOCH
+    # The producer recovers from an error on its own (KIP-360), and names its current epoch.
     elif epoch in (NO_PRODUCER_EPOCH, expected.producer_epoch):
         new_epoch, last_epoch = epoch + 1, epoch
     elif expected.producer_epoch == record.last_producer_epoch:
@@ -80,6 +83,7 @@ def decided(
     """The decision to commit or abort: once durable, it is never changed."""
     epoch, last_epoch, next_producer_id = record.producer_epoch, record.last_producer_epoch, NO_PRODUCER_ID
     if client_version >= EPOCH_BUMPING:
+        # The answer to the end carries the new identity, so that the producer goes on without another InitProducerId.
         next_producer_id = fresh_producer_id if is_exhausted(epoch) else NO_PRODUCER_ID
         epoch, last_epoch = min(epoch + 1, EPOCH_MAX), epoch
     is_ongoing = record.state is TransactionState.ONGOING
@@ -106,6 +110,7 @@ def fenced(record: TransactionRecord, now_ms: int) -> TransactionRecord:
 def completed(record: TransactionRecord, now_ms: int) -> TransactionRecord:
     """Every partition has its marker."""
     producer_id, epoch = record.producer_id, record.producer_epoch
+    # The markers used the last epoch of the old id. From the completion on the id has a new one.
     if record.next_producer_id != NO_PRODUCER_ID:
         producer_id, epoch = record.next_producer_id, 0
     is_commit = record.state is TransactionState.PREPARE_COMMIT
@@ -116,6 +121,7 @@ def completed(record: TransactionRecord, now_ms: int) -> TransactionRecord:
         producer_epoch=epoch,
         previous_producer_id=record.producer_id,
         next_producer_id=NO_PRODUCER_ID,
+        # A completed transaction needs no partitions: nothing is left to be marked.
         partitions=frozenset(),
         updated_at_ms=now_ms,
     )

@@ -96,10 +96,14 @@ class ClassicGroupCore:
             is_new=True,
             join_ticket=join.ticket,
         )
+        # The first member decides on the protocol type; later members must have the same (JoinGroup,
+        # INCONSISTENT_GROUP_PROTOCOL).
         if not self.member_table.members:
             self.protocol_type = join.protocol_type
         self.member_table.add(member)
         if self._barrier is not None:
+            # Members that still arrive prolong the first barrier of an empty group (KIP-134,
+            # group.initial.rebalance.delay.ms).
             self._barrier.newcomer_arrived = True
         # A newcomer does not know its id yet and cannot send heartbeats: only this deadline can remove it.
         self.leases.set_deadline(member, join.now_ms + self._settings.new_member_join_timeout_ms)
@@ -122,17 +126,23 @@ class ClassicGroupCore:
     def rebalance(self, reason: str, now_ms: int) -> None:
         """Open the join barrier unless it is open already, and close it at once if nobody is missing."""
         barrier = self._barrier or self._open_barrier(reason, now_ms)
+        # A member came after a round that nobody had joined: the others get one rebalance time-out, not the rest of the
+        # long wait.
         barrier.hasten(now_ms, self.member_table.rebalance_timeout_ms)
         self._close_barrier_if_complete(barrier, now_ms)
 
     def _open_barrier(self, reason: str, now_ms: int) -> JoinBarrier:
+        # A member that waits for its assignment waits for a generation that ends here. With this error it joins again.
         for member in self.member_table.members.values():
             if member.sync_ticket is not None:
                 self.answer_sync(member, SyncReply(ErrorCode.REBALANCE_IN_PROGRESS), now_ms)
+        # The record of the old assignment may still be on its way. Without `proposed` its arrival changes nothing.
         self.proposed = None
         self._sync_deadline_ms = None
         self.unsynced.clear()
         timeout_ms, delay_ms = self.member_table.rebalance_timeout_ms, self._settings.initial_rebalance_delay_ms
+        # Only an empty group waits for more members than it knows: a fleet that starts together then costs one
+        # rebalance (KIP-134).
         if self.state is GroupState.EMPTY and delay_ms:
             self._barrier = JoinBarrier(now_ms + delay_ms, gathering_until_ms=now_ms + timeout_ms)
         else:
@@ -142,11 +152,14 @@ class ClassicGroupCore:
         return self._barrier
 
     def _close_barrier_if_complete(self, barrier: JoinBarrier, now_ms: int) -> None:
+        # While the first members gather, "everyone is here" means nothing: nobody knows how many will come.
         is_gathering = barrier.gathering_until_ms is not None and bool(self.member_table.members)
         if not is_gathering and self.member_table.has_everyone_joined:
             self._close_barrier(barrier, now_ms)
 
     def _close_barrier(self, barrier: JoinBarrier, now_ms: int) -> None:
+        # A dynamic member that did not join in time is removed. A static one keeps its place until its session ends
+        # (KIP-345).
         for member in self.member_table.absent_dynamic():
             self.drop(member)
         if self.member_table.members and not self.member_table.elect_joined_leader():
@@ -155,6 +168,7 @@ class ClassicGroupCore:
             barrier.deadline_ms, barrier.nobody_came = now_ms + patience_ms, True
             return
         self._barrier = None
+        # An empty group, too, gets a new generation, so that members of the last one are fenced.
         self.generation_id += 1
         if self.member_table.members:
             self._announce_generation(now_ms)
@@ -169,12 +183,14 @@ class ClassicGroupCore:
     def _announce_generation(self, now_ms: int) -> None:
         self.protocol_name = self.member_table.select_protocol()
         self.enter(GroupState.COMPLETING_REBALANCE)
+        # As in Kafka, members that do not sync within the rebalance time-out are removed.
         self._sync_deadline_ms = now_ms + self.member_table.rebalance_timeout_ms
         for member in self.member_table.members.values():
             if member.join_ticket is None:
                 continue  # an absent static member: it keeps its place until its session ends
             ticket, member.join_ticket = member.join_ticket, None
             member.is_new = False
+            # From here on the member itself must be heard from: its parked request no longer replaces heartbeats.
             self.unsynced.add(member.member_id)
             self.leases.renew(member, now_ms)
             self.answer(ticket, self.generation_reply(member))
@@ -201,11 +217,13 @@ class ClassicGroupCore:
         if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         error = self.member_table.validate(member_id, group_instance_id)
+        # Identity comes before the generation, as in Kafka: a fenced static member must stop, not join again.
         if error is ErrorCode.NONE and generation_id != self.generation_id:
             return ErrorCode.ILLEGAL_GENERATION
         return error
 
     def enter(self, state: GroupState) -> None:
+        # A transition that is not in the table is a bug of this machine, never a client's fault.
         if state not in TRANSITIONS[self.state]:
             raise RuntimeError(f"group {self.group_id} cannot go from {self.state} to {state}")
         self.state = state

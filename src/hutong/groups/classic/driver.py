@@ -120,6 +120,7 @@ class GroupCoordinator:
         """Take the groups up as replayed: members have one session time-out from now to be heard again."""
         now_ms = self._clock.monotonic_ms()
         for group_id, stored in self._stored.items():
+            # A group of another kind has the id by now: it started first, so this record is out of date.
             if not self.directory.claim(group_id, GroupKind.CLASSIC):
                 continue
             group = ClassicGroup.restored(group_id, self.settings, stored.record, now_ms)
@@ -128,6 +129,8 @@ class GroupCoordinator:
             self._host.arm(entry)
             self._tidy(entry)
         self._stored.clear()
+        # Consumers that assign their partitions themselves commit without a group record. Their groups exist by their
+        # offsets.
         for group_id in self.offsets.group_ids():
             if self.directory.claim(group_id, GroupKind.CLASSIC):
                 self._entry(group_id)
@@ -146,6 +149,7 @@ class GroupCoordinator:
             entry = self._host.get(request.group_id)
             if entry is None and self._is_foreign(request.group_id) and not self._taken_over(request.group_id):
                 error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+            # A member id of a group that is gone. The client drops its id and joins as a new member.
             elif entry is None and request.member_id:
                 error = ErrorCode.UNKNOWN_MEMBER_ID
             elif not self._has_room_to_join(request, entry, caller):
@@ -166,6 +170,7 @@ class GroupCoordinator:
             event = join_event(request, caller, stamp, str(unique))
             self._pending.discard(event.member_id)
             self._feed(entry, event)
+            # The machine has handed out the id instead of admitting a member (KIP-394).
             if event.new_member_id in entry.machine.member_table.pending:
                 self._handed_out(request.group_id, event, caller)
 
@@ -174,6 +179,7 @@ class GroupCoordinator:
     ) -> bool:
         wanted_bytes = bytes_of_join(request) if entry is None else entry.more_to_join(request)
         holder = self.directory.holder(request.group_id) or caller.holder
+        # The group's client pays, not the joining one: otherwise one client could fill another one's share.
         if not wanted_bytes or self._memory.has_room(holder, wanted_bytes):
             return True
         self._refusals.tell(request.group_id, caller.holder, "its client's groups take up too much")
@@ -192,6 +198,7 @@ class GroupCoordinator:
             then(SyncReply(error or ErrorCode.UNKNOWN_MEMBER_ID))
             return
         more_bytes = entry.more_to_sync(request)
+        # Assignments come from the leader, and may be larger than all metadata together.
         if more_bytes and not self._memory.has_room(self.directory.holder(request.group_id), more_bytes):
             then(SyncReply(UNAVAILABLE))
             return
@@ -207,6 +214,8 @@ class GroupCoordinator:
         if entry is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         now_ms = self._clock.monotonic_ms()
+        # No `_feed`: a heartbeat only moves a deadline back, so neither the timer nor a record can be due. It is the
+        # most frequent request.
         return entry.machine.heartbeat(request.member_id, request.group_instance_id, request.generation_id, now_ms)
 
     def leave(self, group_id: str, leavers: Sequence[Leaver], then: Callable[[LeaveReply], None]) -> None:
@@ -214,6 +223,7 @@ class GroupCoordinator:
         if entry is None:
             then(LeaveReply((ErrorCode.UNKNOWN_MEMBER_ID,) * len(leavers)))
             return
+        # No owner: a client leaves and closes its connection, and the reply does not depend on it.
         ticket = self._callers.park(then, LeaveReply((UNAVAILABLE,) * len(leavers)))
         if ticket is not None:
             self._feed(entry, LeaveGroup(ticket, self._clock.monotonic_ms(), tuple(leavers)))
@@ -239,6 +249,7 @@ class GroupCoordinator:
         """Make offsets durable, then answer. The caller has asked `commit_error`; `holder` is its client."""
         if not self.offsets.has_room(group_id, changes, holder, is_transactional=False):
             then(ErrorCode.POLICY_VIOLATION)
+        # The first commit creates the group of a consumer that assigns its partitions itself.
         elif not self._is_foreign(group_id) and self._new_entry(group_id, holder) is None:
             then(UNAVAILABLE)
         else:
@@ -294,6 +305,7 @@ class GroupCoordinator:
             return False
         self._feed(entry, Retire())
         self._drop(entry)
+        # The offsets stay: they belong to the id, whatever kind of group has it.
         self.offsets.log.forget_group(group_id, retried_by_retention)
         return True
 
@@ -350,12 +362,14 @@ class GroupCoordinator:
         group = entry.machine
 
         def offsets_forgotten(error: HutongError | None) -> None:
+            # A member may have joined while the tombstones were being written.
             if error is None and group.state is GroupState.EMPTY:
                 self.offsets.log.forget_group(group.group_id, ended)
             else:
                 then(error_code(error))
 
         def ended(error: HutongError | None) -> None:
+            # A commit may have come meanwhile. Its group stays, without a record of its own.
             if error is None and group.state is GroupState.EMPTY and not self.offsets.log.holds(group.group_id):
                 self._feed(entry, Retire())
                 self._drop(entry)
@@ -384,11 +398,13 @@ class GroupCoordinator:
         """Count what the group takes up, and drop it if it has neither members, offsets nor a history."""
         if entry.machine.state is not GroupState.DEAD:
             self._memory.note(entry.key, self.directory.holder(entry.key), entry.machine.memory_bytes)
+        # A heartbeat or a failed join of an unknown id must leave nothing in memory.
         if entry.machine.is_blank and not self.offsets.log.holds(entry.key):
             self._drop(entry)
 
     def _persist(self, entry: ClassicGroupEntry, record: GroupRecord, cause: Cause) -> None:
         since_ms = self._clock.wall_ms()
+        # Retention counts from the moment when the last member left (KIP-211).
         entry.empty_since_ms = None if record.members else since_ms
 
         def appended(error: HutongError | None) -> None:
@@ -397,6 +413,7 @@ class GroupCoordinator:
                 self._feed(entry, GroupPersisted(cause, now_ms))
                 return
             _log.error("group %s could not be stored: %s", entry.key, error)
+            # A record that the log refuses (too large) fails again, so clients must not retry it. Other errors pass.
             code = ErrorCode.UNKNOWN_SERVER_ERROR if isinstance(error, Refused) else UNAVAILABLE
             self._feed(entry, GroupPersistFailed(cause, code, now_ms))
 
@@ -409,6 +426,7 @@ class GroupCoordinator:
         for entry in self._host:
             group_id, is_empty = entry.key, entry.machine.state is GroupState.EMPTY
             old = self.offsets.table.expired(group_id, entry.usage(), now_ms, self.settings.offsets_retention_ms)
+            # A group with nothing left but old offsets ends with them.
             is_last = len(old) == len(self.offsets.table.keys_of_group(group_id))
             if is_empty and is_last and not entry.machine.member_table.pending:
                 self._end(entry, old, retried_by_retention)

@@ -53,10 +53,13 @@ class ClassicGroup(ClassicGroupCore):
         for stored in record.members:
             member = member_from(stored, record.protocol_name or "")
             group.member_table.add(member)
+            # The time that the node was down does not count: members could not be heard.
             group.leases.renew(member, now_ms)
         if record.members:
             group.state = GroupState.STABLE
             group.protocol_name = record.protocol_name
+            # The table elects the eldest member by default. The stored leader computed this assignment, and watches
+            # topics.
             if record.leader_id in group.member_table.members:
                 group.member_table.leader_id = record.leader_id
         group.assignment_bytes = sum(len(member.assignment) for member in group.member_table.members.values())
@@ -76,6 +79,7 @@ class ClassicGroup(ClassicGroupCore):
         if error is not ErrorCode.NONE:
             return error
         self.leases.renew(self.member_table.members[member_id], now_ms)
+        # The session is renewed all the same: the member is alive, it only has to join again.
         if self.state is GroupState.PREPARING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
@@ -86,6 +90,8 @@ class ClassicGroup(ClassicGroupCore):
         """Check a commit in a transaction. Producers before KIP-447 send no member id and no generation."""
         if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        # Without a member id and a generation there is nothing to check (KIP-447 added both to TxnOffsetCommit version
+        # 3).
         if generation_id < 0 and (self.state is GroupState.EMPTY or (not member_id and group_instance_id is None)):
             return ErrorCode.NONE
         return self.check_member(member_id, group_instance_id, generation_id)
@@ -96,11 +102,14 @@ class ClassicGroup(ClassicGroupCore):
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if generation_id < 0 and self.state is GroupState.EMPTY:
             return ErrorCode.NONE  # an administrator, or a consumer that assigns its partitions itself
+        # A group with members takes no commit without a generation: it would overwrite the positions of live members.
         if generation_id < 0 and not member_id and group_instance_id is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         error = self.check_member(member_id, group_instance_id, generation_id)
         if error is not ErrorCode.NONE:
             return error
+        # The partitions may be another member's in this generation. Kafka answers so, too; the client commits again
+        # after its sync.
         if self.state is GroupState.COMPLETING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
         self.leases.renew(self.member_table.members[member_id], now_ms)
@@ -156,6 +165,7 @@ class ClassicGroup(ClassicGroupCore):
         if isinstance(event, Retire):
             self.enter(GroupState.DEAD)
             return
+        # The new kind of group has this group's members and epoch. A request that waits here would never be answered.
         assert self.snapshot() is not None, "somebody waits for an answer of this group"
         self.state = GroupState.DEAD
 
@@ -171,6 +181,8 @@ class ClassicGroup(ClassicGroupCore):
             self._rejoin(join)
         elif join.group_instance_id is not None:
             static_members.join_static(self, join, join.group_instance_id)
+        # The order matters: static members need no id handed out first, since their instance id already tells retries
+        # apart.
         elif join.requires_known_member_id:
             self._hand_out_member_id(join)
         else:
@@ -178,11 +190,14 @@ class ClassicGroup(ClassicGroupCore):
 
     def _hand_out_member_id(self, join: Join) -> None:
         """KIP-394: a client that cannot receive its id must not become a member, or retries would pile members up."""
+        # Kafka keeps such an id for the session time-out. The client chooses that, and uses its id at once, so less is
+        # enough.
         timeout_ms = min(join.session_timeout_ms, self._settings.pending_member_timeout_ms)
         self.leases.await_use(join.new_member_id, join.now_ms + timeout_ms)
         self.answer(join.ticket, JoinReply(ErrorCode.MEMBER_ID_REQUIRED, join.new_member_id))
 
     def _rejoin(self, join: Join) -> None:
+        # The second JoinGroup of KIP-394: the client received its id, and becomes a member.
         if join.member_id in self.member_table.pending:
             self.admit(join, join.member_id)
             return
@@ -192,12 +207,15 @@ class ClassicGroup(ClassicGroupCore):
             self.leases.renew(member, join.now_ms)
             self.answer(join.ticket, self.generation_reply(member))
             return
+        # The leader joins again, or a member changed its protocols: both need a new assignment.
         self.update_member(member, join)
         self.rebalance(f"{member.member_id} rejoined{because(join.reason)}", join.now_ms)
 
     # ---- leaving and lapsing
 
     def _leave(self, leave: LeaveGroup) -> None:
+        # Only the loss of a member needs a rebalance. An id that was never used, or an unknown one, changes no
+        # assignment.
         count_before = len(self.member_table.members)
         errors = tuple(self._dismiss(leaver) for leaver in leave.leavers)
         self.answer(leave.ticket, LeaveReply(errors))
@@ -207,9 +225,11 @@ class ClassicGroup(ClassicGroupCore):
     def _dismiss(self, leaver: Leaver) -> ErrorCode:
         if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        # A client may leave before it used the id that it was given.
         if self.member_table.pending.pop(leaver.member_id, None) is not None:
             return ErrorCode.NONE
         member_id = leaver.member_id
+        # An administrator names static members by instance id alone (KIP-345, removeMembersFromConsumerGroup).
         if not member_id and leaver.group_instance_id is not None:
             member_id = self.member_table.static_ids.get(leaver.group_instance_id, "")
         error = self.member_table.validate(member_id, leaver.group_instance_id)
@@ -218,12 +238,14 @@ class ClassicGroup(ClassicGroupCore):
         return error
 
     def _tick(self, now_ms: int) -> None:
+        # Sessions come first: a member that fell silent must not hold up the barrier that may close in this tick.
         if self.leases.next_tick_ms is not None and self.leases.next_tick_ms <= now_ms:
             self._expel_silent(now_ms)
         barrier = self._barrier
         if (
             barrier is not None
             and barrier.deadline_ms <= now_ms
+            # The first barrier of a group is prolonged while members still arrive, up to their rebalance time-out.
             and not barrier.extend(now_ms, self._settings.initial_rebalance_delay_ms)
         ):
             self._close_barrier(barrier, now_ms)
@@ -236,6 +258,7 @@ class ClassicGroup(ClassicGroupCore):
         for member in expelled:
             self.drop(member)
         named = ", ".join(member.member_id for member in expelled)
+        # One rebalance for all of them, however many fell silent together.
         self._departed(count_before, f"{named} fell silent", now_ms)
 
     def _expel_unsynced(self, now_ms: int) -> None:

@@ -23,14 +23,20 @@ def join_static(group: ClassicGroupCore, join: Join, group_instance_id: str) -> 
 def take_over_place(group: ClassicGroupCore, member: ClassicMember, join: Join, group_instance_id: str) -> None:
     """A restarted instance takes its old place; nobody else needs to notice unless the protocol changes with it."""
     old_member_id, old_leader_id = member.member_id, group.member_table.leader_id
+    # The process before this one may still be running. Its waiting request ends with the error that makes it stop.
     group.end_requests(member, ErrorCode.FENCED_INSTANCE_ID)
+    # The place changes at once, so that the new process is known from here on; `before` reverts that if storing fails.
     before = replace(member)
     group.forget_unsynced(old_member_id)
     group.member_table.rename(member, join.new_member_id, join.client_id, join.client_host)
     group.update_member(member, join)
     member.is_new = False
+    # Unlike a dynamic newcomer it needs no longer deadline: its session time-out is agreed already.
     group.leases.renew(member, join.now_ms)
+    # Outside a stable generation, or with another protocol, the assignment would not fit: a rebalance is needed then.
     if group.state is GroupState.STABLE and group.member_table.select_protocol() == group.protocol_name:
+        # The new member id must be durable before it is answered. After a crash the old id would be known, the new one
+        # not.
         group.replacing[join.ticket] = before
         cause = Replaced(
             join.ticket,
@@ -52,6 +58,7 @@ def answer_replaced(group: ClassicGroupCore, cause: Replaced) -> None:
     member.join_ticket = None
     reply = group.generation_reply(member)
     is_leader = group.member_table.leader_id == member.member_id
+    # A returning leader must not assign in the running generation. Since version 9 the reply can say so (KIP-814).
     if cause.can_skip_assignment:
         reply = replace(reply, skip_assignment=is_leader)
     else:
@@ -68,6 +75,7 @@ def undo_replaced(
     if member is None:
         return
     member.join_ticket = None
+    # The old process may go on with its id: nothing about it was ever changed on disk.
     group.member_table.rename(member, cause.old_member_id, before.client_id, before.client_host)
     group.member_table.set_protocols(member, before.protocols)
     member.session_timeout_ms = before.session_timeout_ms

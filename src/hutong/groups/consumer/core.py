@@ -83,6 +83,7 @@ class ConsumerGroupCore:
             return ConsumerGroupState.DEAD
         if not self.members:
             return ConsumerGroupState.EMPTY
+        # The order is Kafka's: a group that still has to assign is not reconciling yet.
         if self.epoch > self.assignment_epoch:
             return ConsumerGroupState.ASSIGNING
         if all(member.is_at(self.assignment_epoch) for member in self.members.values()):
@@ -92,6 +93,7 @@ class ConsumerGroupCore:
     @property
     def memory_bytes(self) -> int:
         """About what its members take up: what they said, what they have and what they shall have."""
+        # Each partition is counted where it is kept: with its owner and in a target.
         partitions_bytes = PARTITION_BYTES * (len(self.owners) + self._target_count)
         return self._footprints.total_bytes + partitions_bytes + PATTERN_BYTES * self.subscriptions.pattern_count
 
@@ -105,6 +107,8 @@ class ConsumerGroupCore:
 
     def may_give_more(self, member: ConsumerMember) -> bool:
         """Return True if a partition that the member waits for is free by now."""
+        # A partition is free once its last owner has revoked it. The member then has a reason to send another
+        # heartbeat.
         missing = self.targets[member.member_id] - member.assigned.keys()
         return any(self._is_free(partition, member.member_id) for partition in missing)
 
@@ -122,16 +126,19 @@ class ConsumerGroupCore:
 
     def drop(self, member: ConsumerMember) -> None:
         member_id = member.member_id
+        # Its partitions are free at once: a member that is gone can process no more records.
         self._target_count -= len(self.targets[member_id])
         self.release(member.held())
         self.subscribe(member, frozenset(), None)
         del self.members[member_id], self.targets[member_id]
         if member.instance_id is not None:
             del self.static_ids[member.instance_id]
+        # The member's records go with it: the driver writes tombstones for keys that the group no longer has.
         for kind in (RecordKind.MEMBER, RecordKind.TARGET, RecordKind.CURRENT):
             self.touch(kind, member_id)
         if not self.members:
-            self._assign_after_ms = 0  # who comes next shall not wait for anybody
+            # The interval between assignments spares members needless moves. An empty group has none to spare.
+            self._assign_after_ms = 0
 
     def rename(self, member: ConsumerMember, member_id: str) -> ConsumerMember:
         """A static member is back under a new id: everything that was kept for it is its own (KIP-345)."""
@@ -143,6 +150,7 @@ class ConsumerGroupCore:
         member.member_id, member.epoch, member.previous_epoch = member_id, JOINING, -1
         self.members[member_id] = member
         self.targets[member_id] = self.targets.pop(old_id)
+        # The instance keeps its partitions, so nothing is revoked and no other member notices.
         self.owners.update(dict.fromkeys(member.held(), member_id))
         if member.instance_id is not None:
             self.static_ids[member.instance_id] = member_id
@@ -155,6 +163,7 @@ class ConsumerGroupCore:
     # ---- epochs and targets
 
     def begin_epoch(self, reason: str, now_ms: int) -> None:
+        # The topics of this epoch are those of now, so that a target never mixes two states of the catalogue.
         self.subscriptions.refresh()
         self.epoch += 1
         self.touch(RecordKind.GROUP)
@@ -163,6 +172,7 @@ class ConsumerGroupCore:
 
     def assign(self, now_ms: int) -> None:
         """Compute the target of this epoch, unless the last one was computed only just now."""
+        # A burst of joins raises the epoch many times but is assigned once: `next_tick_ms` asks for the rest later.
         if self.epoch == self.assignment_epoch or not self.members or now_ms < self._assign_after_ms:
             return
         if not self._may_assign:
@@ -176,8 +186,10 @@ class ConsumerGroupCore:
             )
             for member_id, member in self.members.items()
         }
+        # The assignors are pure and sticky: the same members and topics give the same target.
         targets = ASSIGNORS[self.assignor_name()](subscribers, topics)
         for member_id, target in targets.items():
+            # Unchanged targets need no record. In a large group most of them are unchanged.
             if target != self.targets[member_id]:
                 self._target_count += len(target) - len(self.targets[member_id])
                 self.targets[member_id] = target
@@ -203,6 +215,7 @@ class ConsumerGroupCore:
         """Lead the member on, and keep the books of who holds what."""
         held_before = list(member.held())
         target = self.targets[member.member_id]
+        # Most heartbeats change nothing: then there is no record to store, and the answer leaves at once.
         if not step(member, target, self.assignment_epoch, owned, lambda at: self._is_free(at, member.member_id)):
             return
         self.release(held_before)
@@ -228,4 +241,5 @@ class ConsumerGroupCore:
         self._deadlines.check_by(deadline_ms)
 
     def touch(self, kind: RecordKind, member_id: str = "") -> None:
+        # A dictionary, so that a record that changes twice in one event is stored once.
         self._touched[kind, member_id] = None

@@ -143,11 +143,13 @@ class ConsumerGroupCoordinator:
         """Take the groups up as replayed: members have one session time-out from now to be heard again."""
         now_ms = self._clock.monotonic_ms()
         for group_id, stored in self._stored.items():
+            # Consumer groups start first, so no other kind can have the id yet.
             self._directory.claim(group_id, GroupKind.CONSUMER)
             times = self._times_of(group_id)
             group = ConsumerGroup.restored(group_id, self.catalogue, self.settings, times, stored, now_ms)
             entry = self._host.put(ConsumerGroupEntry(group))
             entry.empty_since_ms = None if group.members else self._clock.wall_ms()
+            # Topics may have changed while the node was down.
             self._feed(entry, SubscribedTopicsChanged(now_ms))
         self._stored.clear()
 
@@ -173,7 +175,9 @@ class ConsumerGroupCoordinator:
             return
         regex = request.subscribed_topic_regex
         wanted_bytes = bytes_of_heartbeat(request)
+        # A pattern that another member of the group uses already is compiled once for both.
         wanted_bytes += PATTERN_BYTES if regex and not entry.machine.subscriptions.holds(regex) else 0
+        # Leaving always passes: it frees memory.
         if request.member_epoch >= JOINING and not self._has_room(
             entry, request.member_id, request.instance_id, wanted_bytes, caller
         ):
@@ -192,6 +196,7 @@ class ConsumerGroupCoordinator:
         if entry is None:
             then(RemoveReply((ErrorCode.UNKNOWN_MEMBER_ID,) * len(removals)))
             return
+        # No owner: the removal takes place whether or not the administrator's connection stays open.
         ticket = self._callers.park(then, RemoveReply((UNAVAILABLE,) * len(removals)))
         if ticket is not None:
             self._feed(entry, Remove(ticket, self._clock.monotonic_ms(), tuple(removals)))
@@ -238,6 +243,7 @@ class ConsumerGroupCoordinator:
         now_ms = self._clock.monotonic_ms()
         asked = (request.member_id, request.group_instance_id, request.generation_id)
         error = classic_members.heartbeat(entry.machine, *asked, now_ms)
+        # This call changes the machine outside of `handle`: it may have set a deadline to join again.
         self._host.arm(entry)
         return error
 
@@ -271,6 +277,7 @@ class ConsumerGroupCoordinator:
 
     def topic_changed(self, topic: TopicFacts, exists: bool) -> None:
         """A topic came, went or has another number of partitions."""
+        # Readers before and after the change: a group may have read the topic until now, or match it from now on.
         concerned = self._readers(topic.name)
         has_changed = self.catalogue.put(topic) if exists else self.catalogue.remove(topic.name)
         if not has_changed:
@@ -310,6 +317,7 @@ class ConsumerGroupCoordinator:
         for entry in self._host:
             group_id = entry.machine.group_id
             old = table.expired(group_id, _usage(entry), now_ms, retention_ms)
+            # The last offsets of an empty group take the group with them.
             if not entry.machine.members and len(old) == len(table.keys_of_group(group_id)):
                 self._end(entry, retried_by_retention)
             elif old:
@@ -342,11 +350,13 @@ class ConsumerGroupCoordinator:
         directory = self._directory
         kind = directory.kind(group_id)
         not_here = HeartbeatReply(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        # Only epoch 0 creates a group. Any other epoch of an unknown group is one that has ended (KIP-848).
         if not may_create:
             return not_here
         if not directory.has_room(group_id, caller.holder):
             self._refusals.tell(group_id, caller.holder, f"there are {len(directory)} groups")
             return HeartbeatReply(UNAVAILABLE, "There are too many groups.")
+        # An empty classic group is replaced at once. One with members has to be converted, if the policy allows that.
         if kind is GroupKind.CLASSIC and not self._classic.release_empty_group(group_id):
             return self._upgrade(group_id, caller.holder)
         if not directory.claim(group_id, GroupKind.CONSUMER, caller.holder):
@@ -361,6 +371,7 @@ class ConsumerGroupCoordinator:
 
         A member that needs no more bytes than it, or the instance before it, had always passes."""
         group_id = entry.machine.group_id
+        # A static member under a new id replaces the old one, so its bytes count once.
         known_id = entry.machine.static_ids.get(instance_id or "", member_id)
         more_bytes = wanted_bytes - entry.machine.footprint_bytes(known_id)
         if more_bytes <= 0 or self._memory.has_room(self._directory.holder(group_id), more_bytes):
@@ -374,6 +385,7 @@ class ConsumerGroupCoordinator:
         if self.settings.migration_policy not in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL):
             return refusal
         record = self._classic.snapshot(group_id)
+        # A classic group can be converted only while it is stable: during a rebalance its members wait at barriers.
         if record is None:
             return HeartbeatReply(UNAVAILABLE, f"Group {group_id} is rebalancing by the classic protocol.")
         group = ConsumerGroup(group_id, self.catalogue, self.settings, self._times_of(group_id))
@@ -383,11 +395,13 @@ class ConsumerGroupCoordinator:
         self._directory.claim(group_id, GroupKind.CONSUMER, holder)
         _log.info("group %s is under the broker's assignment from epoch %d on", group_id, group.epoch)
         entry = self._host.put(ConsumerGroupEntry(group))
+        # With the first records of the new group in one append: a crash leaves either the one group or the other.
         entry.extra.append((encode_group_key(GroupKey(group_id)), None))  # the classic group's record
         return entry
 
     def _match_soon(self) -> None:
         """Names wait to be matched against patterns: go on with that, with pauses for everybody else."""
+        # Patterns come from clients, and a slow one may take milliseconds for each name. Pauses keep the loop free.
         if self.catalogue.has_work and self._match_timer is None:
             self._match_timer = self._timers.add(self._clock.monotonic_ms() + MATCH_PAUSE_MS, self._match)
 
@@ -422,6 +436,7 @@ class ConsumerGroupCoordinator:
         group = entry.machine
         keys = group.retire()
         self._memory.forget(group.group_id)
+        # From now on the id is free, although the tombstones are still being written: appends keep their order.
         self._host.remove(entry)
         self._directory.release(group.group_id, GroupKind.CONSUMER)
         self._state.append_all([(encode_key(group.group_id, key), None) for key in keys], then)
@@ -445,6 +460,7 @@ class ConsumerGroupCoordinator:
         records: list[StateRecord] = [(encode_key(entry.key, key), encode_value(group, key)) for key in keys]
         records += entry.extra
         entry.extra = []
+        # Retention counts from the moment when the last member left (KIP-211).
         if group.members:
             entry.empty_since_ms = None
         elif entry.empty_since_ms is None:
@@ -460,6 +476,7 @@ class ConsumerGroupCoordinator:
     def _tidy(self, entry: ConsumerGroupEntry) -> None:
         """A group that nobody has ever been a member of leaves nothing behind."""
         group = entry.machine
+        # A refused first heartbeat must leave nothing in memory: any client can send any id.
         if not group.epoch and not group.members and self._host.remove(entry):
             self._memory.forget(group.group_id)
             self._directory.release(group.group_id, GroupKind.CONSUMER)

@@ -69,14 +69,19 @@ class ConsumerGroup(ConsumerGroupCore):
             member = ConsumerMember.restored(member_id, said, stored.currents.get(member_id))
             group.add(member)
             group.touch(RecordKind.MEMBER, member_id)
+            # A pattern is compiled again. One that this build no longer accepts must not keep the node from starting.
             group._subscribe_again(member, said)
             group.targets[member_id] = stored.targets.get(member_id, _NO_PARTITIONS)
             group.owners.update(dict.fromkeys(member.held(), member_id))
+            # The time that the node was down does not count: members could not be heard.
             group.renew(member, now_ms)
             group._deadlines.watch_revocation(member, now_ms)
         group._target_count = sum(map(len, group.targets.values()))
         group.count_footprints()
+        # Everything is as stored, so nothing is to be written.
         group._touched.clear()
+        # The stored hash names the topics of the last epoch. If topics changed while the node was down, a new epoch
+        # begins.
         group.subscriptions.believe(stored.metadata_hash)
         return group
 
@@ -85,6 +90,7 @@ class ConsumerGroup(ConsumerGroupCore):
     def next_tick_ms(self) -> int | None:
         """The time at which a `Tick` is due, or None while nothing can expire. May be early, never late."""
         is_behind = self.members and self.epoch > self.assignment_epoch and self._may_assign
+        # While patterns are being matched no tick can help: the catalogue reports the end itself.
         assign_ms = self._assign_after_ms if is_behind else None
         return min((due for due in (self._deadlines.next_tick_ms, assign_ms) if due is not None), default=None)
 
@@ -119,6 +125,7 @@ class ConsumerGroup(ConsumerGroupCore):
             case Tick(now_ms):
                 self._tick(now_ms)
             case SubscribedTopicsChanged(now_ms):
+                # Only topics that members read raise the epoch. Others do so if a pattern now matches them.
                 if self.subscriptions.refresh():
                     self.begin_epoch("topics changed", now_ms)
                 else:
@@ -128,10 +135,12 @@ class ConsumerGroup(ConsumerGroupCore):
             case Sync():
                 self._out.append(Answer(event.ticket, classic_members.sync(self, event)))
             case StoreFailed(keys):
+                # Nobody waits for these records: the driver has answered with an error. They go with the next change.
                 self._touched.update(dict.fromkeys(keys))
                 return []
         if self._touched:
             self.count_footprints()
+            # Records come before answers, so that the driver knows that the answers depend on them.
             self._out.insert(0, StoreRecords(tuple(sorted(self._touched))))
             self._touched.clear()
         out, self._out = self._out, []
@@ -141,6 +150,7 @@ class ConsumerGroup(ConsumerGroupCore):
         """The group ends: every record it may have is to be deleted. Only an empty group is ever retired."""
         assert not self.members
         self.is_dead = True
+        # Records that a failed append left dirty may be on disk. They get tombstones, too.
         kinds = (RecordKind.GROUP, RecordKind.TARGET_EPOCH)
         return tuple(sorted({*self._touched, *((kind, "") for kind in kinds)}))
 
@@ -148,6 +158,7 @@ class ConsumerGroup(ConsumerGroupCore):
 
     def _heartbeat(self, beat: ConsumerHeartbeat) -> None:
         try:
+            # KIP-848: epoch -1 leaves, -2 leaves for a while (static members), 0 joins, others are heartbeats.
             reply = self._leave(beat) if beat.epoch < 0 else self._keep(beat)
         except Refused as refused:
             reply = HeartbeatReply(ErrorCode(refused.code), refused.message)
@@ -156,19 +167,26 @@ class ConsumerGroup(ConsumerGroupCore):
     def _keep(self, beat: ConsumerHeartbeat) -> HeartbeatReply:
         """A member comes, comes back or stays."""
         known = find_member(beat, self.members, self.static_ids, self._settings.members_max)
+        # An invalid pattern is refused before anything changes (INVALID_REGULAR_EXPRESSION).
         if beat.topic_regex:
             self.catalogue.check(beat.topic_regex)
         member = self._seat(beat, known)
+        # The reply carries an assignment only if it changed, or if the client sent everything, as it does after a lost
+        # reply.
         had = dict(member.assigned)
         self.renew(member, beat.now_ms)
         reads_otherwise = self._take_in(member, beat)
         if known is None:
             self.begin_epoch(f"{member.member_id} joined", beat.now_ms)
+        # Each change of a subscription needs a new target, even if the topics stay the same: a pattern may match more
+        # later.
         elif reads_otherwise:
             self.begin_epoch(f"{member.member_id} subscribed otherwise", beat.now_ms)
         else:
             self.assign(beat.now_ms)
+        # At most one step for each heartbeat: the next one depends on what the client confirms.
         self.lead(member, beat.owned, beat.now_ms)
+        # A client sends all of its fields when it joins, and after an error: it needs the whole state back.
         says_all = (
             beat.rebalance_timeout_ms != NO_TIMEOUT
             and (beat.topic_names is not None or beat.topic_regex is not None)
@@ -191,6 +209,7 @@ class ConsumerGroup(ConsumerGroupCore):
             self.targets[beat.member_id] = _NO_PARTITIONS
             self.touch(RecordKind.MEMBER, beat.member_id)
             self.touch(RecordKind.CURRENT, beat.member_id)
+        # A new process with the same instance id (KIP-345).
         elif known.member_id != beat.member_id:
             member = self.rename(known, beat.member_id)
         else:
@@ -200,6 +219,7 @@ class ConsumerGroup(ConsumerGroupCore):
     def _take_in(self, member: ConsumerMember, beat: ConsumerHeartbeat) -> bool:
         """Store the member's declaration; return True if its subscription changed."""
         before = member.said()
+        # A heartbeat of KIP-848 ends the classic protocol for this member: a rolling upgrade, member by member.
         member.classic = member.join_deadline_ms = None
         if beat.rack_id is not None:
             member.rack_id = beat.rack_id
@@ -208,6 +228,7 @@ class ConsumerGroup(ConsumerGroupCore):
         if beat.server_assignor is not None:
             member.server_assignor = beat.server_assignor
         member.client_id, member.client_host = beat.client_id, beat.client_host
+        # Absent fields are unchanged, to keep heartbeats small. An empty pattern removes it.
         names = member.topic_names if beat.topic_names is None else beat.topic_names
         regex = member.topic_regex if beat.topic_regex is None else (beat.topic_regex or None)
         reads_otherwise = (names, regex) != (member.topic_names, member.topic_regex)
@@ -238,6 +259,7 @@ class ConsumerGroup(ConsumerGroupCore):
 
     def _let_rest(self, member: ConsumerMember) -> None:
         """A static member stops and will be back: its partitions wait for it until its session ends."""
+        # What it was about to give up it will not get back, so others need not wait.
         self.release(member.revoking)
         member.previous_epoch, member.epoch = member.epoch, LEAVING_FOR_A_WHILE
         member.state, member.revoking, member.revocation_deadline_ms = MemberState.STABLE, {}, None
@@ -250,6 +272,7 @@ class ConsumerGroup(ConsumerGroupCore):
             if member is not None:
                 self.drop(member)
             errors.append(error)
+        # One epoch for all that are removed together. Unknown members change nothing.
         if ErrorCode.NONE in errors:
             self.begin_epoch("members were removed", event.now_ms)
         self._out.append(Answer(event.ticket, RemoveReply(tuple(errors))))
@@ -259,6 +282,7 @@ class ConsumerGroup(ConsumerGroupCore):
     def _tick(self, now_ms: int) -> None:
         expired = self._deadlines.expired(self.members.values(), now_ms)
         for member in expired:
+            # Both time-outs end the membership. The note says which one, since the operator's remedy differs.
             is_silent = member.session_deadline_ms is not None and member.session_deadline_ms <= now_ms
             what = "was not heard of in time" if is_silent else "did not give up its partitions in time"
             self._out.append(EpochNote(f"{member.member_id} {what} and is removed"))

@@ -110,6 +110,7 @@ class ShareCoordinator:
     def start(self) -> None:
         """Take the groups up as replayed; those with progress and no record of their own too."""
         for group_id in {*self._stored, *self.deliveries.groups()}:
+            # An id that is another kind's by now keeps its progress on disk, unused.
             if self._directory.claim(group_id, GroupKind.SHARE):
                 self._put(group_id, self._stored.get(group_id, 0))
         self._stored.clear()
@@ -125,6 +126,7 @@ class ShareCoordinator:
     ) -> None:
         """Let a member be heard; epoch 0 joins, -1 leaves. `holder` is its client, as `GroupCaller.holder`."""
         entry = self._host.get(group_id)
+        # Only a join creates a group; any other heartbeat of an unknown group gets an error.
         is_new = entry is None and event.member_epoch == 0
         if is_new:
             entry = self._new_entry(group_id, holder)
@@ -139,6 +141,7 @@ class ShareCoordinator:
         elif event.member_epoch == LEFT_EPOCH:
             self._feed(entry, LeaveShareGroup(event.member_id), then)
         elif not self._has_room(entry, event, holder):
+            # A refused join must leave nothing in memory.
             if is_new:
                 self._drop(entry)
             then(ShareReply(ErrorCode.GROUP_MAX_SIZE_REACHED, NO_ROOM))
@@ -179,6 +182,7 @@ class ShareCoordinator:
             return
 
         def ended(error: HutongError | None) -> None:
+            # A member may have joined while the tombstones were being written.
             if error is None and not len(entry.machine) and self._host.hosts(entry):
                 self._drop(entry)
             then(UNAVAILABLE if error is not None else ErrorCode.NONE)
@@ -205,11 +209,13 @@ class ShareCoordinator:
 
     def _has_room(self, entry: ShareGroupEntry, event: ShareHeartbeat, holder: str) -> bool:
         """Return True if the group's client has memory for this heartbeat. No more bytes than before always pass."""
+        # The member declares nothing new.
         if event.topics is None:
             return True
         group_id = entry.key
         wanted_bytes = bytes_said(event.topics, (event.member_id, event.client_id, event.client_host, event.rack_id))
         more_bytes = wanted_bytes - entry.machine.footprint_bytes(event.member_id)
+        # The group's client pays, not the member's: the memory lasts as long as the group.
         if more_bytes <= 0 or self._memory.has_room(self._directory.holder(group_id), more_bytes):
             return True
         self._refusals.tell(group_id, holder, "its client's groups take up too much")
@@ -237,6 +243,7 @@ class ShareCoordinator:
             match instruction:
                 case ShareReply():
                     answer = instruction
+                # The answer waits for the epoch: after a restart the group's epoch must not fall behind a member's.
                 case PersistEpoch(epoch):
                     pass
                 case Gone(member_id):
@@ -247,6 +254,7 @@ class ShareCoordinator:
                 then(answer)
         else:
             self._persist(entry, epoch, answer, then)
+        # Their records become available last, when the group itself is consistent again.
         for member_id in gone:
             self.on_gone(entry.key, member_id)
 

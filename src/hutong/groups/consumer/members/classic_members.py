@@ -42,6 +42,7 @@ def join(group: ConsumerGroupCore, event: Join) -> JoinReply:
         said = _subscription(group, event)
         member = _seat(group, event)
     except Refused as refused:
+        # KIP-394 needs the id in the reply, since the client joins again with it.
         member_id = event.new_member_id if refused.code == ErrorCode.MEMBER_ID_REQUIRED else event.member_id
         return JoinReply(ErrorCode(refused.code), member_id)
     is_new = member.epoch == JOINING and not member.assigned
@@ -51,6 +52,7 @@ def join(group: ConsumerGroupCore, event: Join) -> JoinReply:
     member.server_assignor, member.join_deadline_ms = None, None
     group.touch(RecordKind.MEMBER, member.member_id)
     group.renew(member, event.now_ms)
+    # The classic protocol knows no broker-side patterns: clients resolve them and send names.
     names = frozenset(said.topics)
     reads_otherwise = (names, None) != (member.topic_names, member.topic_regex)
     if reads_otherwise:
@@ -75,8 +77,10 @@ def sync(group: ConsumerGroupCore, event: Sync) -> SyncReply:
     if member is None or member.classic is None:
         return SyncReply(error)
     name = member.classic.protocols[0][0]
+    # KIP-559: the client checks that its protocol is the one of the generation.
     if event.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or event.protocol_name not in (None, name):
         return SyncReply(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    # A member that must revoke first still gets its smaller assignment. Otherwise it has to join to take its step.
     if _is_behind(group, member) and member.state is not MemberState.UNREVOKED:
         _expect_join(group, member, event.now_ms)
         return SyncReply(ErrorCode.REBALANCE_IN_PROGRESS)
@@ -92,6 +96,7 @@ def heartbeat(
     if member is None:
         return error
     group.renew(member, now_ms)
+    # A classic client can only move by joining again. REBALANCE_IN_PROGRESS tells it so, and nobody else is disturbed.
     has_step = _is_behind(group, member) or member.state is MemberState.UNREVOKED
     if has_step or (member.state is MemberState.UNRELEASED and group.may_give_more(member)):
         _expect_join(group, member, now_ms)
@@ -106,10 +111,12 @@ def take_over(group: ConsumerGroupCore, record: GroupRecord, now_ms: int) -> boo
             (stored, decode_subscription(stored.subscription), decode_assignment(stored.assignment))
             for stored in record.members
         ]
+    # An assignment in an unknown format cannot be continued, so the group stays classic.
     except ProtocolError:
         return False
     if record.protocol_type != CONSUMER_PROTOCOL_TYPE or any(assigned.user_data for _, _, assigned in described):
         return False  # a custom assignor's own data would be lost
+    # The generation becomes the epoch, so that members go on with the number that they have.
     group.epoch = group.assignment_epoch = max(record.generation_id, 1)
     for stored, said, assigned in described:
         member = ConsumerMember(
@@ -125,6 +132,7 @@ def take_over(group: ConsumerGroupCore, record: GroupRecord, now_ms: int) -> boo
         group.add(member)
         group.subscribe(member, frozenset(said.topics), None)
         had = _partitions(assigned.assigned_partitions, group.catalogue)
+        # A custom assignor may give one partition to two members. Here each has one owner, and the first one keeps it.
         member.assigned = {at: group.epoch for at in had if at not in group.owners}
         group.owners.update(dict.fromkeys(member.assigned, member.member_id))
         group.targets[member.member_id] = frozenset(member.assigned)
@@ -143,6 +151,7 @@ def encoded_assignment(member: ConsumerMember, catalogue: TopicCatalogue) -> byt
         topic = catalogue.by_id(topic_id)
         if topic is not None:
             topics.setdefault(topic.name, []).append(index)
+    # The reply uses the version of the member's own subscription, but none that is unknown here.
     spoken = int.from_bytes(member.classic.protocols[0][1][:VERSION_BYTES], "big", signed=True)
     assignment = ConsumerProtocolAssignment([TopicPartition(name, indexes) for name, indexes in topics.items()])
     return encode(assignment, min(max(spoken, 0), _ASSIGNMENT_VERSION_MAX))
@@ -155,6 +164,7 @@ def _subscription(group: ConsumerGroupCore, event: Join) -> ConsumerProtocolSubs
     """Decode the member's subscription. Raises Refused(INCONSISTENT_GROUP_PROTOCOL) if it is invalid."""
     names = {name for name, _ in event.protocols}
     others = [m.classic for m in group.members.values() if m.classic is not None and m.member_id != event.member_id]
+    # Classic members must share a protocol, so that the group can be downgraded to one they all support.
     common = names.intersection(*({name for name, _ in speech.protocols} for speech in others))
     try:
         if event.protocol_type == CONSUMER_PROTOCOL_TYPE and common:
@@ -169,9 +179,11 @@ def _seat(group: ConsumerGroupCore, event: Join) -> ConsumerMember:
     member_id = event.member_id or event.new_member_id
     if event.group_instance_id is not None and event.group_instance_id in group.static_ids:
         member = group.members[group.static_ids[event.group_instance_id]]
+        # Another process has taken this instance over: the older one is fenced (KIP-345).
         if event.member_id and event.member_id != member.member_id:
             raise Refused(ErrorCode.FENCED_INSTANCE_ID)
         if not event.member_id:
+            # A member of KIP-848 releases its instance id by epoch -2 first. Until then its process may be alive.
             if member.classic is None and member.epoch != LEAVING_FOR_A_WHILE:
                 raise Refused(ErrorCode.UNRELEASED_INSTANCE_ID)
             group.rename(member, member_id)
@@ -181,6 +193,7 @@ def _seat(group: ConsumerGroupCore, event: Join) -> ConsumerMember:
         return known
     if len(group.members) >= group.members_max:
         raise Refused(ErrorCode.GROUP_MAX_SIZE_REACHED)
+    # KIP-394, as in a classic group: the client gets an id first, and then becomes a member.
     if not event.member_id and event.group_instance_id is None and event.requires_known_member_id:
         raise Refused(ErrorCode.MEMBER_ID_REQUIRED)
     member = ConsumerMember(member_id, event.group_instance_id)
@@ -199,6 +212,7 @@ def _known(
     member = group.members.get(member_id)
     if member is None or member.classic is None or (instance_id is not None and member.instance_id != instance_id):
         return None, ErrorCode.UNKNOWN_MEMBER_ID
+    # To a classic client the member epoch is the generation.
     if generation_id != member.epoch:
         return None, ErrorCode.ILLEGAL_GENERATION
     return member, ErrorCode.NONE
@@ -210,6 +224,7 @@ def _is_behind(group: ConsumerGroupCore, member: ConsumerMember) -> bool:
 
 
 def _expect_join(group: ConsumerGroupCore, member: ConsumerMember, now_ms: int) -> None:
+    # It has one rebalance time-out to join again, as in a classic rebalance. Repeated heartbeats do not prolong it.
     if member.join_deadline_ms is None:
         member.join_deadline_ms = now_ms + max(member.rebalance_timeout_ms, 0)
         group.check_by(member.join_deadline_ms)

@@ -162,12 +162,14 @@ class Deliveries:
         elif len(self._host) + len(self._opening) >= self._settings.partitions_max:
             then(LimitExceeded("partitions_max", self._settings.partitions_max))
         else:
+            # One attempt for all callers: the first offset may take a read of the log.
             self._opening[key] = [then]
             self._open(key)
 
     def refresh(self, machine: SharePartition, key: PartitionKey) -> None:
         """Take what has changed elsewhere: the group's settings, and where the log starts."""
         rules = self._rules_of(key.group_id).delivery
+        # Settings are read at each use, so that an alteration needs no list of open partitions.
         if machine.rules != rules:
             self._feed(self._open_entry(key), Configured(rules))
         log_start = self._logs.start_offset(key)
@@ -215,12 +217,14 @@ class Deliveries:
             return
         entries = [(encode_partition_key(key), encode_progress(offset, ())) for key, offset in offsets.items()]
         for key in offsets:
+            # Acknowledgements of the old progress would be applied to the new one. The error makes clients fetch again.
             self._drop(key, Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "The offsets are being reset."))
 
         def done(error: HutongError | None) -> None:
             if error is None:
                 for key in offsets:
                     self._stored.setdefault(key.group_id, {})[key] = None
+                    # A caller may have opened the partition again meanwhile, with the old progress.
                     self._drop(key, Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "The offsets were reset."))
             then(error)
 
@@ -231,6 +235,7 @@ class Deliveries:
         if not keys:
             then(None)
             return
+        # One append of all tombstones might be too large for a batch.
         now, later = keys[:_TOMBSTONES_PER_APPEND], keys[_TOMBSTONES_PER_APPEND:]
         for key in now:
             self._drop(key, Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The group's progress here was deleted."))
@@ -263,6 +268,7 @@ class Deliveries:
 
     def _open(self, key: PartitionKey) -> None:
         rules = self._rules_of(key.group_id)
+        # Progress is read when it is needed: most partitions of most groups are idle.
         stored = self._state.live.get(encode_partition_key(key))
         if stored is not None:
             progress = decode_progress(stored)
@@ -287,10 +293,12 @@ class Deliveries:
             for then in opening:
                 then(machine if error is None else error)
 
+        # The first offset must be durable before a record is handed out: the log may have moved on after a crash.
         if is_new:
             self._write(entry, safe)
         else:
             safe(None)
+        # Dead letters that were under way at the end of the last run are written again: at least once.
         for letter in machine.to_bury():
             self._carry_out(entry, letter)
         self.refresh(machine, key)
@@ -336,6 +344,7 @@ class Deliveries:
                     settled.append(instruction)
                 case PersistProgress():
                     is_changed = True
+        # The write begins before other instructions, so that what they cause is stored after it.
         if is_changed:
             self._write(entry, safe or _ignore)
         for instruction in instructions:
@@ -354,6 +363,7 @@ class Deliveries:
 
     def _write(self, entry: PartitionEntry, safe: Then) -> None:
         entry.changed.append(safe)
+        # One write at a time: what changes meanwhile goes with the next, and many answers share a write.
         if not entry.is_writing:
             self._write_now(entry)
 
@@ -363,6 +373,7 @@ class Deliveries:
 
         def written(error: HutongError | None) -> None:
             entry.is_writing = False
+            # The progress was reset or deleted meanwhile, so this write says nothing about it.
             if not self._host.hosts(entry):
                 gone = error or OwnerGone("the group's progress here was dropped")
                 for safe in waiting:
@@ -372,6 +383,8 @@ class Deliveries:
                 self._stored.setdefault(entry.key.group_id, {})[entry.key] = None
             else:
                 _log.error("group %s: its progress could not be stored: %s", entry.key.group_id, error)
+                # The machine is ahead of the disk now. The next caller restores the durable progress, and records come
+                # again.
                 self._drop(entry.key, error)
             for safe in waiting:
                 safe(error)
@@ -389,6 +402,7 @@ class Deliveries:
         entry.burying[letter] = None
 
         def ended(is_over: bool) -> None:
+            # Stopped by `_drop`: the restored machine buries it again.
             if letter not in entry.burying or not self._host.hosts(entry):
                 return
             if is_over:

@@ -84,6 +84,7 @@ class SharePartition:
     def next_offset(self) -> int | None:
         """The offset to read from for the next acquisition; None while there is no room for more records."""
         available = self._window.first_available()
+        # Released records come before new ones, so that a slow member does not hold up the start offset.
         if available is not None:
             return available
         return self._window.end_offset if self._room > 0 else None
@@ -92,6 +93,7 @@ class SharePartition:
         """The number of a batch's offsets that would be acquired."""
         window = self._window
         again = sum(len(run) for run in window.between(first, last) if run.state is ShareRecordState.AVAILABLE)
+        # New offsets beyond the window count as far as the lock limit allows (group.share.partition.max.record.locks).
         return again + max(0, min(last + 1, window.end_offset + self._room) - max(first, window.end_offset))
 
     def next_tick_ms(self) -> int | None:
@@ -117,6 +119,7 @@ class SharePartition:
             case Buried(first, last):
                 return self._buried(first, last)
             case Configured(rules):
+                # A higher limit makes room at once, so waiting fetches are woken.
                 grows = rules.locks_max > self._rules.locks_max
                 self._rules = rules
                 return [RecordsAvailable()] if grows else []
@@ -142,31 +145,39 @@ class SharePartition:
         for span in event.spans:
             if left <= 0:
                 break
+            # Offsets between two batches do not exist: compaction or control records have left a gap.
             if span.first > position:
                 self._pass_over(position, span.first - 1)
             first, position = max(position, span.first), span.last + 1
+            # Aborted transactions and control batches have no records for readers, but the window must get past them.
             if span.is_passed_over:
                 self._pass_over(first, span.last)
                 continue
             for run in self._claim(first, span.last, left if event.is_strict else None):
+                # Records are not handed out beyond the limit (group.share.delivery.count.limit, KIP-932).
                 if run.deliveries >= self._rules.delivery_limit:  # the limit is lower than it was
                     burials += self._give_up(run.first, run.last, is_rejected=False)
                     continue
                 pieces.append(Acquired(run.first, run.last, run.deliveries + 1))
                 self._hold(run, event.member_id, deadline_ms)
                 left -= len(run)
+        # The start offset moves over finished records at the front, and only those.
         self._window.trim()
+        # A lower bound is enough: a tick that is too early finds no expired lock.
         if pieces and (self._next_tick_ms is None or deadline_ms < self._next_tick_ms):
             self._next_tick_ms = deadline_ms
+        # An acquisition is stored before it is answered, so that a restart counts the delivery.
         changed = bool(pieces or burials) or before != (self.start_offset, self.end_offset)
         hand = Hand(tuple(_joined(pieces, event.batch_size)))
         return [*([PersistProgress()] if changed else []), *burials, hand]
 
     def _claim(self, first: int, last: int, records_max: int | None) -> list[OffsetRun]:
         """The runs between that may be handed out, at most `records_max` offsets of them."""
+        # The window grows as far as the limit of locks allows, even within a batch.
         if last >= self.end_offset and first <= self.end_offset:
             self._window.extend(min(last + 1, self.end_offset + max(0, self._room)))
         found = [run for run in self._window.between(first, last) if run.state is ShareRecordState.AVAILABLE]
+        # Without strict limits a batch is handed out whole, so that it need not be split (KIP-1206).
         if records_max is None:
             return found
         claimed: list[OffsetRun] = []
@@ -194,6 +205,7 @@ class SharePartition:
 
     def _pass_over(self, first: int, last: int) -> None:
         """There is nothing for readers at these offsets."""
+        # A gap at the end of the window extends it: readers go on behind.
         if first <= self.end_offset <= last:
             self._window.extend(last + 1)
         self._window.change(
@@ -207,6 +219,7 @@ class SharePartition:
     def _acknowledge(self, event: Acknowledge) -> list[Instruction]:
         try:
             answers = list(self._checked(event))
+        # All batches of a partition are checked before any is applied: an error changes nothing.
         except _Refusal as refusal:
             return [refusal.settle]
         out: list[Instruction] = []
@@ -215,6 +228,7 @@ class SharePartition:
             changes |= answer is not Acknowledgement.RENEW
             out += self._settle(first, last, answer, event.now_ms)
         moved = self._window.trim()
+        # RENEW only moves a deadline, which is not stored: after a restart no lock is left anyway.
         if not changes:
             return [Settled(ErrorCode.NONE)]
         is_offer = moved or any(answer is not Acknowledgement.RENEW for _, _, answer in answers)
@@ -228,6 +242,7 @@ class SharePartition:
             case Acknowledgement.GAP:
                 change(first, last, lambda run: _done(run, ShareRecordState.ARCHIVED))
             case Acknowledgement.RENEW:
+                # The tick that is armed for the old deadline comes early, and finds nothing.
                 change(first, last, lambda run: replace(run, deadline_ms=now_ms + self._rules.lock_ms))
             case Acknowledgement.REJECT:
                 return self._give_up(first, last, is_rejected=True)
@@ -242,12 +257,14 @@ class SharePartition:
             if batch.first <= before.last:
                 raise _Refusal(ErrorCode.INVALID_REQUEST)  # they overlap, or are out of order
         for first, last, answer in (answer for answers in checked for answer in answers):
+            # Acknowledged or expired before: a repeated acknowledgement is no error.
             if last < self.start_offset:
                 continue
             first = max(first, self.start_offset)
             if last >= self.end_offset:
                 raise _Refusal(ErrorCode.INVALID_REQUEST, _UNKNOWN)
             for run in self._window.between(first, last):
+                # The lock has expired, so another member may process the record already (INVALID_RECORD_STATE).
                 if run.state is not ShareRecordState.ACQUIRED:
                     raise _Refusal(ErrorCode.INVALID_RECORD_STATE, _NOT_ACQUIRED)
                 if run.member_id != event.member_id:
@@ -262,8 +279,10 @@ class SharePartition:
             raise _Refusal(ErrorCode.INVALID_REQUEST)  # neither one type for all nor one for each
         if not all(0 <= kind <= event.types_max for kind in batch.types):
             raise _Refusal(ErrorCode.INVALID_REQUEST)
+        # KIP-1222: the group's setting decides on renewal.
         if Acknowledgement.RENEW in batch.types and not self._rules.may_renew:
             raise _Refusal(ErrorCode.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group.")
+        # One type for the whole batch is the common case, and needs no list of offsets.
         if len(batch.types) == 1:
             return [(batch.first, batch.last, Acknowledgement(batch.types[0]))]
         answers: list[Answer] = []
@@ -277,6 +296,7 @@ class SharePartition:
     # ---- giving back and giving up
 
     def _tick(self, now_ms: int) -> list[Instruction]:
+        # An expired lock counts as a failed delivery: the record is available again, or given up.
         out = self._release(lambda run: run.deadline_ms <= now_ms)
         deadlines = (run.deadline_ms for run in self._window if run.state is ShareRecordState.ACQUIRED)
         self._next_tick_ms = min(deadlines, default=None)
@@ -284,6 +304,7 @@ class SharePartition:
 
     def _release(self, concerns: Callable[[OffsetRun], bool]) -> list[Instruction]:
         held = [run for run in self._window if run.state is ShareRecordState.ACQUIRED and concerns(run)]
+        # Nothing changes, so nothing is stored: most ticks are early.
         if not held:
             return []
         out = self._return(held)
@@ -294,6 +315,7 @@ class SharePartition:
         """Acquired runs are for others, or have been delivered often enough."""
         out: list[Instruction] = []
         for run in runs:
+            # A record that fails each time would circulate for ever, and hold up the start offset.
             if run.deliveries >= self._rules.delivery_limit:
                 out += self._give_up(run.first, run.last, is_rejected=False)
             else:
@@ -301,6 +323,7 @@ class SharePartition:
         return out
 
     def _give_up(self, first: int, last: int, *, is_rejected: bool) -> list[Instruction]:
+        # Without a dead-letter topic the record is archived, as in Kafka.
         if not self._rules.has_dead_letters:
             self._window.change(first, last, lambda run: _done(run, ShareRecordState.ARCHIVED))
             return []
@@ -322,6 +345,7 @@ class SharePartition:
     def _log_starts_at(self, offset: int) -> list[Instruction]:
         if offset <= self.start_offset:
             return []
+        # Retention or DeleteRecords has removed the records: acquired ones among them cannot be acknowledged any more.
         self._window.forget_before(offset)
         return [PersistProgress(), RecordsAvailable()]
 
@@ -329,6 +353,7 @@ class SharePartition:
 def _restored(run: OffsetRun, rules: DeliveryLimits) -> OffsetRun:
     if run.state is not ShareRecordState.ACQUIRED:
         return run
+    # The node may have ended before the member saw the record, so at least one more delivery is allowed.
     deliveries = min(run.deliveries, max(1, rules.delivery_limit - 1))
     return OffsetRun(run.first, run.last, ShareRecordState.AVAILABLE, deliveries)
 

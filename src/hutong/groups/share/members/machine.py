@@ -89,6 +89,7 @@ class ShareGroup:
 
     def next_tick_ms(self) -> int | None:
         """The time at which a `Tick` is due, or None without members."""
+        # The first entry is the member that was silent longest: the others cannot expire before it.
         for heard_at_ms in self._heard_at_ms.values():
             return heard_at_ms + self._session_timeout_ms()
         return None
@@ -110,8 +111,10 @@ class ShareGroup:
 
     def _heartbeat(self, event: ShareHeartbeat) -> list[Instruction]:
         member = self._members.get(event.member_id)
+        # After a restart of the node every member comes here, and joins again under its own id.
         if member is None and event.member_epoch != 0:
             return [_refused(ErrorCode.UNKNOWN_MEMBER_ID, self._unknown(event.member_id))]
+        # The previous epoch is accepted, since the reply with the new one may have been lost.
         if member is not None and event.member_epoch not in (0, member.epoch, member.previous_epoch):
             return [_refused(ErrorCode.FENCED_MEMBER_EPOCH, _fenced(event, member))]
         if member is None and len(self._members) >= self._members_max:
@@ -121,8 +124,10 @@ class ShareGroup:
         member = self._members[event.member_id]
         self._heard_at_ms[member.member_id] = event.now_ms
         self._heard_at_ms.move_to_end(member.member_id)
+        # Partitions may be shared, so a member need not revoke anything before it gets the new epoch.
         if member.epoch != self.epoch:
             member.previous_epoch, member.epoch = member.epoch, self.epoch
+        # A client that sends everything wants everything back: it joins, or has lost a reply.
         is_full = event.member_epoch == 0 or event.topics is not None
         is_news = is_full or member.told != member.assignment
         member.told = set(member.assignment)
@@ -146,6 +151,7 @@ class ShareGroup:
         if reads_otherwise:
             member.topics = topics or ()
         self._weigh(member.member_id)
+        # A new client id or rack changes no assignment.
         return self._assign() if reads_otherwise else []
 
     def _weigh(self, member_id: str) -> None:
@@ -165,6 +171,7 @@ class ShareGroup:
     def _expel_silent(self, now_ms: int) -> list[Instruction]:
         silent = []
         for member_id, heard_at_ms in self._heard_at_ms.items():
+            # Entries are in the order of heartbeats, so the rest is younger.
             if now_ms - heard_at_ms < self._session_timeout_ms():
                 break
             silent.append(member_id)
@@ -182,6 +189,7 @@ class ShareGroup:
         return {name: topic for name in sorted(names) if (topic := self._find_topic(name)) is not None}
 
     def _assign(self) -> list[Instruction]:
+        # The epoch rises even if the assignment stays the same, as in Kafka: members confirm each epoch.
         self.epoch += 1
         self._topics = topics = self._wanted_topics()
         shares = assignor.assign(
