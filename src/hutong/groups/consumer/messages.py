@@ -34,7 +34,7 @@ class RecordKind(IntEnum):
 
 
 RecordKey: TypeAlias = tuple[RecordKind, str]
-"""Which record: the kind, and the member id where there is one for each member, else an empty string."""
+"""Key of a record: its kind, and the member id for kinds with one record of each member, else an empty string."""
 
 
 # ---- what members are

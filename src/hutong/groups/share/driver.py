@@ -1,10 +1,10 @@
 """The share-group coordinator: carries out what the members' machines decide, and is what the node sees of them.
 
-Strategy: a heartbeat is an event of one group; its answer waits only where the group's epoch has changed, until that is
-on disk. Members themselves are not stored: after a restart each gets UNKNOWN_MEMBER_ID, and joins again under its
-own id at once, as Kafka's clients do; what matters, the progress in the partitions, is
-(`delivery/driver.py`). One timer per group stands at the earliest session that can end. Who is silent for too long
-gives back what it holds; who leaves, by the end of its share session.
+Strategy: a heartbeat is an event of one group, in a `MachineHost`. Its answer waits only if the group's epoch has
+changed, until that is on disk. Members themselves are not stored: after a restart each gets UNKNOWN_MEMBER_ID, and
+joins again under its own id at once, as Kafka's clients do. The progress in the partitions is stored
+(`delivery/driver.py`). A silent member loses its records when its session expires; a member that leaves keeps them
+until its share session ends.
 
 Contains no decision about members (`members/machine.py`) or records (`delivery/machine.py`). Belongs to one loop.
 """
