@@ -12,6 +12,7 @@ from hutong.wire.kafka.apis.k03_metadata import MetadataRequest, MetadataRequest
 from hutong.wire.kafka.apis.k15_describe_groups import DescribeGroupsRequest
 from hutong.wire.kafka.registry import APIS
 from hutong.wire.kafka.request_bounds import (
+    COSTLY_ELEMENTS_MAX,
     ELEMENTS_MAX,
     LIST_ELEMENTS_MAX,
     PARTITION_ELEMENTS_MAX,
@@ -54,5 +55,11 @@ def test_every_request_has_a_bound_and_no_answer_has() -> None:
             assert bound == PARTITION_ELEMENTS_MAX
         else:
             is_list = api.key == 1 or (is_divisible(api.key) and api.key != 0)
-            assert bound == (LIST_ELEMENTS_MAX if is_list else ELEMENTS_MAX)
+            others = (ELEMENTS_MAX, COSTLY_ELEMENTS_MAX)
+            assert bound == LIST_ELEMENTS_MAX if is_list else bound in others
     assert elements_max(MetadataResponse.__name__) is None
+
+
+def test_requests_whose_elements_cost_more_may_have_fewer() -> None:
+    costly = {api.key for api in APIS.values() if elements_max(api.request.__name__) == COSTLY_ELEMENTS_MAX}
+    assert costly == {51, 55, 61, 90, 91}
