@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hutong.broker.coordinators.producer_ids import ProducerIds
     from hutong.broker.coordinators.transaction_markers import TransactionMarkers
     from hutong.broker.dispatch.long_requests import LongRequests
-    from hutong.broker.fetch.disk_reads import ColdReads
+    from hutong.broker.fetch.disk_reads import DiskReads
     from hutong.broker.fetch.session_table import FetchSessions
     from hutong.broker.handling.node_facts import BrokerSettings, NodeIdentity, NodeStorage
     from hutong.broker.produce.congestion import Congestion
@@ -64,7 +64,7 @@ class Broker:
     congestion: Congestion
     examinations: Examinations
     long_requests: LongRequests
-    cold_reads: ColdReads
+    disk_reads: DiskReads
     storage: NodeStorage
     admin: AdminState
     meter: Meter

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hutong.foundation.clock import Clock
     from hutong.journal.log import DiskRead, PartitionLog
 
-COLD_WAIT_MS_MAX: Final = 20_000  # clients give a request 30 s (Java) or 60 s (librdkafka)
+DISK_WAIT_MS_MAX: Final = 20_000  # clients give a request 30 s (Java) or 60 s (librdkafka)
 TELL_INTERVAL_MS: Final = 1_000
 CONTENDED_BYTES_MAX: Final = 256 * 1024  # of one partition (measured: ten readers beside flushes, p50 1.7 ms, not 5.6)
 _log = logging.getLogger("hutong.reads")
@@ -38,7 +38,7 @@ _log = logging.getLogger("hutong.reads")
 Then = Callable[["list[memoryview] | HutongError"], None]
 
 
-class ColdReads:
+class DiskReads:
     """The queue for the disk. Figures: damaged_total, refused_total, and those of the journals' readers."""
 
     def __init__(
@@ -80,7 +80,7 @@ class ColdReads:
             _Reading(partition.log, cold).step,
             ended,
             cost=cold.size,
-            deadline_ms=self._clock.monotonic_ms() + COLD_WAIT_MS_MAX,
+            deadline_ms=self._clock.monotonic_ms() + DISK_WAIT_MS_MAX,
             owner=session.owner,
         )
 

@@ -101,7 +101,7 @@ class FetchPass:
         self._is_committed = request.isolation_level == READ_COMMITTED
         self._in_memory: list[tuple[PartitionLog, int]] = []  # how many bytes of each log the answer takes along
         self._disk_bytes = 0
-        self._disk_bytes_max = broker.cold_reads.bytes_max  # of one partition
+        self._disk_bytes_max = broker.disk_reads.bytes_max  # of one partition
         fetch_max_bytes = TIGHT_BYTES if broker.memory.is_tight else broker.settings.fetch_max_bytes
         self._bytes_left = min(request.max_bytes, fetch_max_bytes)
 
@@ -146,7 +146,7 @@ class FetchPass:
         for partition, offset, cold, data, aborted in self.disk_reads:
             gather.expect()
             then = partial(self._settle, gather, partition, data, offset, aborted)
-            broker.cold_reads.read(cold, partition, offset, session, then)
+            broker.disk_reads.read(cold, partition, offset, session, then)
         return gather.returned()
 
     def throttle(self) -> None:
@@ -204,7 +204,7 @@ class FetchPass:
         if isinstance(found, DiskRead):
             data.records = []
             # Nothing of the partition counts then. The client asks again, for this partition before the others.
-            if self._disk_bytes >= self._context.broker.settings.fetch_cold_bytes_max:
+            if self._disk_bytes >= self._context.broker.settings.fetch_disk_bytes_max:
                 return
             self.disk_reads.append((partition, asked.fetch_offset, found, data, aborted))
             self._disk_bytes += found.size

@@ -8,7 +8,7 @@ from hutong.broker.rights.authorization import RightsParts
 
 if TYPE_CHECKING:
     from hutong.broker.dispatch.long_requests import LongRequests
-    from hutong.broker.fetch.disk_reads import ColdReads
+    from hutong.broker.fetch.disk_reads import DiskReads
     from hutong.broker.fetch.session_table import FetchSessions
     from hutong.broker.handling.node_facts import BrokerSettings
     from hutong.broker.topics.catalogue import Topics
@@ -21,7 +21,7 @@ class FetchParts(RightsParts, Protocol):
     """Topics to read, fetch sessions, waits and reads from disk."""
 
     clock: Clock
-    cold_reads: ColdReads
+    disk_reads: DiskReads
     fetch_sessions: FetchSessions
     fetches: WaitTable[None]
     long_requests: LongRequests

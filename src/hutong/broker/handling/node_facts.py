@@ -33,6 +33,6 @@ class BrokerSettings:
     default_partitions: int = 1
     fetch_max_bytes: int = 55 * 1024 * 1024  # fetch.max.bytes of the broker (Kafka's default)
     fetch_wait_ms_max: int = 5 * 60 * 1000
-    fetch_cold_bytes_max: int = 8 * 1024 * 1024  # of one fetch, from the disk: it is held until all of it is there
+    fetch_disk_bytes_max: int = 8 * 1024 * 1024  # of one fetch, from the disk: it is held until all of it is there
     fetch_throttle_ms: int = 100  # for a client whose read was refused: KIP-219 has it wait before it asks again
     acknowledgement_timeout_ms: int = 60 * 1000  # of a produce that names none

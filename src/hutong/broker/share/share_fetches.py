@@ -27,7 +27,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.records import BatchHeader, iterate_batches
 
 if TYPE_CHECKING:
-    from hutong.broker.fetch.disk_reads import ColdReads
+    from hutong.broker.fetch.disk_reads import DiskReads
     from hutong.broker.handling.session import ClientSession
     from hutong.broker.share.share_logs import ShareLogs
     from hutong.broker.topics.partition import Partition
@@ -86,14 +86,14 @@ class ShareFetches:
         self,
         groups: ShareCoordinator,
         logs: ShareLogs,
-        cold_reads: ColdReads,
+        disk_reads: DiskReads,
         table: WaitTable[None],
         clock: Clock,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
         self.groups = groups
         self.logs = logs
-        self.cold_reads = cold_reads
+        self.disk_reads = disk_reads
         self.waits = table
         self.clock = clock
         self.records_total = 0
@@ -264,7 +264,7 @@ class ShareFetch:
         limit = log.last_stable_offset if is_committed else log.high_watermark
         try:
             size = max(0, min(self._bytes_left, READ_BYTES_MAX))
-            found = log.read(offset, size, up_to=limit, disk_bytes_max=self._all.cold_reads.bytes_max)
+            found = log.read(offset, size, up_to=limit, disk_bytes_max=self._all.disk_reads.bytes_max)
         except Refused:
             self._ended()  # the group stands where the log has not got to
             return
@@ -276,7 +276,7 @@ class ShareFetch:
                 self._acquire(key, partition, offset, outcome, rounds)
 
         if isinstance(found, DiskRead):
-            self._all.cold_reads.read(found, partition, offset, self._session, read)
+            self._all.disk_reads.read(found, partition, offset, self._session, read)
         elif found.size:
             read(found.buffers)
         else:

@@ -137,7 +137,7 @@ class BrokerVerticle(Verticle):
             congestion=Congestion(self._sources.journals, queues.held_producers),
             examinations=queues.examinations,
             long_requests=queues.long_requests,
-            cold_reads=queues.cold_reads,
+            disk_reads=queues.disk_reads,
             storage=_storage(self._data_dir),
             admin=self._admin,
             request_times=translate.request_times(settings),
@@ -213,7 +213,7 @@ class BrokerVerticle(Verticle):
             topics=topics,
             directory=groups.directory,
             configs=self._group_configs,
-            cold_reads=self._queues.cold_reads,
+            disk_reads=self._queues.disk_reads,
             offload=self._journals.offload,
         )
 

@@ -8,7 +8,7 @@ import os
 from typing import Final
 
 from hutong.broker.dispatch.long_requests import LONG_BYTES_MAX, Finished, LongRequests
-from hutong.broker.fetch.disk_reads import ColdReads
+from hutong.broker.fetch.disk_reads import DiskReads
 from hutong.broker.fetch.session_table import FetchSessions
 from hutong.broker.produce.examinations import WORKERS as EXAMINERS
 from hutong.broker.produce.examinations import Examinations, Outcome
@@ -41,7 +41,7 @@ class RequestQueues:
         def queue_of_journal() -> FairExecutor:
             return FairExecutor(Scheduler(**limits), reads, clock, loop.call_soon)
 
-        self.cold_reads = ColdReads(queue_of_journal, clock, lambda: device.is_contended)
+        self.disk_reads = DiskReads(queue_of_journal, clock, lambda: device.is_contended)
         examined: WaitTable[list[Outcome | None]] = WaitTable("examined_produces", wheel, HELD_MAX)
         executor = FairExecutor(Scheduler(), examined, clock, loop.call_soon)
         unpacked_bytes_max = settings.log.unpacked_batch_bytes_max
@@ -55,13 +55,13 @@ class RequestQueues:
         sources = environment.sources
         for table in (self.fetches, reads, examined, long_requests, self.held_producers, self.throttled):
             sources.waits[table.name] = table
-        sources.cold_reads = self.cold_reads
+        sources.disk_reads = self.disk_reads
         sources.fetch_sessions = self.fetch_sessions
 
     def end_waits(self, error: HutongError) -> None:
         """Answer fetches without data, and end all other waits with `error`."""
         self.fetches.close(error)
-        self.cold_reads.close(error)
+        self.disk_reads.close(error)
         self.examinations.close(error)
         self.long_requests.close(error)
 

@@ -18,7 +18,7 @@ from hutong.groups.share.members.messages import TopicShape
 from hutong.server.configuration import translate
 
 if TYPE_CHECKING:
-    from hutong.broker.fetch.disk_reads import ColdReads
+    from hutong.broker.fetch.disk_reads import DiskReads
     from hutong.broker.state.state_topic import StateTopic
     from hutong.broker.topics.catalogue import Topics
     from hutong.broker.topics.partition import Topic
@@ -53,7 +53,7 @@ async def open_share_groups(
     topics: Topics,
     directory: GroupDirectory,
     configs: GroupConfigs,
-    cold_reads: ColdReads,
+    disk_reads: DiskReads,
     offload: Offload,
 ) -> ShareGroupParts:
     """Replay the groups' state and start them. Raises CorruptData, StorageError."""
@@ -91,7 +91,7 @@ async def open_share_groups(
     groups.on_gone = sessions.end
     topics.on_change.append(lambda topic, exists: _topic_changed(groups, topic, exists))
     return ShareGroupParts(
-        groups, sessions, ShareFetches(groups, logs, cold_reads, waits, clock, environment.loop.call_soon)
+        groups, sessions, ShareFetches(groups, logs, disk_reads, waits, clock, environment.loop.call_soon)
     )
 
 

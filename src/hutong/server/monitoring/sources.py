@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hutong.broker.fetch.disk_reads import ColdReads
+from hutong.broker.fetch.disk_reads import DiskReads
 from hutong.broker.fetch.session_table import FetchSessions
 from hutong.foundation.deletion_clock import DeletionClock
 from hutong.foundation.waiting.table import WaitTable
@@ -42,7 +42,7 @@ class Sources:
     acceptors: "Mapping[str, Acceptor]" = field(default_factory=dict)  # by listener
     memory: MemoryWatch | None = None
     requests_total: Mapping[int, int] = field(default_factory=dict)
-    cold_reads: ColdReads | None = None
+    disk_reads: DiskReads | None = None
     fetch_sessions: FetchSessions | None = None
     transactions: TransactionCoordinator | None = None
     blocked: BlockedThreads | None = None

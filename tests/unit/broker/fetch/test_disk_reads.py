@@ -13,7 +13,7 @@ from tests.support.sessions import session_of
 from tests.unit.broker.wire_node import batch_of, client_of, fetch_request, running_node
 from tests.unit.journal.stage import Stage, records_of
 
-from hutong.broker.fetch.disk_reads import COLD_WAIT_MS_MAX, CONTENDED_BYTES_MAX, TELL_INTERVAL_MS, ColdReads
+from hutong.broker.fetch.disk_reads import CONTENDED_BYTES_MAX, DISK_WAIT_MS_MAX, TELL_INTERVAL_MS, DiskReads
 from hutong.broker.fetch.fetch_pass import FetchPass, ReadRights
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.node_facts import BrokerSettings
@@ -56,7 +56,7 @@ class Scene:
             machine = Scheduler(mailbox_max=mailbox_max, cost_max=cost_max)
             return FairExecutor(machine, table, self.stage.clock, self.turns.append)
 
-        self.reads = ColdReads(executor, self.stage.clock, lambda: self.is_contended)
+        self.reads = DiskReads(executor, self.stage.clock, lambda: self.is_contended)
         self.partition = Partition("t", 0, self.stage.journal.log(1), None, False)  # type: ignore[arg-type]
         self.outcomes: list[list[memoryview] | HutongError] = []
 
@@ -128,7 +128,7 @@ def test_a_read_that_the_disk_never_ends_is_answered_and_a_gone_reader_is_forgot
     scene.read(gone)
     gone.owner.end()
     scene.turns.popleft()()
-    scene.stage.advance(COLD_WAIT_MS_MAX)
+    scene.stage.advance(DISK_WAIT_MS_MAX)
     assert [type(outcome) for outcome in scene.outcomes] == [OwnerGone, Expired]
     scene.settle()
     scene.stage.settle()
@@ -158,7 +158,7 @@ def test_a_fetch_that_finds_no_room_is_answered_with_a_throttle_time() -> None:
     reader = session_of(1)
     surroundings = SimpleNamespace(
         authorizer=everybody_may(),
-        cold_reads=scene.reads,
+        disk_reads=scene.reads,
         settings=BrokerSettings(fetch_throttle_ms=70),
         memory=SimpleNamespace(is_tight=False),
         served_bytes_total=0,
@@ -199,7 +199,7 @@ async def test_a_fetch_of_many_cold_partitions_brings_a_bounded_part_of_them(tmp
         answered = (await client.ask(request, 12)).responses[0].partitions
         found = [data for data in answered if data.records]
         assert all(data.error_code == 0 for data in answered)
-        assert 0 < sum(len(data.records) for data in found) <= BrokerSettings().fetch_cold_bytes_max + 3 * MEBIBYTE
+        assert 0 < sum(len(data.records) for data in found) <= BrokerSettings().fetch_disk_bytes_max + 3 * MEBIBYTE
         assert len(found) < partitions
 
 

@@ -6,7 +6,7 @@ Knows nothing of topics.
 from collections.abc import Callable
 from typing import Final
 
-from hutong.broker.fetch.disk_reads import ColdReads
+from hutong.broker.fetch.disk_reads import DiskReads
 from hutong.broker.fetch.session_table import FetchSessions
 from hutong.server.monitoring.metric import COUNTER, GAUGE, Labelled, Read, metric
 from hutong.server.monitoring.sources import Sources
@@ -18,8 +18,8 @@ def _cold_reads(sources: Sources) -> Labelled:
         yield (group, "worker"), journal.reader.worker_reads_total
 
 
-def _from_cold_reads(read: Callable[[ColdReads], int]) -> Read:
-    return lambda sources: [((), read(sources.cold_reads))] if sources.cold_reads is not None else []
+def _from_disk_reads(read: Callable[[DiskReads], int]) -> Read:
+    return lambda sources: [((), read(sources.disk_reads))] if sources.disk_reads is not None else []
 
 
 def _from_sessions(read: Callable[[FetchSessions], int]) -> Read:
@@ -39,7 +39,7 @@ METRICS: Final = (
         "hutong_cold_reads_refused_total",
         COUNTER,
         "Cold reads that found their queue full; the client was told to ask again.",
-        _from_cold_reads(lambda cold_reads: cold_reads.refused_total),
+        _from_disk_reads(lambda disk_reads: disk_reads.refused_total),
     ),
     metric(
         "hutong_failed_reads_total",
@@ -52,7 +52,7 @@ METRICS: Final = (
         "hutong_damaged_reads_total",
         COUNTER,
         "Reads that met bytes which fail their check; the log says where.",
-        _from_cold_reads(lambda cold_reads: cold_reads.damaged_total),
+        _from_disk_reads(lambda disk_reads: disk_reads.damaged_total),
     ),
     metric(
         "kafka_server_fetchsessioncache_numincrementalfetchsessions",
