@@ -73,14 +73,13 @@ class RightsTable(SphinxDirective):
     """What each Kafka API asks the ACLs for."""
 
     def run(self) -> list[nodes.Node]:
-        from hutong.broker.rights.needs import NEEDS, OPEN
+        from hutong.broker.apis import BROKER_APIS
         from hutong.wire.kafka.registry import APIS
 
         rows = []
-        for key in sorted(NEEDS.keys() | OPEN.keys()):
-            needs = NEEDS.get(key, ())
-            asked = [" or ".join(f"`{what.name}` of {_KINDS[kind]}" for what, kind in need) for need in needs]
-            rows.append([str(key), APIS[key].name, "; ".join(asked) or f"nothing: it {OPEN[key]}"])
+        for key, api in BROKER_APIS.items():
+            asked = [" or ".join(f"`{what.name}` of {_KINDS[kind]}" for what, kind in need) for need in api.needs]
+            rows.append([str(key), APIS[key].name, "; ".join(asked) or f"nothing: it {api.is_open}"])
         return self.parse_text_to_nodes("\n".join(_table(["Key", "API", "Asks for"], rows)))
 
 

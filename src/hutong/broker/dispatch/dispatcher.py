@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from hutong.broker.apis import BROKER_APIS, FRAME_BYTES_MAX
 from hutong.broker.dispatch.long_requests import LONG_FROM_BYTES, MANY_FROM_BYTES, LongRequest
 from hutong.broker.dispatch.request_errors import Look, errors_in
 from hutong.broker.dispatch.request_parts import has_many
-from hutong.broker.dispatch.request_tracing import TRACED, traced
+from hutong.broker.dispatch.request_tracing import traced
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.session import ClientSession
 from hutong.broker.kafka import HANDLERS, k00_produce, k01_fetch, k18_api_versions
@@ -45,20 +46,11 @@ _PRODUCE: Final = k00_produce.API_KEY
 _FETCH: Final = k01_fetch.API_KEY
 TELL_INTERVAL_MS: Final = 1_000
 _log = logging.getLogger("hutong.kafka")
-_UNBOUNDED: Final = 1 << 62  # but for what the reactor takes
 
 
 def anonymous(peer: Peer) -> Principal:
     """Who a client is that has shown nothing."""
     return ANONYMOUS
-
-
-OTHER_FRAME_BYTES_MAX: Final = 8 * 1024 * 1024
-"""Only Produce carries data; in any other request a byte can become an object many times its size."""
-
-
-OBJECT_BYTES_PER_BYTE: Final = 8
-"""What a byte of a request takes as objects, where they are kept (measured for Fetch with 500,000 partitions)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +278,7 @@ class Dispatch:
         """The reactor's answer to come, completed by the handler's. It may be complete already: both take that."""
         monotonic_us, times = self._now_us, route.times
         local_us, queue_us, ready_us = monotonic_us() - began_us, peer.queued_ms * 1000, 0
-        pending = Pending(_parked_bytes(header.api_key, received_bytes))
+        pending = Pending(BROKER_APIS[header.api_key].parked_bytes(received_bytes))
 
         def taken() -> None:
             now_us = monotonic_us()
@@ -298,7 +290,7 @@ class Dispatch:
                 times.queue.record(queue_us)
             times.total.record(queue_us + now_us - began_us)
             own_us = queue_us + local_us + response_queue_us
-            if (own_us if times.waiting_is_meant else own_us + remote_us) >= self._times.slow_us:
+            if (own_us if times.is_long_poll else own_us + remote_us) >= self._times.slow_us:
                 self._tell_slow(
                     header,
                     peer,
@@ -371,27 +363,21 @@ class Dispatch:
         handle = self._handlers.get(api_key)
         if handle is None:
             raise ProtocolError(f"API key {api_key} is not supported")
-        times, errors = self._times.of(api_key), errors_in(api_key)
+        api, times, errors = BROKER_APIS[api_key], self._times.of(api_key), errors_in(api_key)
         if api_version not in APIS[api_key].versions:
             if api_key == _API_VERSIONS:  # answered all the same, and not kept: there are many such versions
-                return Route(_undecoded, _unsupported, _unsupported_encoder, OTHER_FRAME_BYTES_MAX, times, errors)
+                return Route(_undecoded, _unsupported, _unsupported_encoder, FRAME_BYTES_MAX, times, errors)
             raise ProtocolError(f"version {api_version} of API key {api_key} is not supported")
         encode: Encode = (
             partial(encode_produce_response_frame, api_version)
             if api_key == _PRODUCE
             else partial(encode_response_frame, api_key, api_version)
         )
-        if self._tracer is not None and api_key in TRACED:
+        if self._tracer is not None and api.is_traced:
             handle = traced(api_key, handle, self._tracer)
-        frame_bytes_max = _UNBOUNDED if api_key == _PRODUCE else OTHER_FRAME_BYTES_MAX
-        route = Route(codecs.request_decoder(api_key, api_version), handle, encode, frame_bytes_max, times, errors)
+        route = Route(codecs.request_decoder(api_key, api_version), handle, encode, api.frame_bytes_max, times, errors)
         self._routes[api_key << 16 | api_version] = route
         return route
-
-
-def _parked_bytes(api_key: int, received_bytes: int) -> int:
-    """What a request keeps until it is answered. What Produce brings is in the journal's cache, which has a bound."""
-    return 0 if api_key == _PRODUCE else OBJECT_BYTES_PER_BYTE * received_bytes
 
 
 def _nothing() -> None:

@@ -21,6 +21,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from hutong.broker.apis import BROKER_APIS
 from hutong.foundation.histograms import Histogram
 from hutong.wire.kafka.registry import APIS
 
@@ -31,19 +32,17 @@ STAGES: Final = ("queue", "local", "remote", "throttle", "response_queue", "send
 TOLD_INTERVAL_US: Final = 1_000_000
 SHOWN_CHARACTERS_MAX: Final = 100  # of names, which clients choose: they may have line breaks in them
 NEVER_SLOW_US: Final = 1 << 62
-_WAITING_IS_MEANT: Final = frozenset((1, 11, 14, 78))
-"""Fetch, JoinGroup, SyncGroup, ShareFetch: their clients ask to be kept waiting, so that does not make them slow."""
 _log = logging.getLogger("hutong.requests")
 
 
 class ApiTimes:
     """Of one API, in microseconds."""
 
-    __slots__ = (*STAGES, "api_key", "waiting_is_meant")
+    __slots__ = (*STAGES, "api_key", "is_long_poll")
 
     def __init__(self, api_key: int) -> None:
         self.api_key = api_key
-        self.waiting_is_meant = api_key in _WAITING_IS_MEANT
+        self.is_long_poll = BROKER_APIS[api_key].is_long_poll
         self.queue = Histogram()
         self.local = Histogram()
         self.remote = Histogram()

@@ -9,13 +9,10 @@ Knows nothing of OpenTelemetry.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.reactor.channel import Held
-
-TRACED: Final = frozenset((0, 1))
-"""Produce and Fetch."""
 
 Ended = Callable[[Any], None]
 """Told of the answer once it is there: None where none is due."""

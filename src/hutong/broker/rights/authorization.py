@@ -5,7 +5,7 @@ ACLs (`security/decisions.py`). Where nothing is authorized, `is_on` is False an
 come here all the same, and it costs them one flag. What is refused is counted, and told in the log in one line at a
 time. Some questions are asked quietly, because who is refused has another way, or is only shown less.
 
-`NEEDS` (`needs.py`) says for every API what it asks for.
+`broker/apis.py` lists the rights that each API asks for.
 
 Knows nothing of requests: which error a refusal becomes is the handler's.
 """

@@ -10,10 +10,11 @@ from tests.support import every_api
 from tests.support.every_api import GROUP, SAMPLES, TRANSACTION, codes_of
 from tests.unit.broker.rights_scene import RightsScene, acls, rights_scene
 
+from hutong.broker.apis import BROKER_APIS, Right
 from hutong.broker.kafka import HANDLERS
-from hutong.broker.rights.needs import NEEDS, OPEN, Right
 from hutong.wire.kafka.error_codes import ErrorCode
 
+NEEDS = {key: api.needs for key, api in BROKER_APIS.items() if api.needs}
 REFUSALS = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ErrorCode.GROUP_AUTHORIZATION_FAILED,
@@ -25,8 +26,8 @@ SHARE_FETCH, SHARE_ACKNOWLEDGE = 78, 79
 
 
 def test_every_api_is_in_the_table() -> None:
-    assert NEEDS.keys() | OPEN.keys() == HANDLERS.keys(), "say in broker/rights/needs.py what a new API asks for"
-    assert not NEEDS.keys() & OPEN.keys()
+    assert BROKER_APIS.keys() == HANDLERS.keys(), "say in broker/apis.py what a new API asks for"
+    assert all(bool(api.needs) != bool(api.is_open) for api in BROKER_APIS.values())
     assert SAMPLES.keys() == NEEDS.keys(), "and give tests/support/every_api.py a sample of it"
 
 
