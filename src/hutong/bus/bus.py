@@ -286,7 +286,7 @@ class EventBus:
             self._set_chains(self.outbound_chain, _shorter(self.inbound_chain, interceptor))
 
     def set_tracer(self, tracer: BusTracer | None) -> None:
-        """Tell it of every message but replies from now on; of RPC calls, who traces those is told (`Rpc.set_tracer`).
+        """Report every message except replies to the tracer from now on. RPC calls have their own: `Rpc.set_tracer`.
 
         Raises UsageError where there is another one already.
         """
@@ -327,7 +327,7 @@ class EventBus:
 
     @property
     def replies_waiting(self) -> int:
-        """How many replies are awaited, in all contexts together."""
+        """The number of replies awaited, in all contexts together."""
         for state in list(self._states.values()):
             state.waits.forget_abandoned()
         return sum([len(state.waits) for state in list(self._states.values())])
@@ -404,7 +404,7 @@ class EventBus:
             _log.error("an interceptor failed: %s", error, exc_info=error)
 
     def _knows(self, address: str) -> bool:
-        """Whether the address leads to consumers. Raises what is wrong with it or with the bus."""
+        """True when the address leads to consumers. Raises for a bad address and for a closed bus."""
         if address in self._consumers:
             return True
         _check_address(address)
@@ -438,7 +438,7 @@ class EventBus:
         return FullMessage(address, body, headers, reply, is_send, codec)
 
     def _prepared(self, body: Any, codec_name: str | None) -> tuple[Any, MessageCodec[Any, Any] | None]:
-        """What the recipient gets, and by which codec, if that is not one that the type says."""
+        """The recipient's body, and its codec unless the type implies it."""
         if codec_name is not None:
             codec = self._codecs.named(codec_name)
             return codec.transform(body), codec
@@ -521,7 +521,7 @@ class EventBus:
             first.context.run(first.deliver if is_plain else first.take_carefully, message)
 
     def _awaited(self, address: str) -> Reply | None:
-        """Who awaits a reply at this address, or None. Raises UsageError for a durable address."""
+        """The reply awaited at this address, or None. Raises UsageError for a durable address."""
         if is_durable(address):
             raise UsageError(
                 f"{address!r} is durable: it is published to, since each group receives every message; nobody replies."

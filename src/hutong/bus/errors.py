@@ -1,4 +1,4 @@
-"""What goes wrong on the bus, by type.
+"""Errors of the bus, by type.
 
     HutongError
     ├── ReplyError          the failure of a request, as its sender sees it; subclasses travel with a codec of their own
@@ -19,7 +19,7 @@ BUILT_IN_CODE: Final = -1
 
 
 class FailureType(Enum):
-    """Why a request has no reply."""
+    """The reasons for a request without a reply."""
 
     TIMEOUT = 0  # nobody replied in time, or the message was discarded before anybody saw it
     NO_HANDLERS = 1  # no consumer is registered at the address

@@ -1,4 +1,4 @@
-"""Delivery options: what a message is sent with beside its body.
+"""Delivery options: headers, codec and timeout of a message.
 
 Knows no bus; what is wrong with an option is said where the options are made.
 """
@@ -14,11 +14,11 @@ TIMEOUT_MS_MAX: Final = (1 << 31) - 1  # 24 days
 
 @dataclass(frozen=True, slots=True)
 class DeliveryOptions:
-    """How a message is delivered. Options can be used any number of times: headers are copied with each message.
+    """Options of one delivery, for any number of uses: headers are copied with each message.
 
     `timeout_ms` is how long a request waits for its reply, from 1 to TIMEOUT_MS_MAX. `codec_name` names the codec of
     the body; without it the body's type decides. `local_only` keeps a message within the process. Without `is_traced`
-    the bus's tracer is not told of it: whoever sends it has told. Raises TypeError or ValueError.
+    the bus's tracer gets no report of it, since its sender reports it. Raises TypeError or ValueError.
     """
 
     timeout_ms: int = TIMEOUT_MS_DEFAULT

@@ -1,4 +1,4 @@
-"""What the bus knows of tracing: whom it tells of messages that are sent and handled, if it is told to tell anybody.
+"""The port for tracing: the calls that a traced bus makes when messages are sent and handled.
 
 Strategy: a bus without a tracer has none of this on its way; with one, messages take the careful way and one look more
 at each of the places below. Knows no tracer: `hutong.tracing` is one.
@@ -25,7 +25,7 @@ class BusTracer(Protocol):
         ...
 
     def publishing(self, record: "OutgoingRecord", settle: "Settle") -> "tuple[OutgoingRecord, Settle]":
-        """The record is about to be handed to the log: what to hand over, and who is told what became of it."""
+        """The record is about to be handed to the log. Returns the record and the callback to use instead."""
         ...
 
     def handling(self, message: "Message", handler: "Callable[[Message], object]") -> object:

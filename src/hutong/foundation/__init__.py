@@ -1,1 +1,1 @@
-"""Foundation: what every room stands on. Imports nothing of ours."""
+"""Foundation: clock, errors, timers and waiting, used by every other package. Imports nothing of ours."""

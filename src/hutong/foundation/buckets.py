@@ -18,7 +18,7 @@ THROTTLE_MS_MAX: Final = 10 * 60 * 1000
 
 
 class Bucket:
-    """What is left of one quota. `credit` is at most `rate` times the window; below 0 it is debt."""
+    """The unused part of one quota. `credit` is at most `rate` times the window; below 0 it is debt."""
 
     __slots__ = ("credit", "rate", "updated_ms")
 
@@ -40,7 +40,7 @@ class Buckets:
         return len(self._buckets)
 
     def burst(self, rate: float) -> float:
-        """What a rate, per second, allows in one window."""
+        """The amount that a rate per second allows in one window."""
         return rate * self._window_ms / 1000
 
     def use(self, key: Hashable, rate: float, amount: float, now_ms: int) -> int:

@@ -25,4 +25,4 @@ def _load() -> Callable[..., int]:
 
 
 crc32c = _load()
-"""The checksum of a buffer; as a second argument, the checksum of what stands before it."""
+"""The checksum of a buffer; as a second argument, the checksum of the bytes before it."""

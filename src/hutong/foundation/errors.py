@@ -113,7 +113,7 @@ class CorruptData(StorageError):
 
 
 class UnknownFormat(StorageError):
-    """What is on disk was written in a format that this version does not read. The message names file and format."""
+    """A file on disk has a format that this version does not read. The message names file and format."""
 
 
 class UsageError(HutongError):

@@ -17,7 +17,7 @@ NOBODY: Final = ""
 
 
 class FairShares:
-    """How much of `maximum` each holder has."""
+    """The part of `maximum` that each holder has."""
 
     __slots__ = ("_held", "maximum", "name", "taken")
 
@@ -32,12 +32,12 @@ class FairShares:
         return self._held[holder]
 
     def may_take(self, holder: str, amount: int = 1) -> bool:
-        """Whether the holder may have so much more."""
+        """True when the holder may take that much more."""
         free = self.maximum - self.taken
         return amount <= free and (holder == NOBODY or self._held[holder] + amount <= TIMES_THE_REST * free)
 
     def take(self, holder: str, amount: int = 1) -> None:
-        """Note that the holder has so much more, or less where it is negative. Refuses nothing: ask `may_take`."""
+        """Add the amount to the holder's part; a negative amount reduces it. Refuses nothing: ask `may_take`."""
         self.taken += amount
         now = self._held[holder] + amount
         if now:

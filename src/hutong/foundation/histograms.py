@@ -33,7 +33,7 @@ class Histogram:
 
     @property
     def count(self) -> int:
-        """How many values; they are counted up when asked for, so that recording costs less."""
+        """The number of values, added up on demand so that recording costs less."""
         return sum(self._counts)
 
     def record(self, value: int) -> None:
@@ -62,7 +62,7 @@ class Histogram:
     def quantile(self, quantile: float) -> int:
         """The least bound that at least this part of the values (0 to 1) does not exceed; 0 where there are none."""
         if not 0 <= quantile <= 1:
-            raise ValueError("a quantile lies between 0 and 1")
+            raise ValueError("a quantile is between 0 and 1")
         wanted = max(1, -int(-quantile * self.count // 1))  # rounded up
         seen = 0
         for index, count in enumerate(self._counts):
@@ -72,7 +72,7 @@ class Histogram:
         return 0
 
     def quantiles(self, wanted: Sequence[float], zeros: int = 0) -> list[int]:
-        """Several quantiles in one go, rising, as if so many zeros had been recorded besides."""
+        """Several quantiles in one go, rising, as if that many zeros had been recorded as well."""
         total = self.count + zeros
         found: list[int] = []
         seen, index = zeros, -1
@@ -85,7 +85,7 @@ class Histogram:
         return found
 
     def through_powers_of_two(self, first_bits: int, last_bits: int) -> Iterator[int]:
-        """How many values are at most 2^n, for each n from `first_bits` to `last_bits` (at most VALUE_BITS_MAX)."""
+        """The numbers of values up to 2^n, for n from `first_bits` to `last_bits` (at most VALUE_BITS_MAX)."""
         at = 0
         seen = 0
         for bits in range(first_bits, last_bits + 1):

@@ -1,12 +1,12 @@
 """Epoch regions: memory of the data path that lives and dies together (after Yak, OSDI '16).
 
-Strategy: one byte stream, addressed by position, lies in regions of a fixed size. Regions are filled in order and
+Strategy: one byte stream, addressed by position, is kept in regions of a fixed size. Regions are filled in order and
 dropped in order, whole, once flushed and outside the hot window; so the collector never sees the data path and nothing
 is freed piece by piece. A region is an anonymous private mapping: pages are committed as they are first written, and
 unmapping hands them back for certain, where a large `bytearray` is zeroed up front and may stay in the allocator.
 
 A mapping refuses `resize` while views of it are exported, even to its own size. This is how a region that still has a
-reader is told from one without: it *escapes*, that is, it is left to its views, which keep it alive, and is never
+reader differs from one without: it *escapes*, that is, it is left to its views, which keep it alive, and is never
 written again. Others are re-used, since first touching 4 MiB costs eight times as much as writing them. A slow reader
 of a few bytes pins a whole region, so from `escaped_bytes_max` on, readers get copies instead of views.
 
@@ -47,7 +47,7 @@ class Region:
 class RegionCache:
     """The newest part of a byte stream that begins at `start_position`.
 
-    At most `hot_bytes_max` bytes are kept, besides what is not flushed yet and the region being filled; readers hold at
+    At most `hot_bytes_max` bytes are kept, apart from unflushed bytes and the region being filled; readers hold at
     most `escaped_bytes_max` (as much again by default) on top, and the regions that were live when that was reached.
 
     Figures: regions_live, regions_free, regions_escaped, regions_reused, regions_mapped, bytes_hot, bytes_unflushed,

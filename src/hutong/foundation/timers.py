@@ -1,11 +1,11 @@
 """Coarse timers: a hierarchical wheel in which adding and cancelling cost the same whatever the deadline.
 
-Strategy: time is cut into ticks. A timer lies in the level given by the highest bit in which its tick differs from the
-current one, six bits a level, so a slot is only ever entered from before it and never wraps (the scheme of Tokio's
+Strategy: time is cut into ticks. A timer is kept in the level given by the highest bit in which its tick differs from
+the current one, six bits a level, so a slot is only ever entered from before it and never wraps (the scheme of Tokio's
 `runtime::time::wheel`; the idea is Varghese and Lauck, SOSP '87). One bitmap per level finds the next occupied slot
 without a scan. A timer may fire up to one tick late, and never early.
 
-Knows no clock and no loop: time arrives with `advance`, and `drive` names who wants to be told of an earlier wake-up.
+Knows no clock and no loop: time arrives with `advance`, and `drive` names the callback for an earlier wake-up.
 """
 
 from collections import deque
@@ -56,7 +56,7 @@ class TimerWheel:
             raise ValueError("a tick lasts at least one millisecond")
         self._start_ms = start_ms
         self._tick_ms = tick_ms
-        self._tick = 0  # everything due at or before this tick has fired or lies in `_due`
+        self._tick = 0  # everything due at or before this tick has fired or is in `_due`
         self._count = 0
         self._slots: list[dict[Timer, None] | None] = [None] * (LEVELS << SLOT_BITS)
         self._occupied = [0] * LEVELS  # bit n of level l is set iff slot n of that level holds a dict
@@ -111,7 +111,7 @@ class TimerWheel:
         return fired
 
     def next_deadline_ms(self) -> int | None:
-        """When `advance` has something to do next, or None while nothing waits.
+        """The time at which `advance` has work next, or None while nothing waits.
 
         Never later than the first timer's tick; it may be earlier, where a far slot must be spread over nearer ones.
         """

@@ -54,7 +54,7 @@ class TraceContext:
         return format_state(self.state)
 
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """What says this to whoever comes next."""
+        """The headers that pass this context on."""
         state = self.tracestate
         parent = (TRACEPARENT, self.traceparent)
         return (parent, (TRACESTATE, state)) if state else (parent,)

@@ -2,7 +2,7 @@
 
 Strategy: who comes is taken by an `intake`, under quotas that several acceptors may share: then a connection too many
 in total waits in the kernel's queue. An acceptor with bounds of its own closes it at once, so that the peer learns it.
-What is open lies in `open_connections`.
+Open connections are kept in `open_connections`.
 
 Knows nothing of frames or requests. One acceptor serves one handler on one loop.
 """
@@ -155,7 +155,7 @@ class Acceptor:
 
     @property
     def accept_blocked_ms_total(self) -> int:
-        """How long nobody could be accepted, for want of room or for the pace."""
+        """The total time without accepts, for want of room or because of the rate limit."""
         return self._intake.blocked_ms_total
 
     def cut(self, is_chosen: Callable[[Peer], bool]) -> int:

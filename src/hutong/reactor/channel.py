@@ -78,7 +78,7 @@ Response = list[Buffer] | Pending | Held | None
 
 
 def _nobody() -> None:
-    """Where notices go once the connection has ended."""
+    """Drop a notice: the connection has ended."""
 
 
 class RequestChannel:
@@ -107,7 +107,7 @@ class RequestChannel:
         self._close = close
         self._ready: list[Buffer] = []
         self._line: deque[Pending] | None = None  # made on first use; its head, if any, is not answered yet
-        self._told: list[Callable[[], None]] = []  # who is told when what is ready was taken
+        self._told: list[Callable[[], None]] = []  # notices to call once the ready buffers are taken
         self._standing = 0  # requests that stand in line
         self.in_flight = 0
         self.unsent_bytes = 0
@@ -116,7 +116,7 @@ class RequestChannel:
 
     @property
     def is_empty(self) -> bool:
-        """Whether every request so far is answered and taken."""
+        """True when every request so far is answered and its answer taken."""
         return not self.in_flight
 
     @property
@@ -130,7 +130,7 @@ class RequestChannel:
         return sum(each._requests for each in self._line if each._state is _DONE) if self._line else 0
 
     def add(self, response: list[Buffer] | Pending | None, requests: int = 1) -> None:
-        """What the handler returned for the next request, or for that many which it took together."""
+        """Take the handler's response to the next request, or to that many requests together."""
         if isinstance(response, Pending):
             if response._state is _WAITING:
                 self._wait(response, requests)
@@ -159,13 +159,13 @@ class RequestChannel:
         self.unsent_bytes += size
 
     def push(self, buffers: list[Buffer]) -> None:
-        """What nobody asked for: ready at once, before answers that are still pending."""
+        """Push frames that no request asked for: ready at once, before pending answers."""
         for buffer in buffers:
             self.unsent_bytes += len(buffer)
         self._ready += buffers
 
     def take(self) -> list[Buffer]:
-        """What is ready to send, in order; it counts as sent from now on."""
+        """The buffers that are ready, in order; they count as sent from now on."""
         ready = self._ready
         self._ready = []
         self.unsent_bytes = self.held_bytes
@@ -205,7 +205,7 @@ class RequestChannel:
         self.unsent_bytes += pending._size
         self.held_bytes += pending._size
         line = self._line
-        assert line, "a pending answer stands in line until it is ready"
+        assert line, "a pending answer stays in the queue until it is ready"
         if line[0] is not pending:
             return
         while line and line[0]._state is _DONE:

@@ -47,24 +47,24 @@ def _no_time() -> int:
 
 
 def _nobody() -> None:
-    """Where notices go once the driver has left."""
+    """Drop a notice: the driver has left."""
 
 
 def _push_to_nobody(buffers: list[Buffer]) -> None:
-    """Where buffers go then."""
+    """Drop buffers, after the driver has left."""
 
 
 def _nothing_unsent() -> int:
-    """What is unsent then."""
+    """Nothing is unsent after the driver has left."""
     return 0
 
 
 def _tell_nobody(is_paused: bool) -> None:
-    """Who hears of pauses then: what listened is let go of."""
+    """Replace the listener for pauses, so that it is released."""
 
 
 def _bytes_in(frames: Iterable[object]) -> int:
-    """What a framing hands out need not be bytes; what else it is it has bounded itself."""
+    """The size of a request in bytes. A framing that returns other values has bounded them itself."""
     return sum(len(frame) for frame in frames if isinstance(frame, bytes | bytearray | memoryview))
 
 
@@ -168,7 +168,7 @@ class Connection:
         return None
 
     def receive_buffer(self) -> memoryview | None:
-        """Where the driver should put the next bytes (then `buffer_received`), or None if it makes no difference."""
+        """The buffer for the driver's next read (then `buffer_received`), or None if it makes no difference."""
         return self._direct.wanted() if self._direct is not None else None
 
     def buffer_received(self, count: int, now_ms: int) -> None:
@@ -178,7 +178,7 @@ class Connection:
         self._received(self._direct.received(count), now_ms)
 
     def push(self, buffers: list[Buffer]) -> None:
-        """What the driver was given to send by `Peer.send`; it asks for `data_to_send` next."""
+        """Note buffers that the driver sent at once by `Peer.send`; it asks for `data_to_send` next."""
         if self._state is not _CLOSED:
             self._channel.push(buffers)
 
@@ -226,7 +226,7 @@ class Connection:
             self._close_if_drained()
 
     def close(self, reason: CloseReason) -> None:
-        """End at once, but for what is ready to send. Everything parked under the peer's owner fails."""
+        """End at once; ready buffers are still sent. Everything parked under the peer's owner fails."""
         if self._state is _CLOSED:
             return
         self._state = _CLOSED
@@ -270,21 +270,21 @@ class Connection:
 
     @property
     def input_bytes(self) -> int:
-        """What came and is not begun: the unfinished frame and the backlog."""
+        """Bytes received and not begun: the unfinished frame and the backlog."""
         return self.bytes_held + self._queued[1] if self._backlog else self.bytes_held
 
     @property
     def is_closed(self) -> bool:
-        """Whether the driver should close the socket, after sending what is ready."""
+        """True when the driver should close the socket, after sending the ready buffers."""
         return self._state is _CLOSED
 
     @property
     def has_work(self) -> bool:
-        """Whether `resume_work` would begin a request now."""
+        """True when `resume_work` would begin a request now."""
         return bool(self._backlog) and self._may_begin()
 
     def data_to_send(self, now_ms: int) -> list[Buffer]:
-        """What is ready, in order; the driver's from now on. Small buffers come joined, large ones as they are."""
+        """The ready buffers, in order, now the driver's own. Small ones come joined, large ones as they are."""
         channel = self._channel
         held = channel.held_bytes
         total = channel.unsent_bytes - held
@@ -301,7 +301,7 @@ class Connection:
         return ready
 
     def wants_to_read(self, now_ms: int) -> bool:
-        """Whether the driver should read on. Reading resumes at half the bounds at which it stopped."""
+        """True while the driver should read. Reading resumes at half the bounds at which it stopped."""
         wants = not self._backlog and self._may_begin()
         if wants and self._figures.queue.is_full and not self.bytes_held:
             wants = self._figures.queue.may_read(self._wake)
@@ -320,7 +320,7 @@ class Connection:
         return wants
 
     def get_timer(self) -> int | None:
-        """When `handle_timer` is due, or None once closed."""
+        """The time of the next `handle_timer`, or None once closed."""
         if self._state is _CLOSED:
             return None
         idle_at_ms = self.active_at_ms + self._limits.idle_ms_max
@@ -409,7 +409,7 @@ class Connection:
         self._count_queued(len(backlog) if waits_for_us else 0, size, self.active_at_ms)
 
     def _count_queued(self, requests: int, size: int, now_ms: int | None = None) -> None:
-        """So much of the backlog counts from now on."""
+        """Set the number of bytes that the backlog counts for."""
         requests_before, size_before = self._queued
         self._queued = (requests, size)
         self._figures.queue.change(requests - requests_before, size - size_before, now_ms)
@@ -425,7 +425,7 @@ class Connection:
         )
 
     def _holds_input_alone(self) -> bool:
-        """Whether all the memory held here is of what was received: to handle it is the way to be rid of it."""
+        """True when received requests hold all the memory here: handling them releases it."""
         return not self._channel.in_flight and not self.peer.unsent_bytes()
 
     def _release(self) -> None:

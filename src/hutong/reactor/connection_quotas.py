@@ -1,4 +1,4 @@
-"""How many connections there may be, from where and how fast: of the node, of each listener, of each address.
+"""Connection quotas: counts and rates for the node, for each listener and for each address.
 
 Strategy: pure decisions, one object for all acceptors that share a bound. Before a connection is taken from the
 kernel's queue `wait_ms` says whether there is room; who waits asks again then, or when told of room (`on_room`). Once
@@ -22,7 +22,7 @@ _WINDOW_MS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ListenerLimits:
-    """Bounds of one listener, beside those of the node."""
+    """Bounds of one listener, in addition to those of the node."""
 
     connections_max: int = 2**31 - 1  # listener.name.NAME.max.connections
     creation_rate_max: int = RATE_MAX  # listener.name.NAME.max.connection.creation.rate, connections in a second
@@ -30,7 +30,7 @@ class ListenerLimits:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What counts for all acceptors together."""
+    """The counts of all acceptors together."""
 
     connections_max: int = 10_000  # max.connections
     per_ip_max: int = 10_000  # max.connections.per.ip
@@ -46,7 +46,7 @@ _UNBOUNDED: Final = ListenerLimits()
 
 
 class ConnectionRefusal(Enum):
-    """Why a connection that was accepted is closed again."""
+    """The reason for closing an accepted connection again."""
 
     TOO_MANY_OF_ONE_ADDRESS = "too_many_of_one_address"
     TOO_FAST_FROM_ONE_ADDRESS = "too_fast_from_one_address"
@@ -81,7 +81,7 @@ class ConnectionQuotas:
 
     @property
     def excess(self) -> int:
-        """How many connections there are beyond what the node may have."""
+        """The number of connections beyond the node's bound."""
         return max(0, self.total - self.limits.connections_max)
 
     def is_full(self, listener: str) -> bool:

@@ -1,7 +1,7 @@
 """Opens connections that are then served as an acceptor's are: same engine, peer, handler, limits and figures.
 
 Strategy: which side dialled makes no difference once a connection stands, so all that is here is the way there: one
-deadline over look-up, connect and TLS handshake together, and no connection that nobody knows of, whoever gives up.
+deadline over look-up, connect and TLS handshake together, and no orphaned connection, whichever side gives up.
 
 Knows nothing of frames, and does not connect again: who wants that asks again.
 """
@@ -154,7 +154,7 @@ class Connector:
     def _attempt_ended(self, protocol: ConnectionProtocol, attempt: "asyncio.Task[None]") -> None:
         self._attempts.pop(protocol, None)
         if not attempt.cancelled():
-            attempt.exception()  # whoever still waits is told; asyncio wants it to be looked at
+            attempt.exception()  # waiters get it by the task; asyncio logs errors never retrieved
 
     def _abort(self, protocol: ConnectionProtocol) -> None:
         if protocol in self._open:

@@ -1,4 +1,4 @@
-"""The door of an acceptor: who is let in, and what stands between the connections and their handler.
+"""Gate of an acceptor: it admits or resets connections, and may wrap their handler.
 
 Strategy: one object by constructor, asked once for each connection and once for the handler; an acceptor without one
 lets everybody in within its limits and pays nothing. Doubles for tests break a network here, with the same connections,
@@ -20,9 +20,9 @@ class Door(Protocol):
     """Its methods are called on the acceptor's loop."""
 
     def admits(self, address: str) -> bool:
-        """Whether a connection from there is let in; one that is not is reset."""
+        """True lets a connection from this address in; False resets it."""
         ...
 
     def before(self, handler: Handler, cut: Cut) -> Handler:
-        """What the connections are given as their handler: called once, by the acceptor's constructor."""
+        """Wrap the handler of the connections: called once, by the acceptor's constructor."""
         ...

@@ -1,7 +1,7 @@
-"""Whether a listener may stand where others than this machine reach it.
+"""Exposure: the rule for listeners that other machines can reach.
 
 Strategy: refused at start, not warned of, where it has no TLS and nobody has said that it may: a node that is bound to
-a network by mistake is found by whoever scans it before it is found by its owner. A name counts as another machine's,
+a network by mistake is found by a scanner before it is found by its owner. A name counts as another machine's,
 whatever it resolves to today, unless it is `localhost`.
 
 Knows nothing of sockets.
@@ -20,7 +20,7 @@ _log = logging.getLogger("hutong.node")
 
 
 def is_local(host: str) -> bool:
-    """Whether nobody but this machine can connect to it; an empty host stands for every interface."""
+    """True when only this machine can connect; an empty host means every interface."""
     try:
         return ipaddress.ip_address(host.partition("%")[0]).is_loopback
     except ValueError:

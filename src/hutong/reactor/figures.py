@@ -1,4 +1,4 @@
-"""What the reactor counts: plain integers, read by whoever publishes metrics. Nothing costs more than an addition."""
+"""Counters of the reactor: plain integers, read by the metrics. Each costs one addition."""
 
 from enum import StrEnum
 
@@ -7,7 +7,7 @@ from hutong.reactor.tls_session import HandshakeFailure
 
 
 class CloseReason(StrEnum):
-    """Why a connection ended; also the label of the metric."""
+    """The reason for the end of a connection; also the label of the metric."""
 
     PEER = "the peer closed it"
     PROTOCOL_ERROR = "its bytes broke the protocol"

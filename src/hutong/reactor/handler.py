@@ -1,8 +1,8 @@
-"""What the reactor and its user know of each other: a peer to be told apart, a handler to be asked.
+"""Interface between the reactor and its user: peers, and the handler of their requests.
 
 Strategy: a handler is given whole frames and a `Peer`, and returns an answer (`channel.Response`). It never sees a
 socket, so it cannot write out of turn. A protocol whose server speaks without being asked uses `Peer.push` for that,
-and is told by `Peer.sending_changed` when its peer does not read.
+and `Peer.sending_changed` is called when its peer does not read.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from hutong.wire.buffer import Buffer
 
 
 class Peer:
-    """Who is at the other end, for the handler.
+    """The other end of a connection, as the handler sees it.
 
     `owner` ends with the connection, and with it everything parked under it. `certificate` is the one that the peer has
     shown, as `ssl.SSLSocket.getpeercert` gives it, `certificate_der` the same whole; None where none was asked for or
@@ -98,20 +98,20 @@ class Peer:
 
 
 def _nothing() -> None:
-    """What a release does while no connection listens."""
+    """Ignore a release: no connection listens yet or any more."""
 
 
 def _none() -> int:
-    """What is unsent where there is no connection."""
+    """Report no unsent bytes: there is no connection."""
     return 0
 
 
 def _no_push(buffers: list[Buffer]) -> None:
-    """Where buffers go while there is no connection."""
+    """Drop buffers: there is no connection."""
 
 
 def _no_change(is_paused: bool) -> None:
-    """Who is told until the handler says who."""
+    """Default of `Peer.sending_changed`: ignore the change. A handler that sends unasked data replaces it."""
 
 
 Train = tuple[int, int, list[Buffer] | Pending]
@@ -130,7 +130,7 @@ class Express(Protocol):
 
 
 class Handler(Protocol):
-    """What the reactor serves: implemented once for each protocol."""
+    """The handler of one protocol, which the reactor calls."""
 
     def connection_opened(self, peer: Peer) -> None: ...
 

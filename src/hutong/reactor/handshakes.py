@@ -26,7 +26,7 @@ class Shaking(Protocol):
 
 
 class Handshakes:
-    """Those of one acceptor. `leave` is told of a connection that ended before it was one, by its address."""
+    """Those of one acceptor. `leave(address)` is called for a connection that ends before its handshake does."""
 
     def __init__(self, clock: Clock, figures: ReactorFigures, leave: Callable[[str], None]) -> None:
         self.leave = leave

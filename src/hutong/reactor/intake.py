@@ -1,4 +1,4 @@
-"""What an acceptor takes in: connections for which there is room, at the pace that is allowed.
+"""Intake of an acceptor: accepts connections while there is room, at the allowed rate.
 
 Strategy: `connection_quotas` decides, this carries out. Without room the listening sockets are left alone, so that who
 comes waits in the kernel's queue, until a connection goes or the pace allows another. A connection that is refused for
@@ -102,7 +102,7 @@ class Intake:
 
     @property
     def blocked_ms_total(self) -> int:
-        """How long nobody could be taken, the pause under way included."""
+        """The total time of pauses, the present one included."""
         running_ms = 0 if self._paused_at_ms is None else self._clock.monotonic_ms() - self._paused_at_ms
         return self._blocked_ms_total + running_ms
 
@@ -159,7 +159,7 @@ class Intake:
         return refusal
 
     def _close_after(self, connection: socket.socket, wait_ms: int) -> None:
-        """Who comes too fast is kept waiting, so that coming again at once costs it time."""
+        """Delay the close of a connection that came too fast, so that reconnecting at once costs it time."""
         if not wait_ms or len(self._delayed) >= DELAYED_MAX:
             connection.close()
             return

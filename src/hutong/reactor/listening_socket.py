@@ -33,7 +33,7 @@ def descriptors_for_connections() -> int:
 
 
 class ListeningSocket:
-    """Asks `has_room` before each connection; who says no has paused it. `failed` is told of an accept that fails."""
+    """Asks `has_room` before each accept; False pauses it. `failed` gets the error of an accept."""
 
     def __init__(
         self,

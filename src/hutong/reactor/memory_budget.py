@@ -1,19 +1,19 @@
-"""How much memory all connections may hold together, and who has to pay when it runs short. A machine without a clock.
+"""Memory budget of all connections: the bound, and the choice of those to pause or close. A machine without a clock.
 
 What counts is what a connection keeps us from freeing: unfinished and waiting requests, what parked ones keep, answers
 that are not sent and answers that are sent and not read.
 
 Strategy: nothing is counted as it passes. Memory can only grow by traffic, so `step_bytes` says how much more of it may
 pass until somebody must look at all connections again, and `judge` decides on what was found. From a half of the bound
-on it is tight: whoever holds much is held (no further request of it begins) until that is gone, and answers should be
-small. Beyond the bound whoever holds most is closed, first who did not read for a while: then it is not a fast reader
-of large answers, but one of whom nothing is to be had.
+on it is tight: a connection with a large share is paused (no further request of it begins) until that is gone, and
+answers should be small. Beyond the bound the largest holder is closed, first those that did not read for a while: that
+spares fast readers of large answers.
 
 Being held does not end by itself where requests wait for minutes, or where a client is gone and its connection is not
 read. While it is tight, a holder whose waiting requests and answers stayed the same for STILL_MS is closed. Input is no
 reason for that: it goes by being handled, or by the deadline of its frame.
 
-Knows nothing of connections: a holder is anything that can be told from others.
+Knows nothing of connections: a holder is any hashable object.
 """
 
 from collections.abc import Hashable, Iterable
@@ -31,7 +31,7 @@ HolderT = TypeVar("HolderT", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Holding(Generic[HolderT]):
-    """What one holds: in all, of that what it was sent and does not read, and what came and is not begun."""
+    """The memory of one holder: all of it, the part it does not read, and the part received and not begun."""
 
     holder: HolderT
     memory_bytes: int
@@ -46,7 +46,7 @@ class Holding(Generic[HolderT]):
 
 @dataclass(slots=True)
 class MemoryVerdict(Generic[HolderT]):
-    """Whom to hold, to let go, to close. Nobody is in two of them."""
+    """The holders to pause, to resume and to close. None is in two of them."""
 
     hold: list[HolderT] = field(default_factory=list)
     let_go: list[HolderT] = field(default_factory=list)
@@ -72,7 +72,7 @@ class MemoryBudget(Generic[HolderT]):
 
     @property
     def held_count(self) -> int:
-        """How many are held."""
+        """The number of paused holders."""
         return len(self._held)
 
     @property
@@ -82,7 +82,7 @@ class MemoryBudget(Generic[HolderT]):
 
     @property
     def step_bytes(self) -> int:
-        """How much traffic may pass until the next look, so that the bound is not passed unseen by much."""
+        """The traffic allowed until the next check, so that the bound is not exceeded by much."""
         return max(STEP_BYTES_MIN, (self.bytes_max - self.held_bytes) // 2)
 
     def judge(self, holdings: Iterable[Holding[HolderT]], now_ms: int) -> MemoryVerdict[HolderT]:
@@ -133,7 +133,7 @@ class MemoryBudget(Generic[HolderT]):
                 self.held_bytes -= holding.memory_bytes
 
     def _hold_or_let_go(self, seen: list[Holding[HolderT]], verdict: MemoryVerdict[HolderT], now_ms: int) -> None:
-        """Who is held stays so while it is tight and it has not come down to half of what is much."""
+        """Keep a holder paused while memory is tight and it holds more than half of its large share."""
         closed, held = set(verdict.close), dict[HolderT, tuple[int, int]]()
         for holding in seen:
             holder = holding.holder

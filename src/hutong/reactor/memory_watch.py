@@ -2,7 +2,7 @@
 
 Strategy: each acceptor's figures say at which traffic to look next, which is one comparison for each read. A look
 asks every connection (half a microsecond each) in a step of its own, so that nobody is closed in the middle of his
-request. While memory is tight there is a look every LOOK_INTERVAL_MS besides: no traffic tells that it gets better,
+request. While memory is tight there is also a check every LOOK_INTERVAL_MS: no traffic shows that it gets better,
 or that nothing changes for too long.
 
 The same comparison tells somebody who asks for it that an idle loop has traffic again, at no cost to a read.
@@ -65,7 +65,7 @@ class MemoryWatch:
             self._loop.call_soon(self._look)
 
     def measure(self) -> int:
-        """What is held now, in bytes. Decides nothing."""
+        """The bytes held now. Decides nothing."""
         return sum(connection.memory_bytes for connection in self._connections())
 
     def _look(self) -> None:

@@ -1,7 +1,7 @@
 """The connections that an acceptor or a connector has open, and how they end together.
 
 Strategy: a set, and one wait for its emptiness. When unfinished frames hold too much memory together, the largest goes:
-whoever holds most is either the attacker or the one whose loss helps most.
+the largest holder is either the attacker or the connection whose loss helps most.
 
 Knows nothing of how a connection came to be.
 """

@@ -48,7 +48,7 @@ class Turns:
 
 @dataclass(slots=True)
 class AcceptorServices:
-    """What all connections of one acceptor share."""
+    """The services that all connections of one acceptor share."""
 
     loop: asyncio.AbstractEventLoop
     handler: Handler
@@ -63,7 +63,7 @@ class AcceptorServices:
     admit: Callable[["ConnectionProtocol"], int | None]  # the number of the new peer, or None to refuse it
     left: Callable[["ConnectionProtocol"], None]
     shed: Callable[[str | None], None]  # unfinished frames hold too much: those of an address, or all together
-    look: Callable[[], None]  # so much has passed that memory may be short
+    look: Callable[[], None]  # called after so many bytes that memory may be short
 
 
 class ConnectionProtocol(asyncio.BufferedProtocol):
@@ -193,12 +193,12 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
 
     @property
     def active_at_ms(self) -> int:
-        """When something passed last."""
+        """The time of the last traffic."""
         return self._engine.active_at_ms
 
     @property
     def unread_bytes(self) -> int:
-        """What was sent, and the kernel has not taken: the peer does not read it."""
+        """Bytes that were sent and that the kernel has not taken: the peer does not read them."""
         size: int = self._transport.get_write_buffer_size()
         return size
 

@@ -1,11 +1,11 @@
-"""What all connections have received and not begun, and who is not read further while that is too much.
+"""Request queue: the bytes received and not begun, over all connections, with a bound on reading.
 
 Strategy: a request is begun in the step that received it, unless its connection has too many under way already. Only
 what waits for nothing but the processor counts as queued: who does not read his answers, or is held, must not keep
 others from being read. Bytes count all the same, as memory does, with those of requests that have not arrived whole.
 At a bound no connection is read but those in the middle of a request, so that each that was begun can end, and for
-each request that leaves the queue the one that has waited longest, once: whoever fills the queue must not keep the
-others out until all of his is done. Below the bound all are told to go on.
+each request that leaves the queue the one that has waited longest, once: the one that fills the queue must not keep the
+others out until all of its own is done. Below the bound all continue.
 
 Knows nothing of connections or clocks: times are given with what happens.
 """
@@ -64,7 +64,7 @@ class RequestQueue:
                 wake()
 
     def may_read(self, wake: Callable[[], None]) -> bool:
-        """Whether one that has nothing waiting may be read now; else it is told when to ask again."""
+        """True when a connection without waiting bytes may be read now. Else it is called to ask again later."""
         if not self.is_full:
             return True
         if wake in self._let_in:
@@ -74,7 +74,7 @@ class RequestQueue:
         return False
 
     def depleted_ms(self, now_ms: int) -> int:
-        """How long all bytes that are allowed were in use, until now."""
+        """The total time with all allowed bytes in use."""
         running_ms = 0 if self._depleted_at_ms is None else max(0, now_ms - self._depleted_at_ms)
         return self._depleted_ms_total + running_ms
 

@@ -15,7 +15,7 @@ from hutong.foundation.errors import ExitCode, UsageError
 
 
 class ClientAuth(StrEnum):
-    """Whether clients show a certificate (ssl.client.auth)."""
+    """The demand for client certificates (ssl.client.auth)."""
 
     NONE = "none"
     REQUESTED = "requested"  # who shows none comes in without
@@ -30,7 +30,7 @@ class TlsVersion(StrEnum):
 
 
 class CrlCheck(StrEnum):
-    """How much of a client's chain is looked up in revocation lists, where there are any."""
+    """The part of a client's chain that is checked against revocation lists, where there are any."""
 
     LEAF = "leaf"  # the client's own certificate
     CHAIN = "chain"  # and those of all authorities above it, each of which needs a list then

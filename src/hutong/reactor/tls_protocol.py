@@ -244,7 +244,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
                     app.buffer_updated(count)
                 else:
                     break
-        except ssl.SSLError:  # what breaks TLS is the peer's fault: it is told, and that is the end
+        except ssl.SSLError:  # breaking TLS is the peer's fault: it gets the alert, and the connection ends
             self._flush()
             self._is_closing = True
             self._set_timer(self._around.limits.closing_ms_max, self._transport.abort)

@@ -26,7 +26,7 @@ _NO_AGREEMENT: Final = frozenset(
 
 
 class HandshakeFailure(StrEnum):
-    """Why a handshake came to nothing; also the label of the metric."""
+    """The reason for a failed handshake; also the label of the metric."""
 
     NO_CERTIFICATE = "the client showed no certificate"
     EXPIRED = "the client's certificate has expired"
@@ -97,7 +97,7 @@ class TlsSession:
 
     @property
     def has_unread(self) -> bool:
-        """Whether something that arrived was not read."""
+        """True when bytes have arrived that were not read."""
         return bool(self._incoming.pending or self._tls.pending())
 
     def write(self, data: Buffer) -> None:

@@ -1,4 +1,4 @@
-"""What a side answers by itself, and what processors answer with.
+"""Answers: those that a side gives by itself, and the values that processors return.
 
 A processor's answer is one of: a list of buffers, which is a whole frame such as `encode_binary` makes (the shortest
 way; opaque and flag are the processor's to set); a `Command`, which is given the opaque and the form of its request;

@@ -1,7 +1,7 @@
 """A channel: one connection, over which either side asks and either side answers, in any order.
 
 Strategy: what this side asks is parked in a numbered wait table of the channel's own, under a number of 31 bits that is
-the frame's opaque. So one dictionary entry is all that an invocation costs besides its frame, the end of the connection
+the frame's opaque. So an invocation costs its frame and one dictionary entry, the end of the connection
 is the end of its waits, and a peer can only answer what it was asked. Frames are pushed; those of one turn of the loop
 leave in one write.
 
@@ -71,7 +71,7 @@ class ChannelEndpoint(Protocol):
 
 
 class Channel:
-    """Made by an endpoint for each of its connections. `attributes` are for whoever wants to remember something.
+    """Made by an endpoint for each of its connections. `attributes` are free for its users.
 
     `owner` ends with the connection, and with it what is parked under it. `unanswered` counts the requests of the peer
     that will be answered later.
@@ -139,7 +139,7 @@ class Channel:
 
     @property
     def awaited(self) -> int:
-        """How many answers of the peer are awaited."""
+        """The number of answers awaited from the peer."""
         return len(self._waits)
 
     # Asking.
@@ -367,7 +367,7 @@ class _Answered(_Asked):
 
     def told(self, outcome: Command | HutongError) -> None:
         if self.future.done():
-            return  # cancelled: nobody is left to be told
+            return  # cancelled: nobody waits any more
         if isinstance(outcome, HutongError):
             self.future.set_exception(outcome)
         else:

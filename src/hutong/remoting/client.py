@@ -7,7 +7,7 @@
     await client.oneway(address, command)
     channel = await client.connect(address)                   # for channel.invoke, channel.begin, as often as one likes
 
-Strategy: whoever needs an address while its connection is on the way waits for it together with the others, each no
+Strategy: all callers that need an address while it is being dialled wait for that one connection, each no
 longer than its own timeout, which covers connecting and answering. After a failed attempt everybody fails at once
 until the back-off has passed. Nothing is ever sent twice.
 
@@ -66,7 +66,7 @@ class RemotingClient(Endpoint):
 
     @property
     def awaited(self) -> int:
-        """How many answers, and connections to ask over, are awaited."""
+        """The number of answers and of connections that are awaited."""
         return super().awaited + len(self._waiting)
 
     async def connect(self, address: str, timeout_ms: int | None = None) -> Channel:

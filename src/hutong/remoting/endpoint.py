@@ -1,4 +1,4 @@
-"""What a server and a client have in common: a handler of the reactor that tells answers from requests.
+"""The common part of server and client: a handler of the reactor that separates answers from requests.
 
 Strategy: `request_received` is the hot path, and short for what is common: an answer ends its wait, a request without
 hooks goes to its inline processor and a frame comes back. Everything else takes the longer way behind it.
@@ -64,7 +64,7 @@ class Endpoint:
 
     @property
     def awaited(self) -> int:
-        """How many answers are awaited, over all channels."""
+        """The number of answers awaited, over all channels."""
         return sum([channel.awaited for channel in self._channels.values()])
 
     def register(
@@ -189,7 +189,7 @@ class Endpoint:
         return self._finished(command, channel, refusal(SYSTEM_BUSY, text))
 
     def _executed(self, command: Command, channel: Channel, result: object) -> None:
-        """What came of a request that an executor took; on the loop's thread."""
+        """Send the outcome of a request that an executor took; on the loop's thread."""
         channel.forget()
         if isinstance(result, ProtocolError):
             channel.close()

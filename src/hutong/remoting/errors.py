@@ -1,4 +1,4 @@
-"""Why an invocation has no answer.
+"""Errors of invocations that get no answer.
 
     HutongError
     └── RemotingError

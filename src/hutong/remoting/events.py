@@ -1,4 +1,4 @@
-"""Channel events: told to listeners one after the other, behind a bounded queue, so that none holds up a connection.
+"""Channel events: reported to listeners one by one, behind a bounded queue, so that none holds up a connection.
 
 Strategy: an event is queued and told in a later turn of the loop, so many a turn. When `events_max` wait, further ones
 are dropped and counted, with one warning for each time this begins.
@@ -40,7 +40,7 @@ Listener = Callable[[ChannelEvent], object]
 
 
 class ChannelEvents:
-    """Costs nothing while nobody listens. A listener that raises is told of to the loop's exception handler."""
+    """Costs nothing while nobody listens. The loop's exception handler gets the error of a listener."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, events_max: int) -> None:
         self.dropped_total = 0
@@ -81,5 +81,5 @@ class ChannelEvents:
     def _tell_one(self, listener: Listener, event: ChannelEvent) -> None:
         try:
             listener(event)
-        except Exception as error:  # noqa: BLE001  # the supervisor of listeners: the others are told
+        except Exception as error:  # noqa: BLE001  # the supervisor of listeners: the others get the event
             self._loop.call_exception_handler({"message": f"a listener failed at {event}", "exception": error})

@@ -1,4 +1,4 @@
-"""What remoting counts beside the reactor's figures: plain integers."""
+"""Counters of remoting, as plain integers; the reactor has its own."""
 
 
 class RemotingFigures:

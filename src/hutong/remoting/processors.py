@@ -1,4 +1,4 @@
-"""Who does what is asked, and where: the table of processors of one side.
+"""Processors: the table that maps request codes to functions and to the executors they run on.
 
 A processor is a function `process(command, channel) -> Answer` (see `answers`). Registered alone it runs inline, on the
 loop's thread, in the middle of reading: this is the cheapest way and must neither block nor take long. With an executor
@@ -26,7 +26,7 @@ Process: TypeAlias = "Callable[[Command, Channel], Answer | Awaitable[Answer]]"
 
 
 class Registration:
-    """One processor and where it runs. `is_plain` when nothing stands between its requests and it."""
+    """One processor with its executor. `is_plain`: it runs inline and rejects nothing."""
 
     __slots__ = ("executor", "is_plain", "process", "rejects")
 

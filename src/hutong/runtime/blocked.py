@@ -29,7 +29,7 @@ _log = logging.getLogger("hutong.blocked")
 
 @dataclass(frozen=True, slots=True)
 class BlockedLimits:
-    """When a thread counts as blocked."""
+    """The times after which a thread counts as blocked."""
 
     loop_ms: int = 2_000
     worker_ms: int = 60_000

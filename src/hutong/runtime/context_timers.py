@@ -48,7 +48,7 @@ class ContextTimer:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the handler is to be called (again)."""
+        """True while a call of the handler is due."""
         return bool(self._handlers)
 
     def cancel(self) -> bool:

@@ -2,8 +2,8 @@
 
 Strategy: a context is a queue of (handler, argument) pairs and one scheduled turn, however much is queued; a turn takes
 at most TURN_MAX of them, so that sockets and other contexts have theirs. Nothing is locked on the way in:
-`deque.append` is atomic, and a turn that ends first says so (`is_scheduled`), then looks at the queue again; so whoever
-appends before that look is seen by it, and whoever appends after finds the context unscheduled.
+`deque.append` is atomic. A turn that ends first clears `is_scheduled` and then checks the queue once more. An append
+before that check is found by it; an append after it finds the context unscheduled and schedules it.
 
 `current_context` is a context variable, set once in the variables that a context's turns run in: what a handler
 starts (tasks, `call_soon`, `call_later`) inherits it, and setting it costs nothing per handler. Other context variables
@@ -61,7 +61,7 @@ def carried_variables() -> contextvars.Context | None:
 
 
 class ContextKind(Enum):
-    """Where handlers run."""
+    """The threads on which handlers run."""
 
     EVENT_LOOP = "event loop"  # on the thread of one loop, one at a time; they must not block
     WORKER = "worker"  # on threads of a pool, one at a time, in order; they may block
@@ -69,7 +69,7 @@ class ContextKind(Enum):
 
 
 class ContextServices(Protocol):
-    """What a context asks of the runtime that made it."""
+    """The services of the runtime that its contexts use."""
 
     clock: Clock
 
@@ -98,7 +98,7 @@ class Context(ABC):
         if not context.is_scheduled:
             context.schedule()
 
-    but for the bound QUEUED_MAX, which is then the caller's to keep. Nobody but the context takes from the queue or
+    except that the caller then keeps the bound QUEUED_MAX itself. Nobody but the context takes from the queue or
     sets `is_scheduled`. This holds for every kind of context and from any thread.
     """
 
@@ -141,7 +141,7 @@ class Context(ABC):
     @property
     @abstractmethod
     def is_current(self) -> bool:
-        """Whether the caller runs in this context: belongs to it and is on its thread."""
+        """True when the caller belongs to this context and is on its thread."""
 
     def run(self, handler: Callable[[T], object], argument: T) -> None:
         """Call `handler(argument)` soon, in this context; from any thread, and never before this returns.
@@ -212,7 +212,7 @@ class Context(ABC):
                 result = function()
                 if isawaitable(result):
                     result = await result
-            except BaseException as error:  # noqa: BLE001  # whatever it is, the caller is told
+            except BaseException as error:  # noqa: BLE001  # whatever it is, the caller gets it
                 result = error
             if not loop.is_closed():
                 loop.call_soon_threadsafe(settle, future, result)
@@ -269,8 +269,8 @@ class Context(ABC):
     def add_close_hook(self, hook: Hook) -> None:
         """Call (and await) `hook()` in this context when it is closed, as it is when its verticle is undeployed.
 
-        The last added runs first; one that fails is told of, and the others run. None runs where a handler blocks the
-        context for longer than ANSWER_MS_MAX, which is told of too.
+        The last added runs first; the error of one that fails is reported, and the others run. None runs where a
+        handler blocks the context for longer than ANSWER_MS_MAX, which is reported too.
         """
         if self._is_closed:
             raise RuntimeError(f"{self.name} is closed: it takes no more close hooks")
@@ -302,7 +302,7 @@ class Context(ABC):
         await self._services.closed(self)
 
     async def answers(self) -> bool:
-        """Whether a handler has its turn within ANSWER_MS_MAX."""
+        """Wait until a handler runs here; False after ANSWER_MS_MAX without."""
         try:
             async with asyncio.timeout(ANSWER_MS_MAX / 1_000):
                 await self._call(lambda: None)
@@ -320,7 +320,7 @@ class Context(ABC):
     @property
     @abstractmethod
     def is_busy(self) -> bool:
-        """Whether handlers wait or coroutines are under way."""
+        """True while handlers wait or coroutines are under way."""
 
     @abstractmethod
     async def cancel_coroutines(self, *, is_last: bool = False) -> None:
@@ -355,7 +355,7 @@ def _block(
     result: T | BaseException
     try:
         result = work()
-    except BaseException as error:  # noqa: BLE001  # a supervisor: whatever it is, who waits is told
+    except BaseException as error:  # noqa: BLE001  # a supervisor: whatever it is, the waiter gets it
         result = error
     if not loop.is_closed():
         loop.call_soon_threadsafe(settle, future, result)

@@ -3,7 +3,7 @@
 Strategy: asyncio's own tasks, futures, locks, queues and time-outs ask nothing of their loop but `call_soon`,
 `call_later` and `create_future`. So a loop that queues callbacks in the context, and lets a real loop tell the time,
 makes them right on threads: each step of a coroutine is one handler of the context, on one thread of its pool, after
-the one before and never beside it.
+the one before and never at the same time.
 
 A coroutine in a worker context may therefore await: replies of the bus, `execute_blocking`, `Context.call`,
 `asyncio.sleep`, `timeout`, `wait_for`, `gather`, `TaskGroup`, `to_thread`; and events, locks, queues, tasks and futures

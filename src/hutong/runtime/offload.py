@@ -1,4 +1,4 @@
-"""The only door to threads: blocking work goes out, its result comes back on the loop.
+"""Offloads: blocking work goes to a thread, and its result comes back on the loop.
 
 Strategy: a pool of threads reads one bounded queue (`pools`). Neither futures nor executors: a submission costs one
 queue entry and one `call_soon_threadsafe`, which counts when every group commit passes here.
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Offload(Protocol):
-    """Where blocking work is done."""
+    """Workers for blocking work."""
 
     def submit(self, work: Callable[[], T], then: Callable[[T | BaseException], None]) -> None:
         """Run `work` on a worker, then `then` on the loop with its result or with what it raised.
@@ -49,7 +49,7 @@ def perform(work: Callable[[], T], then: Callable[[T | BaseException], None], lo
     result: T | BaseException
     try:
         result = work()
-    except BaseException as error:  # noqa: BLE001  # a supervisor: whatever it is, the submitter is told
+    except BaseException as error:  # noqa: BLE001  # a supervisor: whatever it is, the submitter gets it
         result = error
     if not loop.is_closed():
         loop.call_soon_threadsafe(then, result)

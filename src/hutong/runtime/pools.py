@@ -45,12 +45,12 @@ class WorkerPool:
 
     @property
     def is_closed(self) -> bool:
-        """Whether it takes no more work."""
+        """True once it takes no more work."""
         return self._closed
 
     @property
     def threads(self) -> int:
-        """How many threads the pool has by now."""
+        """The number of threads started so far."""
         return len(self._threads)
 
     @property

@@ -32,7 +32,7 @@ class Precedence:
     """Lets offloads made by `behind` give way to those made by `first`. Figures: waiting, impatient_total."""
 
     def __init__(self, clock: Clock, timers: TimerWheel, side_by_side_max: int, patience_ms: int = PATIENCE_MS) -> None:
-        self.impatient_total = 0  # begun beside what goes first
+        self.impatient_total = 0  # begun while something that goes first was in flight
         self.waiting = 0  # in all lanes
         self._clock = clock
         self._timers = timers
@@ -50,7 +50,7 @@ class Precedence:
 
     @property
     def is_contended(self) -> bool:
-        """Whether something that goes first is in flight, or was a moment ago."""
+        """True while work that goes first is in flight, and a moment longer."""
         return self._first_in_flight > 0 or self._clock.monotonic_ms() - self._first_at_ms < QUIET_MS
 
     def first(self, offload: Offload) -> Offload:
@@ -155,7 +155,7 @@ class _Behind:
             precedence._begin_waiting()
 
     def working(self, now_ms: int) -> int:
-        """How many pieces are in flight that have not stalled."""
+        """The number of pieces in flight that have not stalled."""
         return sum(now_ms - begun_at_ms < STALLED_MS for begun_at_ms in self.begun_at_ms.values())
 
     def begin(self, work: Callable[[], T], then: Callable[[T | BaseException], None]) -> None:

@@ -1,4 +1,4 @@
-"""What a thread is doing, read from its stack: which handler, of which context.
+"""The handler and context that a thread runs, read from its stack.
 
 Strategy: contexts call handlers from few places, and those are found on the stack by their code; there the context and
 the handler are local variables. Shown is the first line below that is not ours, for a handler is the user's. Where none

@@ -1,9 +1,9 @@
-"""How long the loop does not turn: what every client feels, whatever it asked for.
+"""Stalls: the times during which the loop runs nothing new, which every client feels.
 
 Strategy: a timer that is due every few milliseconds notes how late it is served. Lateness is what any event that came
 at that moment would have waited, so its distribution is that of the waits, not only of the worst turn. It costs two
 hundred short callbacks a second at most; a stall shorter than the interval may pass between two of them, one that is
-longer cannot. Beside it stands the processor time of the loop's thread since the time before: on a machine that does
+longer cannot. Next to it is the processor time of the loop's thread since the time before: on a machine that does
 other work too, a loop is late without having done anything.
 
 A loop that has done nothing for a while is looked at once a second only, until the next bytes of a connection arrive

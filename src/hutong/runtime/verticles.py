@@ -25,7 +25,7 @@ INSTANCES_MAX: Final = 1_000
 
 
 class Verticle:
-    """What is deployed: override `start` and `stop`. Both run in `context`, as all that they begin should.
+    """A deployable part: override `start` and `stop`. Both run in `context`, as all that they begin should.
 
     Set before `start`: context, runtime, config (that of the deployment's options).
     """
@@ -43,12 +43,12 @@ class Verticle:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentOptions:
-    """How a verticle is deployed. Raises ValueError for a number of instances that makes no sense."""
+    """Options of one deployment. Raises ValueError for a number of instances out of bounds."""
 
     name: str = ""  # in logs and ids; by default the name of the verticle's class
     instances: int = 1  # each with a context of its own, dealt over the event loops
     kind: ContextKind = ContextKind.EVENT_LOOP  # where its handlers run: WORKER for those that block
-    pool: str | None = None  # threads by name, shared with whoever names the same; by default the runtime's
+    pool: str | None = None  # threads by name, shared by all that use the name; by default the runtime's
     pool_threads: int = WORKER_THREADS  # of a pool by name, if this is its first user
     loop: int | None = None  # number of the event loop; by default they are dealt
     config: Mapping[str, Any] = field(default_factory=dict)

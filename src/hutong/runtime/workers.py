@@ -201,7 +201,7 @@ class MultiWorkerContext(Context):
 
 
 class _Strand(WorkerContext):
-    """What drives one coroutine of a multi-threaded worker context, in a copy of the variables of its handler."""
+    """The driver of one coroutine of a multi-threaded worker context, in a copy of the variables of its handler."""
 
     __slots__ = ("_owner",)
 

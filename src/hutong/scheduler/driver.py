@@ -1,6 +1,6 @@
 """Carries out turns on a loop: one actor in each turn of the loop, so that all else that the loop serves goes on.
 
-Strategy: whoever sends a message parks its continuation under the message's number, with a deadline and an owner; it
+Strategy: the sender of a message parks its continuation under the message's number, with a deadline and an owner; it
 ends exactly once: with the result, with the error of the work, with Expired, with OwnerGone, or with LimitExceeded
 where the message was refused. Work that has to wait for something says so and is called again once that has come; the
 time between is not its actor's.

@@ -1,4 +1,4 @@
-"""Who goes next: actors with mailboxes share one executor, turn by turn (the idea of QMQ's actor system).
+"""Fair scheduling: actors with mailboxes take turns on one executor (the idea of QMQ's actor system).
 
 Rules kept:
 
@@ -83,7 +83,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """There is no room for a message: its sender must be told."""
+    """There is no room for a message; the driver reports it to the sender."""
 
     message: int
     limit: str
@@ -221,7 +221,7 @@ class Scheduler:
         return self._wake()
 
     def _may_go_on(self, actor: _Actor) -> bool:
-        """Whether the running actor may begin another message; not in the room that the head of the line waits for."""
+        """True when the running actor may begin another message, besides what the head of the queue needs."""
         if not actor.mailbox or actor.suspends > 0:
             return False
         waiting = _first(self._beginning)
@@ -275,7 +275,7 @@ class Scheduler:
         return [Wake()] if self._running is None and self._next() is not None else []
 
     def _next(self) -> _Actor | None:
-        """Whose turn it is, None if nobody can run."""
+        """The actor that runs next, or None when none can run."""
         going_on, beginning = _first(self._going_on), _first(self._beginning)
         if beginning is not None and not self._fits(_first_cost(beginning[3])):
             beginning = None

@@ -63,7 +63,7 @@ class Bridge:
 
     @property
     def waits(self) -> dict[str, WaitTable[Any]]:
-        """What is parked, by name, for the metrics."""
+        """The wait tables by name, for the metrics."""
         return {table.name: table for table in (self._around.replies_owed, self._around.slow_clients)}
 
     def connect(self, peer: BridgePeer, outlet: Outlet) -> BridgeClient | None:

@@ -44,7 +44,7 @@ from hutong.wire.vertx.codes import Code, Dialect
 from hutong.wire.vertx.server_frames import FrameEncoder
 
 HANDLER_RAISED: Final = "the handler raised an error"
-"""What clients are told of it; the error itself is in the node's log."""
+"""The text that clients get; the error itself is in the node's log."""
 
 Answer = tuple[ClientFrame, bool]
 """A client's answer, and whether it asks back."""
@@ -55,7 +55,7 @@ Received = tuple[Any, tuple[tuple[str, str], ...]]
 
 
 class Outlet(Protocol):
-    """What a transport offers for one client; nothing of it is called once the client has `ended`."""
+    """The services of a transport for one client. None is called once the client has `ended`."""
 
     def write(self, frame: bytes) -> None:
         """Send one frame, behind those before it."""
@@ -69,7 +69,7 @@ class Outlet(Protocol):
 
 @dataclass(slots=True)
 class BridgeServices:
-    """What all clients of one bridge share."""
+    """The services that all clients of one bridge share."""
 
     bus: EventBus
     context: Context
@@ -122,11 +122,11 @@ class BridgeClient:
         return True
 
     def frame_too_large(self) -> None:
-        """The client began a frame that the transport does not take: it is told, and its connection closed."""
+        """The client began a frame that the transport does not take: send an error and close its connection."""
         self._tell(messages.FrameTooLarge())
 
     def sending_changed(self, is_paused: bool) -> None:
-        """Whether more is unsent to this client than it should be."""
+        """True while more is unsent to this client than the bound."""
         if is_paused is not self.session.is_paused and not self.has_ended:
             self._tell(messages.SendingPaused() if is_paused else messages.SendingResumed())
 
@@ -149,7 +149,7 @@ class BridgeClient:
     # Who is asked before anything is done.
 
     def happens(self, event: BridgeEvent) -> bool:
-        """Whether the event hook, if there is one, lets this pass."""
+        """Ask the event hook, if there is one; True lets the event pass."""
         hook = self._around.hook
         if hook is None:
             return True
@@ -279,12 +279,12 @@ class BridgeClient:
             self._not_sent(frame, is_request, error)
 
     def _stored(self, frame: ClientFrame, outcome: object) -> None:
-        """What became of a publication at a durable address; nobody is told of one that is stored."""
+        """Handle the outcome of a publication at a durable address. One that is stored needs no report."""
         if isinstance(outcome, HutongError) and not self.has_ended:
             self._tell(messages.Denied(frame, Code.NOT_DELIVERED))
 
     def _answer(self, message: Message, outcome: Answer | HutongError) -> None:
-        """What became of a message that this client was to answer."""
+        """Handle the outcome of a message that this client was to answer."""
         if isinstance(outcome, HutongError):
             if not isinstance(outcome, Expired):
                 message.fail(BUILT_IN_CODE, str(outcome))

@@ -1,4 +1,4 @@
-"""What a bridge counts: plain integers, read by whoever publishes metrics."""
+"""Counters of a bridge: plain integers, read by the metrics."""
 
 from hutong.wire.vertx.codes import Code
 

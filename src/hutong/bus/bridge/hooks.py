@@ -1,4 +1,4 @@
-"""What the owner of a bridge may hang into it: who is asked about each frame, and who sees and changes what passes.
+"""Hooks of a bridge: an authenticator that is asked about each frame, and an event hook that sees and changes events.
 
 Knows nothing of sessions or transports.
 """
@@ -14,7 +14,7 @@ from hutong.wire.vertx.codes import Code
 
 @dataclass(slots=True, eq=False)
 class BridgePeer:
-    """Who is at the other end of a bridge.
+    """The client at the other end of a bridge.
 
     `certificate` is the client's, as `ssl.SSLSocket.getpeercert` gives it, None without one. `request_headers` are
     those of the HTTP request that opened a SockJS session, names in lower case; empty over TCP. `user` is the
@@ -33,7 +33,7 @@ class BridgePeer:
 
 
 class Verdict(Enum):
-    """What an authenticator says; anything but ALLOWED is answered with the code."""
+    """The decision of an authenticator; all except ALLOWED are answered with the code."""
 
     ALLOWED = None
     DENIED = Code.ACCESS_DENIED
@@ -50,7 +50,7 @@ answered with `auth_error` and told to the context's exception handler. Who need
 
 
 class EventKind(Enum):
-    """What an event hook is told of."""
+    """The kinds of events that an event hook gets."""
 
     OPENED = "opened"  # a client has connected; blocking closes it
     CLOSED = "closed"  # it has gone; blocking changes nothing
@@ -63,7 +63,7 @@ class EventKind(Enum):
 
 @dataclass(slots=True)
 class BridgeEvent:
-    """One event, which its hook may change: what passes is what stands here afterwards.
+    """One event, which its hook may change: the bridge uses the fields as the hook leaves them.
 
     `address`, `body` and `headers` are those of the frame, or of the message that the client is given; permissions are
     asked after the hook, about the address that it left.

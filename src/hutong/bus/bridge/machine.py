@@ -75,7 +75,7 @@ class BridgeSession:
         return len(self._addresses)
 
     def handle(self, event: Event) -> list[Instruction]:
-        """What follows from it. Raises nothing but for faults of ours."""
+        """The instructions that follow from the event. Raises only for faults of ours."""
         if isinstance(event, ClientFrame):
             return self._asked(event)
         if isinstance(event, Delivered | Answered | AnswerFailed):
@@ -201,7 +201,7 @@ class BridgeSession:
         return self._not_given(event, given) if isinstance(given, str) else given
 
     def _not_given(self, event: Delivered | Answered, reason: str) -> list[Instruction]:
-        """The client is told that something could not be given to it, and so is whoever waits for its answer."""
+        """Report a message that cannot be given to the client, to it and to the sender that waits for an answer."""
         if isinstance(event, Delivered):
             told, unanswered = self._refused(Code.NOT_JSON), event.reply_address
         else:
@@ -211,7 +211,7 @@ class BridgeSession:
     def _given(
         self, address: str, body: object, headers: Headers, answer_address: str | None, *, is_send: bool = True
     ) -> list[Instruction] | str:
-        """What gives the client this message, or why it cannot be given."""
+        """The instruction that gives the client this message, or the failure that prevents it."""
         if answer_address is not None and len(self._owed) >= self._limits.replies_owed_max:
             return f"replies_owed_max is {self._limits.replies_owed_max} for one client"
         try:

@@ -1,4 +1,4 @@
-"""What a session on a bridge is told (events) and what it wants done (instructions). Values, nothing more."""
+"""Events and instructions of a session on a bridge, as plain values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Headers = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """Whoever was asked (the authenticator, the event hook) says no to this frame."""
+    """The authenticator or the event hook refuses this frame."""
 
     frame: ClientFrame
     code: Code

@@ -55,7 +55,7 @@ class _PatternReader:
         self._at = 0
 
     def alternatives(self) -> int:
-        """The ways of what stands up to the closing bracket or the end."""
+        """The alternatives up to the closing bracket or the end."""
         ways = self._sequence()
         while self._next_is("|"):
             self._at += 1
@@ -124,7 +124,7 @@ class _PatternReader:
 
 
 def _bounds(quantifier: re.Match[str]) -> tuple[int, int]:
-    """Least and most repetitions; a most beyond the bound stands for none."""
+    """Least and most repetitions; a most beyond the bound means none."""
     if quantifier.group() == "?":
         return 0, 1
     if quantifier.group() in ("*", "+"):

@@ -1,4 +1,4 @@
-"""Who outside may use which address: nobody, unless it is said.
+"""Permissions of a bridge: clients may use no address unless it is permitted.
 
 Strategy: two lists, one for what clients send into the bus and one for what they hear from it. An entry is an address
 or a regular expression that must match the whole address. An empty list allows nothing. A reply to what was let through
@@ -36,7 +36,7 @@ class Permit:
 
 
 class Permissions:
-    """What is allowed in each direction. Everything is denied where nothing is given.
+    """The rules for each direction. A direction without rules denies everything.
 
     Raises UsageError for an expression that is wrong or could take long, LimitExceeded for more than PERMITS_MAX.
     """
@@ -46,11 +46,11 @@ class Permissions:
         self._outbound = _Allowed(outbound)
 
     def allows_in(self, address: str) -> bool:
-        """Whether a client may send or publish there."""
+        """True when a client may send or publish there."""
         return self._inbound.holds(address)
 
     def allows_out(self, address: str) -> bool:
-        """Whether a client may hear what is sent or published there."""
+        """True when a client may receive from there."""
         return self._outbound.holds(address)
 
 

@@ -1,9 +1,9 @@
-"""Consumers: who receives at an address, in a context of their own, as fast as they ask to.
+"""Consumers: receivers at an address, each in its context, with back-pressure by demand.
 
-Strategy: a message lies in the context's queue together with `deliver`, which looks at the consumer only then. So
-pausing, unregistering and changing the handler count for what is on its way too. As long as nothing of the kind is in
-use, one look at `_is_plain` is all that it costs. Otherwise a message is handed over if there is demand, or kept in a
-buffer with a bound, or discarded; a discarded request is told at once.
+Strategy: a message waits in the context's queue together with `deliver`, which checks the consumer when it runs. So
+pausing, unregistering and changing the handler apply to messages on their way too. While none of these is in use, the
+whole cost is one check of `_is_plain`. Otherwise a message is handed over if there is demand, or kept in a bounded
+buffer, or discarded. The requester of a discarded request gets a failure at once.
 
 What a handler returns answers a request that it has not answered itself, and what it raises fails one at once: a
 requester learns nothing by waiting for its timeout. Both hold for coroutines, at their end.
@@ -91,7 +91,7 @@ class Consumer:
         self._iteration: ConsumerIteration | None = None
         self._demand = UNLIMITED
         self._buffer: deque[Message] = deque()
-        self._is_draining = False  # a step of `_drain` lies in the context's queue
+        self._is_draining = False  # a step of `_drain` is in the context's queue
         self._is_telling = True  # of the next discarded message: once until the buffer is empty again
         self._is_flowing = False  # messages go to the handler without a look at buffer and demand
         self._is_plain = False  # and without interceptors
@@ -197,7 +197,7 @@ class Consumer:
         return f"<Consumer {self.address!r} in {self.context.name}{'' if self.is_registered else ', unregistered'}>"
 
     def _settle(self) -> None:
-        """Whether messages go straight to the handler. Under the lock."""
+        """Decide anew if messages go straight to the handler. Under the lock."""
         self._is_flowing = (
             self.is_registered and self._handler is not None and self._demand == UNLIMITED and not self._buffer
         )
@@ -405,11 +405,11 @@ async def _finish(message: Message, coroutine: Awaitable[object]) -> None:
 
 
 def _reply(message: Message, value: object) -> None:
-    """What a handler returned is the reply; a promise or a future it returned is not."""
+    """Reply with the value that a handler returned. A promise or a future is no reply."""
     if message._reply is not None and message._reply.is_waiting and not hasattr(type(value), "__await__"):
         try:
             message.reply(value)
-        except BaseException as error:  # a codec is other people's code; who replied is told by the context
+        except BaseException as error:  # a codec is other people's code; the context reports it
             message._reply.fail(carrying_failed("the reply", error))
             raise
 

@@ -1,4 +1,4 @@
-"""Producers: writers to one address that are told to wait while their recipients are behind.
+"""Producers: writers to one address that have to wait while their recipients are behind.
 
 Strategy: every message written takes one of `write_queue_max` credits, and the message carries it. The credit goes back
 when nobody holds it any more: the recipient has handled the message, or discarded it, an interceptor has dropped it, a
@@ -103,7 +103,7 @@ class MessageProducer:
 
     @property
     def is_full(self) -> bool:
-        """Whether `write_queue_max` messages are on their way, not yet handled."""
+        """True while `write_queue_max` messages are on their way, not yet handled."""
         return self._credits_given - len(self._returned) >= self.write_queue_max
 
     def drain_handler(self, handler: Callable[[], object] | None) -> "MessageProducer":
@@ -167,7 +167,7 @@ class MessageProducer:
             self._bus.on_home_loop(self._take_in)
 
     def _take_in(self) -> None:
-        """What came back is for those who wait, oldest first. On the loop of the bus."""
+        """Use returned credits for held messages, oldest first. On the loop of the bus."""
         self._is_taking_in = False
         with self._lock:
             while self._returned:

@@ -1,4 +1,4 @@
-"""Durable addresses: `topic:NAME` stands for a topic of a log that Kafka clients share.
+"""Durable addresses: `topic:NAME` is a topic of a log that Kafka clients share.
 
 `EventBus(runtime, log=KafkaLog("HOST:PORT"))`, with KafkaLog from `hutong.bus.durable.kafka`: it alone needs the
 client.

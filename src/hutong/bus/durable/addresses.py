@@ -1,4 +1,4 @@
-"""Which addresses are durable, and what may be called what.
+"""Durable addresses and the names allowed in them.
 
 `topic:NAME` is the topic NAME of the log. Names keep the rules of Kafka, so that every broker takes them.
 """
@@ -54,7 +54,7 @@ def checked_member(member: str | None) -> str | None:
 
 
 def dead_letter_topic(topic: str, group: str, wish: str | None) -> str | None:
-    """Where messages go that `group` gave up: `wish`, or TOPIC.GROUP.dead for ""; None where there is no such place."""
+    """The dead-letter topic of `group`: `wish`, or TOPIC.GROUP.dead for "", or None."""
     if wish is None:
         return None
     if wish:

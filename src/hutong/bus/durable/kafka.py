@@ -3,7 +3,7 @@
 Strategy: confluent-kafka does all talking; one idempotent producer for everything that is published, one consumer of
 the client library for each consumer of a durable address.
 
-Knows no machine; says what the client library is told.
+Knows no machine; chooses the settings of the client library.
 """
 
 import asyncio
@@ -165,7 +165,7 @@ class KafkaLog:
         }
 
     def make_dead_letter_topic(self, name: str, then: Callable[[], None]) -> None:
-        """`then` is called on any thread. What the broker refuses is told, and left to the publish that follows."""
+        """`then` is called on any thread. A refusal is logged; the publish that follows meets it again."""
         if name in self._made_topics:
             then()
             return

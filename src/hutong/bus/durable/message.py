@@ -13,7 +13,7 @@ from hutong.foundation.errors import HutongError, UsageError
 
 
 class HandlerFailed(HutongError):
-    """What `message.fail(code, text)` leaves behind."""
+    """The failure that `message.fail(code, text)` records."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(f"{text} (code {code})" if text else f"code {code}")
@@ -73,7 +73,7 @@ class DurableMessage(Message, eq=False, gc=True):
         self.failure = HandlerFailed(code, text)
 
     def retry_after(self, delay_ms: int) -> None:
-        """If this attempt fails, wait so long before the next instead of what the back-off says; at most a day."""
+        """Use this delay instead of the back-off's, if this attempt fails; at most a day."""
         if not 0 <= delay_ms <= 24 * 3_600_000:
             raise ValueError(f"a pause is between 0 and a day in milliseconds, not {delay_ms}")
         self.retry_after_ms = delay_ms

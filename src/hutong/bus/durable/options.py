@@ -1,4 +1,4 @@
-"""What a consumer of a durable address may ask for, and what it gets without asking.
+"""Options of a consumer of a durable address, and their defaults.
 
 Knows no bus and no client library.
 """

@@ -7,7 +7,7 @@ from hutong.foundation.errors import HutongError
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Where a published message stands: it is as durable now as its topic promises (acks=all)."""
+    """The place of a published message in the log. It is as durable now as its topic promises (acks=all)."""
 
     topic: str
     partition: int

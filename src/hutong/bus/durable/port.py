@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DurableLog(Protocol):
-    """What a bus asks of its log."""
+    """The services of a log that its bus uses."""
 
     def publish(
         self, state: "ContextState", address: str, body: object, options: "DeliveryOptions"

@@ -86,7 +86,7 @@ class _ProducerInstance:
         self._work = threading.Event()
         self._is_closing = False
         self._is_ending = False
-        self._told: set[str] = set()  # troubles since something was stored, so that each is told once
+        self._told: set[str] = set()  # troubles since something was stored, so that each is logged once
         self._thread = threading.Thread(target=self._hear, name="durable-reports", daemon=True)
         self._thread.start()
 

@@ -1,4 +1,4 @@
-"""What a message is in the log: body and headers to the bytes of a record, and back.
+"""Messages as records: body and headers to the bytes of a record, and back.
 
 Strategy: bytes are stored as they are, text as UTF-8, anything else as JSON, so that every Kafka client reads it; a
 header `content-type` says which (none: bytes), and what comes from other clients is read by the same header. A dead
@@ -141,7 +141,7 @@ def encode_key(key: str | bytes | None) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """Why a message was given up. Times in milliseconds since 1970, 0 where nothing failed in an orderly way."""
+    """The reason for giving up a message. Times in milliseconds since 1970; 0: no attempt failed in order."""
 
     group: str
     error_type: str

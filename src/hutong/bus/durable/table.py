@@ -2,7 +2,7 @@
 
 Strategy: one partition, so that the log is one order. Who opens a table reads it to its end, then claims it with a
 record of a higher epoch than he found. From then on nobody else should write, so the offsets of his writes follow one
-another without a gap; where there is one, he reads what lies in it before he counts his write as done. If that is a
+another without a gap; where there is one, he reads the records in it before he counts his write as done. If that is a
 claim, another has taken over: every write fails from then on, also those that are in the log already, so whoever has
 been replaced never acts upon a write that his successor has not seen. What a replaced owner wrote after the claim is
 in the log all the same, and read at the next start: what the values say must bear that.
@@ -77,10 +77,10 @@ class CompactedTable:
         self._publisher = Publisher({**publisher_settings, "linger.ms": 0}, WRITES_IN_FLIGHT_MAX)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_contested = False  # somebody else has claimed our epoch
-        self._next_offset = 0  # of the next write that is told of, if nobody else writes
+        self._next_offset = 0  # of the next write that is reported, if nobody else writes
         self._told: deque[tuple[Settled, HutongError | None]] = deque()
         self._is_telling = False
-        self._lock = threading.Lock()  # of what is told: reports come on a thread
+        self._lock = threading.Lock()  # over reports, which come on a thread
 
     async def open(self, apply: Apply) -> None:
         """Read everything, then claim it. `apply` is called before this returns, on another thread.
@@ -231,7 +231,7 @@ class CompactedTable:
         self._tell(settled, failure)
 
     def _look_into_gap(self, start: int, end: int) -> HutongError | None:
-        """What others wrote, or writes of ours that were given up and stored all the same."""
+        """Apply writes of others, and writes of ours that were given up and stored all the same."""
         epoch = self.epoch
         self._is_contested = False
         try:
@@ -256,7 +256,7 @@ class CompactedTable:
             self._loop.call_soon_threadsafe(self._tell_on_loop)
         except RuntimeError:
             if not self._loop.is_closed():
-                raise  # else nobody is left to be told
+                raise  # else nobody waits any more
 
     def _tell_on_loop(self) -> None:
         with self._lock:

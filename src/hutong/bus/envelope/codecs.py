@@ -26,7 +26,7 @@ CODECS_MAX: Final = 1_000
 
 @runtime_checkable
 class MessageCodec(Protocol, Generic[S, R]):
-    """What `EventBus.register_codec` takes: sends an S, gives recipients an R; often the same type.
+    """A codec for `EventBus.register_codec`: sends an S, gives recipients an R; often the same type.
 
     `transform` is what a recipient in the same process gets: a copy, so that no side sees the other change it, or the
     value itself where it cannot change.

@@ -1,7 +1,7 @@
 """Headers of a message: names and values in order, a name as often as one likes, found whatever its case.
 
 Strategy: a plain tuple of pairs, replaced by every change. Messages carry few headers, and a short tuple is scanned
-faster than anything is hashed; and whoever sends headers on shares them until one of both makes a change.
+faster than anything is hashed; and headers that are sent on are shared until one of both sides makes a change.
 
 Knows no wire format.
 """
@@ -37,7 +37,7 @@ class Headers:
         return headers
 
     def add(self, name: str, value: str) -> "Headers":
-        """Add a value beside those that the name has already. Returns the headers themselves."""
+        """Add a value to those that the name has already. Returns the headers themselves."""
         _check(name, value)
         self._set((*self.pairs, (name, value)))
         return self

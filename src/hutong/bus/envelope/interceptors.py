@@ -1,7 +1,7 @@
 """Interceptors: a chain of functions through which messages pass on their way out of a sender and into a handler.
 
 Strategy: each step has a delivery of its own, whose `next` works once, now or later, from any thread. Who does not call
-it has dropped the message. What an interceptor raises is told of and changes nothing: it may have called `next`, or may
+it has dropped the message. An interceptor's error is reported and changes nothing: it may have called `next`, or may
 have left that to somebody else. Where somebody awaits what the message brings (a request its reply, a reply its
 requester), an interceptor that raises before `next` ends the wait at once, and a later `next` does nothing.
 

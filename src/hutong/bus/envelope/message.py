@@ -1,6 +1,6 @@
 """Messages as their recipient sees them.
 
-Strategy: a send fills four fields. What few messages have (a codec, a credit, having been published) lies in a larger
+Strategy: a send fills four fields. Fields that few messages need (codec, credit, published or sent) are in a larger
 class; headers and the text of a reply address are made when somebody asks for them.
 
 Knows no route: replies go through the bus of the request they answer.
@@ -50,7 +50,7 @@ class Message(Struct, eq=False, gc=False):
 
     @property
     def address(self) -> str:
-        """Where it was sent to; of a reply, the reply address."""
+        """The address it was sent to; of a reply, the reply address."""
         address = self._address
         return address if isinstance(address, str) else f"{REPLY_PREFIX}{address}"
 
@@ -69,7 +69,7 @@ class Message(Struct, eq=False, gc=False):
 
     @property
     def reply_address(self) -> str | None:
-        """Where a reply is awaited, or None. `bus.send` to it does what `reply` does."""
+        """The address at which a reply is awaited, or None. `bus.send` to it does what `reply` does."""
         return None if self._reply is None else cast("str", self._reply.address)
 
     @property

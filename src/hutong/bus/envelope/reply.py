@@ -1,6 +1,6 @@
 """Replies awaited: the promise of a message. Local replies find it without an address; the address is text on demand.
 
-Knows how a failure of waiting is told to a requester, and nothing of routes.
+Translates failures of waiting into ReplyError; knows nothing of routes.
 """
 
 import asyncio
@@ -104,7 +104,7 @@ class LoopReply(Reply):
     no step in Python. `EventBus.request` fills the slots, which is half the price of an `__init__`. Handlers are not
     left to the future, which would take another turn of the loop to call them. Both are touched on that loop alone.
 
-    A task that is cancelled cancels the future, of which nobody is told; the table forgets such waits by and by.
+    A task that is cancelled cancels the future without a callback here; the table drops such waits by and by.
     """
 
     __slots__ = ("__await__", "_future", "_handlers")
@@ -118,7 +118,7 @@ class LoopReply(Reply):
     def on(
         cls, loop: asyncio.AbstractEventLoop, executor: CallbackExecutor, bus: ReplyRoute, requested: str
     ) -> "LoopReply":
-        """What `EventBus.request` does in place for most of them."""
+        """Make a reply, as `EventBus.request` does in place for most of them."""
         reply: LoopReply = cls()
         reply._future = loop.create_future()
         reply.__await__ = reply._future.__await__
@@ -220,5 +220,5 @@ def _soon(future: "asyncio.Future[Message]", function: Callable[..., object], *a
     loop = future.get_loop()
     if loop is _get_running_loop():
         function(*arguments)
-    elif not loop.is_closed():  # else nobody is left to be told
+    elif not loop.is_closed():  # else nobody waits any more
         loop.call_soon_threadsafe(function, *arguments)

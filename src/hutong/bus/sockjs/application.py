@@ -1,4 +1,4 @@
-"""Who sits behind the sessions, as far as the transport knows: `hutong.bus.bridge.Bridge` is one."""
+"""The application behind the sessions, as the transport knows it: `hutong.bus.bridge.Bridge` is one."""
 
 from typing import Protocol
 
@@ -16,7 +16,7 @@ class SockJsClient(Protocol):
         """A message came that is longer than `frame_characters_max`."""
 
     def sending_changed(self, is_paused: bool) -> None:
-        """Whether more waits for this client than should."""
+        """True while more is unsent to this client than the bound."""
 
     def ended(self) -> None:
         """The session is over."""

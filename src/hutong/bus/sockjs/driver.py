@@ -2,7 +2,7 @@
 
 Strategy: each session has one timer, which is only a reminder: when it fires the machine is asked what is due. What the
 application says within a turn of the loop is flushed at its end. While the application takes no messages, they are
-kept here, and whoever brought them is not answered, or not read.
+kept here, and the request that brought them is not answered, or not read further.
 
 Knows no HTTP: a receiver is something that takes frames.
 """
@@ -136,7 +136,7 @@ class SessionDriver:
 
     @property
     def is_holding(self) -> bool:
-        """Whether messages wait for the application: bring no further ones."""
+        """True while messages wait for the application: bring no further ones."""
         return bool(self._held)
 
     # What a transport brings.

@@ -44,7 +44,7 @@ _SESSION_COOKIE: Final = re.compile(r"(?:^|;)\s*JSESSIONID=([A-Za-z0-9_.-]{1,100
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """How a server looks from outside. `prefix` begins with a slash; `cookie_needed`: a balancer keeps clients at one
+    """The public face of a server. `prefix` begins with a slash; `cookie_needed`: a balancer keeps clients at one
     node by JSESSIONID. See Visitors for `origins`, `hosts` and `is_secure`."""
 
     prefix: str = "/eventbus"
@@ -111,7 +111,7 @@ class _RequestQueue:
             session.lost(self._number)
 
     def send(self) -> None:
-        """Whatever the engine has to send; and the end, if this was the last."""
+        """Send all that the engine has ready, and close after the last response."""
         ready = self.http.data_to_send()
         if ready:
             self.peer.push(ready)

@@ -1,6 +1,6 @@
 """One SockJS session: its rules, whatever carries it (SockJS 0.3.4, "Session-based URLs").
 
-Strategy: frames leave through one receiver at a time; a second one is told so and sent away (2010). A receiver takes
+Strategy: frames leave through one receiver at a time; a second one is refused (2010). A receiver takes
 any number of frames (WebSocket), some bytes of them (streaming) or one (polling). Between two receivers messages wait
 here; a session without one for too long is lost. One whose receiver breaks off is interrupted (1002) for good, since
 nobody knows what arrived. A closed session is remembered for a while, so that its client learns that it is.
@@ -65,16 +65,16 @@ class SockJsSession:
 
     @property
     def wants_flush(self) -> bool:
-        """Whether a Flush would send something."""
+        """True when a Flush would send something."""
         return bool(self._unsent) and self._receiver is not None and not self._is_blocked
 
     def get_timer(self) -> int | None:
-        """When a HeartbeatTick is due."""
+        """The time of the next HeartbeatTick."""
         due = [at for at in (self._heartbeat_at_ms, self._gone_at_ms, self._silent_at_ms) if at is not None]
         return min(due, default=None)
 
     def handle(self, event: Event, now_ms: int) -> list[Instruction]:
-        """What follows from it."""
+        """The instructions that follow from the event."""
         if isinstance(event, Came):
             return self._came(event.texts, now_ms)
         done = self._with_congestion(self._decide(event, now_ms))

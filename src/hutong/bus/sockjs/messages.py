@@ -1,4 +1,4 @@
-"""What a SockJS session is told (events) and what it wants done (instructions). Values, nothing more."""
+"""Events and instructions of a SockJS session, as plain values."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ class ReceiverLost:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """Whether the connection under this receiver holds more than it should: the client does not read."""
+    """True while the connection under this receiver holds too much: the client does not read."""
 
     receiver: int
     is_blocked: bool
@@ -44,7 +44,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """Whatever was said in this turn has been said."""
+    """The loop iteration ends: flush the messages collected in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Give:
 
 @dataclass(frozen=True, slots=True)
 class Congested:
-    """Whether the application should say no more for now."""
+    """True while the application should send no more."""
 
     is_congested: bool
 

@@ -1,4 +1,4 @@
-"""Who may use a server over HTTP: the host names it answers to, and the origins of the pages that may connect.
+"""Access to a server over HTTP: the host names it answers to, and the origins of pages that may connect.
 
 Strategy: a browser says the name that its page asked for (Host) and, where it says it, where the page is from (Origin).
 A page of a stranger whose name was rebound to this server's address has one name in both, its own; so equal names prove
@@ -25,9 +25,9 @@ _LOCALHOST: Final = "localhost"  # and all under it: RFC 6761, 6.3
 class Visitors:
     """`origins` are allowed as browsers write them: `https://host[:port]`, `null` for pages of files, `*` for all.
 
-    With no origin given, pages of this server itself are allowed. `hosts` are names of this server besides addresses,
-    `localhost` and the names in `origins`; `*` is every name. Where pages of every origin are allowed, so is every
-    name. `is_secure`: browsers reach the server by https alone.
+    With no origin given, pages of this server itself are allowed. `hosts` are names of this server in addition to
+    addresses, `localhost` and the names in `origins`; `*` is every name. Where pages of every origin are allowed, so is
+    every name. `is_secure`: browsers reach the server by https alone.
     """
 
     def __init__(self, origins: Iterable[str] = (), hosts: Iterable[str] = (), *, is_secure: bool = False) -> None:
@@ -50,7 +50,7 @@ class Visitors:
         return " ".join(["'self'", *sorted(self._origins - {"null"})])
 
     def knows_host(self, headers: Mapping[str, str]) -> bool:
-        """Whether the client asked by a name of this server. HTTP/1.0 needs none, and browsers always send one."""
+        """True when the Host header names this server. HTTP/1.0 needs none, and browsers always send one."""
         host = headers.get("host")
         if host is None or self._allows_every_name:
             return True
@@ -58,7 +58,7 @@ class Visitors:
         return found is not None and (_is_own(found[0]) or found[0] in self._names)
 
     def allows(self, headers: Mapping[str, str]) -> bool:
-        """Whether the page may use this server. A request without an origin does not come from another page's script.
+        """True when the page may use this server. A request without an origin is not from another page's script.
 
         `knows_host` comes first.
         """
@@ -72,7 +72,7 @@ class Visitors:
         return page is not None and host is not None and (page[0], page[1] or port) == (host[0], host[1] or port)
 
     def allows_hidden(self, headers: Mapping[str, str]) -> bool:
-        """Whether a request without an origin may open a session: a script or frame of a stranger's page may not."""
+        """True when a request without an origin may open a session: a script or frame of a foreign page may not."""
         is_foreign = headers.get("sec-fetch-site") in ("cross-site", "same-site")
         if self._allows_all or "origin" in headers or not is_foreign:
             return True

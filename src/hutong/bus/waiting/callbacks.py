@@ -1,4 +1,4 @@
-"""Where promises call back: a context of the runtime, or, for callers that have none, their own event loop.
+"""Executors of callbacks: a context of the runtime or, for callers without one, their own event loop.
 
 Code outside of every context (a test, a script, a task of another framework) sends and waits as well. What it is called
 back with, it is called back with on the loop it runs on; a plain thread, on the loop of the bus.
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class CallbackExecutor(Protocol):
-    """What a promise asks of a context."""
+    """The services of a context that promises use."""
 
     def run(self, handler: Callable[[T], object], argument: T) -> None:
         """Call `handler(argument)` soon, from any thread; drive the coroutine that it may return."""
@@ -46,7 +46,7 @@ class LoopExecutor:
         # In variables of its own: those of the handler that ended the promise are not the caller's.
         if _get_running_loop() is self.loop:  # which need not be woken then: that is a system call
             self.loop.call_soon(self._call, handler, argument, context=self._variables)
-        elif not self.loop.is_closed():  # else nobody is left to be told
+        elif not self.loop.is_closed():  # else nobody waits any more
             self.loop.call_soon_threadsafe(self._call, handler, argument, context=self._variables)
 
     def enter(self, variables: contextvars.Context, handler: Callable[[T], object], argument: T) -> None:

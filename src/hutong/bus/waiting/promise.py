@@ -1,12 +1,12 @@
 """Promises: parked waits that can be awaited, called back from and blocked on.
 
-Strategy: a promise *is* its parked continuation (`foundation.waiting.numbered`). Whoever awaits it puts a future of its
-own loop there: asyncio's tasks treat any other kind of awaitable with four times the ceremony (measured), and so any
-loop can await. Any thread may end a promise. Its outcome is there at once, for who polls or blocks; who is to be called
-is called in the promise's context, never inline.
+Strategy: a promise *is* its parked continuation (`foundation.waiting.numbered`). Each awaiting task leaves a future of
+its own loop there, so any loop can await; asyncio's tasks handle any other awaitable at four times the cost (measured).
+Any thread may end a promise. Threads that poll or block see the outcome at once; handlers are called in the promise's
+context, never inline.
 
-Whoever ends it sets the outcome and then looks for who waits; whoever waits says so and then looks at the outcome. So
-one of both always sees the other.
+The ending thread sets the outcome first and then looks for waiters. A waiter registers first and then checks the
+outcome. So one of them always sees the other, without a lock.
 
 Knows no messages.
 """
@@ -28,7 +28,7 @@ PENDING: Final[Any] = object()
 
 
 class Promise(Wait[V]):
-    """A value that will come, or an error. Parked by whoever makes it; may be awaited and asked any number of times.
+    """A value that will come, or an error. Its maker parks it; it may be awaited and asked any number of times.
 
     `_waiter` is the first future that awaits it: there is seldom a second. `_waiters` has the others, threads that
     block, and handlers.
@@ -116,12 +116,12 @@ class Promise(Wait[V]):
 
     @property
     def is_awaited(self) -> bool:
-        """Whether somebody awaits it, blocks on it or is to be called."""
+        """True while somebody awaits it, blocks on it or has left a handler."""
         return self._waiter is not None or bool(self._waiters)
 
     @property
     def failed(self) -> bool:
-        """Whether it ended with an error, or was cancelled."""
+        """True once it ended with an error, or was cancelled."""
         return self._failed
 
     def cancel(self) -> bool:
@@ -196,7 +196,7 @@ def _wake(future: "asyncio.Future[None]") -> None:
             loop.call_soon_threadsafe(_set, future)
         except RuntimeError:
             if not loop.is_closed():
-                raise  # else nobody is left to be told
+                raise  # else nobody waits any more
 
 
 def _set(future: "asyncio.Future[None]") -> None:

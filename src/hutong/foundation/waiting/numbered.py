@@ -1,15 +1,14 @@
-"""Numbered table: parking for waits that begin and end a million times a second, from several threads.
+"""Numbered wait table: waits that begin and end a million times a second, from several threads.
 
-Strategy: beside `WaitTable` (a key and a timer per wait) and `OrderedWaitTable` (positions that are passed in order),
-the third shape of waiting: each wait gets a number, is ended by it in any order, and costs one entry of a dict, no
-timer and no look at the clock. Waits of one timeout stand in one queue, and a queue is cut into generations, as memory
-is into regions. A generation is open for a sixteenth of the timeout; what is left in it a timeout after it was closed
-has expired. So nothing expires early, and nothing later than an eighth of its timeout and LATE_MS_MAX (a sixteenth is
-the rounding up of timeouts, which keeps the queues few). A queue in which nobody stands has no timer.
+Strategy: `WaitTable` pays for a key and a timer per wait. Here each wait gets a number, is ended by it in any order,
+and costs one dictionary entry: no timer, no reading of the clock. Waits of one timeout share a queue, and a queue is
+cut into generations, as memory is into regions. A generation is open for a sixteenth of the timeout. Its waits expire a
+timeout after it was closed. So no wait expires early, and none later than an eighth of its timeout plus LATE_MS_MAX; a
+sixteenth of that comes from rounding timeouts up, which keeps the queues few. An empty queue has no timer.
 
-Numbers come in blocks out of an iterator. Taking one is a single step of the interpreter, so it needs no lock; the
-bound is looked at when a block is used up; and what was parked follows from what was handed out, so nobody counts.
-Whoever takes the entry out of the dict ends the wait, which is a single step as well: exactly one comes first.
+Numbers come in blocks out of an iterator. Taking one is a single step of the interpreter, so it needs no lock. The
+capacity is checked when a block is used up. The count of parked waits follows from the numbers handed out, so no wait
+is counted. The thread that removes the dictionary entry ends the wait; that is a single step too, so exactly one wins.
 
 Knows nothing of what is awaited. An owner has a table of its own: its end is the table's `close`. Timers belong to the
 thread of the wheel; `post` brings work there.
@@ -33,8 +32,8 @@ BLOCK_MAX: Final = 4096  # numbers that a generation holds ready
 NUMBER_BITS: Final = 32  # a number is its generation's, shifted, plus one that counts within the generation
 SHORT_BITS: Final = 20  # the same where a number has 31 bits
 SHORT_GENERATIONS: Final = (1 << 31 - SHORT_BITS) - 1
-EXPIRED_PER_TURN_MAX: Final = 500  # of one queue; the loop turns before the next
-LOOKED_AT_MAX: Final = 10_000  # waits of a closing generation that are asked whether they are abandoned
+EXPIRED_TOGETHER_MAX: Final = 500  # of one queue; the loop runs other work before the next
+CHECKED_MAX: Final = 10_000  # waits of a closing generation that are asked if they are abandoned
 LATE_MS_MAX: Final = 4 * TICK_MS
 _FOREVER_MS: Final = 1 << 62
 _NO_NUMBERS: Final[Iterator[int]] = iter(())
@@ -43,7 +42,7 @@ Post = Callable[[Callable[[], None]], None]
 
 
 class Wait(Generic[V]):
-    """Who waits. A subclass says in `end` what becomes of the outcome; it is called exactly once."""
+    """One wait. A subclass handles the outcome in `end`, which is called exactly once."""
 
     __slots__ = ("_generation", "_number")
 
@@ -56,17 +55,17 @@ class Wait(Generic[V]):
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether the waiter has lost interest without a word. The table asks when the wait's generation is closed."""
+        """True when the waiter gave up without `abandon`. The table asks when the wait's generation closes."""
         return False
 
     def end(self, outcome: V | HutongError) -> None:
-        """The wait is over: by whoever resumed it, or by the error that ended it."""
+        """Handle the outcome: the value of `resume`, or the error that ended the wait."""
         raise NotImplementedError
 
     def resume(self, value: V) -> bool:
         """End the wait with `value`; from any thread. False if it had already ended.
 
-        True says that the wait has the value: whoever holds the wait can ask it, although its task may be cancelled.
+        After True the wait has the value, although its task may be cancelled: holders of the wait can ask it.
         """
         if self._generation.waiting.pop(self._number, None) is None:
             return False
@@ -82,7 +81,7 @@ class Wait(Generic[V]):
         return True
 
     def abandon(self) -> bool:
-        """Forget the wait without an `end`: the waiter has lost interest. False if it had already ended."""
+        """Forget the wait without an `end`, because the waiter gave up. False if it had already ended."""
         if self._generation.waiting.pop(self._number, None) is None:
             return False
         self._generation.table._count("abandoned_total")
@@ -90,9 +89,9 @@ class Wait(Generic[V]):
 
 
 class _Generation(Generic[V]):
-    """What was parked in one queue in one span of time.
+    """The waits parked in one queue within one span of time.
 
-    `numbers` are those it may still hand out; once closed it has none, and `due_ms` says when what is left expires.
+    `numbers` are those it may still hand out, none once closed. From `due_ms` on the remaining waits expire.
     """
 
     __slots__ = ("closes_ms", "due_ms", "is_closed", "next_number", "number", "numbers", "table", "waiting")
@@ -109,7 +108,7 @@ class _Generation(Generic[V]):
 
 
 class Numbers:
-    """Where numbers come from, and who waits under them. Lots may share one: then a number belongs to one of all.
+    """The source of numbers and the index of waits. Tables may share one: a number then belongs to one table.
 
     `bits` of a number count within its generation.
     """
@@ -122,12 +121,12 @@ class Numbers:
         self._generations: dict[int, _Generation[Any]] = {}
 
     def find(self, number: int) -> Wait[Any] | None:
-        """Who waits under `number`, or None."""
+        """The wait under `number`, or None."""
         generation = self._generations.get(number >> self.bits)
         return None if generation is None else generation.waiting.get(number)
 
     def take(self, number: int) -> Wait[Any] | None:
-        """Take out who waits under `number`, for the caller to `end`; None if nobody does (any more)."""
+        """Remove the wait under `number`, for the caller to `end`; None if there is none any more."""
         generation = self._generations.get(number >> self.bits)
         return None if generation is None else generation.waiting.pop(number, None)
 
@@ -136,10 +135,10 @@ class Numbers:
 
 
 class ShortNumbers(Numbers):
-    """Numbers of 31 bits, for a protocol that has no room for more. Of one table alone.
+    """Numbers of 31 bits, for a protocol without room for more. Of one table alone.
 
-    The numbers of a generation that has ended come again when all others have had their turn, 2,046 generations later:
-    minutes for a timeout of seconds, at any rate. Whoever answers later than that may answer another question.
+    The numbers of a generation that has ended are reused after 2,046 other generations: minutes for a timeout of
+    seconds. A peer that answers later than that may answer another request.
     """
 
     __slots__ = ("_last",)
@@ -157,7 +156,7 @@ class ShortNumbers(Numbers):
 
 
 class WaitQueue(Generic[V]):
-    """The waits of one timeout. Keep it where the timeout is always the same: `park` is then all that a wait costs."""
+    """The waits of one timeout. Callers with a constant timeout keep it, so that a wait costs only `park`."""
 
     __slots__ = ("_closed", "_open", "_table", "_timer", "_timer_ms", "timeout_ms")
 
@@ -182,8 +181,8 @@ class WaitQueue(Generic[V]):
             wait._number = number
             wait._generation = generation
             generation.waiting[number] = wait
-            # Another thread may have closed the generation between our look and our entry; what is entered late would
-            # expire early, or never.
+            # Another thread may close the generation between taking the number and entering the wait. A wait entered
+            # after the close would expire early or never, so it is taken out again and gets a new number.
             if not generation.is_closed or generation.waiting.pop(number, None) is None:
                 return
             self._table._count("_unused_total")
@@ -206,13 +205,11 @@ class NumberedWaitTable(Generic[V]):
         self._clock = clock
         self._capacity = capacity
         self._post = post
-        self._handed_total = 0  # numbers given to generations; those not used are counted once their generation closes
+        self._handed_total = 0  # numbers given to generations; unused ones are subtracted when their generation closes
         self._unused_total = 0
         self._refused_total = 0  # parked when the table was closed: they never had a number
         self.numbers = numbers or Numbers()
-        self._idle: _Generation[V] = _Generation(
-            self, 0, 0
-        )  # of a queue in which nobody parks: no numbers, never an entry
+        self._idle: _Generation[V] = _Generation(self, 0, 0)  # of a queue without waits: no numbers, never an entry
         self._idle.is_closed = True
         self._queues: dict[int, WaitQueue[V]] = {}
         self._ended: HutongError | None = None
@@ -235,7 +232,7 @@ class NumberedWaitTable(Generic[V]):
         return self._ended is not None
 
     def queue(self, timeout_ms: int) -> WaitQueue[V]:
-        """Where waits with this timeout stand (NEVER: without one). The same queue for timeouts that round to it."""
+        """The queue for this timeout (NEVER: without one); the same one for all timeouts that round to it."""
         rounded_ms = timeout_ms if timeout_ms == NEVER else _rounded_up(timeout_ms)
         queue = self._queues.get(rounded_ms)
         if queue is None:
@@ -244,11 +241,11 @@ class NumberedWaitTable(Generic[V]):
         return queue
 
     def close(self, error: HutongError) -> int:
-        """Fail every wait, and from now on each new one at once. Returns how many."""
-        with self._lock:
+        """Fail every wait, and from now on each new one at once. Returns the number failed."""
+        with self._lock:  # waits parked meanwhile find no numbers, come to `_make_room` and see `_ended`
             self._ended = self._ended or error
             for queue in self._queues.values():
-                self._shut(queue, 0)
+                self._close_generation(queue, 0)
             generations = list(self._living())
             for queue in self._queues.values():
                 queue._closed.clear()
@@ -260,7 +257,7 @@ class NumberedWaitTable(Generic[V]):
         return failed
 
     def check_invariants(self) -> None:
-        """For one thread alone with the table, when what was posted has been done."""
+        """Check the books; for a single thread, after all posted work is done."""
         ended = self.resumed_total + self.expired_total + self.failed_total + self.abandoned_total
         assert self.parked_total == ended + len(self)
         assert self.resumed_total >= 0
@@ -280,20 +277,20 @@ class NumberedWaitTable(Generic[V]):
         )
 
     def forget_abandoned(self) -> int:
-        """Abandon now what would be found abandoned by and by. Returns how many."""
+        """Abandon now the waits whose waiters gave up without `abandon`. Returns their number."""
         before = self.abandoned_total
         with self._lock:
             for generation in self._living():
                 self._forget(generation, len(generation.waiting))
         return self.abandoned_total - before
 
-    def _forget(self, generation: "_Generation[V]", looked_at_max: int) -> None:
-        for wait in list(islice(generation.waiting.values(), looked_at_max)):
+    def _forget(self, generation: "_Generation[V]", checked_max: int) -> None:
+        for wait in list(islice(generation.waiting.values(), checked_max)):
             if wait.is_abandoned and generation.waiting.pop(wait._number, None) is not None:
                 self.abandoned_total += 1
 
     def _living(self) -> Iterator["_Generation[V]"]:
-        """The generations in which somebody may wait."""
+        """The generations that may contain waits."""
         for queue in list(self._queues.values()):
             yield from list(queue._closed)
             yield queue._open
@@ -303,10 +300,10 @@ class NumberedWaitTable(Generic[V]):
             setattr(self, figure, getattr(self, figure) + 1)
 
     def _make_room(self, queue: WaitQueue[V], wait: Wait[V]) -> bool:
-        """Give the queue numbers to hand out; False if the table has ended, and so the wait with it."""
+        """Give the queue more numbers. False if the table has ended; the wait has ended with it then."""
         with self._lock:
             if self._ended is None:
-                opened = self._supply(queue)
+                opened = self._supply_numbers(queue)
             else:
                 self._refused_total += 1
                 self.failed_total += 1
@@ -318,18 +315,18 @@ class NumberedWaitTable(Generic[V]):
             self._post(lambda: self._arm(queue))
         return True
 
-    def _supply(self, queue: WaitQueue[V]) -> bool:
-        """Another block for the open generation of `queue`; True if one had to be opened."""
+    def _supply_numbers(self, queue: WaitQueue[V]) -> bool:
+        """Supply the open generation of `queue` with a block of numbers; True if a generation was opened for it."""
         generation = queue._open
         if length_hint(generation.numbers):
-            return False  # another thread was here first
+            return False  # another thread supplied it while this one waited for the lock
         room = self._capacity - len(self) - sum([length_hint(other._open.numbers) for other in self._queues.values()])
-        if room < 1:
-            room += self._take_back(queue)
+        if room < 1:  # other queues may hold unused numbers, up to BLOCK_MAX each
+            room += self._reclaim_numbers(queue)
         if room < 1:
             raise LimitExceeded(self.name, self._capacity)
         if generation.next_number + BLOCK_MAX > generation.number + 1 << self.numbers.bits:
-            self._shut(
+            self._close_generation(
                 queue, _FOREVER_MS if queue.timeout_ms == NEVER else self._clock.monotonic_ms() + queue.timeout_ms
             )
             generation = queue._open
@@ -345,8 +342,8 @@ class NumberedWaitTable(Generic[V]):
         queue._open = generation
         return opened
 
-    def _take_back(self, queue: WaitQueue[V]) -> int:
-        """The room that other queues keep ready, so that the bound is exact."""
+    def _reclaim_numbers(self, queue: WaitQueue[V]) -> int:
+        """Reclaim the unused numbers of other queues, so that the bound is exact."""
         taken = 0
         for other in self._queues.values():
             if other is not queue:
@@ -355,8 +352,8 @@ class NumberedWaitTable(Generic[V]):
         self._unused_total += taken
         return taken
 
-    def _shut(self, queue: WaitQueue[V], due_ms: int) -> None:
-        """Close the open generation; if nobody waits in it, it is gone."""
+    def _close_generation(self, queue: WaitQueue[V], due_ms: int) -> None:
+        """Close the open generation; without waits it is dropped at once."""
         generation = queue._open
         if generation is self._idle:
             return
@@ -365,14 +362,14 @@ class NumberedWaitTable(Generic[V]):
         generation.due_ms = due_ms
         self._unused_total += length_hint(generation.numbers)
         generation.numbers = _NO_NUMBERS
-        self._forget(generation, LOOKED_AT_MAX)
+        self._forget(generation, CHECKED_MAX)
         if generation.waiting:
             queue._closed.append(generation)
         else:
             del self.numbers._generations[generation.number]
 
     def _arm(self, queue: WaitQueue[V]) -> None:
-        """Have `_look` called when the queue's open generation closes or its oldest closed one is due."""
+        """Set the timer for the close of the open generation, or for the expiry of the oldest closed one."""
         times_ms = [generation.due_ms for generation in islice(queue._closed, 1)]
         if queue._open is not self._idle:
             times_ms.append(queue._open.closes_ms)
@@ -384,27 +381,27 @@ class NumberedWaitTable(Generic[V]):
                 return
             queue._timer.cancel()
         queue._timer_ms = at_ms
-        queue._timer = self._wheel.add(at_ms, lambda: self._look(queue))
+        queue._timer = self._wheel.add(at_ms, lambda: self._check_queue(queue))
 
-    def _look(self, queue: WaitQueue[V]) -> None:
+    def _check_queue(self, queue: WaitQueue[V]) -> None:
         if queue._timer is not None:
             queue._timer.cancel()
             queue._timer = None
         now_ms = self._clock.monotonic_ms()
         with self._lock:
             if queue._open is not self._idle and queue._open.closes_ms <= now_ms:
-                self._shut(queue, now_ms + queue.timeout_ms)
+                self._close_generation(queue, now_ms + queue.timeout_ms)
         try:
             self._expire(queue, now_ms)
-        finally:
+        finally:  # also after a wait's `end` that raised: those behind it must still expire
             if queue._closed and queue._closed[0].due_ms <= now_ms:
-                self._post(lambda: self._look(queue))
+                self._post(lambda: self._check_queue(queue))
             else:
                 self._arm(queue)
 
     def _expire(self, queue: WaitQueue[V], now_ms: int) -> None:
         error = Expired(f"nothing came in time ({self.name})")
-        left = EXPIRED_PER_TURN_MAX
+        left = EXPIRED_TOGETHER_MAX
         while queue._closed and (queue._closed[0].due_ms <= now_ms or not queue._closed[0].waiting):
             waiting = queue._closed[0].waiting
             for number in list(islice(waiting, left)):
@@ -414,7 +411,7 @@ class NumberedWaitTable(Generic[V]):
                     self.expired_total += 1
                     wait.end(error)
             if waiting:
-                return
+                return  # `_check_queue` posts the rest, so that a mass expiry does not block the loop
             with self._lock:
                 self.numbers._generations.pop(queue._closed.popleft().number, None)
 
@@ -426,12 +423,12 @@ class NumberedWaitTable(Generic[V]):
 
 
 def _span_ms(timeout_ms: int) -> int:
-    """For how long a generation is open."""
+    """The time for which a generation is open."""
     return max(timeout_ms >> 4, TICK_MS)
 
 
 def _rounded_up(timeout_ms: int) -> int:
-    """The next number with at most five binary digits before its zeros, so by less than a sixteenth."""
+    """Round up to a number with at most five binary digits before its zeros: by less than a sixteenth."""
     timeout_ms = max(timeout_ms, 0)
     shift = max(0, timeout_ms.bit_length() - 5)
     return -(-timeout_ms >> shift) << shift

@@ -1,6 +1,10 @@
 """Ordered wait table: acknowledgements that wait until a position of a stream is passed.
 
-Strategy: positions never decrease, so plain queues are enough: no keys, no tickets.
+Strategy: positions never decrease, so plain queues are enough: no keys, no tickets. Deadlines are free while all goes
+well: batches of the same timeout share one queue, whose deadlines rise, so one timer for the oldest is enough. It is
+checked again only when it fires. Timeouts are rounded up, by an eighth at most, which keeps the queues few.
+
+Batches are resumed in the order of positions; at one position, those of one timeout in the order of their arrival.
 
 Knows nothing of what is awaited, nor of threads: a table belongs to one loop.
 """
@@ -17,11 +21,11 @@ from hutong.foundation.waiting.table import NEVER, Continuation
 V = TypeVar("V")
 
 _Batch = tuple[int, int, Iterator[tuple[Continuation[V], V]]]
-"""What was parked together: position, deadline, and what is left of it, oldest first."""
+"""Waits parked together: position, deadline, and an iterator over those not yet ended, oldest first."""
 
 
 class _TimeoutQueue(Generic[V]):
-    """The batches of one timeout, so positions and deadlines both rise. `timer` is set for the oldest, or earlier."""
+    """The batches of one timeout; positions and deadlines rise. `timer` is set for the oldest batch, or earlier."""
 
     __slots__ = ("batches", "timeout_ms", "timer")
 
@@ -32,14 +36,8 @@ class _TimeoutQueue(Generic[V]):
 
 
 class OrderedWaitTable(Generic[V]):
-    """Continuations parked at a rising position: acknowledgements that wait for a flush.
+    """Continuations parked at rising positions, at most `capacity` at a time.
 
-    Positions never decrease, so plain queues are enough: no keys, no tickets. Nor does a deadline cost anything while
-    all goes well: what is parked with the same timeout stands in one queue, whose deadlines rise, so one timer for the
-    oldest is enough, and that is looked at again only when it fires. Timeouts are rounded up, by an eighth at most, so
-    that there are few queues whatever is asked for.
-
-    Resumed is in the order of positions; at one position, those of one timeout in the order in which they came.
     Invariant: parked_total = resumed_total + expired_total + failed_total + len(table).
     """
 
@@ -86,7 +84,7 @@ class OrderedWaitTable(Generic[V]):
         """Call `then(value)` for each (then, value) once `position` is passed, or `then(Expired)` after `timeout_ms`.
 
         `now_ms` is monotonic time; it and the position never decrease. Raises LimitExceeded, with nothing parked, when
-        there are too many, and ValueError if out of order.
+        there are too many, and ValueError for a position before the last one.
         """
         if position < self._last_position:
             raise ValueError(f"position {position} is before {self._last_position}, where some were parked already")
@@ -103,12 +101,13 @@ class OrderedWaitTable(Generic[V]):
         if self._foremost is None:
             self._foremost = queue
         if queue.timer is None and timeout_ms != NEVER:
-            self._arm(queue)
+            self._arm(queue)  # else its timer fires for an older batch first, and is then set for this one
 
     def resume_through(self, position: int) -> int:
-        """Resume, in order, everything parked at or before `position`. Returns how many."""
+        """Resume, in order, everything parked at or before `position`. Returns the number resumed."""
         before = self.resumed_total
         while (queue := self._foremost) is not None and queue.batches[0][0] <= position:
+            # The iterator itself records progress: should `then` raise or resume more, none is called twice.
             for then, value in queue.batches[0][2]:
                 self.resumed_total += 1
                 then(value)
@@ -116,7 +115,7 @@ class OrderedWaitTable(Generic[V]):
         return self.resumed_total - before
 
     def fail_all(self, error: HutongError) -> int:
-        """Fail everything parked, in order. Returns how many."""
+        """Fail everything parked, in order. Returns the number failed."""
         before = self.failed_total
         while (queue := self._foremost) is not None:
             for then, _ in queue.batches[0][2]:
@@ -126,7 +125,7 @@ class OrderedWaitTable(Generic[V]):
         return self.failed_total - before
 
     def stop_timers(self) -> None:
-        """The owner ends: nothing expires any more. What is parked can still be resumed or failed."""
+        """Cancel the timers, so that nothing expires any more. Parked waits can still be resumed or failed."""
         for queue in self._queues.values():
             if queue.timer is not None:
                 queue.timer.cancel()
@@ -142,12 +141,12 @@ class OrderedWaitTable(Generic[V]):
         assert len(self) == sum(length_hint(waits) for queue in self._queues.values() for _, _, waits in queue.batches)
 
     def _drop_ended(self, queue: "_TimeoutQueue[V]") -> None:
-        """Drop the queue's oldest batch if nothing is left of it: a continuation may have ended more meanwhile."""
+        """Drop the queue's oldest batch if all of it has ended. A continuation may have ended more meanwhile."""
         batches = queue.batches
         if batches and not length_hint(batches[0][2]):
             batches.popleft()
         foremost = queue if batches else None
-        if len(self._queues) > 1:
+        if len(self._queues) > 1:  # producers mostly use one timeout, so comparing queues is the exception
             waiting = [queue for queue in self._queues.values() if queue.batches]
             foremost = min(waiting, key=lambda queue: queue.batches[0][0], default=None)
         self._foremost = foremost
@@ -156,7 +155,7 @@ class OrderedWaitTable(Generic[V]):
         queue.timer = self._wheel.add(queue.batches[0][1], lambda: self._expire(queue))
 
     def _expire(self, queue: "_TimeoutQueue[V]") -> None:
-        """End what is overdue, and look again when the then oldest is due; a queue that nobody stands in goes."""
+        """Expire overdue batches, and set the timer for the oldest one left. An empty queue is dropped."""
         error = Expired(f"nothing came in time ({self.name})")
         try:
             while queue.batches and queue.batches[0][1] <= self._wheel.now_ms:
@@ -164,7 +163,7 @@ class OrderedWaitTable(Generic[V]):
                     self.expired_total += 1
                     then(error)
                 self._drop_ended(queue)
-        finally:
+        finally:  # also after a continuation that raised: the waits behind it must still expire
             if queue.batches:
                 self._arm(queue)
             else:
@@ -172,7 +171,7 @@ class OrderedWaitTable(Generic[V]):
 
 
 def _rounded_up(timeout_ms: int) -> int:
-    """The next number with at most four binary digits before its zeros, so by less than an eighth."""
+    """Round up to a number with at most four binary digits before its zeros: by less than an eighth."""
     timeout_ms = max(timeout_ms, 0)
     shift = max(0, timeout_ms.bit_length() - 4)
     return -(-timeout_ms >> shift) << shift

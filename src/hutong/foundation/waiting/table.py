@@ -1,17 +1,17 @@
-"""Parking: the one primitive for every wait. A continuation is parked under a key, with a deadline and an owner.
+"""Wait table: continuations parked under keys, each with a deadline and an owner. The general primitive for waiting.
 
 Strategy: a parked continuation ends exactly once: resumed with a value, expired by the timer wheel, or failed together
-with its owner or its table. Whoever comes first takes it out of the other two places, so every step costs the same
-however many are parked. Almost every key holds one continuation at a time, so a key maps to the ticket itself and
-only to a queue of tickets when there are several.
+with its owner or its table. The first of these removes it from the other two places, so every step has the same cost
+for any number of waits. Almost every key has one continuation at a time, so a key maps to the ticket itself; it maps to
+an ordered set of tickets only when there are several.
 
-A wait that cannot begin, because its owner or its table has ended, ends at once inside `park`. A continuation that
-raises is our fault: the error passes through `resume`, `end` or `advance`, and those not yet ended stay parked.
+A wait whose owner or table has ended already ends at once inside `park`. A continuation that raises is our fault: the
+error passes through `resume`, `end` or `advance`, and the waits not yet ended stay parked.
 
-`resume` says whether the wait took the value. A coroutine whose task was cancelled does not take it, although the task
-has not run since: the value is for the next wait under the key, or `resume` returns False. A task that is cancelled
-after its wait took a value, and before it runs, gives the value back (`give_back` of `wait`). So of a value that was
-taken one coroutine returns from `wait` with it, or it is given back.
+`resume` returns True when the wait took the value. A coroutine whose task was cancelled does not take it, although the
+task has not run since: the value goes to the next wait under the key, or `resume` returns False. A task may also be
+cancelled after its wait took a value and before it runs. Then the value is given back (`give_back` of `wait`). So
+exactly one coroutine returns from `wait` with a taken value, or the value is given back.
 
 Knows nothing of what is awaited, nor of threads: a table belongs to one loop.
 """
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 Continuation = Callable[[V | HutongError], None]
 NEVER: Final = -1
-"""As a timeout of an ordered wait table: the wait has no deadline."""
+"""As a timeout of an ordered or a numbered wait table: the wait has no deadline."""
 
 
 class Owner:
-    """Anything that can end, and what it waits for with it: a connection, a component."""
+    """A connection or component whose end fails every wait parked under it."""
 
     __slots__ = ("_ended", "_parked")
 
@@ -46,9 +46,10 @@ class Owner:
         return self._ended is not None
 
     def end(self, error: HutongError | None = None) -> int:
-        """Fail everything parked under this owner, oldest first, with `error` or else OwnerGone; returns how many."""
+        """Fail all waits of this owner, oldest first, with `error` or else OwnerGone. Returns the number failed."""
         if self._ended is None:
             self._ended = error or OwnerGone("the owner has ended")
+        # A copy: each failing ticket removes itself, and its continuation may park or fail others.
         return sum(ticket.fail(self._ended) for ticket in list(self._parked or ()))
 
     def __len__(self) -> int:
@@ -56,7 +57,7 @@ class Owner:
 
 
 class Parked(Generic[V]):
-    """One parked continuation: the ticket by which it is ended from outside its table."""
+    """The ticket of one parked continuation, by which code outside the table ends it."""
 
     __slots__ = ("_key", "_owner", "_table", "_then", "_timer")
 
@@ -90,7 +91,7 @@ class Parked(Generic[V]):
         return True
 
     def abandon(self) -> bool:
-        """End the wait without calling the continuation: the waiter itself has lost interest."""
+        """End the wait without calling the continuation, because the waiter itself gave up."""
         then = self._leave()
         self._table.abandoned_total += then is not None
         return then is not None
@@ -102,7 +103,7 @@ class Parked(Generic[V]):
             then(Expired(f"nothing came in time ({self._table.name})"))
 
     def _leave(self) -> Continuation[V] | None:
-        then, self._then = self._then, None
+        then, self._then = self._then, None  # cleared first: a second end finds None, also while `then` runs
         if then is not None:
             self._table._remove(self)
             if self._timer is not None:
@@ -115,7 +116,7 @@ class Parked(Generic[V]):
 
 
 class _Awaited(Parked[V]):
-    """A parked coroutine. Its future is cancelled with its task, a turn of the loop before the task can say so."""
+    """A parked coroutine. Its future is cancelled with its task, one loop iteration before the task can run."""
 
     __slots__ = ("future",)
 
@@ -134,7 +135,7 @@ class _Awaited(Parked[V]):
         return not self._has_left() and super().fail(error)
 
     def settle(self, value: V | HutongError) -> None:
-        """The continuation. A deadline may have passed when the task had been cancelled."""
+        """Give the future its outcome. A cancelled one stays as it is: a deadline may pass after the cancellation."""
         if self.future.cancelled():
             return
         if isinstance(value, HutongError):
@@ -144,7 +145,7 @@ class _Awaited(Parked[V]):
 
     def _has_left(self) -> bool:
         if self.future.cancelled():
-            self.abandon()
+            self.abandon()  # counted here and not as resumed: the value goes to the next wait
             return True
         return False
 
@@ -181,7 +182,7 @@ class WaitTable(Generic[V]):
         deadline_ms: int | None = None,
         owner: Owner | None = None,
     ) -> Parked[V]:
-        """Call `then` exactly once: with the value, or with Expired, OwnerGone or whatever error ends the wait.
+        """Call `then` exactly once: with the value, or with the error that ends the wait (Expired, OwnerGone ...).
 
         `deadline_ms` is absolute, in monotonic milliseconds. Raises LimitExceeded when the table is full.
         """
@@ -193,13 +194,14 @@ class WaitTable(Generic[V]):
         if self._count >= self._capacity:
             raise LimitExceeded(self.name, self._capacity)
         self.parked_total += 1
+        # Inserted before the check for an end, so that a failing wait passes through the same books as any other.
         self._insert(ticket._key, ticket)
         ended = self._closed or (owner._ended if owner is not None else None)
         if ended is not None:
-            ticket.fail(ended)
+            ticket.fail(ended)  # before a timer or the owner holds it: there is nothing to undo
             return
         if deadline_ms is not None:
-            ticket._timer = self._wheel.add(deadline_ms, ticket._expire)
+            ticket._timer = self._wheel.add(deadline_ms, ticket._expire)  # a wheel's timer: constant cost to cancel
         if owner is not None:
             if owner._parked is None:
                 owner._parked = {}
@@ -209,19 +211,20 @@ class WaitTable(Generic[V]):
         """End the oldest wait under `key` with `value`. False if there is none."""
         while (ticket := self._oldest(key)) is not None:
             if ticket.resume(value):
-                return True  # else its task has been cancelled, and it has left its place to the next one
+                return True
+            # Its task was cancelled: the ticket has removed itself, and the next one is the oldest now.
         return False
 
     def resume_all(self, key: Hashable, value: V) -> int:
-        """End every wait under `key`, oldest first; what is parked meanwhile stays. Returns how many."""
+        """End every wait under `key`, oldest first. Waits parked meanwhile stay. Returns the number ended."""
         return sum(ticket.resume(value) for ticket in self._all(key))
 
     def fail_all(self, key: Hashable, error: HutongError) -> int:
-        """Fail every wait under `key`, oldest first. Returns how many."""
+        """Fail every wait under `key`, oldest first. Returns the number failed."""
         return sum(ticket.fail(error) for ticket in self._all(key))
 
     def close(self, error: HutongError) -> int:
-        """Fail every wait of the table, and from now on each new one at once. Returns how many."""
+        """Fail every wait of the table, and from now on each new one at once. Returns the number failed."""
         self._closed = error
         return sum(self.fail_all(key, error) for key in list(self._waiting))
 
@@ -236,9 +239,9 @@ class WaitTable(Generic[V]):
         """Park the calling coroutine; raises the error that ended the wait. Cancelling it gives up the place.
 
         `give_back(value)` is called instead of returning the value when the task is cancelled after it was resumed and
-        before it ran: for values that somebody else must get then.
+        before it ran. Use it for values that another waiter must get then.
         """
-        import asyncio
+        import asyncio  # here: pure machines import this module, and only coroutines need a loop
 
         future: asyncio.Future[V] = asyncio.get_running_loop().create_future()
         ticket = _Awaited(self, key, future, owner)
@@ -250,7 +253,8 @@ class WaitTable(Generic[V]):
             return value
         finally:
             ticket.abandon()
-            # A future that was cancelled took nothing; one that failed has nothing to give back.
+            # Only a task that was cancelled between its future's result and its next step gives back: a cancelled
+            # future took nothing, and a failed one has no value.
             if not is_taken and future.done() and not future.cancelled() and future.exception() is None:
                 self.given_back_total += 1
                 if give_back is not None:
@@ -267,7 +271,7 @@ class WaitTable(Generic[V]):
         self._count += 1
         present = self._waiting.setdefault(key, ticket)
         if present is ticket:
-            return
+            return  # the only one under its key, as nearly always: no set is made
         if isinstance(present, OrderedDict):
             present[ticket] = None
         else:
@@ -280,7 +284,7 @@ class WaitTable(Generic[V]):
             del present[ticket]
             if present:
                 return
-        del self._waiting[ticket._key]
+        del self._waiting[ticket._key]  # an empty key costs nothing: keys are connections and producers by thousands
 
     def _oldest(self, key: Hashable) -> Parked[V] | None:
         present = self._waiting.get(key)

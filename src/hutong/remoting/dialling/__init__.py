@@ -1,1 +1,1 @@
-"""When a client may try an address again."""
+"""Back-off: the time at which a client may dial an address again."""

@@ -20,7 +20,7 @@ class BackOff:
         self._until_ms = 0
 
     def pause_ms(self, now_ms: int) -> int:
-        """How long it is too soon to try; 0 once it is not."""
+        """The time left until the next attempt is allowed; 0 once it is."""
         return max(0, self._until_ms - now_ms) if self._failures else 0
 
     def failed(self, now_ms: int, chance: float) -> None:

@@ -1,1 +1,1 @@
-"""Where processors work that do not run inline."""
+"""Executors of the processors that do not run inline."""

@@ -1,6 +1,6 @@
 """Executors: processors on worker threads or in a context, behind a bounded queue whose jobs grow old.
 
-Strategy: the queue and everything about it lies on the loop; a job goes out when a worker is free, by `Offload` or
+Strategy: the queue and everything about it belongs to the loop; a job goes out when a worker is free, by `Offload` or
 `Context.run`, and its result comes back on the loop. So nothing is locked, and a job that waits can be answered for
 without asking a thread. One timer, set for the oldest that waits, however many there are.
 
@@ -48,7 +48,7 @@ class ContextPlace:
         work, then = job
         try:
             result = work()
-        except Exception as error:  # noqa: BLE001  # a supervisor: who asked is told
+        except Exception as error:  # noqa: BLE001  # a supervisor: the request is answered with it
             result = error
         if isawaitable(result):
             return self._await(result, then)
@@ -59,7 +59,7 @@ class ContextPlace:
         outcome: object
         try:
             outcome = await result
-        except Exception as error:  # noqa: BLE001  # a supervisor: who asked is told
+        except Exception as error:  # noqa: BLE001  # a supervisor: the request is answered with it
             outcome = error
         self._tell(then, outcome)
 
@@ -82,7 +82,7 @@ class Executor:
         queue_max: int = QUEUE_MAX,
         wait_ms_max: int | None = None,
     ) -> None:
-        """The name is told to who finds no room. `workers` should be no more than the place has threads."""
+        """A refusal names it by `name`. `workers` should not exceed the number of threads it runs on."""
         self.name = name
         self.queue: JobQueue[tuple[Work, Then]] = JobQueue(workers, queue_max, wait_ms_max)
         self._place = place

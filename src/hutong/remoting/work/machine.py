@@ -61,7 +61,7 @@ class JobQueue(Generic[J]):
         return waiting
 
     def next_tick_ms(self) -> int | None:
-        """When the oldest has waited too long, or None."""
+        """The time at which the oldest has waited too long, or None."""
         if self._wait_ms_max is None or not self._waiting:
             return None
         return self._waiting[0][0] + self._wait_ms_max

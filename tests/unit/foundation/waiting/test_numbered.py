@@ -14,7 +14,7 @@ from hutong.foundation.errors import Expired, HutongError, LimitExceeded, Refuse
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.numbered import (
     BLOCK_MAX,
-    EXPIRED_PER_TURN_MAX,
+    EXPIRED_TOGETHER_MAX,
     LATE_MS_MAX,
     SHORT_BITS,
     SHORT_GENERATIONS,
@@ -165,16 +165,16 @@ def test_a_closed_lot_fails_what_waits_and_what_comes() -> None:
 
 
 def test_many_expire_over_several_turns() -> None:
-    scene = Scene(capacity=3 * EXPIRED_PER_TURN_MAX)
-    waits = [scene.park(10) for _ in range(2 * EXPIRED_PER_TURN_MAX + 1)]
+    scene = Scene(capacity=3 * EXPIRED_TOGETHER_MAX)
+    waits = [scene.park(10) for _ in range(2 * EXPIRED_TOGETHER_MAX + 1)]
     scene.pass_time(10)
     scene.clock.advance(30)
     scene.wheel.advance(scene.clock.monotonic_ms())
-    assert scene.waits.expired_total == EXPIRED_PER_TURN_MAX
+    assert scene.waits.expired_total == EXPIRED_TOGETHER_MAX
     scene.turn()
-    assert scene.waits.expired_total == 2 * EXPIRED_PER_TURN_MAX
+    assert scene.waits.expired_total == 2 * EXPIRED_TOGETHER_MAX
     scene.turn()
-    assert scene.waits.expired_total == 2 * EXPIRED_PER_TURN_MAX + 1
+    assert scene.waits.expired_total == 2 * EXPIRED_TOGETHER_MAX + 1
     assert all(len(wait.outcomes) == 1 for wait in waits)
 
 
@@ -203,7 +203,7 @@ def test_what_meets_a_generation_as_it_closes_is_parked_in_the_next() -> None:
         """Another thread closes the generation just before the entry."""
 
         def __setitem__(self, number: int, wait: Wait[str]) -> None:
-            scene.waits._shut(queue, scene.clock.monotonic_ms())
+            scene.waits._close_generation(queue, scene.clock.monotonic_ms())
             super().__setitem__(number, wait)
 
     generation.waiting = Closing(generation.waiting)

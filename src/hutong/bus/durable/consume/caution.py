@@ -1,9 +1,9 @@
 """Finding the message that ends its process, by notes that are committed with the offsets.
 
-A handler that raises is told by its exception; one that ends the whole process (out of memory, a fault in native
+A handler that raises is known by its exception; one that ends the whole process (out of memory, a fault in native
 code) tells nothing, and its message would be given to process after process. Kafka keeps a short text with every
 committed offset (`metadata` of OffsetCommit). It says here whether the partition's owner is still at work, so that
-whoever comes next knows that the last one ended without a goodbye, and then narrows down the message in hand: offsets
+the next owner knows that the last one ended without a goodbye, and then narrows down the message in hand: offsets
 are committed before every `group` of messages, groups become smaller with each crash, and a message that is alone in
 its group is counted. Nothing of this costs anything while nobody crashes.
 
@@ -21,7 +21,7 @@ _TEXT: Final = re.compile(r"hutong/1 open group=(\d{1,9}) crashes=(\d{1,9})")
 
 @dataclass(frozen=True, slots=True)
 class CautionNote:
-    """What an owner at work says. `group` 0: it commits by time. `crashes`: of the message at the offset, if alone."""
+    """The note of a partition's owner at work. `group` 0: it commits by time. `crashes`: of a message in hand alone."""
 
     group: int = 0
     crashes: int = 0
@@ -57,17 +57,17 @@ class Caution:
 
     @property
     def is_note_due(self) -> bool:
-        """Whether the next message may be begun only after a commit."""
+        """True when the next message may begin only after a commit."""
         return self._group_left <= 0 or self.is_over
 
     def note_before(self) -> CautionNote:
-        """What that commit says."""
+        """The note in that commit."""
         if self.is_over:
             return CautionNote()
         return CautionNote(self.group, self.crashes + 1 if self.group == 1 else 0)
 
     def note_between(self) -> CautionNote:
-        """What is said of a place where no message is in hand."""
+        """The note of an offset without a message in hand."""
         return CautionNote() if self.is_over else CautionNote(self.group)
 
     def noted(self) -> None:

@@ -12,7 +12,7 @@ Then = Callable[[str | None], None]
 
 
 class CommitQueue:
-    """`send` starts a commit, of which `settled` must be told once; `is_urgent`: somebody waits for it."""
+    """`send` starts a commit; `settled` must be called once with its outcome. `is_urgent`: somebody waits for it."""
 
     def __init__(self, send: Callable[[Positions, bool], None]) -> None:
         self._send = send
@@ -28,7 +28,7 @@ class CommitQueue:
         self._begin()
 
     def forget(self, partitions: Iterable[int]) -> None:
-        """They are not ours any more. Who waits is told all the same."""
+        """The partitions are not ours any more. Waiters are called all the same."""
         for partition in partitions:
             self._next.pop(partition, None)
 

@@ -163,7 +163,7 @@ class DurableConsumer:
         self.is_over = False
         self._ready: list[Promise[None]] = []
         self._over: list[Promise[None]] = []
-        self._told: set[str] = set()  # troubles since the last good news, so that each is told once
+        self._told: set[str] = set()  # troubles since the last success, so that each is logged once
         self._fetcher.start()
 
     # What users call
@@ -372,7 +372,7 @@ class DurableConsumer:
 
     def _bury(self, entry: RecordEntry) -> None:
         topic = self.options.dead_letter
-        assert topic is not None, "the machine was told whether there are dead letters"
+        assert topic is not None, "the machine knows if there are dead letters"
         death = Death(
             self.options.group,
             entry.error_type,
@@ -470,7 +470,7 @@ class DurableConsumer:
             self._grace = self._loop.call_later(GRACE_MS / 1000, self._depart)
 
     def _is_idle(self) -> bool:
-        """Whether no handler is at work that may still come to its end."""
+        """True when no handler is at work that may still end."""
         return self._machine.handling <= (0 if self._iteration is None else self._iteration.held)
 
     def _depart(self) -> None:
@@ -557,7 +557,7 @@ class DurableIteration:
         self.end()
 
     def end(self) -> None:
-        """Whoever waits looks again."""
+        """Wake the waiters, which check again."""
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
             waiting.resume(None)

@@ -47,7 +47,7 @@ _log = logging.getLogger("hutong.bus.durable")
 
 
 class FetchListener(Protocol):
-    """Who hears of it, on the loop."""
+    """The callbacks of a fetcher, on the loop."""
 
     def assigned(self, starts: Sequence[Start]) -> None: ...
     def revoked(self, partitions: Sequence[int], answer: "Future[dict[int, int]]") -> None:
@@ -97,7 +97,7 @@ class Fetcher:
         self._thread.start()
 
     def stop(self) -> None:
-        """Leave the group in order; `ended` is told afterwards."""
+        """Leave the group in order, then call `ended`."""
         with self._news:
             self._is_stopping = True
             self._news.notify()
@@ -112,7 +112,7 @@ class Fetcher:
         self._want(self._wanted_paused - frozenset(partitions))
 
     def commit(self, positions: Positions, is_urgent: bool) -> None:
-        """`committed` is told; one at a time."""
+        """Commit, then call `committed`; one at a time."""
         with self._news:
             self._commit = positions
             if is_urgent:
@@ -134,7 +134,7 @@ class Fetcher:
                     with self._news:
                         self._news.wait_for(lambda: self._is_stopping, self._restart_s)
                     self._restart_s = min(2 * self._restart_s, RESTART_S_MAX)
-        except BaseException as error:  # noqa: BLE001  # a supervisor: the listener is told, whatever it is
+        except BaseException as error:  # noqa: BLE001  # a supervisor: the listener gets it, whatever it is
             failure = error
         self._tell(self._listener.ended, failure)
 
@@ -252,7 +252,7 @@ class Fetcher:
     def _tell(self, listener: Callable[..., None], *arguments: Any, **more: Any) -> None:
         try:
             self._loop.call_soon_threadsafe(lambda: listener(*arguments, **more))
-        except RuntimeError:  # the loop has been closed: nobody is left to be told
+        except RuntimeError:  # the loop has been closed: nobody waits any more
             self._is_stopping = True
 
     def _places(self, partitions: set[int] | frozenset[int]) -> list[TopicPartition]:

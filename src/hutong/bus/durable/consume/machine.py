@@ -1,4 +1,4 @@
-"""What a consumer of a durable address does next: events in, instructions out.
+"""The machine of a consumer of a durable address: events in, instructions out.
 
 Strategy: each partition holds its records in the order of the log until they are handled or given up. The offset that
 may be committed is that of the oldest record not yet done, so nothing unfinished is ever passed. Records stand in
@@ -96,7 +96,7 @@ class DurableConsumerMachine:
         return out
 
     def next_tick_ms(self) -> int | None:
-        """When the driver must call back, or None."""
+        """The time at which the driver must call back, or None."""
         return self._due[0][0] if self._due else None
 
     def take_commits(self) -> dict[int, tuple[int, CautionNote]]:

@@ -1,4 +1,4 @@
-"""What the machine of a durable consumer hears and says, and what it holds of a record.
+"""Events and instructions of a durable consumer's machine, and its entries for records.
 
 Knows nothing of how either is decided or carried out.
 """
@@ -17,7 +17,7 @@ BUFFERED_BYTES_MAX: Final = 16 << 20  # of one partition
 
 
 class FetchedRecord(Protocol):
-    """What the machine needs to know of a record."""
+    """The fields of a record that the machine needs."""
 
     @property
     def offset(self) -> int: ...
@@ -59,7 +59,7 @@ class RecordEntry:
 
 @dataclass(slots=True, eq=False)
 class PartitionState:
-    """What is held of one partition."""
+    """The state of one partition."""
 
     number: int
     position: int  # the offset that may be committed: everything before it is done

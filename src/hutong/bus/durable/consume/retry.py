@@ -1,4 +1,4 @@
-"""When a failed message is tried again, and when it is given up.
+"""Retries: the delays between attempts, and the point at which a message is given up.
 
 Strategy: exponential back-off with a ceiling, shortened by a random share so that consumers that failed together do
 not come back together. Knows nothing of messages, clocks or chance: chance arrives as a number.
@@ -14,7 +14,7 @@ DELAY_MS_MAX: Final = 24 * 3_600_000
 
 
 class Order(enum.Enum):
-    """What waits while a message is handled, or waits for its next attempt."""
+    """The scope of order: the messages that wait for the one in hand or in back-off."""
 
     PARTITION = "partition"  # all that follows in its partition: the order of the log
     KEY = "key"  # what follows with the same key; messages without a key wait for nobody
@@ -22,7 +22,7 @@ class Order(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How often a message is tried and how long between. The defaults try for about 13 seconds.
+    """The number of attempts and the delays between. The defaults try for about 13 seconds.
 
     `attempts` counts the first one too; None tries for ever. The pause after the n-th failure is `first_delay_ms`
     times `factor` to the power n-1, at most `delay_ms_max`, less a random share of up to `jitter` (0 to 1). `crashes`

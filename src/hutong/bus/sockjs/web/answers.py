@@ -1,4 +1,4 @@
-"""What is said back over HTTP: pages, refusals, and the headers that let browsers of other origins read them.
+"""HTTP responses: pages, refusals, and the headers that let browsers of other origins read them.
 
 Knows nothing of sessions or connections.
 """
@@ -62,7 +62,7 @@ def greeting() -> HttpAnswer:
 
 
 def root(prefix: str) -> HttpAnswer:
-    """For whoever looks what is listening here."""
+    """The greeting page at the prefix."""
     return text(200, f"Hutong's event bus for browsers: connect a SockJS client to {prefix}\n")
 
 
@@ -71,13 +71,13 @@ def not_found(prefix: str) -> HttpAnswer:
 
 
 def info(entropy: int, *, cookie_needed: bool, cross_origin: Fields) -> HttpAnswer:
-    """What a client asks for first. `entropy` makes sessions of clients without good randomness differ."""
+    """The info document, asked for first. `entropy` makes sessions of clients without good randomness differ."""
     told = {"websocket": True, "origins": ["*:*"], "cookie_needed": cookie_needed, "entropy": entropy}
     return HttpAnswer(200, [_JSON, NO_STORE, *cross_origin], msgspec.json.encode(told))
 
 
 def iframe(url: str, if_none_match: str | None, frame_ancestors: str | None) -> HttpAnswer:
-    """The page of the iframe transports, to be kept by whoever has it."""
+    """The page of the iframe transports, cacheable for ever."""
     body = _IFRAME.replace("{url}", url).encode()
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     fields = [("ETag", tag), *CACHED]
@@ -89,6 +89,6 @@ def iframe(url: str, if_none_match: str | None, frame_ancestors: str | None) -> 
 
 
 def preflight(methods: tuple[str, ...], cross_origin: Fields) -> HttpAnswer:
-    """What a browser asks before a request of another origin."""
+    """The answer to a browser's preflight request."""
     allowed = ("Access-Control-Allow-Methods", ", ".join(sorted(methods)))
     return HttpAnswer(204, [*CACHED, allowed, ("Access-Control-Max-Age", str(YEAR_S)), *cross_origin])

@@ -60,7 +60,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class HttpFault:
-    """What cannot be read as a request, and the status that says why."""
+    """A malformed request, with the status to answer."""
 
     status: int
     text: str
@@ -87,7 +87,7 @@ class HttpConnection:
     def __init__(self, limits: SockJSLimits) -> None:
         self.frame_bytes_max = limits.message_bytes_max
         self.bytes_held = 0  # of an unfinished request or message; 0 while it is not the client that is awaited
-        self._held_bytes = 0  # the same, whoever is awaited
+        self._held_bytes = 0  # the same, for either side
         self.failure: ProtocolError | None = None
         self.is_finished = False  # whether the connection is to be closed once what is ready was sent
         self.websocket: WebSocket | None = None
@@ -125,7 +125,7 @@ class HttpConnection:
         return events
 
     def next_events(self) -> Sequence[HttpEvent]:
-        """What follows the request just answered, if it is there already."""
+        """The next request, if it has arrived already."""
         if self._is_answering or self.is_finished or self.websocket is not None:
             return ()
         try:
@@ -134,7 +134,7 @@ class HttpConnection:
             return self._fault(error.error_status_hint, str(error))
 
     def data_to_send(self) -> list[Buffer]:
-        """What is ready, to be sent in order."""
+        """The bytes that are ready, in order."""
         if self.websocket is not None:
             self._out += self.websocket.data_to_send()
             self.is_finished = self.is_finished or self.websocket.is_over

@@ -1,4 +1,4 @@
-"""What a path under the prefix means (SockJS 0.3.4, "Base URL" and "Session-based URLs").
+"""Routes: the meaning of paths under the prefix (SockJS 0.3.4, "Base URL" and "Session-based URLs").
 
 Strategy: every transport is one row: how it is asked for and what its requests do. A path that is not exactly one of
 the protocol's means nothing. Knows nothing of sessions or connections.
@@ -18,7 +18,7 @@ _CALLBACK: Final = re.compile(r"[a-zA-Z0-9_.]{1,100}")
 
 
 class SockJsEndpoint(Enum):
-    """What is asked for."""
+    """The endpoints of the protocol."""
 
     ROOT = "root"  # of the whole server
     GREETING = "greeting"
@@ -76,7 +76,7 @@ class SockJsRoute:
 
 
 def find_route(target: str, prefix: str) -> SockJsRoute | None:
-    """What the target of a request asks for; None where there is nothing. `prefix` begins with a slash, or is empty."""
+    """The route of a request's target; None for an unknown path. `prefix` begins with a slash, or is empty."""
     path, _, query = target.partition("?")
     if path == "/" and prefix:
         return _route(SockJsEndpoint.ROOT)

@@ -1,4 +1,4 @@
-"""How each fall-back carries frames: the head of its response, what stands before them, and how one is wrapped.
+"""Fall-back transports: the head of each one's response, its preamble, and its wrapping of frames.
 
 Strategy: a response is either ended by its first frame (polling) or goes on until so many bytes were sent that the
 client should begin a new one (streaming), since scripts keep all of a response in memory. Knows nothing of sessions.
@@ -27,7 +27,7 @@ _HTMLFILE: Final = """<!doctype html>
     window.onload = c.stop;
   </script>
 """
-_HTMLFILE_BYTES_MIN: Final = 1024  # browsers begin to work on a page when they have so much of it
+_HTMLFILE_BYTES_MIN: Final = 1024  # browsers begin to work on a page at this size
 _TAG: Final = re.compile("[<>&]")
 
 
@@ -79,7 +79,7 @@ TRANSPORTS: Final[Mapping[SockJsEndpoint, FallbackTransport]] = {
 
 
 def form_payload(body: bytes, content_type: str) -> str | None:
-    """What jsonp_send carries: the field `d` of a form, or the body as it is. None where that is not text."""
+    """The text of jsonp_send: the field `d` of a form, or the body as it is. None for bytes that are no text."""
     try:
         if content_type.partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
             return body.decode()
