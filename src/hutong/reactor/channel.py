@@ -74,7 +74,7 @@ class Held(Enum):
 HELD: Final = Held.HELD
 
 Response = list[Buffer] | Pending | Held | None
-"""What a handler returns: buffers to send in order, an answer that comes later, "not now", or nothing to send."""
+"""The response of a handler: buffers to send in order, an answer that comes later, "not now", or nothing to send."""
 
 
 def _nobody() -> None:

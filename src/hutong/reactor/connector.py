@@ -1,6 +1,6 @@
 """Opens connections that are then served as an acceptor's are: same engine, peer, handler, limits and figures.
 
-Strategy: which side dialled makes no difference once a connection stands, so all that is here is the way there: one
+Strategy: both sides of an open connection are the same, so this module only opens connections: one
 deadline over look-up, connect and TLS handshake together, and no orphaned connection, whichever side gives up.
 
 Knows nothing of frames, and does not connect again: who wants that asks again.
@@ -147,7 +147,7 @@ class Connector:
         self._open.discard(connection)
 
     def _give_up(self, protocol: ConnectionProtocol) -> None:
-        """Stop the attempt, unless its connection stands: uvloop would then forget it without `connection_lost`."""
+        """Stop the attempt, unless its connection is open: uvloop would then forget it without `connection_lost`."""
         if protocol not in self._open and (attempt := self._attempts.pop(protocol, None)) is not None:
             attempt.cancel()
 

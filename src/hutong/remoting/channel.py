@@ -2,7 +2,7 @@
 
 Strategy: what this side asks is parked in a numbered wait table of the channel's own, under a number of 31 bits that is
 the frame's opaque. So an invocation costs its frame and one dictionary entry, the end of the connection
-is the end of its waits, and a peer can only answer what it was asked. Frames are pushed; those of one turn of the loop
+is the end of its waits, and a peer can only answer what it was asked. Frames are pushed; those of one loop iteration
 leave in one write.
 
 Bounds, since a peer may not read: at most `invocations_max` answers are awaited; beyond `unsent_bytes_max` nothing more
@@ -12,7 +12,7 @@ awaited, requests above `unanswered_max` are refused instead, since what is held
 these bounds everything is taken even from a peer that does not read, so that two sides which both ask and are slow to
 read do not wait for each other for ever.
 
-The shortest way to ask, for a protocol on top: a `Wait` of one's own and `begin`. On the loop's thread only, all of it.
+The fast path for a protocol on top is a `Wait` of its own and `begin`. All methods are for the loop's thread only.
 """
 
 import asyncio
@@ -34,12 +34,12 @@ from hutong.wire.rocketmq.command import IS_ONEWAY, IS_RESPONSE, Command, encode
 
 INVOKE_MS: Final = 3_000
 FRAMES_TOGETHER: Final = 24
-"""Of questions, and of answers by `answer`: sent at once when so many are ready, before the turn of the loop ends.
+"""Frames per write: questions, and answers by `answer`, are sent at this number, before the loop iteration ends.
 
-Chosen by running it: with 64 calls unanswered two processes do 110k a second; all that a turn has to say in one write
-makes them wait for each other and does 60k, and 8 frames a write 91k.
+Measured with 64 calls unanswered between two processes: 110k a second. One write for each loop iteration makes them
+wait for each other and does 60k; 8 frames a write do 91k.
 """
-LARGE_BYTES: Final = 4 * 1024  # of a frame: from here on it is asked how much is unsent already
+LARGE_BYTES: Final = 4 * 1024  # of a frame: larger ones check the unsent bytes first, which costs a system call
 Then = Callable[[Command | HutongError], object]
 
 
@@ -81,12 +81,12 @@ class Channel:
         "_answering_is_held",
         "_asks_alone",
         "_endpoint",
+        "_frames_pushed",
         "_hooks",
         "_is_congested",
         "_push",
         "_queue",
         "_queue_ms",
-        "_said",
         "_send",
         "_unsent_oneway",
         "_waits",
@@ -125,7 +125,7 @@ class Channel:
         self._queue: WaitQueue[Command] = self._waits.queue(INVOKE_MS)
         self._push = peer.push
         self._send = peer.send
-        self._said = 0  # frames since the last parcel
+        self._frames_pushed = 0  # frames pushed since the last write
         self._asks_alone = False  # the last answer asked for was the only one awaited
         peer.is_duplex = True
         peer.sending_changed = self._sending_changed
@@ -145,23 +145,23 @@ class Channel:
     # Asking.
 
     def begin(self, code: int, ext_block: bytes, body: Buffer, timeout_ms: int, wait: Wait[Command]) -> int:
-        """Ask by the shortest way: park `wait`, send a binary frame; returns its opaque.
+        """Ask by the fast path: park `wait`, send a binary frame; returns its opaque.
 
         `wait.end` is called once, with the answer, with Expired `timeout_ms` later (by at most an eighth and 40 ms), or
         with RemotingSendFailed at the end of the connection, which may be before this returns. `wait.abandon()` forgets
         it. Raises TooManyRequests. Hooks do not see it.
         """
-        if timeout_ms != self._queue_ms:
+        if timeout_ms != self._queue_ms:  # callers mostly keep one timeout: the look-up of its queue is kept, too
             self._queue_ms, self._queue = timeout_ms, self._waits.queue(timeout_ms)
         try:
             self._queue.park(wait)
         except LimitExceeded as error:
             raise TooManyRequests(error.limit, error.maximum) from None
-        opaque = wait._number
+        opaque = wait._number  # unique among the awaited answers of this channel, so a peer cannot answer others
         frame = encode_binary(code, opaque, 0, ext_block, body)
         if self.is_slowed or len(frame) > LARGE_BYTES:
             self._check_room(len(frame), wait)
-        self._say_question([frame], wait)
+        self._send_question([frame], wait)
         return opaque
 
     def invoke(self, command: Command, timeout_ms: int = INVOKE_MS) -> "asyncio.Future[Command]":
@@ -175,8 +175,8 @@ class Channel:
         return answered.future
 
     def invoke_then(self, command: Command, timeout_ms: int, then: Then) -> None:
-        """As `invoke`, but `then` is called with the answer or with the error, in a turn of its own."""
-        self._ask(command, timeout_ms, _Told(then, self, command))
+        """As `invoke`, but `then` is called with the answer or with the error, in a later loop iteration."""
+        self._ask(command, timeout_ms, _Callback(then, self, command))
 
     def oneway(self, command: Command) -> None:
         """Ask for no answer. Raises TooManyRequests, AbortProcess, ValueError; a connection that ended drops it."""
@@ -199,16 +199,17 @@ class Channel:
         *,
         at_once: bool = False,
     ) -> None:
-        """Answer by the shortest way; nothing happens once the peer has gone. `at_once`: nothing more is to be said.
+        """Answer by the fast path; nothing happens once the peer has gone. `at_once`: no further frame will follow
+        soon.
 
-        For a processor that returned None and keeps its requests within bounds by itself; one that returned LATER says
+        For a processor that returned None and keeps its requests within bounds by itself; one that returned LATER calls
         `forget` as well. Hooks do not see it, and it is binary whatever the request was.
         """
         frame = encode_binary(code, opaque, IS_RESPONSE, ext_block, body, remark)
         if at_once:
             self._send([frame])
         else:
-            self._say([frame])
+            self._push_together([frame])
 
     def reply(self, request: Command, answer: Command) -> None:
         """Answer a request for which LATER was returned, in its form; hooks see it."""
@@ -221,7 +222,7 @@ class Channel:
         """A request for which LATER was returned will not be answered after all."""
         self.unanswered -= 1
         if self.is_slowed:
-            self._look_again()
+            self._resume_below_bounds()
 
     def owe(self) -> None:
         """For the endpoint: one more request is answered later."""
@@ -230,13 +231,16 @@ class Channel:
             self.is_slowed = True
 
     def admission(self) -> RequestAdmission:
-        """For the endpoint, where `is_slowed`: what becomes of the peer's request."""
+        """For the endpoint, where `is_slowed`: decide to begin, hold or refuse the peer's request."""
         limits = self._endpoint.limits
+        # A peer that does not read its answers may not ask for more of them: memory is bounded by not reading it.
         if self._is_congested and self.peer.unsent_bytes() >= limits.unsent_answer_bytes_max:
             self._answering_is_held = True
         elif self.unanswered < limits.unanswered_max:
             return RequestAdmission.BEGIN
         elif self.awaited:
+            # Holding this request would hold the answers behind it, and this side waits for those: a deadlock when the
+            # peer does the same. So it is answered SYSTEM_BUSY.
             return RequestAdmission.REFUSE
         else:
             self._answering_is_held = True
@@ -247,26 +251,28 @@ class Channel:
         self.peer.close()
 
     def ended(self) -> None:
-        """For the endpoint: the connection is gone, and with it what was asked over it."""
+        """For the endpoint: fail all awaited answers, since the connection is gone."""
         self._waits.close(RemotingSendFailed(f"the connection to {self.address} ended before the answer came"))
 
     # Steps of the above.
 
-    def _say_question(self, frame: list[Buffer], wait: Wait[Command]) -> None:
+    def _send_question(self, frame: list[Buffer], wait: Wait[Command]) -> None:
         if len(wait._generation.waiting) > 1:
             self._asks_alone = False
-            self._say(frame)
-        elif self._asks_alone:  # one at a time: nothing will come that could go together with it
+            self._push_together(frame)
+        elif self._asks_alone:
+            # The caller asks one at a time, so no second frame will come to share the write: waiting for the end of
+            # the loop iteration would only add latency.
             self._send(frame)
         else:
             self._asks_alone = True
-            self._say(frame)
+            self._push_together(frame)
 
-    def _say(self, frame: list[Buffer]) -> None:
-        """In parcels: the other side works while this one goes on."""
-        self._said += 1
-        if self._said >= FRAMES_TOGETHER:
-            self._said = 0
+    def _push_together(self, frame: list[Buffer]) -> None:
+        """Push the frame, and write at every FRAMES_TOGETHER: the peer works while this side collects more."""
+        self._frames_pushed += 1
+        if self._frames_pushed >= FRAMES_TOGETHER:
+            self._frames_pushed = 0
             self._send(frame)
         else:
             self._push(frame)
@@ -283,20 +289,20 @@ class Channel:
         command.opaque = wait._number
         try:
             frame = encode(command)
-        except ValueError:
+        except ValueError:  # the command does not fit the format, and nothing was sent
             wait.abandon()
             raise
         if self.is_slowed or len(frame) > 1 or len(frame[0]) > LARGE_BYTES:
             self._check_room(sum(map(len, frame)), wait)
-        self._say_question(frame, wait)
+        self._send_question(frame, wait)
 
     def _check_room(self, size: int, wait: Wait[Command]) -> None:
         """A frame may be asked on its own whatever its size, but not behind too much that the peer does not read."""
         unsent_bytes, unsent_bytes_max = self.peer.unsent_bytes(), self._endpoint.limits.unsent_bytes_max
         if unsent_bytes and unsent_bytes + size > unsent_bytes_max:
-            wait.abandon()
+            wait.abandon()  # parked before its number was known, which the frame needs
             raise TooManyRequests("unsent_bytes_max", unsent_bytes_max)
-        if self._answering_is_held:  # the answer would lie unread behind the request that is held
+        if self._answering_is_held:  # else the answer would stay unread behind the request that is held
             self._answering_is_held = False
             self.peer.release()
 
@@ -304,7 +310,7 @@ class Channel:
         limits, unsent_bytes = self._endpoint.limits, self.peer.unsent_bytes()
         if unsent_bytes and unsent_bytes + size > limits.unsent_bytes_max:
             raise TooManyRequests("unsent_bytes_max", limits.unsent_bytes_max)
-        if self._is_congested:
+        if self._is_congested:  # small frames count too: a peer that never reads must not collect them without bound
             if self._unsent_oneway >= limits.unsent_oneway_max:
                 raise TooManyRequests("unsent_oneway_max", limits.unsent_oneway_max)
             self._unsent_oneway += 1
@@ -315,10 +321,10 @@ class Channel:
             self.is_slowed = True
         else:
             self._unsent_oneway = 0
-            self._look_again()
+            self._resume_below_bounds()
 
-    def _look_again(self) -> None:
-        """The peer reads again, or is owed less: at half of the bound it may ask on."""
+    def _resume_below_bounds(self) -> None:
+        """Let the peer ask again once it reads and is owed less than half of the bound (half against flapping)."""
         if self._is_congested or 2 * self.unanswered > self._endpoint.limits.unanswered_max:
             return
         self.is_slowed = False
@@ -340,7 +346,7 @@ class _Asked(Wait[Command]):
         channel = self._channel
         if outcome.__class__ is Command:
             if not channel._hooks:
-                self.told(outcome)
+                self.complete(outcome)
                 return
             try:
                 channel._endpoint.hooks_after(channel, self._command, outcome)
@@ -348,9 +354,9 @@ class _Asked(Wait[Command]):
                 outcome = error
         elif isinstance(outcome, Expired):
             outcome = RemotingTimeout(f"no answer of {channel.address} in time to code {self._command.code}")
-        self.told(outcome)
+        self.complete(outcome)
 
-    def told(self, outcome: Command | HutongError) -> None:
+    def complete(self, outcome: Command | HutongError) -> None:
         raise NotImplementedError
 
 
@@ -365,7 +371,7 @@ class _Answered(_Asked):
     def is_abandoned(self) -> bool:
         return self.future.cancelled()
 
-    def told(self, outcome: Command | HutongError) -> None:
+    def complete(self, outcome: Command | HutongError) -> None:
         if self.future.done():
             return  # cancelled: nobody waits any more
         if isinstance(outcome, HutongError):
@@ -374,12 +380,12 @@ class _Answered(_Asked):
             self.future.set_result(outcome)
 
 
-class _Told(_Asked):
+class _Callback(_Asked):
     __slots__ = ("_then",)
 
     def __init__(self, then: Then, channel: Channel, command: Command) -> None:
         super().__init__(channel, command)
         self._then = then
 
-    def told(self, outcome: Command | HutongError) -> None:
+    def complete(self, outcome: Command | HutongError) -> None:
         self._channel._endpoint.loop.call_soon(self._then, outcome)

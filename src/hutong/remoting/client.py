@@ -70,7 +70,7 @@ class RemotingClient(Endpoint):
         return super().awaited + len(self._waiting)
 
     async def connect(self, address: str, timeout_ms: int | None = None) -> Channel:
-        """The channel to `address` (HOST:PORT): the one that stands, or a new one.
+        """The channel to `address` (HOST:PORT): the open one, or a new one.
 
         Raises RemotingConnectFailed, RemotingTimeout after `timeout_ms` (`connect_ms_max` by default), TooManyRequests.
         """

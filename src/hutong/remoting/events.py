@@ -22,7 +22,7 @@ _log = logging.getLogger("hutong.remoting")
 
 
 class ChannelEventKind(Enum):
-    CONNECT = "connect"  # a connection stands
+    CONNECT = "connect"  # a connection is open
     ACTIVE = "active"  # it can be used: right after CONNECT, as in RocketMQ
     IDLE = "idle"  # nothing passed for `idle_ms_max`: it is closed
     EXCEPTION = "exception"  # it is closed for a fault, of the peer's bytes or ours

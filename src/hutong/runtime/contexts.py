@@ -1,4 +1,4 @@
-"""Contexts: where a handler runs. One context, one lane: its handlers run in order, on its own threads.
+"""Contexts: queues of handlers. The handlers of one context run in order, on its own threads.
 
 Strategy: a context is a queue of (handler, argument) pairs and one scheduled turn, however much is queued; a turn takes
 at most TURN_MAX of them, so that sockets and other contexts have theirs. Nothing is locked on the way in:
@@ -87,7 +87,7 @@ class ContextServices(Protocol):
 
 
 class Context(ABC):
-    """A lane for handlers. Made by `Runtime.context`, never by hand.
+    """A queue of handlers and the threads they run on. Made by `Runtime.context`, never by hand.
 
     `loop` is the event loop that the context was dealt to: the one its handlers run on, or, for workers, the one that
     keeps its timers. `exception_handler` is called with what its handlers raise.
@@ -235,10 +235,10 @@ class Context(ABC):
         future: asyncio.Future[T] = loop.create_future()
         variables = self._variables_with(carried_variables())
         if ordered:
-            lane = self.ordered_work
-            if len(lane.queue) >= PENDING_WORK_MAX:
+            context = self.ordered_work
+            if len(context.queue) >= PENDING_WORK_MAX:
                 raise LimitExceeded("pending_work_max", PENDING_WORK_MAX)
-            lane.run(lambda _: variables.run(_block, self, work, future, loop), None)
+            context.run(lambda _: variables.run(_block, self, work, future, loop), None)
         else:
             self.pool.execute(partial(variables.run, _block, self, work, future, loop))
         return await future
@@ -246,7 +246,7 @@ class Context(ABC):
     @property
     @abstractmethod
     def ordered_work(self) -> "Context":
-        """The lane for ordered blocking work."""
+        """The context for ordered blocking work."""
 
     def set_timer(self, delay_ms: int, handler: Callable[[], object]) -> "ContextTimer":
         """Call `handler()` in this context once, `delay_ms` from now or up to a tick (10 ms) later; from any thread.

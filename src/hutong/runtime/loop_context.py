@@ -33,7 +33,7 @@ class LoopContext(Context):
 
     @property
     def ordered_work(self) -> Context:
-        return self._ordered.lane
+        return self._ordered.context
 
     def drive(self, coroutine: Coroutine[Any, Any, object]) -> None:
         self._coroutines.start(coroutine)

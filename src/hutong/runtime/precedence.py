@@ -6,8 +6,8 @@ flight, and then one piece at a time; so a flush waits for one such piece at mos
 without a gap, one piece begins in any case when it has waited for `patience_ms` and none has begun meanwhile. Where
 nothing went first for a while, pieces run side by side.
 
-What gives way comes by lanes, each with an offload of its own. A piece that takes longer than `STALLED_MS` keeps nobody
-but its own lane from beginning, so files of which one has stalled do not hold up the others.
+Work that gives way comes by queues, each with an offload of its own. A piece that takes longer than `STALLED_MS` delays
+only its own queue, so files of which one has stalled do not hold up the others.
 
 Knows nothing of what the work does. One loop.
 """
@@ -33,12 +33,12 @@ class Precedence:
 
     def __init__(self, clock: Clock, timers: TimerWheel, side_by_side_max: int, patience_ms: int = PATIENCE_MS) -> None:
         self.impatient_total = 0  # begun while something that goes first was in flight
-        self.waiting = 0  # in all lanes
+        self.waiting = 0  # in all queues
         self._clock = clock
         self._timers = timers
         self._side_by_side_max = side_by_side_max
         self._patience_ms = patience_ms
-        self._lanes: list[_Behind] = []
+        self._queues: list[_Behind] = []
         self._first_in_flight = 0
         self._first_at_ms = -QUIET_MS  # when some was last in flight
         self._begun_at_ms = 0
@@ -46,7 +46,7 @@ class Precedence:
 
     @property
     def in_flight(self) -> int:
-        return sum(len(lane.begun_at_ms) for lane in self._lanes)
+        return sum(len(queue.begun_at_ms) for queue in self._queues)
 
     @property
     def is_contended(self) -> bool:
@@ -58,15 +58,15 @@ class Precedence:
         return _First(self, offload)
 
     def behind(self, offload: Offload) -> Offload:
-        """The same offload for work that gives way: a lane of its own."""
-        lane = _Behind(self, offload)
-        self._lanes.append(lane)
-        return lane
+        """The same offload for work that gives way: a queue of its own."""
+        queue = _Behind(self, offload)
+        self._queues.append(queue)
+        return queue
 
-    def _may_begin(self, lane: "_Behind", since_ms: int, now_ms: int) -> bool:
-        if len(lane.begun_at_ms) >= self._side_by_side_max:
+    def _may_begin(self, queue: "_Behind", since_ms: int, now_ms: int) -> bool:
+        if len(queue.begun_at_ms) >= self._side_by_side_max:
             return False
-        in_flight = sum(lane.working(now_ms) for lane in self._lanes)
+        in_flight = sum(queue.working(now_ms) for queue in self._queues)
         if self._first_in_flight:
             waited_ms = now_ms - max(since_ms, self._begun_at_ms)
             is_impatient = not in_flight and waited_ms >= self._patience_ms
@@ -76,20 +76,20 @@ class Precedence:
         return in_flight < (self._side_by_side_max if is_quiet else 1)
 
     def _begin_waiting(self) -> None:
-        """Begin what has waited longest and may; what stalls in one lane is passed over."""
+        """Begin the piece that has waited longest and may; a stalled queue is passed over."""
         now_ms = self._clock.monotonic_ms()
-        while (lane := self._next(now_ms)) is not None:
-            work, then, _ = lane.waiting.popleft()
+        while (queue := self._next(now_ms)) is not None:
+            work, then, _ = queue.waiting.popleft()
             self.waiting -= 1
             try:
-                lane.begin(work, then)
+                queue.begin(work, then)
             except LimitExceeded as error:
                 then(error)
         self._remind()
 
     def _next(self, now_ms: int) -> "_Behind | None":
-        waiting = sorted((lane for lane in self._lanes if lane.waiting), key=lambda lane: lane.waiting[0][2])
-        return next((lane for lane in waiting if self._may_begin(lane, lane.waiting[0][2], now_ms)), None)
+        waiting = sorted((queue for queue in self._queues if queue.waiting), key=lambda queue: queue.waiting[0][2])
+        return next((queue for queue in waiting if self._may_begin(queue, queue.waiting[0][2], now_ms)), None)
 
     def _remind(self) -> None:
         """Look again when patience is over; what ends before then looks by itself."""
@@ -106,7 +106,7 @@ class Precedence:
     def _first_ended(self) -> None:
         self._first_in_flight -= 1
         self._first_at_ms = self._clock.monotonic_ms()
-        if self.waiting:  # a flush without readers is to cost no look at all lanes
+        if self.waiting:  # a flush without readers must not pay for a scan of all queues
             self._begin_waiting()
 
 

@@ -5,10 +5,10 @@ share a few threads; after TURN_US_MAX a turn ends and the context goes to the e
 worker context is a task in the pool for each handler. A coroutine needs its steps one at a time, so there each has a
 worker context of its own behind it.
 
-Ordered blocking work (`Context.execute_blocking`) is such a context as well: a lane of its own for an event loop's
+Ordered blocking work (`Context.execute_blocking`) is such a context as well: one of its own for an event loop's
 context, and for a worker context that context itself.
 
-What a coroutine may await here: see `lane_loop`.
+What a coroutine may await here: see `worker_loop`.
 """
 
 import threading
@@ -22,9 +22,9 @@ from typing import Any, ClassVar, Final, TypeVar
 from hutong.foundation.errors import LimitExceeded
 from hutong.runtime.contexts import CURRENT, TURN_MAX, Context, ContextKind, ContextServices
 from hutong.runtime.coroutines import Coroutines
-from hutong.runtime.lane_loop import LaneLoop
 from hutong.runtime.loops import EventLoop
 from hutong.runtime.pools import WorkerPool
+from hutong.runtime.worker_loop import WorkerLoop
 
 T = TypeVar("T")
 TURN_US_MAX: Final = 10_000  # after which a turn begins no further handler
@@ -33,17 +33,17 @@ TURN_US_MAX: Final = 10_000  # after which a turn begins no further handler
 class WorkerContext(Context):
     """Handlers run one at a time, in order, each on some thread of the pool."""
 
-    __slots__ = ("_clock", "_coroutines", "_lane_loop", "_lock", "_threads")
+    __slots__ = ("_clock", "_coroutines", "_lock", "_threads", "_worker_loop")
 
     kind: ClassVar[ContextKind] = ContextKind.WORKER
 
     def __init__(self, name: str, home: EventLoop, pool: WorkerPool, services: ContextServices) -> None:
         super().__init__(name, home, pool, services)
         self._clock = services.clock
-        self._lock = threading.Lock()  # over the step from idle to scheduled: two turns at once would be two lanes
+        self._lock = threading.Lock()  # over the step from idle to scheduled: two at once would break the order
         self._threads: set[int] = set()  # where handlers of this context run now: at most one
-        self._lane_loop = LaneLoop(self)  # type: ignore[abstract]  # what it lacks is refused with a sentence
-        self._coroutines = Coroutines(self._lane_loop, self)
+        self._worker_loop = WorkerLoop(self)  # type: ignore[abstract]  # what it lacks is refused with a sentence
+        self._coroutines = Coroutines(self._worker_loop, self)
 
     @property
     def is_current(self) -> bool:
@@ -115,21 +115,21 @@ class WorkerContext(Context):
 
 
 class OrderedWork:
-    """The lane for ordered blocking work of a context whose handlers are elsewhere, made when it is first asked for."""
+    """The context for ordered blocking work of a context whose handlers run elsewhere, made on first use."""
 
-    __slots__ = ("_lane", "_lock", "_making")
+    __slots__ = ("_context", "_lock", "_making")
 
     def __init__(self, name: str, home: EventLoop, pool: WorkerPool, services: ContextServices) -> None:
         self._making = (name, home, pool, services)
         self._lock = threading.Lock()
-        self._lane: WorkerContext | None = None
+        self._context: WorkerContext | None = None
 
     @property
-    def lane(self) -> WorkerContext:
+    def context(self) -> WorkerContext:
         with self._lock:
-            if self._lane is None:
-                self._lane = WorkerContext(*self._making)
-            return self._lane
+            if self._context is None:
+                self._context = WorkerContext(*self._making)
+            return self._context
 
 
 class MultiWorkerContext(Context):
@@ -153,7 +153,7 @@ class MultiWorkerContext(Context):
 
     @property
     def ordered_work(self) -> Context:
-        return self._ordered.lane
+        return self._ordered.context
 
     def run(self, handler: Callable[[T], object], argument: T) -> None:
         if self.pool.is_closed:

@@ -38,7 +38,7 @@ class WaitingReply(Enum):
 
 
 WAITING: Final = WaitingReply.WAITING
-"""What work returns that is to be called again after it was woken."""
+"""Returned by work that must be called again after it was woken."""
 
 Work = Callable[[Callable[[], None]], T | WaitingReply]
 """Does a message's work, or a part of it. It is given what wakes it, to be called once or not at all, also before it

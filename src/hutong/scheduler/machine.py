@@ -2,16 +2,16 @@
 
 Rules kept:
 
-- A message is looked at, processed, and leaves its mailbox only once it is done, so an actor keeps its order.
-- A turn ends with its quota, which is looked at after each message: at least one is processed.
+- A message leaves its mailbox only once it is done, so an actor keeps its order.
+- A turn ends with its quota, which is checked after each message: at least one is processed.
 - The actor that ran or woke longest ago is next; among those of the same turn, the one that has used less time. By time
   used alone a newcomer, or one that slept for long, would have the executor to itself until it had caught up; by last
-  execution alone a stream of newcomers would always stand in front. Here whoever wakes stands behind all that wait, and
+  execution alone a stream of newcomers would always be first. Here an actor that wakes goes behind all that wait, so
   an actor waits for each other at most once.
 - A suspended actor has no turn until it was resumed as often as suspended. A resume that comes while its actor runs is
   not lost when the suspend follows.
-- Messages begun and not done hold what they cost. While the next new one does not fit, none is begun: a large one is
-  not passed over for ever. What was begun goes on, and one is always let in.
+- Messages begun and not done occupy their cost. While the next new one does not fit, none is begun, so a large one is
+  not passed over for ever. Begun messages continue, and one is always admitted.
 
 Knows nothing of clocks, loops or what messages are: time used arrives with events, what must be done leaves as
 instructions.
@@ -108,7 +108,7 @@ class _Actor:
         self.is_begun = False  # whether the first message was processed before, and so holds its cost
         self.suspends = 0  # below zero only while it runs
         self.used_us = used_us
-        self.place: _Place | None = None  # in the line it stands in
+        self.place: _Place | None = None  # in the queue it waits in
 
 
 _Place = tuple[int, int, int, _Actor]  # turn in which it ran or woke, time used, arrival, actor
@@ -221,7 +221,7 @@ class Scheduler:
         return self._wake()
 
     def _may_go_on(self, actor: _Actor) -> bool:
-        """True when the running actor may begin another message, besides what the head of the queue needs."""
+        """True when the running actor may begin another message without the room that the head of the queue needs."""
         if not actor.mailbox or actor.suspends > 0:
             return False
         waiting = _first(self._beginning)
@@ -255,7 +255,7 @@ class Scheduler:
         if not actor.mailbox and actor is not self._running:
             actor.place = None
             self._forget_if_idle(actor)
-        return self._wake() if is_first else []  # what stands behind a large one may fit
+        return self._wake() if is_first else []  # those behind a large one may fit
 
     def _stand_in_line(self, actor: _Actor) -> list[Instruction]:
         if actor.place is None and actor.mailbox and actor.suspends <= 0 and actor is not self._running:

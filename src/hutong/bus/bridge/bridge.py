@@ -1,7 +1,7 @@
 """A bridge: what all clients of one listener share, whatever carries their frames.
 
-A transport makes one, calls `connect` for each client that opens a connection, and then `BridgeClient.receive`,
-`BridgeClient.sending_changed` and, when the connection is gone, `BridgeClient.ended`.
+A transport makes one, calls `connect` for each client that opens a connection, and then `ConnectedClient.receive`,
+`ConnectedClient.sending_changed` and, when the connection is gone, `ConnectedClient.ended`.
 
 Knows no transports.
 """
@@ -9,7 +9,7 @@ Knows no transports.
 from itertools import count
 from typing import Any, Final
 
-from hutong.bus.bridge.driver import Answer, BridgeClient, BridgeServices, Outlet
+from hutong.bus.bridge.driver import Answer, BridgeServices, ConnectedClient, Outlet
 from hutong.bus.bridge.figures import BridgeFigures
 from hutong.bus.bridge.hooks import Authenticator, BridgeEvent, BridgePeer, EventHook, EventKind
 from hutong.bus.bridge.limits import BridgeLimits, default_limits
@@ -66,10 +66,10 @@ class Bridge:
         """The wait tables by name, for the metrics."""
         return {table.name: table for table in (self._around.replies_owed, self._around.slow_clients)}
 
-    def connect(self, peer: BridgePeer, outlet: Outlet) -> BridgeClient | None:
+    def connect(self, peer: BridgePeer, outlet: Outlet) -> ConnectedClient | None:
         """A new client, or None where the event hook refuses it: then its connection is to be closed."""
         peer.id = next(self._ids)
-        client = BridgeClient(self._around, peer, outlet)
+        client = ConnectedClient(self._around, peer, outlet)
         if not client.happens(BridgeEvent(EventKind.OPENED, peer)):
             return None
         self.figures.clients += 1

@@ -5,9 +5,9 @@ bridge's context, on its loop.
 
 What a client owes is parked under an owner that ends with it: the messages it may still answer, the time it may take to
 read. Its own requests are promises of the bus, cancelled when it goes; its registrations are unregistered. So a client
-that vanishes leaves nothing, and whoever waits for its answer is told at once.
+that vanishes leaves nothing, and a sender that waits for its answer gets a failure at once.
 
-Decides nothing but when to give up waiting; knows no sockets.
+Decides only when to give up waiting; knows no sockets.
 """
 
 import asyncio
@@ -85,7 +85,7 @@ class BridgeServices:
     encoder: FrameEncoder | None  # None where the hook may change bodies
 
 
-class BridgeClient:
+class ConnectedClient:
     """One client, from its connection to `ended`. Made by `Bridge.connect`; all calls in the bridge's context."""
 
     def __init__(self, around: BridgeServices, peer: BridgePeer, outlet: Outlet) -> None:

@@ -46,7 +46,7 @@ from hutong.wire.vertx.codes import Code, Dialect
 from hutong.wire.vertx.server_frames import PONG, FrameEncoder, Unencodable, encode_error, encode_failure
 
 REPLY_PREFIX: Final = "__hutong.reply."
-"""How the bus's own reply addresses begin."""
+"""The prefix of the bus's own reply addresses."""
 
 _SEND, _PUBLISH, _REGISTER, _UNREGISTER, _PING = Kind  # looking a member up costs more than the rest of a test
 

@@ -1,8 +1,8 @@
 """The TCP event-bus bridge: Vert.x's clients of that protocol, each frame a 32-bit length and one JSON object.
 
 Strategy: the reactor's handler of a `Bridge`. Every frame is answered with nothing as far as the reactor is concerned,
-so that it begins a bounded number of frames per turn of the loop; what there is to say is pushed. A frame too large
-cannot be skipped: the client is told, and its connection closed.
+so that it begins a bounded number of frames per loop iteration; frames for the client are pushed. A frame too large
+cannot be skipped: the client gets an error, and its connection is closed.
 
 Knows nothing of what frames mean.
 """
@@ -11,7 +11,7 @@ import struct
 from typing import Final
 
 from hutong.bus.bridge.bridge import Bridge
-from hutong.bus.bridge.driver import BridgeClient
+from hutong.bus.bridge.driver import ConnectedClient
 from hutong.bus.bridge.hooks import BridgePeer
 from hutong.reactor.channel import HELD, Response
 from hutong.reactor.framing import LengthPrefixedFraming
@@ -19,10 +19,10 @@ from hutong.reactor.handler import Peer
 from hutong.wire.buffer import Buffer
 
 FRAMES_PER_TURN_MAX: Final = 64
-"""What the acceptor's `requests_in_flight_max` should be: a client's frames in one turn of the loop."""
+"""The acceptor's `requests_in_flight_max`: a client's frames in one loop iteration."""
 _length: Final = struct.Struct(">i").pack
 _TOO_LARGE: Final = memoryview(b"")
-"""Stands for the frame that the framing did not take. An empty frame of a client is `bytes`, never this very object."""
+"""Marker for a frame that the framing did not take. An empty frame of a client is `bytes`, never this very object."""
 
 
 class BridgeFraming(LengthPrefixedFraming):
@@ -65,7 +65,7 @@ class TcpBridge:
 
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
-        self._clients: dict[Peer, BridgeClient] = {}
+        self._clients: dict[Peer, ConnectedClient] = {}
 
     def connection_opened(self, peer: Peer) -> None:
         who = BridgePeer(0, peer.address, peer.port, peer.certificate)

@@ -1,13 +1,13 @@
 """A table kept in a compacted topic: the latest value of each key, read whole at a start, written by one owner.
 
-Strategy: one partition, so that the log is one order. Who opens a table reads it to its end, then claims it with a
-record of a higher epoch than he found. From then on nobody else should write, so the offsets of his writes follow one
-another without a gap; where there is one, he reads the records in it before he counts his write as done. If that is a
-claim, another has taken over: every write fails from then on, also those that are in the log already, so whoever has
-been replaced never acts upon a write that his successor has not seen. What a replaced owner wrote after the claim is
-in the log all the same, and read at the next start: what the values say must bear that.
+Strategy: one partition, so that the log is one order. The owner reads a table to its end, then claims it with a record
+of a higher epoch than any before. From then on no other process should write, so the offsets of its writes follow one
+another without a gap. At a gap the owner reads the records in it before it counts its write as done. If one of them is
+a claim, another owner has taken over, and every write fails from then on, also those in the log already. So a replaced
+owner never acts upon a write that its successor has not read. Its later writes are in the log all the same, and are
+read at the next start: users of the table must tolerate that.
 
-Knows nothing of what the values mean. The client library is talked to on threads; its owner hears of all on its loop.
+Knows nothing of the meaning of values. The client library is called on threads; callbacks run on the owner's loop.
 """
 
 import asyncio

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hutong.bus.envelope.reply import Reply
 
 REPLY_PREFIX: Final = "__hutong.reply."
-"""What every reply address begins with; nobody registers a consumer there."""
+"""The prefix of every reply address; nobody registers a consumer there."""
 _SYSTEM_NAMES: Final[dict[type, str]] = {
     type(None): "null",
     bool: "boolean",

@@ -9,7 +9,7 @@ import pytest
 
 from hutong.bus import EventBus, FailureType, Message, ReplyError
 from hutong.bus.bridge.bridge import Bridge
-from hutong.bus.bridge.driver import BridgeClient
+from hutong.bus.bridge.driver import ConnectedClient
 from hutong.bus.bridge.hooks import BridgeEvent, BridgePeer, EventKind, Verdict
 from hutong.bus.bridge.limits import BridgeLimits
 from hutong.bus.bridge.machine import REPLY_PREFIX
@@ -58,7 +58,7 @@ class Rig:
         permissions = options.pop("permissions", Permissions(ANYTHING, ANYTHING))
         self.bridge = Bridge(bus, context, dialect, permissions, clock=self.clock, wheel=self.wheel, **options)
 
-    def connect(self) -> tuple[BridgeClient, Wire]:
+    def connect(self) -> tuple[ConnectedClient, Wire]:
         wire = Wire()
         client = self.bridge.connect(BridgePeer(0, "127.0.0.1", 1), wire)
         assert client is not None

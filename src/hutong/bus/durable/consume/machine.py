@@ -2,8 +2,8 @@
 
 Strategy: each partition holds its records in the order of the log until they are handled or given up. The offset that
 may be committed is that of the oldest record not yet done, so nothing unfinished is ever passed. Records stand in
-lanes: one lane for the whole partition, or one for each key; only the first of a lane is in hand, and what failed
-keeps its lane waiting until its next attempt, so order is kept by construction. A slot is taken before a handler
+queues: one queue for the whole partition, or one for each key; only the first of a queue is in hand, and what failed
+keeps its queue waiting until its next attempt, so order is kept by construction. A slot is taken before a handler
 begins and freed when its outcome comes, whatever became of the partition meanwhile; a partition that comes back while
 an old handler still runs waits for it.
 
@@ -71,7 +71,7 @@ class DurableConsumerMachine:
         self._strays: dict[int, int] = {}  # handlers still running of a partition that was revoked
         self._slots = bounds.handling
         self._demand: int | None = 0
-        self._ready: deque[RecordEntry] = deque()  # first of their lanes, by their coming
+        self._ready: deque[RecordEntry] = deque()  # first of their queues, by their coming
         self._due: list[tuple[int, int, RecordEntry]] = []  # heap; when, which, what
         self._due_count = 0
         self._out: list[Instruction] = []
@@ -141,10 +141,10 @@ class DurableConsumerMachine:
             assert not partition.entries or partition.entries[0].state is not RecordState.DONE
             assert not offsets or max(partition.committed, partition.position) <= offsets[0]
             assert partition.bytes_held == sum(entry.record.size_bytes for entry in partition.entries)
-            queued = [entry for lane in partition.lanes.values() for entry in lane]
+            queued = [entry for queue in partition.queues.values() for entry in queue]
             assert set(queued) == {entry for entry in partition.entries if entry.state is not RecordState.DONE}
-            for lane in partition.lanes.values():
-                assert all(entry.state is RecordState.QUEUED for entry in list(lane)[1:])
+            for queue in partition.queues.values():
+                assert all(entry.state is RecordState.QUEUED for entry in list(queue)[1:])
 
     def _assign(self, event: PartitionAssigned) -> None:
         assert event.partition not in self._partitions, "assigned twice"
@@ -172,7 +172,7 @@ class DurableConsumerMachine:
             if record.offset <= partition.last_offset:
                 continue  # fetched again, by a client that lost its place
             partition.last_offset = record.offset
-            entry = RecordEntry(partition, record, self._lane(partition, record))
+            entry = RecordEntry(partition, record, self._queue_key(partition, record))
             partition.entries.append(entry)
             partition.bytes_held += record.size_bytes
             self._queue(partition, entry)
@@ -181,21 +181,21 @@ class DurableConsumerMachine:
             partition.is_paused = True
             self._out.append(Pause(partition.number))
 
-    def _lane(self, partition: PartitionState, record: FetchedRecord) -> Hashable:
+    def _queue_key(self, partition: PartitionState, record: FetchedRecord) -> Hashable:
         if self._order is Order.PARTITION or partition.caution is not None:
             return None
         return record.offset if record.key is None else record.key
 
     def _queue(self, partition: PartitionState, entry: RecordEntry) -> None:
-        lane = partition.lanes.get(entry.lane)
-        if lane is not None:
-            lane.append(entry)
+        queue = partition.queues.get(entry.queue_key)
+        if queue is not None:
+            queue.append(entry)
         else:
-            partition.lanes[entry.lane] = deque((entry,))
+            partition.queues[entry.queue_key] = deque((entry,))
             self._begin(entry)
 
     def _begin(self, entry: RecordEntry) -> None:
-        """It is the first of its lane, or its pause is over."""
+        """Begin an entry that is the first of its queue, or whose pause is over."""
         entry.state = RecordState.READY
         self._ready.append(entry)
 
@@ -329,18 +329,18 @@ class DurableConsumerMachine:
                 self._out.append(BuryRecord(entry))
 
     def _finish(self, entry: RecordEntry) -> None:
-        """It is handled or buried: the offset may pass it, its lane goes on."""
+        """Finish an entry that is handled or buried: the offset may pass it, and its queue continues."""
         entry.state = RecordState.DONE
         partition = entry.partition
-        lane = partition.lanes[entry.lane]
-        lane.popleft()
-        if not lane:
-            del partition.lanes[entry.lane]
+        queue = partition.queues[entry.queue_key]
+        queue.popleft()
+        if not queue:
+            del partition.queues[entry.queue_key]
         self._prune(partition)
         if partition.caution is not None:
             partition.caution.ended()
-        if lane:
-            self._begin(lane[0])
+        if queue:
+            self._begin(queue[0])
 
     def _prune(self, partition: PartitionState) -> None:
         entries = partition.entries
@@ -357,18 +357,18 @@ class DurableConsumerMachine:
             self._out.append(Resume(partition.number))
 
     def _end_caution(self, partition: PartitionState) -> None:
-        """A note is written. If it was the last: what stood in one lane goes to the lanes of its order."""
+        """A note is written. After the last one the entries move from one queue to the queues of their order."""
         if partition.caution is None:
             return
         partition.caution.noted()
         if not partition.caution.is_over:
             return
         partition.caution = None
-        partition.lanes.clear()
+        partition.queues.clear()
         for entry in partition.entries:
             if entry.state is not RecordState.DONE:
-                entry.lane = self._lane(partition, entry.record)
-                lane = partition.lanes.setdefault(entry.lane, deque())
-                lane.append(entry)
-                if len(lane) == 1 and entry.state is RecordState.QUEUED:
+                entry.queue_key = self._queue_key(partition, entry.record)
+                queue = partition.queues.setdefault(entry.queue_key, deque())
+                queue.append(entry)
+                if len(queue) == 1 and entry.state is RecordState.QUEUED:
                     self._begin(entry)

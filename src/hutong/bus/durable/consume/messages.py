@@ -28,8 +28,8 @@ class FetchedRecord(Protocol):
 
 
 class RecordState(enum.Enum):
-    QUEUED = "queued"  # somebody in its lane is before it
-    READY = "ready"  # first of its lane, no slot yet
+    QUEUED = "queued"  # somebody in its queue is before it
+    READY = "ready"  # first of its queue, no slot yet
     NOTING = "noting"  # has a slot; a note is written before it begins
     HANDLING = "handling"  # has a slot; the handler has it
     WAITING = "waiting"  # failed, for its next attempt
@@ -44,7 +44,7 @@ class RecordEntry:
 
     partition: "PartitionState"
     record: FetchedRecord
-    lane: Hashable
+    queue_key: Hashable
     state: RecordState = RecordState.QUEUED
     attempts: int = 0  # begun so far
     error_type: str = ""  # of the last failure
@@ -66,7 +66,7 @@ class PartitionState:
     committed: int  # what was last taken for a commit
     caution: Caution | None = None
     entries: deque[RecordEntry] = field(default_factory=deque)  # by offset; the first is not done
-    lanes: dict[Hashable, deque[RecordEntry]] = field(default_factory=dict)  # none is empty
+    queues: dict[Hashable, deque[RecordEntry]] = field(default_factory=dict)  # none is empty
     last_offset: int = -1  # that arrived
     bytes_held: int = 0
     is_paused: bool = False

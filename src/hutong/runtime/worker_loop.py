@@ -29,7 +29,7 @@ T = TypeVar("T")
 Callback = Callable[..., object]
 
 
-class LaneLoop(asyncio.AbstractEventLoop):
+class WorkerLoop(asyncio.AbstractEventLoop):
     """As much of an event loop as one worker context is. Any thread may use it."""
 
     def __init__(self, context: "Context") -> None:
@@ -135,7 +135,7 @@ class LaneLoop(asyncio.AbstractEventLoop):
 
 
 def _refusal(name: str) -> Callable[..., NoReturn]:
-    def refuse(self: LaneLoop, *args: object, **options: object) -> NoReturn:
+    def refuse(self: WorkerLoop, *args: object, **options: object) -> NoReturn:
         raise RuntimeError(
             f"{name}() is not for {self._context!r}: sockets, processes, signals and a loop's own life belong to an "
             "event loop; do it in a context of one, and wait here with `await that_context.call(...)`"
@@ -146,5 +146,5 @@ def _refusal(name: str) -> Callable[..., NoReturn]:
 
 
 for _name in vars(asyncio.AbstractEventLoop):
-    if not _name.startswith("_") and _name not in vars(LaneLoop):
-        setattr(LaneLoop, _name, _refusal(_name))
+    if not _name.startswith("_") and _name not in vars(WorkerLoop):
+        setattr(WorkerLoop, _name, _refusal(_name))
