@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hutong.rpc.delivery.bounds import EXPIRED, age_refusal, share_refusal, total_refusal
 from hutong.rpc.delivery.holdings import CallerShare, CallState, KeptCall, KeptSession
 from hutong.rpc.delivery.ids import CallId, session_ms
 from hutong.rpc.delivery.messages import (
@@ -219,7 +220,7 @@ class Memory:
             self._hear(session, event)
             # The caller acknowledged this sequence: its record may be deleted already, so executing it could be a
             # second time.
-            refusal = None if call_id.sequence >= session.acked_below else _EXPIRED
+            refusal = None if call_id.sequence >= session.acked_below else EXPIRED
         call = session.calls.get(call_id.sequence) if session and not refusal else None
         if call is None:
             # A known call is answered even at a bound: refusing a repeat would hide an outcome that exists.
@@ -239,46 +240,31 @@ class Memory:
 
     def _stranger(self, name: str, event: Asked) -> Refusal | None:
         """Return the reason to refuse an unknown session, or None."""
-        began_ms, now_ms = session_ms(name), event.now_ms
-        settings = self.settings
-        # Sessions up to the horizon may have been deleted. The second test refuses sessions that are about to be, with
-        # room for the skew of clocks, so that none is accepted and forgotten while it is in use.
-        if began_ms <= self._horizon_ms or began_ms <= now_ms - settings.keep_for_ms + settings.clock_skew_ms:
-            return _EXPIRED
-        # A session from the future would outlive the horizon, which is a session's own time.
-        if began_ms > now_ms + settings.clock_skew_ms:
-            return _FROM_THE_FUTURE
-        if len(self._sessions) >= settings.sessions_max:
-            return Refusal(Reason.FULL, "sessions_max", settings.sessions_max)
-        share = self._shares.get(event.caller)
-        return None if share is None else self._share_is_used(("sessions_max", share.sessions))
+        settings, share = self.settings, self._shares.get(event.caller)
+        return (
+            age_refusal(settings, session_ms(name), self._horizon_ms, event.now_ms)
+            or total_refusal(settings, ("sessions_max", len(self._sessions)))
+            or (share_refusal(settings, ("sessions_max", share.sessions)) if share is not None else None)
+        )
 
     def _bound(self, session: KeptSession | None, caller: str) -> Refusal | None:
-        settings = self.settings
-        held = (
+        refusal = total_refusal(
+            self.settings,
             ("calls_max", self._calls),
             ("in_progress_max", self._in_progress),
             ("kept_bytes_max", self.kept_bytes),
             ("session_calls_max", len(session.calls) if session else 0),
         )
-        for limit, count in held:
-            if count >= getattr(settings, limit):
-                return Refusal(Reason.FULL, limit, getattr(settings, limit))
         share = self._shares.get(caller) if session is None else session.share
         # The caller holds nothing yet, or is this process.
-        if share is None or share is self._own_share:
-            return None
-        return self._share_is_used(
-            ("calls_max", share.calls), ("in_progress_max", share.in_progress), ("kept_bytes_max", share.kept_bytes)
+        if refusal or share is None or share is self._own_share:
+            return refusal
+        return share_refusal(
+            self.settings,
+            ("calls_max", share.calls),
+            ("in_progress_max", share.in_progress),
+            ("kept_bytes_max", share.kept_bytes),
         )
-
-    def _share_is_used(self, *held: tuple[str, int]) -> Refusal | None:
-        for limit, count in held:
-            # At least one, so that small bounds do not shut callers out.
-            maximum = max(1, getattr(self.settings, limit) // self.settings.caller_shares)
-            if count >= maximum:
-                return Refusal(Reason.FULL, f"{limit} of one caller", maximum)
-        return None
 
     def _hear(self, session: KeptSession, event: Asked) -> None:
         session.heard_ms = max(session.heard_ms, event.now_ms)
@@ -293,7 +279,7 @@ class Memory:
         session = self._session(name, event.now_ms, event.caller)
         session.acked_below = max(session.acked_below, event.acked_below)
         if sequence < session.acked_below:  # it acknowledges itself
-            self._out.append(Answer(event.asker, _EXPIRED))
+            self._out.append(Answer(event.asker, EXPIRED))
             return
         # Waiters can join before the start is durable, hence STARTING. Execution waits for the store.
         session.calls[sequence] = KeptCall(CallState.STARTING, event.now_ms, fingerprint=event.fingerprint)
@@ -512,8 +498,6 @@ def _nothing() -> None:
     pass
 
 
-_EXPIRED: Final = Refusal(Reason.EXPIRED)
-_FROM_THE_FUTURE: Final = Refusal(Reason.FROM_THE_FUTURE)
 _NOT_STORED: Final = Refusal(Reason.NOT_STORED)
 _NOT_KEPT: Final = Refusal(Reason.NOT_KEPT)
 _UNKNOWN: Final = Refusal(Reason.UNKNOWN)
