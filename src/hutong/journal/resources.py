@@ -26,3 +26,18 @@ class JournalResources:
     cache: RegionCache
     figures: JournalFigures
     events: JournalEvents
+
+
+class JournalPart:
+    """A part of a journal, with the shared resources as attributes of its own."""
+
+    def __init__(self, resources: JournalResources) -> None:
+        self._settings = resources.settings
+        self._clock = resources.clock
+        self._timers = resources.timers
+        self._disk = resources.disk
+        self._jobs = resources.jobs
+        self._segments = resources.segments
+        self._cache = resources.cache
+        self._figures = resources.figures
+        self._events = resources.events

@@ -23,7 +23,7 @@ from hutong.journal.append.progress import Progress
 from hutong.journal.append.writer import Writer
 from hutong.journal.files.disk import Disk, DiskFile
 from hutong.journal.files.segment import PREPARED_NAME, Segment
-from hutong.journal.resources import JournalResources
+from hutong.journal.resources import JournalPart, JournalResources
 from hutong.journal.settings import JournalSettings
 
 KAFKA_STORAGE_ERROR: Final = 56
@@ -128,23 +128,15 @@ def prepare_file(disk: Disk, directory: Path, settings: JournalSettings) -> Disk
     return file
 
 
-class Flusher:
+class Flusher(JournalPart):
     """Drives the flushed position of one journal. Figures: flushes_total, flushed_bytes_total."""
 
     def __init__(self, resources: JournalResources, progress: Progress, writer: Writer) -> None:
+        super().__init__(resources)
         self.failure: StorageError | None = None
         self.shortage: StorageShortage | None = None  # writes are refused until it is over
         self.flushes_total = 0
         self.flushed_bytes_total = 0
-        self._disk = resources.disk
-        self._jobs = resources.jobs
-        self._clock = resources.clock
-        self._timers = resources.timers
-        self._settings = resources.settings
-        self._cache = resources.cache
-        self._segments = resources.segments
-        self._figures = resources.figures
-        self._events = resources.events
         self._progress = progress
         self._writer = writer
         self._is_flushing = False

@@ -19,7 +19,7 @@ from hutong.foundation.errors import HutongError, LimitExceeded, Refused
 from hutong.foundation.waiting.ordered import OrderedWaitTable
 from hutong.journal.append.log_tail import LogTail
 from hutong.journal.append.qos import Qos, released_through
-from hutong.journal.resources import JournalResources
+from hutong.journal.resources import JournalPart, JournalResources
 
 NOT_ENOUGH_REPLICAS_AFTER_APPEND: Final = 20
 
@@ -27,7 +27,7 @@ WhenSafe = Callable[[HutongError | None], None]
 """Called once: with None, or with the reason that the wait ended without it."""
 
 
-class Progress:
+class Progress(JournalPart):
     """Positions of one journal and the continuations that wait for them.
 
     released_position = min(flushed_position, committed_position), or flushed_position while replication has failed;
@@ -36,13 +36,11 @@ class Progress:
 
     def __init__(self, position: int, resources: JournalResources, *, is_replicated: bool = False) -> None:
         """`is_replicated`: commits take their time, so that it is worth measuring."""
+        super().__init__(resources)
         self.flushed_position = position
         self.committed_position = position
         self.released_position = position
         self.awaited_position = position  # nobody waits for anything after it to be flushed
-        self._clock = resources.clock
-        self._figures = resources.figures
-        self._events = resources.events
         self._is_replicated = is_replicated
         self._refusal: HutongError | None = None
         self._no_majority: HutongError | None = None

@@ -23,7 +23,7 @@ from hutong.journal.append.qos import Qos
 from hutong.journal.append.replicator import Replicator
 from hutong.journal.format import chunk
 from hutong.journal.format.batches import LEADER
-from hutong.journal.resources import JournalResources
+from hutong.journal.resources import JournalPart, JournalResources
 from hutong.wire.buffer import Buffer
 from hutong.wire.kafka.records import CRC_START, HEADER_BYTES, LENGTH_END, LOG_APPEND_TIME
 
@@ -52,7 +52,7 @@ class _LogRun:
         self.parts: list[Buffer] = []  # of each batch two: what precedes the CRC, or all of the header, and the rest
 
 
-class Writer:
+class Writer(JournalPart):
     """The end of the stream. `refusal` is the reason that nothing is accepted just now, None while all is well."""
 
     def __init__(
@@ -64,6 +64,7 @@ class Writer:
         leader_epoch: int,
     ) -> None:
         """`call_soon` runs a callback at the end of the loop iteration."""
+        super().__init__(resources)
         settings = resources.settings
         self.position = resources.cache.end_position  # end of the last sealed chunk
         self.leader_epoch = leader_epoch
@@ -71,17 +72,11 @@ class Writer:
         self.is_congested = False
         self.chunks_total = 0
         self.runs_total = 0
-        self._settings = settings
         self._chunk_bytes_max = min(
             settings.chunk_bytes_max,
             settings.region_bytes // CHUNKS_PER_REGION_MIN,
             chunk.ENTRIES_MAX // 2 * HEADER_BYTES,  # no more batches than half the entries, whatever their sizes
         )
-        self._clock = resources.clock
-        self._cache = resources.cache
-        self._segments = resources.segments
-        self._figures = resources.figures
-        self._events = resources.events
         self._progress = progress
         self._replicator = replicator
         self._call_soon = call_soon
@@ -249,7 +244,7 @@ class Writer:
         """Each log's batches side by side, as a chunk holds them: one entry and one extent per log, not per batch."""
         runs: dict[LogTail, _LogRun] = {}
         current: LogTail | None = None
-        pack_leader, leader_epoch = LEADER.pack, self.leader_epoch
+        pack_leader, leader_bytes, leader_epoch = LEADER.pack, LEADER.size, self.leader_epoch
         for log, base_offset, end_offset, batch, size, timestamp_ms in batches:
             # Neighbouring batches are mostly of one log (a group of batches, a busy partition): one look-up for them.
             if log is not current:
@@ -258,13 +253,11 @@ class Writer:
                 parts = run.parts
                 is_stamped = log.log_append_time
             if is_stamped:
-                parts.append(self._stamped_header(batch, base_offset))
-                parts.append(batch[HEADER_BYTES:])
+                parts += self._stamped_header(batch, base_offset), batch[HEADER_BYTES:]
                 timestamp_ms = self.wall_ms
             else:
                 # Offset, length and epoch precede the batch's CRC, so writing them anew costs no second checksum.
-                parts.append(pack_leader(base_offset, size - LENGTH_END, leader_epoch))
-                parts.append(batch[LEADER.size :])
+                parts += pack_leader(base_offset, size - LENGTH_END, leader_epoch), batch[leader_bytes:]
             run.end_offset = end_offset
             run.bytes += size
             if timestamp_ms > run.max_timestamp_ms:

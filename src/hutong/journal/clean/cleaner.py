@@ -29,7 +29,7 @@ from hutong.journal.files.spans import span_of
 from hutong.journal.format.clean_offsets import CLEAN_OFFSETS_NAME, encode_clean_offsets
 from hutong.journal.log import PartitionLog
 from hutong.journal.recover.checkpointer import Checkpointer
-from hutong.journal.resources import JournalResources
+from hutong.journal.resources import JournalPart, JournalResources
 from hutong.journal.settings import JournalSettings
 
 SLICE_US: Final = 1_000
@@ -48,7 +48,7 @@ class _Slice:
     result: PassResult | None = None
 
 
-class Cleaner:
+class Cleaner(JournalPart):
     """Cleans one journal. Figures: cleanings_total, passes_total, moved_bytes_total, reclaimed_bytes_total."""
 
     def __init__(
@@ -59,19 +59,13 @@ class Cleaner:
         when_flushed: WhenFlushed,
         deletion_ms: Callable[[], int],
     ) -> None:
+        super().__init__(resources)
         self.cleanings_total = 0
         self.passes_total = 0
         self.moved_bytes_total = 0
         self.reclaimed_bytes_total = 0
         self.last_error: HutongError | None = None
         self.problems: dict[int, str] = {}  # logs that cannot be cleaned, and the reason
-        self._disk = resources.disk
-        self._jobs = resources.jobs
-        self._clock = resources.clock
-        self._timers = resources.timers
-        self._settings = resources.settings
-        self._segments = resources.segments
-        self._events = resources.events
         self._logs = logs
         self._checkpointer = checkpointer
         self._when_flushed = when_flushed

@@ -19,10 +19,10 @@ from hutong.journal.files.segment import Segment
 from hutong.journal.format import chunk
 from hutong.journal.log import PartitionLog
 from hutong.journal.recover.checkpointer import Checkpointer
-from hutong.journal.resources import JournalResources
+from hutong.journal.resources import JournalPart, JournalResources
 
 
-class Remover:
+class Remover(JournalPart):
     """Takes dead segments out of one journal. Figures: removed_segments_total, removed_bytes_total."""
 
     def __init__(
@@ -35,12 +35,9 @@ class Remover:
         cleaner: Cleaner,
         when_flushed: WhenFlushed,
     ) -> None:
+        super().__init__(resources)
         self.removed_segments_total = 0
         self.removed_bytes_total = 0
-        self._disk = resources.disk
-        self._jobs = resources.jobs
-        self._segments = resources.segments
-        self._events = resources.events
         self._logs = logs
         self._progress = progress
         self._writer = writer

@@ -20,7 +20,7 @@ from hutong.journal.read.read_failures import ReadFailures
 from hutong.journal.read.read_memory import ReadMemory
 from hutong.journal.read.rebuild import load_or_rebuild_index, rebuild_index
 from hutong.journal.read.walk import WINDOW_BYTES_MAX, WINDOW_BYTES_MIN, Walk, Window, WouldBlock
-from hutong.journal.resources import JournalResources
+from hutong.journal.resources import JournalPart, JournalResources
 
 T = TypeVar("T")
 _HEADERS_SHARE: Final = 64  # of the bytes of a partition that is alone, at most one in so many is chunk headers
@@ -47,18 +47,15 @@ class _Outcome(Generic[T]):
     index: SegmentIndex | None  # loaded for this read
 
 
-class Reader:
+class Reader(JournalPart):
     """Carries out the disk reads of one journal. Figures: cached_reads_total, worker_reads_total."""
 
     def __init__(self, resources: JournalResources) -> None:
+        super().__init__(resources)
         self.failures = ReadFailures(resources.clock)
         self.cached_reads_total = 0
         self.worker_reads_total = 0
         self.reads_in_flight = 0
-        self._disk = resources.disk
-        self._jobs = resources.jobs
-        self._segments = resources.segments
-        self._settings = resources.settings
         self._memory = ReadMemory()
 
     def plan(

@@ -23,7 +23,7 @@ from hutong.journal.files.segment import Segment
 from hutong.journal.format.index import SegmentIndex, encode_index
 from hutong.journal.log import PartitionLog
 from hutong.journal.recover.checkpoint import CHECKPOINT_NAME, Checkpoint, LogState, encode_checkpoint
-from hutong.journal.resources import JournalResources
+from hutong.journal.resources import JournalPart, JournalResources
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def _state_of(log: PartitionLog) -> LogState:
     return state
 
 
-class Checkpointer:
+class Checkpointer(JournalPart):
     """Writes one journal's checkpoints, so far the one of `position`. Figures: checkpoints_total, last_position."""
 
     def __init__(
@@ -70,16 +70,10 @@ class Checkpointer:
         position: int,
     ) -> None:
         """`position` is that of the last checkpoint on the disk."""
+        super().__init__(resources)
         self.last_error: HutongError | None = None
         self.checkpoints_total = 0
         self.last_position = position
-        self._disk = resources.disk
-        self._jobs = resources.jobs
-        self._clock = resources.clock
-        self._timers = resources.timers
-        self._settings = resources.settings
-        self._segments = resources.segments
-        self._events = resources.events
         self._progress = progress
         self._writer = writer
         self._logs = logs
