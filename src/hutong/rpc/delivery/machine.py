@@ -20,6 +20,7 @@ Executed, and a Tick now and then.
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from hutong.rpc.delivery.bounds import EXPIRED, age_refusal, share_refusal, total_refusal
@@ -450,7 +451,7 @@ class Memory:
     def _forget_idle(self, before_ms: int) -> None:
         forgotten: list[KeptSession] = []
         # A copy: `move_to_end` changes the dictionary.
-        for session in list(self._oldest()):
+        for session in list(islice(self._sessions.values(), self.settings.forgotten_per_tick_max)):
             # Sessions are ordered by last use, so the rest is younger.
             if session.heard_ms > before_ms and session.acked_below != CLOSED:
                 break
@@ -461,14 +462,11 @@ class Memory:
         if forgotten:
             self._forget(forgotten)
 
-    def _oldest(self) -> Iterable[KeptSession]:
-        for _, session in zip(range(self.settings.forgotten_per_tick_max), self._sessions.values(), strict=False):
-            yield session
-
     def _forget(self, sessions: list[KeptSession]) -> None:
-        """First what refuses them, then their calls, then themselves: each step begins when the one before is durable.
+        """Delete sessions in three steps, each after the one before is durable: guards, calls, session records.
 
-        One that has left a single record needs no other to be refused while that goes: it is there or not.
+        The guards refuse the sessions' calls meanwhile: the horizon, and a closed record for each session that has
+        more than one record to delete.
         """
         guards: list[Change] = []
         calls: list[Change] = []
