@@ -5,17 +5,15 @@ Knows no transport and no service.
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
 from hutong.bus.envelope.headers import Headers
 from hutong.foundation.errors import UsageError
+from hutong.foundation.waiting.table import Owner
 from hutong.rpc.errors import Failure
 from hutong.rpc.options import HeaderPairs
-
-if TYPE_CHECKING:
-    from hutong.foundation.waiting.table import Owner
 
 A = TypeVar("A")
 ACTION: Final = "action"
@@ -35,7 +33,7 @@ class IncomingCall(Struct, eq=False):
     action: str  # the method that is called
     header_pairs: HeaderPairs = ()
     peer: Any = None  # who calls, as the transport knows it: "bus", a connection's channel, gRPC's context
-    owner: "Owner | None" = None  # what ends with the caller's connection: streams and references opened for it
+    owner: Owner | None = None  # what ends with the caller's connection: streams and references opened for it
     deadline_ms: int | None = None  # in monotonic milliseconds of this process, if the caller sent a timeout
     user: Any = None  # who calls, as an authentication interceptor has found out
     takes_streams: bool = False  # the transport reads a stream (or gets a reference's service) itself, as outcome.value
