@@ -12,20 +12,20 @@ _log = logging.getLogger("hutong.groups")
 class GroupRefusals:
     """Tells of groups that find no room."""
 
-    __slots__ = ("_clock", "_told_at_ms", "_untold")
+    __slots__ = ("_clock", "_logged_at_ms", "_untold")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._told_at_ms: int | None = None
+        self._logged_at_ms: int | None = None
         self._untold = 0
 
-    def tell(self, group_id: str, holder: str, why: str) -> None:
+    def log_refusal(self, group_id: str, holder: str, why: str) -> None:
         """Log the refusal, unless another one was logged just now."""
         now_ms = self._clock.monotonic_ms()
-        if self._told_at_ms is not None and now_ms - self._told_at_ms < TELL_INTERVAL_MS:
+        if self._logged_at_ms is not None and now_ms - self._logged_at_ms < TELL_INTERVAL_MS:
             self._untold += 1
             return
         _log.warning(
             "group %s is refused to %s: %s (%d more refused before)", group_id[:100], holder, why, self._untold
         )
-        self._told_at_ms, self._untold = now_ms, 0
+        self._logged_at_ms, self._untold = now_ms, 0

@@ -105,7 +105,7 @@ class TransactionCoordinator:
         )
         self._places = FairShares("transaction.max_ids", self.settings.ids_max)
         self._memory = FairShares("ids_bytes_max", self.settings.ids_bytes_max)
-        self._refused_told_at_ms = -REFUSAL_INTERVAL_MS
+        self._refusal_logged_at_ms = -REFUSAL_INTERVAL_MS
         self._callers = ParkedCallers("transaction waits", timers, self.settings.waits_max)
         self._changes: WaitTable[None] = WaitTable("transaction changes", timers, self.settings.waits_max)
 
@@ -293,8 +293,8 @@ class TransactionCoordinator:
         if self._places.may_take(holder) and self._memory.may_take(holder, ID_BYTES + len(transactional_id)):
             return True
         now_ms = self._clock.monotonic_ms()
-        if now_ms - self._refused_told_at_ms >= REFUSAL_INTERVAL_MS:
-            self._refused_told_at_ms = now_ms
+        if now_ms - self._refusal_logged_at_ms >= REFUSAL_INTERVAL_MS:
+            self._refusal_logged_at_ms = now_ms
             _log.warning(
                 "transactional id %s is refused to %s: there are %d ids", transactional_id, holder, len(self._host)
             )

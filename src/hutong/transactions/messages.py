@@ -25,7 +25,7 @@ EPOCH_BUMPING: Final = 2
 class TransactionRecord:
     """The durable state of one transactional id: all that Kafka stores, except `last_producer_epoch`.
 
-    `previous_producer_id` is what the id had before the change that this record tells. `next_producer_id` is taken
+    `previous_producer_id` is what the id had before the change of this record. `next_producer_id` is taken
     when the transaction is complete, because the epochs of the present one are used up. `started_at_ms` is NO_TIME_MS
     until the id has had a transaction.
     """

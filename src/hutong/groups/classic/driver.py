@@ -182,7 +182,7 @@ class GroupCoordinator:
         # The group's client pays, not the joining one: otherwise one client could fill another one's share.
         if not wanted_bytes or self._memory.has_room(holder, wanted_bytes):
             return True
-        self._refusals.tell(request.group_id, caller.holder, "its client's groups take up too much")
+        self._refusals.log_refusal(request.group_id, caller.holder, "its client's groups take up too much")
         return False
 
     def _handed_out(self, group_id: str, event: Join, caller: GroupCaller) -> None:
@@ -247,13 +247,13 @@ class GroupCoordinator:
         self, group_id: str, changes: Sequence[Change], then: Callable[[ErrorCode], None], holder: str = NOBODY
     ) -> None:
         """Make offsets durable, then answer. The caller has asked `commit_error`; `holder` is its client."""
-        if not self.offsets.has_room(group_id, changes, holder, is_transactional=False):
+        if not self.offsets.has_room(group_id, changes, holder):
             then(ErrorCode.POLICY_VIOLATION)
         # The first commit creates the group of a consumer that assigns its partitions itself.
         elif not self._is_foreign(group_id) and self._new_entry(group_id, holder) is None:
             then(UNAVAILABLE)
         else:
-            self.offsets.commit(group_id, changes, then)
+            self.offsets.log.write(group_id, changes, answer_to(then))
 
     def transactional_commit_error(
         self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int
@@ -277,7 +277,7 @@ class GroupCoordinator:
         holder: str = NOBODY,
     ) -> None:
         """Make offsets durable that count when the producer's transaction is committed, then answer."""
-        if not self.offsets.has_room(group_id, changes, holder, is_transactional=True):
+        if not self.offsets.has_room(group_id, changes, holder, len(self.offsets.transactional)):
             then(ErrorCode.POLICY_VIOLATION)
         elif not self._is_foreign(group_id) and self._new_entry(group_id, holder) is None:
             then(UNAVAILABLE)
@@ -347,7 +347,7 @@ class GroupCoordinator:
     def _new_entry(self, group_id: str, holder: str) -> ClassicGroupEntry | None:
         """The group, made if nobody has named it before, or None if there are too many, or too many of this client."""
         if not self.directory.has_room(group_id, holder):
-            self._refusals.tell(group_id, holder, f"there are {len(self.directory)} groups")
+            self._refusals.log_refusal(group_id, holder, f"there are {len(self.directory)} groups")
             return None
         return self._entry(group_id, holder)
 

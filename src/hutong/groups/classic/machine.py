@@ -46,7 +46,7 @@ class ClassicGroup(ClassicGroupCore):
 
     @classmethod
     def restored(cls, group_id: str, settings: GroupSettings, record: GroupRecord, now_ms: int) -> "ClassicGroup":
-        """The group as its last record tells; members have one session timeout to be heard again."""
+        """The group of its last record. Members have one session time-out to send a heartbeat."""
         group = cls(group_id, settings)
         group.generation_id = record.generation_id
         group.protocol_type = record.protocol_type

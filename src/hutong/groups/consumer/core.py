@@ -13,7 +13,6 @@ from hutong.groups.consumer.assignment.assignors import ASSIGNORS, Subscriber
 from hutong.groups.consumer.assignment.catalogue import TopicCatalogue
 from hutong.groups.consumer.assignment.subscriptions import Subscriptions
 from hutong.groups.consumer.members.deadlines import MemberDeadlines
-from hutong.groups.consumer.members.footprints import Footprints
 from hutong.groups.consumer.members.member import PARTITION_BYTES, PATTERN_BYTES, ConsumerMember, step
 from hutong.groups.consumer.messages import (
     JOINING,
@@ -25,6 +24,7 @@ from hutong.groups.consumer.messages import (
 )
 from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
 from hutong.groups.consumer.states import ConsumerGroupState
+from hutong.groups.footprints import Footprints
 
 _NO_PARTITIONS: frozenset[Partition] = frozenset()
 
@@ -92,13 +92,13 @@ class ConsumerGroupCore:
 
     @property
     def memory_bytes(self) -> int:
-        """About what its members take up: what they said, what they have and what they shall have."""
+        """Approximate memory of the members: declarations, partitions and targets."""
         # Each partition is counted where it is kept: with its owner and in a target.
         partitions_bytes = PARTITION_BYTES * (len(self.owners) + self._target_count)
         return self._footprints.total_bytes + partitions_bytes + PATTERN_BYTES * self.subscriptions.pattern_count
 
     def footprint_bytes(self, member_id: str) -> int:
-        """Of what one member said; 0 for one that is not here."""
+        """Bytes of one member's declaration; 0 for an unknown member."""
         return self._footprints.of(member_id)
 
     @property

@@ -23,7 +23,7 @@ from hutong.groups.classic.messages import GroupRecord, JoinReply, SyncReply
 from hutong.groups.consumer.assignment.catalogue import TopicCatalogue, TopicFacts
 from hutong.groups.consumer.machine import ConsumerGroup
 from hutong.groups.consumer.members import classic_members
-from hutong.groups.consumer.members.member import PATTERN_BYTES, bytes_said
+from hutong.groups.consumer.members.member import PATTERN_BYTES, declared_bytes
 from hutong.groups.consumer.messages import (
     JOINING,
     EpochNote,
@@ -96,7 +96,7 @@ class ConsumerGroupEntry(MachineEntry[str, ConsumerGroup]):
 class ConsumerGroupCoordinator:
     """All consumer groups of this node.
 
-    Start: `replay` every record of the state topic, tell every topic by `topic_changed`, then `start`, before classic
+    Start: `replay` every record of the state topic, call `topic_changed` for every topic, then `start`, before classic
     groups do. A `then` is called exactly once, on the loop; errors are values, never raised.
     """
 
@@ -214,7 +214,7 @@ class ConsumerGroupCoordinator:
         if error is not ErrorCode.NONE:
             then(JoinReply(error, request.member_id))
             return
-        wanted_bytes = bytes_said((), None, (), [(each.name, each.metadata) for each in request.protocols])
+        wanted_bytes = declared_bytes((), None, (), [(each.name, each.metadata) for each in request.protocols])
         entry, instance_id = self._member_entry(request.group_id), request.group_instance_id
         if not self._has_room(entry, request.member_id, instance_id, wanted_bytes, caller):
             then(JoinReply(ErrorCode.GROUP_MAX_SIZE_REACHED, request.member_id))
@@ -354,7 +354,7 @@ class ConsumerGroupCoordinator:
         if not may_create:
             return not_here
         if not directory.has_room(group_id, caller.holder):
-            self._refusals.tell(group_id, caller.holder, f"there are {len(directory)} groups")
+            self._refusals.log_refusal(group_id, caller.holder, f"there are {len(directory)} groups")
             return HeartbeatReply(UNAVAILABLE, "There are too many groups.")
         # An empty classic group is replaced at once. One with members has to be converted, if the policy allows that.
         if kind is GroupKind.CLASSIC and not self._classic.release_empty_group(group_id):
@@ -376,7 +376,7 @@ class ConsumerGroupCoordinator:
         more_bytes = wanted_bytes - entry.machine.footprint_bytes(known_id)
         if more_bytes <= 0 or self._memory.has_room(self._directory.holder(group_id), more_bytes):
             return True
-        self._refusals.tell(group_id, caller.holder, "its client's groups take up too much")
+        self._refusals.log_refusal(group_id, caller.holder, "its client's groups take up too much")
         return False
 
     def _upgrade(self, group_id: str, holder: str) -> ConsumerGroupEntry | HeartbeatReply:

@@ -62,15 +62,15 @@ class ConsumerGroup(ConsumerGroupCore):
         stored: StoredGroup,
         now_ms: int,
     ) -> "ConsumerGroup":
-        """The group as its records tell; members have one session time-out to be heard again."""
+        """The group of its records. Members have one session time-out to send a heartbeat."""
         group = cls(group_id, catalogue, settings, times)
         group.epoch, group.assignment_epoch = stored.epoch, stored.assignment_epoch
-        for member_id, said in stored.members.items():
-            member = ConsumerMember.restored(member_id, said, stored.currents.get(member_id))
+        for member_id, stored_member in stored.members.items():
+            member = ConsumerMember.restored(member_id, stored_member, stored.currents.get(member_id))
             group.add(member)
             group.touch(RecordKind.MEMBER, member_id)
             # A pattern is compiled again. One that this build no longer accepts must not keep the node from starting.
-            group._subscribe_again(member, said)
+            group._restore_subscription(member, stored_member)
             group.targets[member_id] = stored.targets.get(member_id, _NO_PARTITIONS)
             group.owners.update(dict.fromkeys(member.held(), member_id))
             # The time that the node was down does not count: members could not be heard.
@@ -218,7 +218,7 @@ class ConsumerGroup(ConsumerGroupCore):
 
     def _take_in(self, member: ConsumerMember, beat: ConsumerHeartbeat) -> bool:
         """Store the member's declaration; return True if its subscription changed."""
-        before = member.said()
+        before = member.declaration()
         # A heartbeat of KIP-848 ends the classic protocol for this member: a rolling upgrade, member by member.
         member.classic = member.join_deadline_ms = None
         if beat.rack_id is not None:
@@ -234,16 +234,16 @@ class ConsumerGroup(ConsumerGroupCore):
         reads_otherwise = (names, regex) != (member.topic_names, member.topic_regex)
         if reads_otherwise:
             self.subscribe(member, names, regex)
-        if before != member.said():
+        if before != member.declaration():
             self.touch(RecordKind.MEMBER, member.member_id)
         return reads_otherwise
 
-    def _subscribe_again(self, member: ConsumerMember, said: StoredMember) -> None:
+    def _restore_subscription(self, member: ConsumerMember, stored_member: StoredMember) -> None:
         """After a restart. A pattern that was good once and is not any more matches nothing."""
         try:
-            self.subscribe(member, said.topic_names, said.topic_regex)
+            self.subscribe(member, stored_member.topic_names, stored_member.topic_regex)
         except Refused:
-            self.subscribe(member, said.topic_names, None)
+            self.subscribe(member, stored_member.topic_names, None)
 
     # ---- leaving
 

@@ -221,8 +221,8 @@ def _forget(group: StoredGroup, kind: RecordKind, member_id: str) -> None:
 
 def _apply(group: StoredGroup, kind: RecordKind, member_id: str, value: bytes) -> None:
     if kind is RecordKind.GROUP:
-        said = _decode(GroupValue, value)
-        group.epoch, group.metadata_hash = said.epoch, said.metadata_hash
+        decoded = _decode(GroupValue, value)
+        group.epoch, group.metadata_hash = decoded.epoch, decoded.metadata_hash
     elif kind is RecordKind.TARGET_EPOCH:
         group.assignment_epoch = _decode(TargetEpochValue, value).assignment_epoch
     elif kind is RecordKind.MEMBER:
@@ -254,9 +254,9 @@ def _apply(group: StoredGroup, kind: RecordKind, member_id: str, value: bytes) -
         )
 
 
-def _classic(said: ClassicMemberMetadata) -> ClassicSpeech:
-    protocols = tuple((each.name, bytes(each.metadata)) for each in said.supported_protocols)
-    return ClassicSpeech(said.session_timeout_ms, protocols)
+def _classic(decoded: ClassicMemberMetadata) -> ClassicSpeech:
+    protocols = tuple((each.name, bytes(each.metadata)) for each in decoded.supported_protocols)
+    return ClassicSpeech(decoded.session_timeout_ms, protocols)
 
 
 def _taken(given: Iterable[GivenPartitions], member_epoch: int) -> dict[Partition, int]:

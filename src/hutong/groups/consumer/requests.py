@@ -5,7 +5,7 @@ Pure. Knows the wire's messages and the settings' bounds, and nothing of groups.
 
 from typing import Final
 
-from hutong.groups.consumer.members.member import MEMBER_BYTES, bytes_said
+from hutong.groups.consumer.members.member import MEMBER_BYTES, declared_bytes
 from hutong.groups.consumer.messages import (
     JOINING,
     LEAVING,
@@ -106,4 +106,4 @@ def bytes_of_heartbeat(request: ConsumerGroupHeartbeatRequest) -> int:
     if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
         return 0
     words = (request.member_id, request.instance_id, request.rack_id)
-    return MEMBER_BYTES + bytes_said(request.subscribed_topic_names or (), request.subscribed_topic_regex, words)
+    return MEMBER_BYTES + declared_bytes(request.subscribed_topic_names or (), request.subscribed_topic_regex, words)

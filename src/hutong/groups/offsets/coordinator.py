@@ -98,15 +98,12 @@ class OffsetCoordinator:
         """Every group that has offsets, or some that wait for the end of a transaction."""
         return {*self.table.groups(), *self.transactional.groups()}
 
-    def has_room(self, group_id: str, changes: Sequence[Change], holder: str, *, is_transactional: bool) -> bool:
-        """Return False if the changes pass the node's bounds, or the fair share of the client `holder`."""
-        # Offsets of open transactions are in no table yet, but each may still get into it.
-        waiting = len(self.transactional) if is_transactional else 0
-        return self.table.has_room(changes, self.settings, waiting) and self._shares.has_room(group_id, changes, holder)
+    def has_room(self, group_id: str, changes: Sequence[Change], holder: str, waiting: int = 0) -> bool:
+        """Return False if the changes pass the node's bounds, or the fair share of the client `holder`.
 
-    def commit(self, group_id: str, changes: Sequence[Change], then: Callable[[ErrorCode], None]) -> None:
-        """Make offsets durable, then answer."""
-        self.log.write(group_id, changes, answer_to(then))
+        `waiting` offsets of open transactions count as well: they are in no table yet, but each may get into it.
+        """
+        return self.table.has_room(changes, self.settings, waiting) and self._shares.has_room(group_id, changes, holder)
 
     def forget(self, group_id: str, keys: Iterable[OffsetKey], then: Callable[[ErrorCode], None]) -> None:
         """Delete committed offsets of one group."""

@@ -50,7 +50,7 @@ class OffsetStore:
         self._sizes: dict[str, tuple[int, int]] = {}  # group -> its offsets, and the bytes of its notes
         self.on_size: Callable[[str, int, int], None] = lambda _group_id, _offsets, _notes_bytes: None  # after a change
         self.notes_bytes = 0  # of the metadata of all offsets
-        self.on_apply: Callable[[OffsetKey], None] = lambda _key: None  # told of each offset that was committed
+        self.on_apply: Callable[[OffsetKey], None] = lambda _key: None  # called with each offset that was committed
         self.is_awaited: Callable[[OffsetKey], bool] = lambda _key: False  # whether a transaction may still commit one
 
     def __len__(self) -> int:

@@ -33,7 +33,7 @@ from hutong.groups.share.members.messages import (
     ShareHeartbeat,
     ShareReply,
     TopicShape,
-    bytes_said,
+    declared_bytes,
 )
 from hutong.groups.share.records import (
     PartitionKey,
@@ -213,18 +213,20 @@ class ShareCoordinator:
         if event.topics is None:
             return True
         group_id = entry.key
-        wanted_bytes = bytes_said(event.topics, (event.member_id, event.client_id, event.client_host, event.rack_id))
+        wanted_bytes = declared_bytes(
+            event.topics, (event.member_id, event.client_id, event.client_host, event.rack_id)
+        )
         more_bytes = wanted_bytes - entry.machine.footprint_bytes(event.member_id)
         # The group's client pays, not the member's: the memory lasts as long as the group.
         if more_bytes <= 0 or self._memory.has_room(self._directory.holder(group_id), more_bytes):
             return True
-        self._refusals.tell(group_id, holder, "its client's groups take up too much")
+        self._refusals.log_refusal(group_id, holder, "its client's groups take up too much")
         return False
 
     def _new_entry(self, group_id: str, holder: str) -> ShareGroupEntry | None:
         """A group that nobody has named before; None if there are too many, or the name is another kind's."""
         if not self._directory.has_room(group_id, holder):
-            self._refusals.tell(group_id, holder, f"there are {len(self._directory)} groups")
+            self._refusals.log_refusal(group_id, holder, f"there are {len(self._directory)} groups")
             return None
         if not self._directory.claim(group_id, GroupKind.SHARE, holder):
             return None

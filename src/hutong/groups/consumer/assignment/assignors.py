@@ -33,7 +33,7 @@ Assignor: TypeAlias = Callable[[Mapping[str, Subscriber], Mapping[bytes, int]], 
 
 
 def uniform(members: Mapping[str, Subscriber], topics: Mapping[bytes, int]) -> Assignment:
-    """Evenly and sticky. `topics` tells how many partitions each has; every member gets an entry."""
+    """Evenly and sticky. `topics` has the number of partitions of each; every member gets an entry."""
     if not members:
         return {}
     if len({member.topics for member in members.values()}) == 1:

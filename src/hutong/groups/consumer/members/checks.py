@@ -61,7 +61,7 @@ def _find_static(
 
 
 def _check_epoch(beat: ConsumerHeartbeat, member: ConsumerMember) -> None:
-    """A member may say its previous epoch if it cannot know better: the reply that told it may have been lost."""
+    """A member may send its previous epoch: the reply with the new one may have been lost."""
     if beat.epoch in (JOINING, member.epoch):
         return
     if beat.epoch > member.epoch:

@@ -1,7 +1,7 @@
 """Members that speak the classic protocol in a group whose partitions the broker assigns (KIP-848, migration).
 
 Strategy: such a member is led by the same steps as any other; only the messages differ. JoinGroup says what it reads
-and has, and takes a step; SyncGroup hands out what it may have by now; a heartbeat tells it to join again as long as
+and has, and takes a step; SyncGroup hands out what it may have by now; a heartbeat makes it join again as long as
 there is a step to take. Nobody leads and nobody waits at a barrier: the broker assigns. A member that has to join
 again and does not is removed after its rebalance time-out, since others may wait for its partitions.
 
@@ -39,7 +39,7 @@ _ASSIGNMENT_VERSION_MAX: Final = 3
 def join(group: ConsumerGroupCore, event: Join) -> JoinReply:
     """JoinGroup: what the member reads and has, and its next step."""
     try:
-        said = _subscription(group, event)
+        subscription = _subscription(group, event)
         member = _seat(group, event)
     except Refused as refused:
         # KIP-394 needs the id in the reply, since the client joins again with it.
@@ -48,12 +48,12 @@ def join(group: ConsumerGroupCore, event: Join) -> JoinReply:
     is_new = member.epoch == JOINING and not member.assigned
     member.classic = ClassicSpeech(event.session_timeout_ms, event.protocols)
     member.client_id, member.client_host = event.client_id, event.client_host
-    member.rack_id, member.rebalance_timeout_ms = said.rack_id, event.rebalance_timeout_ms
+    member.rack_id, member.rebalance_timeout_ms = subscription.rack_id, event.rebalance_timeout_ms
     member.server_assignor, member.join_deadline_ms = None, None
     group.touch(RecordKind.MEMBER, member.member_id)
     group.renew(member, event.now_ms)
     # The classic protocol knows no broker-side patterns: clients resolve them and send names.
-    names = frozenset(said.topics)
+    names = frozenset(subscription.topics)
     reads_otherwise = (names, None) != (member.topic_names, member.topic_regex)
     if reads_otherwise:
         group.subscribe(member, names, None)
@@ -61,7 +61,7 @@ def join(group: ConsumerGroupCore, event: Join) -> JoinReply:
         group.begin_epoch(f"{member.member_id} joined by the classic protocol", event.now_ms)
     else:
         group.assign(event.now_ms)
-    group.lead(member, _partitions(said.owned_partitions, group.catalogue), event.now_ms)
+    group.lead(member, _partitions(subscription.owned_partitions, group.catalogue), event.now_ms)
     return JoinReply(
         ErrorCode.NONE,
         member.member_id,
@@ -96,7 +96,8 @@ def heartbeat(
     if member is None:
         return error
     group.renew(member, now_ms)
-    # A classic client can only move by joining again. REBALANCE_IN_PROGRESS tells it so, and nobody else is disturbed.
+    # A classic client can only move by joining again. REBALANCE_IN_PROGRESS makes it do so, and no other member is
+    # disturbed.
     has_step = _is_behind(group, member) or member.state is MemberState.UNREVOKED
     if has_step or (member.state is MemberState.UNRELEASED and group.may_give_more(member)):
         _expect_join(group, member, now_ms)
@@ -118,11 +119,11 @@ def take_over(group: ConsumerGroupCore, record: GroupRecord, now_ms: int) -> boo
         return False  # a custom assignor's own data would be lost
     # The generation becomes the epoch, so that members go on with the number that they have.
     group.epoch = group.assignment_epoch = max(record.generation_id, 1)
-    for stored, said, assigned in described:
+    for stored, subscription, assigned in described:
         member = ConsumerMember(
             stored.member_id,
             stored.group_instance_id,
-            said.rack_id,
+            subscription.rack_id,
             stored.client_id,
             stored.client_host,
             rebalance_timeout_ms=stored.rebalance_timeout_ms,
@@ -130,7 +131,7 @@ def take_over(group: ConsumerGroupCore, record: GroupRecord, now_ms: int) -> boo
             classic=ClassicSpeech(stored.session_timeout_ms, ((record.protocol_name or "", stored.subscription),)),
         )
         group.add(member)
-        group.subscribe(member, frozenset(said.topics), None)
+        group.subscribe(member, frozenset(subscription.topics), None)
         had = _partitions(assigned.assigned_partitions, group.catalogue)
         # A custom assignor may give one partition to two members. Here each has one owner, and the first one keeps it.
         member.assigned = {at: group.epoch for at in had if at not in group.owners}

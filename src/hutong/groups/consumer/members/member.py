@@ -1,10 +1,10 @@
-"""One member of a consumer group: what it said of itself, what it has, and its next step towards what it shall have.
+"""One member of a consumer group: its declaration, its partitions, and its next step towards its target.
 
 Strategy: a member is led from epoch to epoch. First it gives up what it shall not have any more, and says so in a
 heartbeat; only then it enters the target's epoch, with what it keeps and with as much of the new as nobody else still
 has. So every partition has one owner at any time, and a slow member holds up only what it has to give up.
 
-      STABLE ── must give something up ──> UNREVOKED ── has said that it has ──┐
+      STABLE ── must give something up ──> UNREVOKED ── has confirmed ──┐
          ^                                                                     v
          └──── everything it shall have is free ────────────────────────── UNRELEASED
 
@@ -42,7 +42,7 @@ _NAME_BYTES: Final = 200  # a name is a string and its place in the member's set
 PATTERN_BYTES: Final = 256 * 1024  # compiled, once for each group that reads by it
 
 
-def bytes_said(
+def declared_bytes(
     topics: Collection[str],
     regex: str | None,
     words: Iterable[str | None],
@@ -52,7 +52,9 @@ def bytes_said(
     pattern_bytes = 2 * len(regex or "")
     names_bytes = sum(map(len, topics)) * 2 + _NAME_BYTES * len(topics)
     words_bytes = 2 * sum(len(word) for word in words if word)
-    return pattern_bytes + names_bytes + words_bytes + sum(2 * (len(name) + len(said)) for name, said in protocols)
+    return (
+        pattern_bytes + names_bytes + words_bytes + sum(2 * (len(name) + len(metadata)) for name, metadata in protocols)
+    )
 
 
 @dataclass(slots=True)
@@ -121,7 +123,7 @@ class ConsumerMember:
         deadlines = (self.session_deadline_ms, self.revocation_deadline_ms, self.join_deadline_ms)
         return min(deadline for deadline in deadlines if deadline is not None)
 
-    def said(self) -> tuple[object, ...]:
+    def declaration(self) -> tuple[object, ...]:
         """Everything that the member declares: a change of it needs a record."""
         return (
             self.rack_id,
@@ -151,8 +153,8 @@ class ConsumerMember:
 
     @property
     def footprint_bytes(self) -> int:
-        """About what is kept of what it said, in memory and as it was stored."""
-        return MEMBER_BYTES + bytes_said(
+        """Approximate memory of its declaration, and of the record of it."""
+        return MEMBER_BYTES + declared_bytes(
             self.topic_names,
             self.topic_regex,
             (self.member_id, self.instance_id, self.rack_id, self.client_id, self.client_host),
@@ -174,7 +176,8 @@ def step(
 ) -> bool:
     """Lead a member one step on. False if nothing changed.
 
-    `owned` is what it says it has, None if it did not say; `is_free` tells whether nobody else has a partition.
+    `owned` are the partitions that it confirms, None if it sent none; `is_free` is True for a partition without another
+    owner.
     """
     if member.state is MemberState.STABLE and member.epoch == target_epoch:
         return False

@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
 from hutong.foundation.machine import Tick
+from hutong.groups.footprints import Footprints
 from hutong.groups.share import assignor
 from hutong.groups.share.members.messages import (
     PARTITION_BYTES,
@@ -53,8 +54,7 @@ class ShareGroup:
         self._find_topic = find_topic  # by its name
         self._members: dict[str, ShareMember] = {}
         self._heard_at_ms: OrderedDict[str, int] = OrderedDict()  # never decreasing from first to last
-        self._footprints: dict[str, int] = {}  # of members, in bytes
-        self._said_bytes = 0  # the sum of the footprints
+        self._footprints = Footprints()
         self._assigned_count = 0  # of partitions, as often as they are assigned
         self._topics: dict[str, TopicShape] = {}  # those that are assigned, in the order of their names
 
@@ -66,12 +66,12 @@ class ShareGroup:
 
     @property
     def memory_bytes(self) -> int:
-        """About what its members take up: what they said, and what they are assigned."""
-        return self._said_bytes + PARTITION_BYTES * self._assigned_count
+        """Approximate memory of the members: their declarations and assignments."""
+        return self._footprints.total_bytes + PARTITION_BYTES * self._assigned_count
 
     def footprint_bytes(self, member_id: str) -> int:
-        """Of what one member said; 0 for one that is not here."""
-        return self._footprints.get(member_id, 0)
+        """Bytes of one member's declaration; 0 for an unknown member."""
+        return self._footprints.of(member_id)
 
     def subscribes_to(self, topic: str) -> bool:
         return any(topic in member.topics for member in self)
@@ -99,8 +99,7 @@ class ShareGroup:
         assert heard == sorted(heard)
         assert self._heard_at_ms.keys() == self._members.keys()
         assert len(self._members) <= self._members_max
-        assert self._footprints == {member.member_id: member.footprint_bytes for member in self}
-        assert self._said_bytes == sum(self._footprints.values())
+        self._footprints.check_invariants(self._members)
         assert self._assigned_count == sum(len(member.assignment) for member in self)
         covered = {partition for member in self for partition in member.assignment}
         wanted = {topic for member in self for topic in member.topics}
@@ -129,8 +128,8 @@ class ShareGroup:
             member.previous_epoch, member.epoch = member.epoch, self.epoch
         # A client that sends everything wants everything back: it joins, or has lost a reply.
         is_full = event.member_epoch == 0 or event.topics is not None
-        is_news = is_full or member.told != member.assignment
-        member.told = set(member.assignment)
+        is_news = is_full or member.sent_assignment != member.assignment
+        member.sent_assignment = set(member.assignment)
         assignment = frozenset(member.assignment) if is_news else None
         return [*out, ShareReply(ErrorCode.NONE, None, member.epoch, assignment)]
 
@@ -143,24 +142,16 @@ class ShareGroup:
         if member is None:
             member = ShareMember(event.member_id, event.client_id, event.client_host, topics or (), event.rack_id)
             self._members[event.member_id] = member
-            self._weigh(member.member_id)
+            self._footprints.count(member.member_id, member)
             return self._assign()
         member.client_id, member.client_host = event.client_id, event.client_host
         member.rack_id = event.rack_id or member.rack_id
         reads_otherwise = topics is not None and topics != member.topics
         if reads_otherwise:
             member.topics = topics or ()
-        self._weigh(member.member_id)
+        self._footprints.count(member.member_id, member)
         # A new client id or rack changes no assignment.
         return self._assign() if reads_otherwise else []
-
-    def _weigh(self, member_id: str) -> None:
-        """Count anew what a member takes up that has said something, or is gone."""
-        member = self._members.get(member_id)
-        self._said_bytes -= self._footprints.pop(member_id, 0)
-        if member is not None:
-            self._footprints[member_id] = member.footprint_bytes
-            self._said_bytes += self._footprints[member_id]
 
     def _leave(self, member_id: str) -> list[Instruction]:
         if member_id not in self._members:
@@ -181,7 +172,7 @@ class ShareGroup:
         for member_id in member_ids:
             del self._members[member_id]
             del self._heard_at_ms[member_id]
-            self._weigh(member_id)
+            self._footprints.count(member_id, None)
         return self._assign()
 
     def _wanted_topics(self) -> dict[str, TopicShape]:

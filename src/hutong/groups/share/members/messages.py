@@ -12,11 +12,11 @@ from hutong.groups.share.assignor import TopicPartition
 from hutong.wire.kafka.error_codes import ErrorCode
 
 MEMBER_BYTES: Final = 1_000
-PARTITION_BYTES: Final = 250  # assigned, and told
+PARTITION_BYTES: Final = 250  # assigned, and in the last reply
 _NAME_BYTES: Final = 100
 
 
-def bytes_said(topics: Iterable[str], words: Iterable[str | None]) -> int:
+def declared_bytes(topics: Iterable[str], words: Iterable[str | None]) -> int:
     """About what is kept of a member's topic names and other words."""
     return MEMBER_BYTES + sum(_NAME_BYTES + len(name) for name in topics) + sum(len(word) for word in words if word)
 
@@ -31,7 +31,7 @@ class TopicShape:
 
 @dataclass(slots=True, eq=False)
 class ShareMember:
-    """One member. `topics` are sorted; `told` is the assignment that it was last told."""
+    """One member. `topics` are sorted; `sent_assignment` is the assignment of its last reply."""
 
     member_id: str
     client_id: str
@@ -41,12 +41,12 @@ class ShareMember:
     epoch: int = 0
     previous_epoch: int = -1  # with which it may repeat a heartbeat whose answer was lost
     assignment: set[TopicPartition] = field(default_factory=set)
-    told: set[TopicPartition] | None = None
+    sent_assignment: set[TopicPartition] | None = None
 
     @property
     def footprint_bytes(self) -> int:
-        """About what is kept of what it said."""
-        return bytes_said(self.topics, (self.member_id, self.client_id, self.client_host, self.rack_id))
+        """Approximate memory of its declaration."""
+        return declared_bytes(self.topics, (self.member_id, self.client_id, self.client_host, self.rack_id))
 
 
 @dataclass(frozen=True, slots=True)

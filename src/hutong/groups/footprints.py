@@ -1,11 +1,17 @@
-"""The memory that the members of one consumer group take up, by what each of them declared.
+"""Memory that the members of one group take up, by what each of them declared.
 
 Knows nothing of partitions: the group counts those.
 """
 
 from collections.abc import Mapping
+from typing import Protocol
 
-from hutong.groups.consumer.members.member import ConsumerMember
+
+class Weighed(Protocol):
+    """A member that knows its size."""
+
+    @property
+    def footprint_bytes(self) -> int: ...
 
 
 class Footprints:
@@ -21,13 +27,13 @@ class Footprints:
         """Bytes of one member; 0 for an unknown one."""
         return self._of_members.get(member_id, 0)
 
-    def count(self, member_id: str, member: ConsumerMember | None) -> None:
+    def count(self, member_id: str, member: Weighed | None) -> None:
         """Count a member that declared something else, or is gone (None)."""
         self.total_bytes -= self._of_members.pop(member_id, 0)
         if member is not None:
             self._of_members[member_id] = member.footprint_bytes
-            self.total_bytes += member.footprint_bytes
+            self.total_bytes += self._of_members[member_id]
 
-    def check_invariants(self, members: Mapping[str, ConsumerMember]) -> None:
+    def check_invariants(self, members: Mapping[str, Weighed]) -> None:
         assert self._of_members == {member_id: member.footprint_bytes for member_id, member in members.items()}
         assert self.total_bytes == sum(self._of_members.values())
