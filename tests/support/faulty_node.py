@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from hutong.cli import serve
 from hutong.foundation.errors import HutongError
 from hutong.journal.files.disk import RealDisk
-from hutong.testing.faults import Fault, FaultPlan
+from hutong.testing.faults import DiskFault, FaultPlan
 from hutong.testing.faulty_disk import FaultyDisk
 
 if TYPE_CHECKING:
@@ -35,12 +35,12 @@ class ControlledPlan(FaultPlan):
         self._path = path
         self._seen: tuple[int, int] | None = None
 
-    def strike(self, operation: str, path: pathlib.Path) -> Fault | None:
+    def strike(self, operation: str, path: pathlib.Path) -> DiskFault | None:
         status = os.stat(self._path)
         seen = (status.st_ino, status.st_mtime_ns)
         if seen != self._seen:
             self._seen = seen
-            self.replace([Fault(**fault) for fault in json.loads(self._path.read_text())])
+            self.replace([DiskFault(**fault) for fault in json.loads(self._path.read_text())])
         return super().strike(operation, path)
 
     def _wait(self, seconds: float) -> None:

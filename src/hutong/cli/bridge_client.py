@@ -26,7 +26,7 @@ _DENIED: Final = ("access_denied", "not_logged_in", "auth_error")
 Frame = dict[str, Any]
 
 
-class Refusal(Exception):
+class BridgeRefusal(Exception):
     """An `err` frame; `frame` is all of it."""
 
     def __init__(self, frame: Frame) -> None:
@@ -34,7 +34,7 @@ class Refusal(Exception):
         self.frame = frame
 
 
-class BridgeClient:
+class TcpBridgeClient:
     """A connection to `bridge` (HOST:PORT). Raises UsageError wherever it cannot be used."""
 
     def __init__(self, bridge: str, tls: ssl.SSLContext | None) -> None:
@@ -55,7 +55,7 @@ class BridgeClient:
             ) from None
         self._read = self._socket.makefile("rb")
 
-    def __enter__(self) -> "BridgeClient":
+    def __enter__(self) -> "TcpBridgeClient":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -63,16 +63,16 @@ class BridgeClient:
         self._socket.close()
 
     def tell(self, kind: str, address: str, body: Any, headers: dict[str, str]) -> None:
-        """Send or publish, or register. Raises Refusal where the bridge does not take it."""
+        """Send or publish, or register. Raises BridgeRefusal where the bridge does not take it."""
         self._socket.settimeout(ANSWER_TIMEOUT_SECONDS)
         self._write({"type": kind, "address": address, "body": body, "headers": headers})
         self._write({"type": "ping"})
         while (frame := self._next())["type"] != "pong":
             if frame["type"] == "err":
-                raise Refusal(frame)
+                raise BridgeRefusal(frame)
 
     def request(self, address: str, body: Any, headers: dict[str, str], timeout_ms: int) -> Frame:
-        """The reply. Raises Refusal for a failure of whatever kind."""
+        """The reply. Raises BridgeRefusal for a failure of whatever kind."""
         self._socket.settimeout(timeout_ms / 1000 + ANSWER_TIMEOUT_SECONDS)
         reply_address = str(uuid.uuid4())
         request = {"type": "send", "address": address, "replyAddress": reply_address, "body": body}
@@ -80,23 +80,23 @@ class BridgeClient:
         while (frame := self._next()).get("address") != reply_address and frame["type"] != "err":
             pass
         if frame["type"] == "err":
-            raise Refusal(frame)
+            raise BridgeRefusal(frame)
         return frame
 
     def reply(self, to: Frame, body: Any) -> None:
         self._write({"type": "send", "address": to["replyAddress"], "body": body})
 
     def messages(self) -> Iterator[Frame]:
-        """What comes, without end. Raises Refusal for an `err` frame."""
+        """What comes, without end. Raises BridgeRefusal for an `err` frame."""
         self._socket.settimeout(None)
         while True:
             frame = self._next()
             if frame["type"] == "err":
-                raise Refusal(frame)
+                raise BridgeRefusal(frame)
             if frame["type"] == "message":
                 yield frame
 
-    def refused(self, refusal: Refusal, address: str) -> UsageError:
+    def refused(self, refusal: BridgeRefusal, address: str) -> UsageError:
         """The refusal as a sentence."""
         frame = refusal.frame
         if str(refusal) in _DENIED:

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from hutong.cli import bridge_client
-from hutong.cli.bridge_client import BridgeClient, Frame, Refusal
+from hutong.cli.bridge_client import BridgeRefusal, Frame, TcpBridgeClient
 from hutong.cli.output import print_json, remark
 from hutong.foundation.errors import UsageError
 
@@ -90,10 +90,10 @@ def request(
 ) -> None:
     """Send a message and print the reply's body."""
     given = _body(body, is_text=is_text)
-    with BridgeClient(bridge, _tls(tls, tls_ca, tls_certificate)) as client:
+    with TcpBridgeClient(bridge, _tls(tls, tls_ca, tls_certificate)) as client:
         try:
             reply = client.request(address, given, headers_of(headers), timeout_ms)
-        except Refusal as refusal:
+        except BridgeRefusal as refusal:
             raise client.refused(refusal, address) from None
     _print(reply, as_json=as_json)
 
@@ -113,7 +113,7 @@ def listen(
 ) -> None:
     """Print the body of each message that comes to ADDRESS, one a line, until Ctrl-C."""
     answer = _body(reply, is_text=False)
-    with BridgeClient(bridge, _tls(tls, tls_ca, tls_certificate)) as client:
+    with TcpBridgeClient(bridge, _tls(tls, tls_ca, tls_certificate)) as client:
         try:
             client.tell("register", address, None, {})
             remark(f"listening at {address}")
@@ -123,15 +123,15 @@ def listen(
                     client.reply(message, answer)
                 if number == count:
                     return
-        except Refusal as refusal:
+        except BridgeRefusal as refusal:
             raise client.refused(refusal, address) from None
 
 
 def _tell(kind: str, address: str, body: Any, headers: list[str] | None, bridge: str, tls: Any) -> None:
-    with BridgeClient(bridge, tls) as client:
+    with TcpBridgeClient(bridge, tls) as client:
         try:
             client.tell(kind, address, body, headers_of(headers))
-        except Refusal as refusal:
+        except BridgeRefusal as refusal:
             raise client.refused(refusal, address) from None
 
 

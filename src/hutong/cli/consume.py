@@ -15,7 +15,7 @@ import typer
 
 from hutong.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, TopicName
 from hutong.cli.output import print_json, printable, text_or_base64, utc
-from hutong.cli.positions import Span, parse_position, resolve
+from hutong.cli.positions import PartitionRange, parse_position, resolve
 from hutong.foundation.errors import ExitCode, UsageError
 
 POLL_SECONDS = 0.2
@@ -99,7 +99,7 @@ def read_records(
 
 
 def _until_done(
-    consumer: Any, topic: str, unfinished: dict[int, Span] | None, maximum: int | None
+    consumer: Any, topic: str, unfinished: dict[int, PartitionRange] | None, maximum: int | None
 ) -> Iterator[list[Any]]:
     remaining, idle_polls = maximum, 0
     while unfinished is None or unfinished:

@@ -41,14 +41,14 @@ def parse_position(text: str) -> Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class PartitionRange:
     """Where reading one partition starts, and the end it has now."""
 
     start: int
     high: int
 
 
-def resolve(admin: Any, partitions: list[tuple[str, int]], position: Position) -> dict[tuple[str, int], Span]:
+def resolve(admin: Any, partitions: list[tuple[str, int]], position: Position) -> dict[tuple[str, int], PartitionRange]:
     """The span of each (topic, partition), its start within what the partition still holds."""
     from confluent_kafka.admin import OffsetSpec
 
@@ -63,7 +63,7 @@ def resolve(admin: Any, partitions: list[tuple[str, int]], position: Position) -
     for partition in partitions:
         low, high = lows[partition], highs[partition]
         start = start_offset(position, low, high, by_time.get(partition, -1))
-        spans[partition] = Span(start, high)
+        spans[partition] = PartitionRange(start, high)
     return spans
 
 

@@ -101,13 +101,13 @@ def ready_line(listeners: Mapping[str, Address | str | None], pid: int, *, as_js
     return " ".join(("ready", *(f"{name}={address}" for name, address in opened.items()), f"pid={pid}"))
 
 
-class _Parser(argparse.ArgumentParser):
+class _ServeParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; `hutong serve --help` lists the options.", ExitCode.USAGE)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = _ServeParser(
         prog="hutong serve",
         description="Run a node until it is told to stop (SIGTERM, or Ctrl-C). Logs go to standard error.",
         epilog="`hutong config` lists every setting that --set takes.",

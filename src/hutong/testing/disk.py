@@ -19,14 +19,14 @@ from typing import Final
 
 from hutong.foundation.errors import DiskFull, FlushFailed, StorageError
 from hutong.journal.files.disk import DiskFile
-from hutong.testing.faults import Fault, FaultPlan, raised_by
+from hutong.testing.faults import DiskFault, FaultPlan, raised_by
 from hutong.wire.buffer import Buffer
 
 SECTOR_BYTES: Final = 512
 
 
 @dataclass(slots=True)
-class _Node:
+class _SimulatedFile:
     """One file. `pending` leads from `durable` to `content`: (position, bytes) writes, (size, None) size changes."""
 
     content: bytearray = field(default_factory=bytearray)
@@ -58,7 +58,7 @@ def _apply(content: bytearray, position: int, data: bytes | None) -> None:
 class SimFile:
     """A handle. It belongs to one power-on: after a crash it raises, as a dead process's would."""
 
-    def __init__(self, disk: "SimDisk", node: _Node, path: Path) -> None:
+    def __init__(self, disk: "SimDisk", node: _SimulatedFile, path: Path) -> None:
         self._disk = disk
         self._node = node
         self._path = path
@@ -103,7 +103,7 @@ class SimFile:
         if fault is not None or self._disk.failing_flushes:
             self._disk.failing_flushes = max(0, self._disk.failing_flushes - 1)
             self._node.pending.clear()  # the kernel marks the pages clean: a second flush would succeed, and lie
-            raise raised_by(fault or Fault("flush"), "flush", self._path)
+            raise raised_by(fault or DiskFault("flush"), "flush", self._path)
         if not self._disk._has_name(self._node):
             raise FlushFailed(f"cannot flush {self._path}: it was removed while it was in use")
         self._node.settle()
@@ -148,9 +148,9 @@ class SimDisk:
         self.writes_total = 0
         self.reads_total = 0
         self.flushes_total = 0
-        self._names: dict[Path, _Node] = {}
-        self._durable_names: dict[Path, _Node] = {}
-        self._pending_names: list[tuple[Path, _Node | None]] = []  # in order; None removes the name
+        self._names: dict[Path, _SimulatedFile] = {}
+        self._durable_names: dict[Path, _SimulatedFile] = {}
+        self._pending_names: list[tuple[Path, _SimulatedFile | None]] = []  # in order; None removes the name
         self._directories: set[Path] = set()
 
     # -- the port
@@ -166,7 +166,7 @@ class SimDisk:
         if path.parent not in self._directories:
             raise StorageError(f"cannot create {path}: No such file or directory")
         self._change()
-        node = _Node()
+        node = _SimulatedFile()
         self._bind(path, node)
         return SimFile(self, node, path)
 
@@ -231,7 +231,7 @@ class SimDisk:
         if fault is not None:
             raise raised_by(fault, operation, path)
 
-    def _has_name(self, node: _Node) -> bool:
+    def _has_name(self, node: _SimulatedFile) -> bool:
         return any(named is node for named in self._names.values())
 
     def _change(self) -> None:
@@ -247,19 +247,19 @@ class SimDisk:
         if count and self.capacity_bytes is not None and self._used_bytes() + count > self.capacity_bytes:
             raise DiskFull(f"cannot write {path}: No space left on device")
 
-    def _bind(self, path: Path, node: _Node | None) -> None:
+    def _bind(self, path: Path, node: _SimulatedFile | None) -> None:
         _bind(self._names, path, node)
         self._pending_names.append((path, node))
 
 
-def _bind(names: dict[Path, _Node], path: Path, node: _Node | None) -> None:
+def _bind(names: dict[Path, _SimulatedFile], path: Path, node: _SimulatedFile | None) -> None:
     if node is None:
         names.pop(path, None)
     else:
         names[path] = node
 
 
-def _lose_unflushed(node: _Node, random: Random) -> None:
+def _lose_unflushed(node: _SimulatedFile, random: Random) -> None:
     survival = random.choice((0.0, 0.5, 0.9, 1.0))
     sizes_kept = True
     for position, data in node.pending:

@@ -40,7 +40,7 @@ FLUSHES: Final = frozenset({"flush", "sync_directory"})
 
 
 @dataclass(slots=True)
-class Fault:
+class DiskFault:
     """One fault. Without an error it only takes time. Raises ValueError for an operation that no disk has."""
 
     operation: str  # of the disk port, `*` for any
@@ -68,20 +68,22 @@ class Fault:
 class FaultPlan:
     """The faults of one disk. `slept_ms` sums the latencies; unless given a `sleep` nobody really waits for them."""
 
-    def __init__(self, faults: Iterable[Fault] = (), sleep: Callable[[float], None] = lambda _seconds: None) -> None:
+    def __init__(
+        self, faults: Iterable[DiskFault] = (), sleep: Callable[[float], None] = lambda _seconds: None
+    ) -> None:
         self.faults = list(faults)
         self.slept_ms = 0
         self._sleep = sleep
         self._lock = threading.Lock()  # workers call at once, and every call counts
 
-    def add(self, operation: str, error: int | None = None, **more: object) -> Fault:
+    def add(self, operation: str, error: int | None = None, **more: object) -> DiskFault:
         """Let a further fault strike from now on; see `Fault` for what it takes."""
-        fault = Fault(operation, error=error, **more)  # type: ignore[arg-type]
+        fault = DiskFault(operation, error=error, **more)  # type: ignore[arg-type]
         with self._lock:
             self.faults.append(fault)
         return fault
 
-    def replace(self, faults: Iterable[Fault]) -> None:
+    def replace(self, faults: Iterable[DiskFault]) -> None:
         """Let these faults strike from now on, and none of those before."""
         with self._lock:
             self.faults[:] = faults
@@ -90,7 +92,7 @@ class FaultPlan:
         """No fault strikes any more."""
         self.replace(())
 
-    def strike(self, operation: str, path: Path) -> Fault | None:
+    def strike(self, operation: str, path: Path) -> DiskFault | None:
         """Called before each call: takes its time, and returns the fault that makes it fail."""
         with self._lock:
             struck = [fault for fault in self.faults if fault.meets(operation, path)]
@@ -101,7 +103,7 @@ class FaultPlan:
         return next((fault for fault in struck if fault.error is not None), None)
 
 
-def raised_by(fault: Fault, operation: str, path: Path) -> StorageError:
+def raised_by(fault: DiskFault, operation: str, path: Path) -> StorageError:
     """What the real disk would raise had the system call failed in that way."""
     code = fault.error or errno.EIO
     if operation in FLUSHES:

@@ -21,7 +21,7 @@ from hutong.wire.buffer import Buffer
 FREE_BYTES: Final = 2**40  # what is told to who asks for free space
 
 
-class _Node:
+class _MemoryFile:
     """One file's bytes. `size` may lie beyond the end of `content`: what is between reads as zeros."""
 
     __slots__ = ("content", "lock", "names", "size")
@@ -38,7 +38,7 @@ class MemoryFile:
 
     __slots__ = ("_node", "_path")
 
-    def __init__(self, node: _Node, path: Path) -> None:
+    def __init__(self, node: _MemoryFile, path: Path) -> None:
         self._node = node
         self._path = path
 
@@ -91,7 +91,7 @@ class MemoryDisk:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._names: dict[Path, _Node] = {}
+        self._names: dict[Path, _MemoryFile] = {}
         self._directories: set[Path] = set()
 
     def open(self, path: Path) -> DiskFile:
@@ -102,7 +102,7 @@ class MemoryDisk:
         with self._lock:
             if path.parent not in self._directories:
                 raise _absent("create", path)
-            node = _Node()
+            node = _MemoryFile()
             self._bind(path, node)
             return MemoryFile(node, path)
 
@@ -131,13 +131,13 @@ class MemoryDisk:
     def free_bytes(self, path: Path) -> int:
         return FREE_BYTES
 
-    def _found(self, path: Path, action: str) -> _Node:
+    def _found(self, path: Path, action: str) -> _MemoryFile:
         node = self._names.get(path)
         if node is None:
             raise _absent(action, path)
         return node
 
-    def _bind(self, path: Path, node: _Node) -> None:
+    def _bind(self, path: Path, node: _MemoryFile) -> None:
         self._unbind(path)
         self._names[path] = node
         node.names += 1

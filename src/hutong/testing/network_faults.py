@@ -27,7 +27,7 @@ from hutong.wire.kafka.headers import RequestHeader, decode_request_header
 FAULTS_MAX: Final = 1000
 
 
-class Kind(Enum):
+class FaultKind(Enum):
     """What becomes of a request."""
 
     REFUSE = 0  # it is not carried out, the answer is an error
@@ -39,7 +39,7 @@ class Kind(Enum):
 class NetworkFault:
     """One fault, for some APIs (None: all) and one client (None: all), `times` times (None: until it is removed)."""
 
-    kind: Kind
+    kind: FaultKind
     api_keys: frozenset[int] | None = None
     client_id: str | None = None
     times: int | None = None
@@ -141,7 +141,7 @@ class NetworkFaults:
         fault = next((fault for fault in self._faults if fault.meets(header)), None)
         if fault is None:
             return self._passed(frame, peer)
-        if fault.kind is Kind.REFUSE:
+        if fault.kind is FaultKind.REFUSE:
             fault.hits += 1
             refused = refusal(frame, header, body_at, fault.code)
             return _closing() if refused is None else refused
@@ -149,7 +149,7 @@ class NetworkFaults:
         if isinstance(answer, Held):
             return HELD  # it comes again
         fault.hits += 1
-        return _lost(answer) if fault.kind is Kind.LOSE else self._delayed(answer, fault.delay_ms)
+        return _lost(answer) if fault.kind is FaultKind.LOSE else self._delayed(answer, fault.delay_ms)
 
     def _passed(self, frame: Buffer, peer: Peer) -> Response:
         answer = self._handler.request_received(frame, peer)

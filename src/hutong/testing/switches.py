@@ -15,7 +15,7 @@ from typing import Final, Literal, Protocol, TypeVar
 
 from hutong.broker.topics.lifetimes import DATA_GROUPS, METADATA_GROUP, OFFSETS_GROUP
 from hutong.testing import faults as disk_faults
-from hutong.testing.network_faults import Kind, NetworkFault, NetworkFaults
+from hutong.testing.network_faults import FaultKind, NetworkFault, NetworkFaults
 from hutong.testing.refusals import REFUSABLE
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.registry import APIS
@@ -89,18 +89,18 @@ class FaultSwitches:
         """Carry requests out, but answer them so much later. Order is kept, so what comes behind waits too."""
         if milliseconds < 0:
             raise ValueError(f"an answer cannot be delayed by {milliseconds} ms")
-        return self._arm(NetworkFault(Kind.DELAY, _api_keys(api), client_id, times, delay_ms=milliseconds))
+        return self._arm(NetworkFault(FaultKind.DELAY, _api_keys(api), client_id, times, delay_ms=milliseconds))
 
     def lose_answers(self, *, api: str | None = None, client_id: str | None = None, times: int | None = 1) -> Fault:
         """Carry requests out, and cut the connection in place of the answer: the client cannot know."""
-        return self._arm(NetworkFault(Kind.LOSE, _api_keys(api), client_id, times))
+        return self._arm(NetworkFault(FaultKind.LOSE, _api_keys(api), client_id, times))
 
     def refuse_requests(
         self, api: str, error: str | int = "REQUEST_TIMED_OUT", *, client_id: str | None = None, times: int | None = 1
     ) -> Fault:
         """Answer requests of this API with an error of Kafka's, by name or number, and do not carry them out."""
         keys = frozenset({_api_key(api, REFUSABLE)})
-        return self._arm(NetworkFault(Kind.REFUSE, keys, client_id, times, code=_code(error)))
+        return self._arm(NetworkFault(FaultKind.REFUSE, keys, client_id, times, code=_code(error)))
 
     # -- the disk
 

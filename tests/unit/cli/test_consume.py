@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from hutong.cli.consume import IDLE_POLLS_MAX, _until_done, _until_ended
-from hutong.cli.positions import Span
+from hutong.cli.positions import PartitionRange
 from hutong.foundation.errors import UsageError
 
 
@@ -69,13 +69,13 @@ def offsets(batches: Any) -> list[int | None]:
 
 def test_a_fixed_span_ends_at_the_ends_seen_first() -> None:
     consumer = Consumer([Event(0, 5), Event(1, 7)], [Event(0, 6), Event(0, 7)])
-    spans = {0: Span(5, 7), 1: Span(7, 8)}
+    spans = {0: PartitionRange(5, 7), 1: PartitionRange(7, 8)}
     assert offsets(_until_done(consumer, "t", spans, None)) == [5, 7, 6]
 
 
 def test_a_span_whose_last_offset_holds_no_record_ends_with_the_end_event() -> None:
     consumer = Consumer([Event(0, 5)], [Event(0)])
-    assert offsets(_until_done(consumer, "t", {0: Span(5, 9)}, None)) == [5]
+    assert offsets(_until_done(consumer, "t", {0: PartitionRange(5, 9)}, None)) == [5]
 
 
 def test_an_empty_span_reads_nothing() -> None:
@@ -120,7 +120,7 @@ def test_a_partition_that_has_more_and_gives_nothing_ends_it_with_a_sentence(rea
         consumer = Consumer()
         consumer.idle_polls, consumer.reached = IDLE_POLLS_MAX, reached
         in_group = _until_ended(consumer, "t", follow=False, maximum=None)
-        by_hand = _until_done(consumer, "t", {0: Span(5, 9)}, None)
+        by_hand = _until_done(consumer, "t", {0: PartitionRange(5, 9)}, None)
         with pytest.raises(UsageError, match=r"Partition 0 of t cannot be read at .* ends at 9") as told:
             list(in_group if has_group else by_hand)
         assert told.value.exit_code == 65
@@ -130,10 +130,10 @@ def test_a_broker_that_is_away_or_has_no_more_is_waited_for() -> None:
     for high, reached in ((None, 5), (5, 5)):
         consumer = Consumer([Event(0, 5)], [Event(0)])
         consumer.idle_polls, consumer.high, consumer.reached = IDLE_POLLS_MAX, high, reached
-        assert offsets(_until_done(consumer, "t", {0: Span(5, 9)}, None)) == [5]
+        assert offsets(_until_done(consumer, "t", {0: PartitionRange(5, 9)}, None)) == [5]
 
 
 def test_a_short_silence_is_no_matter() -> None:
     consumer = Consumer([Event(0, 5)], [Event(0)])
     consumer.idle_polls, consumer.reached = IDLE_POLLS_MAX - 1, 5
-    assert offsets(_until_done(consumer, "t", {0: Span(5, 9)}, None)) == [5]
+    assert offsets(_until_done(consumer, "t", {0: PartitionRange(5, 9)}, None)) == [5]

@@ -91,7 +91,7 @@ def run_declared(
     )
     code, record = Supervisor(pipeline, request, SystemClock(), remark).run()
     if record is not None:
-        _tell_end(record, code, as_json)
+        _print_end(record, code, as_json)
     return code
 
 
@@ -150,7 +150,7 @@ def _end_orphan(folder: "PipelineFolder") -> None:
             os.killpg(last[1].pid, signal.SIGKILL)  # its own session, begun for it alone
 
 
-def _tell_end(record: "RunRecord", code: int, as_json: bool) -> None:
+def _print_end(record: "RunRecord", code: int, as_json: bool) -> None:
     if as_json:
         print_json({"pipeline": record.pipeline, "state": record.state, "run": record.run_id, "error": record.error})
     elif code and record.error is not None:

@@ -37,7 +37,7 @@ class MeasuredSending(Sending):
 
 
 @dataclass(slots=True)
-class Stream:
+class DemoStream:
     """One topic of the demo: its values in the order of sending, and what came of them."""
 
     topic: str
@@ -67,9 +67,9 @@ class Stream:
         return found
 
 
-def send_all(producer: Any, topic: str, values: Iterable[bytes], advance: Callable[[int], None]) -> Stream:
+def send_all(producer: Any, topic: str, values: Iterable[bytes], advance: Callable[[int], None]) -> DemoStream:
     """Send every value and wait for every acknowledgement. Raises UsageError at the first refusal."""
-    stream = Stream(topic)
+    stream = DemoStream(topic)
     sending = MeasuredSending(producer, topic, {})
     for value in values:
         started = time.perf_counter()
@@ -84,7 +84,7 @@ def send_all(producer: Any, topic: str, values: Iterable[bytes], advance: Callab
     return stream
 
 
-def read_back(bootstrap: str, stream: Stream) -> None:
+def read_back(bootstrap: str, stream: DemoStream) -> None:
     """Read the whole topic into `stream.received`."""
     started = time.perf_counter()
     for batch in read_records(bootstrap, stream.topic, "beginning", None, follow=False, maximum=None):
@@ -96,7 +96,7 @@ class LiveStream:
     """A topic that is read while it is written."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
-        self.stream = Stream(topic)
+        self.stream = DemoStream(topic)
         self._bootstrap = bootstrap
         self._sending = MeasuredSending(producer(bootstrap, linger_ms=0), topic, {})
         self._sent_at: list[float] = []

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 SAMPLE_SCHEMA = "time_ms BIGINT, metric STRING, value DOUBLE"
 
 
-class Jobs:
-    """Jobs over the topics of one broker; results go below `output`."""
+class DemoJobs:
+    """The jobs over the topics of one broker; results go below `output`."""
 
     def __init__(self, session: "SparkSession", bootstrap: str, output: Path, show: Show) -> None:
         self._session = session
@@ -59,10 +59,10 @@ class Jobs:
 
 
 @contextmanager
-def spark_jobs(bootstrap: str, output: Path) -> Iterator[Jobs]:
+def spark_jobs(bootstrap: str, output: Path) -> Iterator[DemoJobs]:
     """Starts Spark and stops it at the end. Raises UsageError when it does not start."""
     with live_line("Spark is starting") as show, spark_session("hutong demo", quick=True) as session:
-        yield Jobs(session, bootstrap, output, show)
+        yield DemoJobs(session, bootstrap, output, show)
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hutong.cli.output import print_json, print_rows, utc
-from hutong.examples.demo.flow import Stream
+from hutong.examples.demo.flow import DemoStream
 
 MODULES_SHOWN = 15
 PATHS_SHOWN = 5
@@ -33,7 +33,7 @@ class Findings:
     node_memory_bytes: int = 0
     node_cpu_seconds: float = 0.0
     spark_seconds: dict[str, float] = field(default_factory=dict)
-    streams: list[Stream] = field(default_factory=list)
+    streams: list[DemoStream] = field(default_factory=list)
     ranks: list[tuple[str, float]] = field(default_factory=list)  # highest first
     windows: list[Row] = field(default_factory=list)
     hours: list[Row] = field(default_factory=list)
@@ -58,7 +58,7 @@ def module_rows(findings: Findings, edges: Sequence[tuple[str, str]]) -> list[Ro
     ]
 
 
-def stream_rows(streams: Sequence[Stream]) -> list[Row]:
+def stream_rows(streams: Sequence[DemoStream]) -> list[Row]:
     """Counts, rates and latencies of each topic. Latencies are milliseconds, measured by the client."""
     return [
         {

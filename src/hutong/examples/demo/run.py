@@ -19,8 +19,8 @@ from hutong.cli import client
 from hutong.cli.output import progress
 from hutong.cli.produce import file_lines
 from hutong.examples.demo import host_metrics, import_graph, plain, web_log
-from hutong.examples.demo.flow import LiveStream, Stream, producer, read_back, send_all
-from hutong.examples.demo.jobs import Jobs, spark_jobs
+from hutong.examples.demo.flow import DemoStream, LiveStream, producer, read_back, send_all
+from hutong.examples.demo.jobs import DemoJobs, spark_jobs
 from hutong.examples.demo.report import Findings, window_rows
 
 IMPORTS, ACCESS_LOG, METRICS = "demo.import-graph", "demo.access-log", "demo.host-metrics"
@@ -66,7 +66,7 @@ class Demo:
             json.dumps({"time_ms": time_ms, "metric": metric, "value": value}).encode() for metric, value in samples
         )
 
-    def _send_imports(self) -> Stream:
+    def _send_imports(self) -> DemoStream:
         def lines() -> Iterator[bytes]:
             for edge in import_graph.edges(import_graph.standard_library()):
                 self.edges.append(edge)
@@ -74,21 +74,21 @@ class Demo:
 
         return self._send(IMPORTS, lines(), "imports of the standard library")
 
-    def _send_access_log(self, path: Path | None) -> Stream:
+    def _send_access_log(self, path: Path | None) -> DemoStream:
         if path is not None:
             return self._send(ACCESS_LOG, file_lines(path), f"lines of {path}")
         folder = import_graph.standard_library()
         wanted = [page_of(module, folder) for _, module in self.edges[:REQUESTS_MAX]]
         return self._send(ACCESS_LOG, map(str.encode, web_log.visit(folder, wanted)), "requests to a web server here")
 
-    def _send(self, topic: str, values: Iterable[bytes], what: str) -> Stream:
+    def _send(self, topic: str, values: Iterable[bytes], what: str) -> DemoStream:
         with progress(what) as advance:
             stream = send_all(self._producer, topic, values, advance)
         read_back(self._bootstrap, stream)
         self._say(f"{len(stream.values):,} {what} were sent to {topic}, acknowledged and read back")
         return stream
 
-    def _rank(self, jobs: Jobs, graph: Stream) -> None:
+    def _rank(self, jobs: DemoJobs, graph: DemoStream) -> None:
         with self._timed("pagerank"):
             graph.processed, ranks = jobs.page_rank(IMPORTS, ITERATIONS)
         self.findings.ranks = list(ranks.items())
@@ -99,11 +99,11 @@ class Demo:
             )
         self._say(f"PageRank of {len(ranks):,} modules on Spark, the same as computed plainly")
 
-    def _count_requests(self, jobs: Jobs, log: Stream) -> None:
+    def _count_requests(self, jobs: DemoJobs, log: DemoStream) -> None:
         with self._timed("access-log"):
             hours, paths = jobs.access_log(ACCESS_LOG)
         self.findings.hours, self.findings.paths = hours, paths
-        dead = Stream(DEAD_LETTERS)
+        dead = DemoStream(DEAD_LETTERS)
         read_back(self._bootstrap, dead)
         log.processed = sum(row["requests"] for row in hours) + len(dead.received)
         expected, malformed = plain.requests_per_hour(log.values)
@@ -112,7 +112,7 @@ class Demo:
             self._fault("The access-log job differs from a plain computation.")
         self._say(f"{log.processed:,} log lines counted on Spark, {malformed:,} of them set aside as malformed")
 
-    def _window(self, jobs: Jobs, samples: Stream) -> None:
+    def _window(self, jobs: DemoJobs, samples: DemoStream) -> None:
         with self._timed("windows"):
             windows = jobs.windows(METRICS, WINDOW_MS)
         samples.processed = sum(count for count, _ in windows.values())

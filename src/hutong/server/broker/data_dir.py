@@ -38,7 +38,7 @@ class DataDir:
         self._locks: list[int] = []
         try:
             _make_folder(path)
-            # No link: it could have a file made elsewhere, by root where root looks into the folder.
+            # Refuse a symbolic link: it could make a command of root create a file elsewhere.
             self._lock(os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, _FILE_MODE))
             self._lock(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
             self.cluster_id = self._read_mark() or self._write_mark(_new_cluster_id(random_bytes))
@@ -51,16 +51,16 @@ class DataDir:
 
     @property
     def last_used_ms(self) -> int:
-        """When a node noted last that it was using the folder; when the folder was made, where none has."""
+        """The time of the last use that a node noted, or else the time at which the folder was made."""
         return os.fstat(self._locks[0]).st_mtime_ns // 1_000_000
 
     def note_use(self, now_ms: int) -> None:
-        """Remember that it is used at that time. A disk that refuses costs a later start some patience."""
+        """Note a use at that time. If the disk refuses, a later start holds deletions back for longer."""
         with contextlib.suppress(OSError):
             os.utime(self._locks[0], ns=(now_ms * 1_000_000, now_ms * 1_000_000))
 
     def group_path(self, group: str) -> Path:
-        """Where a partition group's journal lives."""
+        """The folder of a partition group's journal."""
         return self.path / "groups" / group
 
     def close(self) -> None:

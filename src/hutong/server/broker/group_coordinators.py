@@ -46,7 +46,7 @@ class GroupCoordinators:
 
 
 def group_configs(settings: Settings) -> GroupConfigs:
-    """What each kind of group lets single groups set; to be replayed from the catalogue."""
+    """The configs that single groups may set, of each kind of group. The catalogue's log replays them."""
     keys = config_keys(translate.consumer_group_settings(settings))
     return GroupConfigs(
         [*keys, *share_config_keys(translate.share_settings(settings))], (*CONSUMER_GREATER, *SHARE_GREATER)

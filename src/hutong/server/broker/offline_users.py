@@ -51,7 +51,7 @@ class OfflineUsers:
         await put_user(self._users, name, credentials)
 
     async def remove(self, name: str) -> bool:
-        """Whether there was such a user. Raises StorageError."""
+        """Remove a user; False where there is none of that name. Raises StorageError."""
         if name not in self._users.users:
             return False
         await put_user(self._users, name, None)

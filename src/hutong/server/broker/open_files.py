@@ -1,8 +1,8 @@
-"""Open files of the process: how many there may be, how many journals keep for themselves, how many clients may take.
+"""Open files of the process: their limit, the reserve of the journals, and the share of the clients.
 
-Strategy: the soft limit is raised to the hard one by a process that is ours. Of what there is, the journals have a
-reserve: a connection that is refused comes again, a segment without a file takes no records. Closed segments are kept
-open for readers only as far as a quarter of the limit goes; the rest of the reserve is what journals need to write.
+Strategy: a process of our own raises its soft limit to the hard one. The journals have a reserve, because a refused
+connection is retried, but a segment without a file takes no records. At most a quarter of the limit keeps closed
+segments open for readers; journals need the rest of the reserve to write.
 
 Knows nothing of connections or journals: it has numbers.
 """
@@ -26,13 +26,13 @@ def raise_limit() -> None:
 
 
 def limit() -> int:
-    """How many files the process may have open."""
+    """The number of files that the process may have open."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 1 << 30 if soft == resource.RLIM_INFINITY else soft
 
 
 def open_now() -> int:
-    """How many it has; a system that does not say is taken to have few."""
+    """The number of files that are open; a small guess on systems that do not say."""
     try:
         return len(os.listdir(_DESCRIPTORS))
     except OSError:
@@ -40,11 +40,11 @@ def open_now() -> int:
 
 
 def segments_open_max(files_max: int, journals: int, wanted: int) -> int:
-    """How many closed segments each journal may keep open: at most `wanted`, and together a quarter of `files_max`."""
+    """Closed segments that each journal may keep open: at most `wanted`, and together a quarter of `files_max`."""
     return min(wanted, max(_SEGMENTS_OPEN_MIN, files_max // 4 // journals - _WRITING_FILES))
 
 
 def connections_max(files_max: int, open_files: int, journals: int, segments_open: int) -> int:
-    """How many connections leave the journals their reserve, which is at most half of all; at least one."""
+    """Connections that leave the journals their reserve, which is at most half of all files; at least one."""
     reserve = min(journals * (_WRITING_FILES + segments_open) + _OTHER_FILES, files_max // 2)
     return max(1, files_max - reserve - open_files)

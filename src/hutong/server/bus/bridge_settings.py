@@ -1,7 +1,7 @@
-"""The settings of the bridges in their own words; apart from `translate`, since most nodes have no bridge to load.
+"""Settings of the bridges, translated. Apart from `translate`, because most nodes have no bridge and need not load it.
 
-Strategy: one bridge of either kind is opened by `bridge_of`; what a user's own code has a say in (who is asked about
-frames, who may change them) is found by its name in the settings, or given by whoever embeds the node.
+Strategy: `bridge_of` makes a bridge of either kind. A user's own authenticator and event hook are found by their names
+in the settings, or given by the program that the node is in.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""Stands for the event bus among the verticles of a node, so that it is closed in its turn."""
+"""The event bus as a verticle, so that a node closes it after the verticles that use it."""
 
 from typing import TYPE_CHECKING
 

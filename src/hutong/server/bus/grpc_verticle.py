@@ -1,4 +1,4 @@
-"""The gRPC server as a part of a node: deployed after the bus, undeployed before it.
+"""The gRPC server as a verticle, deployed after the bus.
 
 Decides nothing.
 """

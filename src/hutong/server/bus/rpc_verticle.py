@@ -1,4 +1,4 @@
-"""Calls of a node's services over connections, as a part of the node: opened after the bus, closed before it.
+"""The listener for calls over connections as a verticle, deployed after the bus.
 
 Decides nothing: `hutong.rpc.remote` answers.
 """

@@ -1,4 +1,4 @@
-"""The SockJS bridge as a part of a node. What it has in common with the other is in `bridges`.
+"""The SockJS bridge as a verticle. `bridges` has its base class.
 
 Decides nothing.
 """
@@ -69,8 +69,8 @@ def site_of(settings: Settings) -> Site:
 
 def _own_names(settings: Settings) -> list[str]:
     """The names by which the settings themselves call this node."""
-    told = [settings.sockjs.listen, settings.kafka.advertised]
-    names = [address.host for address in told if address is not None]
+    addresses = [settings.sockjs.listen, settings.kafka.advertised]
+    names = [address.host for address in addresses if address is not None]
     return [*names, *(text.partition("://")[2].rpartition(":")[0] for text in settings.kafka.advertised_listeners)]
 
 

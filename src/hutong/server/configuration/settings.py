@@ -1,7 +1,7 @@
 """Every setting of a node: its default, its bounds, its meaning and the name Kafka gives it.
 
-Strategy: one frozen dataclass per section, in `sections`; the facts stand beside the field, so that the loader
-(`config`), the command `hutong config` and the page docs/configuration.md all read this one table. A setting has one
+Strategy: one frozen dataclass per section, in `sections`; the facts are attached to the field, so that the
+`loader`, the command `hutong config` and the page docs/configuration.md all read this one table. A setting has one
 name in four spellings:
 
     TOML          [log]  retention_ms = 60000
@@ -18,8 +18,8 @@ from typing import Any
 
 from hutong.server.configuration.sections.bus import BridgeSettings, BusSettings, SockjsSettings, TcpBridgeSettings
 from hutong.server.configuration.sections.facts import Address, Facts
-from hutong.server.configuration.sections.groups import GroupSettings, OffsetSettings, TransactionSettings
-from hutong.server.configuration.sections.log import FetchSettings, LogSettings, TopicSettings
+from hutong.server.configuration.sections.groups import NodeGroupSettings, NodeTransactionSettings, OffsetSettings
+from hutong.server.configuration.sections.log import LogSettings, NodeFetchSettings, TopicSettings
 from hutong.server.configuration.sections.network import KafkaSettings, MetricsSettings, NetworkSettings, QuotaSettings
 from hutong.server.configuration.sections.node import NodeSettings, RuntimeSettings
 from hutong.server.configuration.sections.sasl import SaslSettings
@@ -43,11 +43,11 @@ class Settings:
     tls: TlsSettings = TlsSettings()
     topic: TopicSettings = TopicSettings()
     log: LogSettings = LogSettings()
-    fetch: FetchSettings = FetchSettings()
-    group: GroupSettings = GroupSettings()
+    fetch: NodeFetchSettings = NodeFetchSettings()
+    group: NodeGroupSettings = NodeGroupSettings()
     share: ShareGroupSettings = ShareGroupSettings()
     offsets: OffsetSettings = OffsetSettings()
-    transaction: TransactionSettings = TransactionSettings()
+    transaction: NodeTransactionSettings = NodeTransactionSettings()
     quota: QuotaSettings = QuotaSettings()
     bus: BusSettings = BusSettings()
     tcp_bridge: TcpBridgeSettings = TcpBridgeSettings()

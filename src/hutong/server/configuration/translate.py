@@ -1,4 +1,4 @@
-"""The node's settings in each room's own words. No room knows the settings of the node."""
+"""The node's settings, translated into the settings of each package. No other package knows the node's settings."""
 
 import dataclasses
 import logging
@@ -34,7 +34,7 @@ _log = logging.getLogger("hutong.node")
 _SECOND_MS: Final = 1_000
 _MINUTE_MS: Final = 60_000
 _MEBIBYTE: Final = 1024 * 1024
-_COLD_MAILBOX_MAX: Final = 10_000  # cold partitions that one connection may have asked for
+_DISK_READ_MAILBOX_MAX: Final = 10_000  # partitions on disk that one connection may have asked for
 _WHAT_ONE_NODE_IS: Final = {
     "default.replication.factor": "1",
     "delete.topic.enable": "true",
@@ -61,7 +61,7 @@ _STATE_JOURNAL: Final = JournalSettings(
 
 
 def survey_limits(settings: Settings) -> SurveyLimits:
-    """How much of what users make is shown singly on the page of metrics."""
+    """Bounds on the topics and groups that the page of metrics shows one by one."""
     section = settings.metrics
     return SurveyLimits(
         topics_max=section.max_topics,
@@ -116,7 +116,7 @@ def broker_settings(settings: Settings) -> BrokerSettings:
 
 
 def authorizer(settings: Settings, decisions: Decisions, clock: Clock) -> Authorizer:
-    """Who answers whether somebody may. Raises UsageError where a super user is no principal."""
+    """The authorizer of all requests. Raises UsageError where a super user is no principal."""
     section = settings.security
     super_users = [user.strip() for text in section.super_users for user in text.split(";") if user.strip()]
     for user in super_users:
@@ -138,8 +138,8 @@ def quota_window_ms(settings: Settings) -> int:
 
 
 def scheduler_limits(settings: Settings) -> dict[str, int]:
-    """Bounds of the turns in which cold reads of one partition group are carried out: half of all for each."""
-    return {"mailbox_max": _COLD_MAILBOX_MAX, "cost_max": settings.fetch.cold_bytes_in_flight // 2}
+    """Bounds of the scheduler of disk reads of one partition group: each group gets half of all bytes in flight."""
+    return {"mailbox_max": _DISK_READ_MAILBOX_MAX, "cost_max": settings.fetch.cold_bytes_in_flight // 2}
 
 
 _REQUESTS_PER_TURN_MAX: Final = 64  # of one connection; producers send about as many at once
@@ -198,7 +198,7 @@ def network_configs(settings: Settings) -> dict[str, str]:
 
 
 def cleaner_configs(settings: Settings) -> dict[str, str]:
-    """What this node was given of the settings of cleaning that can be changed while it runs, under Kafka's names."""
+    """Settings of cleaning that this node started with and clients may alter, under Kafka's names."""
     log = settings.log
     given = {
         "log.cleaner.backoff.ms": str(log.cleaner_backoff_ms),

@@ -1,4 +1,4 @@
-"""Makes what stands before the dispatch of a listener with SASL, and owns what all of those share.
+"""SASL in front of the dispatch of a listener, and the tables and threads that all such listeners share.
 
 Strategy: passwords are checked on one thread of their own, so that logins take no more than one core, and neither
 flushes nor reads wait for them; how many may wait for it is bounded.
@@ -86,9 +86,9 @@ class Authenticators:
         return {table.name: table for table in tables}
 
     def before(self, dispatch: Dispatch) -> Handler:
-        """What the connections of a listener with SASL are given as their handler.
+        """Wrap `dispatch` in the handler that authenticates connections first.
 
-        Raises UsageError where passwords would travel without TLS and nobody has said that they may.
+        Raises UsageError where passwords would travel without TLS and no setting allows it.
         """
         listener = dispatch.listener
         if not (listener.protocol.has_tls or self._allow_without_tls):

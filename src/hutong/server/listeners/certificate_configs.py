@@ -1,7 +1,7 @@
 """The settings by which Kafka's tools have a running broker load its certificates again (KIP-226).
 
-Strategy: a client may set the files' names to what they are already, which is how Kafka is told that they have changed;
-to no other, for no client names a file that a node reads. Files that cannot be used are refused.
+Strategy: a client may set a file's name to its present value only, which is how Kafka is notified of changed contents.
+Any other name is refused, because no client may name a file that a node reads. Unusable files are refused.
 
 Knows nothing of TLS.
 """
@@ -32,7 +32,7 @@ def add_certificate_configs(configs: NodeConfigs, settings: TlsSettings, certifi
             raise Refused(ErrorCode.INVALID_REQUEST, str(error)) from None
 
     configs.add([_key(name, file) for name, file in files.items()], files, of_listeners=files, check=check)
-    configs.on_change.append(certificates.look)
+    configs.on_change.append(certificates.reload_if_changed)
 
 
 def _key(name: str, file: str) -> ConfigKey:

@@ -46,11 +46,11 @@ class Certificates:
         self._clock = clock
         self._wheel = wheel
         self._timer: Timer | None = None
-        self._signature = self._look()
+        self._signature = self._signature_now()
         lists, self.crl_expires_at_ms = self._lists()  # wall time of the first list's end, None without lists
         self._contexts = self._made({ClientAuth.NONE, ClientAuth(settings.client_auth)}, lists)
-        self._tell_of_open_key()
-        self.expires_at_ms = _end_of(self._certificate)  # wall time, None where that cannot be told
+        self._warn_of_open_key()
+        self.expires_at_ms = _end_of(self._certificate)  # wall time, None where it is unknown
         self.reloads_total = 0
         self.reloads_failed_total = 0
 
@@ -69,7 +69,7 @@ class Certificates:
 
     def reload(self) -> bool:
         """Load the files as they are now; whether they could be used. Otherwise what was loaded before stays."""
-        self._signature = self._look()
+        self._signature = self._signature_now()
         try:
             lists, crl_expires_at_ms = self._lists()
             self._contexts = self._made(self._contexts.keys(), lists)
@@ -86,23 +86,23 @@ class Certificates:
         if self._timer is not None:
             self._timer.cancel()
 
-    def look(self) -> None:
+    def reload_if_changed(self) -> None:
         """Load the files if they have changed."""
-        if self._look() != self._signature:
+        if self._signature_now() != self._signature:
             self.reload()
 
     def check(self) -> None:
         """Raises UsageError where the files have changed and cannot be used."""
-        if self._look() != self._signature:
+        if self._signature_now() != self._signature:
             self._made(self._contexts.keys(), self._lists()[0])
 
-    def _tell_of_open_key(self) -> None:
+    def _warn_of_open_key(self) -> None:
         key = self._settings.key or self._certificate
         if key.stat().st_mode & _OTHERS_READ:
             _log.warning("everybody on this machine can read the TLS key in %s: chmod o-r.", key)
 
     def _again(self) -> None:
-        self.look()
+        self.reload_if_changed()
         self.watch()
 
     def _files(self) -> tuple[Path, ...]:
@@ -110,7 +110,7 @@ class Certificates:
         named = (self._certificate, settings.key, settings.client_ca)
         return (*(file for file in named if file is not None), *crl_files(settings.crl))
 
-    def _look(self) -> Signature:
+    def _signature_now(self) -> Signature:
         return tuple((str(file), *_signature_of(file)) for file in self._files())
 
     def _lists(self) -> tuple[tuple[Path, ...], int | None]:

@@ -1,6 +1,6 @@
-"""Looks at all listeners of a node's settings before the first of them is opened.
+"""Check all listeners of a node's settings before the first of them is opened.
 
-Knows nothing of sockets: `reactor/exposure.py` says what may stand where.
+Knows nothing of sockets: `reactor/exposure.py` has the rule.
 """
 
 import logging
@@ -23,7 +23,7 @@ def check_broker(settings: Settings) -> None:
     for plan in plans:
         check_exposure("kafka", str(plan), plan.address.host, has_tls=plan.protocol.has_tls, allowed=allowed)
         asks = client_auth.get(plan.name) is ClientAuth.REQUIRED
-        _tell_of_strangers(plan, is_known=asks or plan.protocol.has_sasl, authorizes=settings.security.authorize)
+        _warn_of_strangers(plan, is_known=asks or plan.protocol.has_sasl, authorizes=settings.security.authorize)
     metrics = settings.metrics.listen
     if metrics is not None:
         has_tls = settings.metrics.tls_certificate is not None
@@ -39,8 +39,8 @@ def check_bridges(settings: Settings) -> None:
             check_exposure(kind, f"the {kind} at {address}", address.host, has_tls=has_tls, allowed=allowed)
 
 
-def _tell_of_strangers(plan: ListenerPlan, *, is_known: bool, authorizes: bool) -> None:
-    """TLS alone keeps nobody out."""
+def _warn_of_strangers(plan: ListenerPlan, *, is_known: bool, authorizes: bool) -> None:
+    """Warn of a listener that encrypts but admits everybody."""
     if plan.protocol.has_tls and not is_local(plan.address.host) and not (is_known or authorizes):
         _log.warning(
             "%s lets in whoever reaches it, and nothing is authorized: ask for certificates (tls.client_auth), or use "

@@ -1,7 +1,7 @@
 """Opens the listeners for Kafka clients: one acceptor and one dispatch for each.
 
-Strategy: a listener's clients are told its own address, which is known once its port is. What the acceptors count is
-shown together.
+Strategy: clients learn the address of the listener they came by, which is known once its port is bound. The figures of
+all acceptors are shown together.
 
 Decides nothing of what clients may do: `broker` does.
 """
@@ -45,7 +45,7 @@ _log = logging.getLogger("hutong.node")
 
 
 class KafkaListeners:
-    """What clients of one broker enter by; `open` once, then `drain` once."""
+    """All listeners of one broker. Call `open` once, then `drain` once."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class KafkaListeners:
         self._requests_total = dict.fromkeys(HANDLERS, 0)
         self.figures = ReactorFigures()  # of all connections
         self.opened: list[OpenListener] = []
-        self._told_connections = 0
+        self._logged_connections = 0
 
     async def open(self, broker: Broker) -> None:
         """Accept clients; `opened` says where. Raises UsageError where an address cannot be had."""
@@ -132,7 +132,7 @@ class KafkaListeners:
         return self._principals.principal_of(peer.certificate_der)
 
     def _share_quotas(self, broker: Broker, names: Sequence[str]) -> ConnectionQuotas:
-        """What all listeners go by together, now and whenever it is changed."""
+        """Bounds that all listeners share, which follow the configs."""
         configs = broker.admin.node_configs
 
         def limits_now() -> ConnectionLimits:
@@ -147,21 +147,21 @@ class KafkaListeners:
 
         def changed() -> None:
             limits = limits_now()
-            self._tell_bound(connection_limits(configs, names).connections_max)
+            self._log_bound(connection_limits(configs, names).connections_max)
             if limits != quotas.limits:
                 quotas.set_limits(limits)
                 close_longest_idle(self._acceptors, quotas.excess)
 
-        self._tell_bound(connection_limits(configs, names).connections_max)
+        self._log_bound(connection_limits(configs, names).connections_max)
         configs.on_change.append(changed)
         return quotas
 
-    def _tell_bound(self, wanted: int) -> None:
-        """Once for each wish: more connections are allowed than there are open files for."""
-        if wanted <= self._connections_max or wanted == self._told_connections:
+    def _log_bound(self, wanted: int) -> None:
+        """Log once for each new value that more connections are allowed than open files remain for them."""
+        if wanted <= self._connections_max or wanted == self._logged_connections:
             return
-        self._told_connections = wanted
-        # The default allows what most machines can have; somebody who asks for more is to know that it is less.
+        self._logged_connections = wanted
+        # The default fits most machines, so a smaller bound is no news. A user who set a bound needs to know.
         level = logging.INFO if wanted == CONNECTIONS_MAX else logging.WARNING
         _log.log(
             level,
@@ -195,5 +195,5 @@ class KafkaListeners:
 
 
 def _reachable(host: str) -> str:
-    """What to tell clients when the node listens on every interface and nothing else was set."""
+    """The host to advertise: this machine's name where the node listens on every interface."""
     return socket.gethostname() if host in _EVERY_INTERFACE else host

@@ -1,4 +1,4 @@
-"""What the settings say of the listeners for Kafka clients: `NAME://HOST:PORT`, what clients are told, which protocol.
+"""Listeners for Kafka clients as the settings describe them: `NAME://HOST:PORT`, protocol, advertised address.
 
 Strategy: a listener's name is its protocol, unless `kafka.listener_protocols` maps it to one, as in Kafka
 (`listener.security.protocol.map`). `kafka.listen` with `kafka.protocol` is the short way for a single one.
@@ -22,7 +22,7 @@ _LISTENER: Final = re.compile(r"([A-Za-z0-9_.-]{1,64})://(\[[0-9A-Fa-f:.]+\]|[A-
 
 @dataclass(frozen=True, slots=True)
 class ListenerPlan:
-    """One listener, before it is opened. Without `advertised` clients are told where it listens."""
+    """One listener, before it is opened. Without `advertised` its clients learn the address that it is bound to."""
 
     name: str
     protocol: SecurityProtocol
@@ -35,7 +35,7 @@ class ListenerPlan:
 
 @dataclass(frozen=True, slots=True)
 class OpenListener:
-    """Where it is bound, and what its clients are told."""
+    """A listener with the address that it is bound to, and the one that its clients learn."""
 
     name: str
     protocol: SecurityProtocol
@@ -47,7 +47,7 @@ class OpenListener:
 
 
 def address_for(listeners: Sequence[OpenListener], protocol: str) -> Address:
-    """Where a client of this machine that speaks a protocol connects: the first such listener, else the first."""
+    """The address for a client of this machine: of the first listener with this protocol, else of the first."""
     found = next((listener for listener in listeners if listener.protocol == protocol.upper()), listeners[0])
     return found.advertised if found.protocol.has_tls else found.bound  # certificates have names
 
@@ -73,7 +73,7 @@ def planned(kafka: KafkaSettings) -> list[ListenerPlan]:
 
 
 def _named(texts: tuple[str, ...], setting: str) -> Iterator[tuple[str, Address]]:
-    """NAME and address of each; they may stand in one text with commas, as in Kafka's own files."""
+    """Parse NAME and address of each. One text may hold several with commas, as in Kafka's own files."""
     seen: set[str] = set()
     for text in _split(texts):
         found = _LISTENER.fullmatch(text)

@@ -32,7 +32,7 @@ def crl_files(place: Path | None) -> tuple[Path, ...]:
 
 
 def check_crls(place: Path, files: Sequence[Path]) -> int | None:
-    """When the first authority's lists end, in wall time; None for never. Raises UsageError for unusable files."""
+    """Wall time at which the first list expires; None for never. Raises UsageError for unusable files."""
     if not files:
         raise UsageError(
             f"The folder {place} has no readable revocation list (*.pem or *.crl); add one.", ExitCode.CONFIG

@@ -1,4 +1,4 @@
-"""What listeners ask of clients, each by itself: a certificate, and the SASL mechanisms that it offers.
+"""Rules of single listeners: client certificates, and the SASL mechanisms that are offered.
 
 Strategy: a listener goes by the node's setting unless one of its own is written as `LISTENER:VALUE`. As in Kafka, the
 node's `tls.client_auth` is for listeners of SSL alone; one of SASL_SSL asks only if its own setting says so (KIP-684).

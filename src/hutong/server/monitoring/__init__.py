@@ -1,1 +1,1 @@
-"""What a node shows of itself over HTTP: metrics for Prometheus, and whether it lives and is ready."""
+"""Metrics for Prometheus, liveness and readiness of a node over HTTP."""

@@ -1,4 +1,4 @@
-"""Who may read the metrics: HTTP's Basic scheme (RFC 7617) with one user.
+"""Access to the metrics: HTTP's Basic scheme (RFC 7617) with one user.
 
 Strategy: what a request says is compared, as it stands, with what it would say if it were right, in constant time.
 
@@ -15,7 +15,7 @@ CHALLENGE: Final = 'Basic realm="hutong", charset="UTF-8"'
 _SCHEME: Final = "basic"
 
 
-class Credentials:
+class MetricsCredentials:
     """One user with a password. Raises UsageError for a name that the scheme cannot say."""
 
     __slots__ = ("_token",)
@@ -28,7 +28,7 @@ class Credentials:
         self._token = base64.b64encode(f"{user}:{password}".encode())
 
     def admit(self, authorization: str) -> bool:
-        """Whether that is what the user would say."""
+        """Compare an Authorization header with the user's, in constant time."""
         scheme, _, token = authorization.partition(" ")
         given = token.strip().encode("latin-1", "replace")
         return hmac.compare_digest(given, self._token) and scheme.lower() == _SCHEME

@@ -17,8 +17,8 @@ from hutong.foundation.histograms import Histogram
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class Kind(StrEnum):
-    """What Prometheus may do with a family. A counter's name ends with `_total`."""
+class MetricKind(StrEnum):
+    """The type of a family in Prometheus. A counter's name ends with `_total`."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -28,17 +28,17 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One metric: its name, and what stands in its HELP and TYPE lines. `labels` are names in the samples' order."""
+    """One metric: its name, and the texts of its HELP and TYPE lines. `labels` are names in the samples' order."""
 
     name: str
-    kind: Kind
+    kind: MetricKind
     meaning: str
     labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Which bounds a histogram shows: 2^first_bits to 2^last_bits of its own unit, times `unit` (1e-6: us as s)."""
+    """The bounds that a histogram shows: 2^first_bits to 2^last_bits of its own unit, times `unit` (1e-6: us as s)."""
 
     first_bits: int
     last_bits: int
@@ -99,7 +99,7 @@ def _piece(lines: list[str]) -> bytes:
 
 
 def braced(names: Sequence[str], values: Sequence[str]) -> str:
-    """Labels as they stand behind a metric's name."""
+    """Labels as they follow a metric's name."""
     return _braced([f'{name}="{_label(text)}"' for name, text in zip(names, values, strict=True)])
 
 

@@ -1,6 +1,6 @@
-"""Whether the node lives, and whether clients should be sent to it.
+"""Liveness and readiness of the node.
 
-Strategy: `/healthz` answers as long as the loop turns: a supervisor that restarts on its silence helps, one that
+Strategy: `/healthz` answers as long as the loop runs: a supervisor that restarts on its silence helps, one that
 restarts because a disk is full does not. `/readyz` says no while the node recovers or stops, and while a partition
 group takes no records or could not read some a moment ago, with the reason of each, one a line.
 
@@ -14,7 +14,7 @@ from hutong.server.monitoring.http import Page
 
 
 class Health:
-    """The two pages. `is_serving` is set by whoever opens and closes the doors."""
+    """The two pages. The node sets `is_serving` while its listeners are open."""
 
     def __init__(self, journals: Mapping[str, Journal]) -> None:
         self.is_serving = False

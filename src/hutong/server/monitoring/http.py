@@ -19,7 +19,7 @@ from hutong.foundation.errors import ProtocolError
 from hutong.reactor.channel import Pending
 from hutong.reactor.handler import Peer
 from hutong.reactor.limits import ReactorLimits
-from hutong.server.monitoring.credentials import CHALLENGE, Credentials
+from hutong.server.monitoring.credentials import CHALLENGE, MetricsCredentials
 from hutong.server.monitoring.slices import SlicedPage
 from hutong.wire.buffer import Buffer
 
@@ -61,7 +61,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ScrapeRequest:
     """The head of a request, as far as it matters here. `is_last`: the connection ends with its answer."""
 
     method: str
@@ -71,7 +71,7 @@ class Request:
     authorization: str = field(default="", repr=False)
 
 
-def parse_head(head: bytes) -> Request | None:
+def parse_head(head: bytes) -> ScrapeRequest | None:
     """The request whose head, without the empty line, is given; None for one that breaks the format."""
     first, *lines = head.decode("latin-1").split("\r\n")
     parts = first.split(" ")
@@ -84,13 +84,13 @@ def parse_head(head: bytes) -> Request | None:
             return None
         headers[name.lower()] = value.strip()
     has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
-    wishes = [word.strip() for word in headers.get("connection", "").lower().split(",")]
-    is_last = has_body or "close" in wishes or (parts[2] == "HTTP/1.0" and "keep-alive" not in wishes)
-    return Request(parts[0], parts[1].partition("?")[0], has_body, is_last, headers.get("authorization", ""))
+    tokens = [word.strip() for word in headers.get("connection", "").lower().split(",")]
+    is_last = has_body or "close" in tokens or (parts[2] == "HTTP/1.0" and "keep-alive" not in tokens)
+    return ScrapeRequest(parts[0], parts[1].partition("?")[0], has_body, is_last, headers.get("authorization", ""))
 
 
 _FAILED: Final = Page(500, b"the page could not be made; the log says why\n")
-_UNREADABLE: Final = Request("", "", has_body=False, is_last=True)
+_UNREADABLE: Final = ScrapeRequest("", "", has_body=False, is_last=True)
 
 
 class HeadFraming:
@@ -148,7 +148,7 @@ class Pages:
         pages: Mapping[str, PageSource],
         clock: Clock,
         call_soon: Callable[[Callable[[], None]], object],
-        credentials: Credentials | None = None,
+        credentials: MetricsCredentials | None = None,
     ) -> None:
         self.refused_total = 0
         self._credentials = credentials
@@ -185,7 +185,7 @@ class Pages:
             shown = Page(401, b"user and password, please\n")
         return self._shown(shown, request or _UNREADABLE, peer)
 
-    def _shown(self, shown: Page | SlicedPage, request: Request, peer: Peer) -> list[Buffer] | Pending:
+    def _shown(self, shown: Page | SlicedPage, request: ScrapeRequest, peer: Peer) -> list[Buffer] | Pending:
         with_body = request.method != "HEAD"
         if isinstance(shown, Page) and not request.is_last:
             return self._answer(shown, is_last=False, with_body=with_body)

@@ -11,11 +11,11 @@ from typing import Final
 
 from hutong.foundation.histograms import Histogram
 from hutong.journal.journal import Journal
-from hutong.server.monitoring.exposition import Family, Kind, Samples, Scale, Spread, Value
+from hutong.server.monitoring.exposition import Family, MetricKind, Samples, Scale, Spread, Value
 from hutong.server.monitoring.sources import Sources
 from hutong.server.monitoring.survey.result import Survey
 
-COUNTER, GAUGE, HISTOGRAM, SUMMARY = Kind
+COUNTER, GAUGE, HISTOGRAM, SUMMARY = MetricKind
 SECONDS: Final = Scale(4, 24, 1e-6)  # 16 us to 17 s
 
 Read = Callable[[Sources], Samples]
@@ -44,11 +44,13 @@ class Surveyed:
     read: Callable[[Survey], LabelsReady]
 
 
-def metric(name: str, kind: Kind, meaning: str, read: Read, *labels: str, in_steps: bool = False) -> Metric:
+def metric(name: str, kind: MetricKind, meaning: str, read: Read, *labels: str, in_steps: bool = False) -> Metric:
     return Metric(Family(name, kind, meaning, labels), read, in_steps)
 
 
-def surveyed(name: str, kind: Kind, meaning: str, read: Callable[[Survey], LabelsReady], *labels: str) -> Surveyed:
+def surveyed(
+    name: str, kind: MetricKind, meaning: str, read: Callable[[Survey], LabelsReady], *labels: str
+) -> Surveyed:
     return Surveyed(Family(name, kind, meaning, labels), read)
 
 

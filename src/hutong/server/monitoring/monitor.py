@@ -16,7 +16,7 @@ from hutong.server.configuration.sections.network import MetricsSettings
 from hutong.server.configuration.sections.tls import TlsSettings
 from hutong.server.configuration.settings import Address
 from hutong.server.listeners.certificates import Certificates
-from hutong.server.monitoring.credentials import Credentials
+from hutong.server.monitoring.credentials import MetricsCredentials
 from hutong.server.monitoring.exposition import CONTENT_TYPE
 from hutong.server.monitoring.health import Health
 from hutong.server.monitoring.http import LIMITS, HeadFraming, Pages, PageSource
@@ -48,7 +48,7 @@ class Monitor(Verticle):
         address = settings.listen
         if address is None:
             return
-        credentials = Credentials(settings.user, settings.password) if settings.password else None
+        credentials = MetricsCredentials(settings.user, settings.password) if settings.password else None
         tls = self._certificates_source()
         metrics = SlicedPage(self._metrics, CONTENT_TYPE, self.context.loop.call_soon)
         pages: dict[str, PageSource] = {

@@ -26,7 +26,7 @@ class SlicedPage:
         self._pieces: list[bytes] = []
 
     def ask(self, then: Callable[[list[bytes] | None], None]) -> None:
-        """Call `then` once with the page's pieces, in a later turn of the loop; with None where a step failed."""
+        """Call `then` once with the page's pieces, in a later iteration of the loop; with None where a step failed."""
         self._waiting.append(then)
         if self._making is None:
             self._making = self._steps()

@@ -1,6 +1,7 @@
-"""Where the figures of a node are while it runs: what a scrape reads.
+"""The objects that hold a node's figures while it runs; a scrape reads them.
 
-Strategy: whoever makes a room of the node puts it here; until then its place is empty, and its rows show no samples.
+Strategy: each part of the node adds its objects here when it makes them. Until then the metrics of that part show no
+samples.
 
 Knows nothing of metrics.
 """
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Sources:
-    """Where the figures are. What the node has not made yet is empty or None, and shows no samples."""
+    """The objects with the figures. A part that the node has not made yet is empty or None."""
 
     journals: dict[str, Journal]
     stalls: StallMonitor

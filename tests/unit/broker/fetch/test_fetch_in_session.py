@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.unit.broker.wire_node import WireClient, batch_of, client_of, running_node
 
-from hutong.server.configuration.sections.log import FetchSettings
+from hutong.server.configuration.sections.log import NodeFetchSettings
 from hutong.server.configuration.settings import Settings
 from hutong.wire.kafka.apis.k01_fetch import (
     EpochEndOffset,
@@ -182,7 +182,7 @@ async def test_a_session_whose_last_partition_is_forgotten_is_over(client: WireC
 
 
 async def test_without_a_slot_a_session_is_declined(tmp_path: Path) -> None:
-    settings = Settings(fetch=FetchSettings(session_slots=1))
+    settings = Settings(fetch=NodeFetchSettings(session_slots=1))
     async with running_node(tmp_path, settings) as address, client_of(address) as client:
         await client.create("t", 3)
         first, second = Reader(client), Reader(client)

@@ -8,7 +8,7 @@ from tests.unit.broker.wire_node import WireClient, client_of, running_node
 
 from hutong.broker.handling.holders import holder_name
 from hutong.security.principals import ANONYMOUS, Principal
-from hutong.server.configuration.sections.groups import GroupSettings
+from hutong.server.configuration.sections.groups import NodeGroupSettings
 from hutong.server.configuration.settings import Settings
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -60,7 +60,7 @@ def test_a_client_that_asks_for_ids_and_never_uses_them_stops_nobody(tmp_path: P
 
 
 def test_members_of_an_older_protocol_of_one_address_leave_groups_to_others(tmp_path: Path) -> None:
-    settings = Settings(group=GroupSettings(max_groups=40, initial_rebalance_delay_ms=0))
+    settings = Settings(group=NodeGroupSettings(max_groups=40, initial_rebalance_delay_ms=0))
 
     async def scenario() -> None:
         async with running_node(tmp_path, settings) as address, client_of(address) as flood:

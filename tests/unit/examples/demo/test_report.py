@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from hutong.examples.demo.flow import Stream
+from hutong.examples.demo.flow import DemoStream
 from hutong.examples.demo.report import Findings, module_rows, percentile, print_findings, stream_rows, window_rows
 
 EDGES = [("a", "os"), ("b", "os"), ("b", "sys")]
 
 
-def good_stream() -> Stream:
+def good_stream() -> DemoStream:
     values = [b"1", b"2", b"3", b"4"]
-    return Stream("t", values, list(values), 4, 4, 4, 0.5, 0.25, [0.001, 0.002, 0.003, 0.1], [0.01])
+    return DemoStream("t", values, list(values), 4, 4, 4, 0.5, 0.25, [0.001, 0.002, 0.003, 0.1], [0.01])
 
 
 def test_percentiles_by_nearest_rank() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from hutong.examples.demo import plain
 from hutong.examples.demo import run as run_module
-from hutong.examples.demo.flow import Stream
-from hutong.examples.demo.jobs import Jobs
+from hutong.examples.demo.flow import DemoStream
+from hutong.examples.demo.jobs import DemoJobs
 from hutong.examples.demo.report import Findings
 from hutong.examples.demo.run import DEAD_LETTERS, ITERATIONS, WINDOW_MS, Demo, page_of
 
@@ -43,7 +43,7 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Callable[[TellingJobs, int], list
     """Runs the checks on what the jobs answer, with so many dead letters read back; returns the faults."""
 
     def check(answers: TellingJobs, dead_letters: int) -> list[str]:
-        def read_back(bootstrap: str, stream: Stream) -> None:
+        def read_back(bootstrap: str, stream: DemoStream) -> None:
             assert stream.topic == DEAD_LETTERS
             stream.received = [b"no log line"] * dead_letters
 
@@ -51,11 +51,11 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Callable[[TellingJobs, int], list
         monkeypatch.setattr(run_module, "read_back", read_back)
         demo = Demo(Findings(), lambda step: None)
         demo.edges, demo._samples = EDGES, SAMPLES
-        jobs = cast(Jobs, answers)
+        jobs = cast(DemoJobs, answers)
         streams = [
-            Stream("graph", [b"edge"] * len(EDGES)),
-            Stream("log", list(LINES)),
-            Stream("samples", [b"sample"] * len(SAMPLES)),
+            DemoStream("graph", [b"edge"] * len(EDGES)),
+            DemoStream("log", list(LINES)),
+            DemoStream("samples", [b"sample"] * len(SAMPLES)),
         ]
         demo._rank(jobs, streams[0])
         demo._count_requests(jobs, streams[1])

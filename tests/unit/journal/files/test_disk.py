@@ -12,7 +12,7 @@ import pytest
 from hutong.foundation.errors import DiskFull, FlushFailed, StorageError
 from hutong.journal.files.disk import IOV_MAX, Disk, RealDisk, read_file, replace_file
 from hutong.testing.disk import SECTOR_BYTES, SimDisk
-from hutong.testing.faults import ACTIONS, Fault, FaultPlan
+from hutong.testing.faults import ACTIONS, DiskFault, FaultPlan
 from hutong.testing.faulty_disk import FaultyDisk
 from hutong.testing.memory_disk import MemoryDisk
 from hutong.testing.mortal_disk import MortalDisk
@@ -204,10 +204,10 @@ def test_no_space_is_told_apart_but_not_by_a_flush(code: int, faulty: tuple[Disk
     disk, directory = faulty
     ready = calls(disk, directory)
     for operation in ("create", "write", "preallocate"):
-        plan.replace([Fault(operation, error=code)])
+        plan.replace([DiskFault(operation, error=code)])
         with pytest.raises(DiskFull):
             ready[operation]()
-    plan.replace([Fault("flush", error=code)])
+    plan.replace([DiskFault("flush", error=code)])
     with pytest.raises(FlushFailed):
         ready["flush"]()
 
@@ -260,12 +260,12 @@ def test_a_cached_read_that_fails_is_left_to_a_worker(faulty: tuple[Disk, Path],
 
 def test_a_fault_of_no_operation_is_a_mistake() -> None:
     with pytest.raises(ValueError, match="fsync"):
-        Fault("fsync")
+        DiskFault("fsync")
 
 
 def test_waits_are_real_where_a_sleep_is_given() -> None:
     slept: list[float] = []
-    FaultPlan([Fault("*", latency_ms=20)], slept.append).strike("flush", Path("/a"))
+    FaultPlan([DiskFault("*", latency_ms=20)], slept.append).strike("flush", Path("/a"))
     assert slept == [0.02]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.support.exposition import parse
 
 from hutong.foundation.histograms import Histogram
-from hutong.server.monitoring.exposition import LINES_PER_PIECE, Family, Kind, Samples, Scale, Spread, render
+from hutong.server.monitoring.exposition import LINES_PER_PIECE, Family, MetricKind, Samples, Scale, Spread, render
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 
@@ -24,10 +24,13 @@ def test_a_page() -> None:
         histogram.record(value)
     page = page_of(
         [
-            (Family("a_total", Kind.COUNTER, "How many.", ("kind",)), [(("x",), 1), (("y",), 2)]),
-            (Family("b", Kind.GAUGE, "How much."), [((), 0.25)]),
-            (Family("c", Kind.HISTOGRAM, "How spread.", ("of",)), [(("z",), Spread(histogram, Scale(0, 2, 0.5)))]),
-            (Family("d", Kind.GAUGE, "Nothing yet."), []),
+            (Family("a_total", MetricKind.COUNTER, "How many.", ("kind",)), [(("x",), 1), (("y",), 2)]),
+            (Family("b", MetricKind.GAUGE, "How much."), [((), 0.25)]),
+            (
+                Family("c", MetricKind.HISTOGRAM, "How spread.", ("of",)),
+                [(("z",), Spread(histogram, Scale(0, 2, 0.5)))],
+            ),
+            (Family("d", MetricKind.GAUGE, "Nothing yet."), []),
         ]
     )
     assert page.decode() == (
@@ -43,14 +46,14 @@ def test_a_page() -> None:
 
 @given(TEXTS, TEXTS)
 def test_any_text_survives_as_meaning_and_as_label(meaning: str, label: str) -> None:
-    families = parse(page_of([(Family("a", Kind.GAUGE, meaning, ("l",)), [((label,), 1)])]).decode())
+    families = parse(page_of([(Family("a", MetricKind.GAUGE, meaning, ("l",)), [((label,), 1)])]).decode())
     assert families["a"].meaning == meaning
     assert families["a"].samples == {("a", (("l", label),)): 1.0}
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_any_number_survives(number: float) -> None:
-    families = parse(page_of([(Family("a", Kind.GAUGE, "A."), [((), number)])]).decode())
+    families = parse(page_of([(Family("a", MetricKind.GAUGE, "A."), [((), number)])]).decode())
     assert math.isclose(families["a"].samples["a", ()], number, rel_tol=0, abs_tol=0)
 
 
@@ -72,7 +75,7 @@ def test_the_parser_of_these_tests_sees_what_is_wrong(page: str) -> None:
 
 
 def test_a_long_page_comes_in_pieces_of_whole_lines() -> None:
-    family = Family("a", Kind.GAUGE, "A.", ("l",))
+    family = Family("a", MetricKind.GAUGE, "A.", ("l",))
     made = list(render([(family, [((str(number),), number) for number in range(1000)])]))
     assert len(made) == 1 + 1002 // LINES_PER_PIECE
     assert all(piece.endswith(b"\n") for piece in made)

@@ -11,7 +11,7 @@ from hutong.foundation.errors import UsageError
 from hutong.reactor.connection import Connection
 from hutong.reactor.figures import ReactorFigures
 from hutong.reactor.handler import Peer
-from hutong.server.monitoring.credentials import Credentials
+from hutong.server.monitoring.credentials import MetricsCredentials
 from hutong.server.monitoring.http import HEAD_BYTES_MAX, LIMITS, HeadFraming, Page, Pages, PageSource, parse_head
 from hutong.server.monitoring.slices import SlicedPage
 
@@ -22,7 +22,7 @@ LAST = b"GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 class Client:
     """Feeds bytes to a connection engine and collects its answers."""
 
-    def __init__(self, credentials: Credentials | None = None) -> None:
+    def __init__(self, credentials: MetricsCredentials | None = None) -> None:
         self.soon: list[Callable[[], None]] = []
         sliced = SlicedPage(lambda: iter([b"one ", b"two"]), "text/x", self.soon.append)
         sources: dict[str, PageSource] = {
@@ -51,7 +51,7 @@ class Client:
         return [int(part.split(b" ", 1)[0]) for part in self.answers.split(b"HTTP/1.1 ")[1:]]
 
 
-def asked(data: bytes, credentials: Credentials | None = None) -> Client:
+def asked(data: bytes, credentials: MetricsCredentials | None = None) -> Client:
     client = Client(credentials)
     client.send(data)
     return client
@@ -212,19 +212,19 @@ def test_a_page_that_cannot_be_made_is_tried_anew_for_the_next() -> None:
     ],
 )
 def test_a_page_of_metrics_is_for_who_has_the_password(header: bytes, status: int) -> None:
-    client = asked(b"GET /sliced HTTP/1.1\r\n" + header + b"\r\n", Credentials("ann", "s\u00e9cret"))
+    client = asked(b"GET /sliced HTTP/1.1\r\n" + header + b"\r\n", MetricsCredentials("ann", "s\u00e9cret"))
     assert client.statuses() == [status]
     assert (b'WWW-Authenticate: Basic realm="hutong"' in client.answers) == (status == 401)
 
 
 def test_health_is_for_everybody() -> None:
-    assert asked(GET, Credentials("ann", "secret")).statuses() == [200]
+    assert asked(GET, MetricsCredentials("ann", "secret")).statuses() == [200]
 
 
 @pytest.mark.parametrize("user", ["", "a:b"])
 def test_a_user_that_basic_cannot_say_is_refused(user: str) -> None:
     with pytest.raises(UsageError, match=r"metrics\.user"):
-        Credentials(user, "secret")
+        MetricsCredentials(user, "secret")
 
 
 def test_a_request_does_not_show_its_credentials() -> None:

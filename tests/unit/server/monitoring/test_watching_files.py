@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hutong.server.monitoring.exposition import Kind
+from hutong.server.monitoring.exposition import MetricKind
 from hutong.server.monitoring.metrics import METRICS
 
 ROOT = Path(__file__).parents[4]
@@ -54,7 +54,7 @@ def names() -> dict[str, set[str]]:
     for metric in METRICS:
         family = metric.family
         labels = {*family.labels, *OF_THE_SCRAPER}
-        if family.kind is Kind.HISTOGRAM:
+        if family.kind is MetricKind.HISTOGRAM:
             known |= {f"{family.name}_bucket": labels | {"le"}, f"{family.name}_sum": labels}
             known[f"{family.name}_count"] = labels
         else:

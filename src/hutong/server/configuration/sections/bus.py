@@ -45,13 +45,13 @@ class SockjsSettings:
     """The listener for browsers and other clients of Vert.x's SockJS event-bus bridge."""
 
     listen: Address | None = setting(None, "HOST:PORT where they connect; there is no such bridge where it is not set.")
-    prefix: str = setting("/eventbus", "The path under which SockJS is served, as clients are told.")
+    prefix: str = setting("/eventbus", "The path under which SockJS is served, and which clients use.")
     origins: tuple[str, ...] = setting(
         (),
         "Origins of the pages that may connect (https://HOST[:PORT]; *: all); none given: this server's own.",
     )
     hosts: tuple[str, ...] = setting(
-        (), "Names by which browsers reach it, besides addresses, localhost, and the advertised name; *: all."
+        (), "Names by which browsers reach it, in addition to addresses, localhost, and the advertised name; *: all."
     )
     session_cookie: bool = setting(
         False, "Have browsers send JSESSIONID, by which a balancer before several nodes keeps each at one of them."
@@ -71,7 +71,7 @@ class SockjsSettings:
 
 @dataclass(frozen=True, slots=True)
 class BridgeSettings:
-    """What clients of both bridges may do, and how much of it."""
+    """Permissions and bounds of the clients of both bridges."""
 
     permit_in: tuple[str, ...] = setting(
         (), "Regular expressions of the addresses that clients may send to; none: they may not. Each matches the whole."

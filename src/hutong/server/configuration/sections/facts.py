@@ -1,6 +1,6 @@
-"""One setting: its field in a section's dataclass, and what is known about it besides type and default.
+"""One setting: its field in a section's dataclass, with its meaning, bounds and Kafka name.
 
-Strategy: the facts stand beside the field, so that one table serves the loader, `hutong config` and the documentation.
+Strategy: the facts are attached to the field, so that one table serves the loader, `hutong config` and the docs.
 
 Knows no setting.
 """
@@ -32,7 +32,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known about one setting besides its type and default."""
+    """The facts of one setting that its type and default do not show."""
 
     meaning: str
     kafka_name: str | None = None

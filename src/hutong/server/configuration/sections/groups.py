@@ -17,7 +17,7 @@ from hutong.server.configuration.sections.facts import (
 
 
 @dataclass(frozen=True, slots=True)
-class GroupSettings:
+class NodeGroupSettings:
     """Bounds of consumer groups."""
 
     min_session_timeout_ms: int = setting(
@@ -55,7 +55,7 @@ class GroupSettings:
     )
     consumer_heartbeat_interval_ms: int = setting(
         5 * SECOND_MS,
-        "How often members of such a group are told to be heard; they learn of rebalances by it.",
+        "How often members of such a group are to send heartbeats; they learn of rebalances by it.",
         "group.consumer.heartbeat.interval.ms",
         minimum=1,
     )
@@ -118,7 +118,7 @@ class OffsetSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class TransactionSettings:
+class NodeTransactionSettings:
     """Transactions of producers."""
 
     max_timeout_ms: int = setting(

@@ -20,7 +20,7 @@ from hutong.server.configuration.sections.facts import (
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """How topics come to be."""
+    """Creation of topics, and their defaults."""
 
     auto_create: bool = setting(True, "Whether asking for a topic's metadata creates it.", "auto.create.topics.enable")
     default_partitions: int = setting(
@@ -30,7 +30,7 @@ class TopicSettings:
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """What is kept, for how long, and when it is acknowledged."""
+    """Retention, cleaning, and acknowledgement of records."""
 
     qos: str = setting(
         "persistence",
@@ -113,7 +113,7 @@ class LogSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class FetchSettings:
+class NodeFetchSettings:
     """Bounds of fetches."""
 
     max_bytes: int = setting(55 * MEBIBYTE, "Largest answer to one fetch.", "fetch.max.bytes", minimum=KIBIBYTE)

@@ -1,4 +1,4 @@
-"""Where the node listens, and the bounds of connections.
+"""Listeners of the node, and the bounds of connections.
 
 Knows nothing of files, the environment or the command line.
 """
@@ -34,7 +34,7 @@ class KafkaSettings:
     listeners: tuple[str, ...] = setting(
         (), "Several listeners in the place of `kafka.listen`, as `SASL_SSL://0.0.0.0:9093`."
     )
-    advertised_listeners: tuple[str, ...] = setting((), "What the clients of each are told, in the same form.")
+    advertised_listeners: tuple[str, ...] = setting((), "What the clients of each connect to, in the same form.")
     listener_protocols: tuple[str, ...] = setting(
         (), "Protocols of listeners that are named otherwise, as `INTERNAL:SSL`.", "listener.security.protocol.map"
     )
@@ -192,7 +192,7 @@ class NetworkSettings:
 
 @dataclass(frozen=True, slots=True)
 class QuotaSettings:
-    """How clients' use is set against their quotas, which are set while the node runs."""
+    """Windows in which clients' use is compared with their quotas. The quotas are set while the node runs."""
 
     window_num: int = setting(
         11,

@@ -1,4 +1,4 @@
-"""How clients say who they are, on listeners with SASL.
+"""Authentication of clients on listeners with SASL.
 
 Knows nothing of files, the environment or the command line.
 """
@@ -31,7 +31,7 @@ class SaslSettings:
         "listener.name.LISTENER.sasl.enabled.mechanisms.",
     )
     allow_without_tls: bool = setting(
-        False, "Whether a listener may be SASL_PLAINTEXT: whoever listens in learns or guesses passwords there."
+        False, "Whether a listener may be SASL_PLAINTEXT: an eavesdropper learns or guesses passwords there."
     )
     server_max_receive_bytes: int = setting(
         512 * KIBIBYTE,

@@ -1,4 +1,4 @@
-"""Who may do what.
+"""Authorization of clients.
 
 Knows nothing of files, the environment or the command line.
 """

@@ -38,7 +38,7 @@ class ShareGroupSettings:
     )
     heartbeat_interval_ms: int = setting(
         5 * SECOND_MS,
-        "How often members are told to be heard.",
+        "How often members are to send heartbeats.",
         "group.share.heartbeat.interval.ms",
         minimum=1,
         maximum=HOUR_MS,

@@ -1,1 +1,1 @@
-"""The rows of the metrics page, a module for each room that counts: names, kinds, meanings, and how each is read."""
+"""The rows of the metrics page, a module for each package with figures: names, kinds, meanings, and their sources."""

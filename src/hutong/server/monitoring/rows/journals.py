@@ -115,7 +115,7 @@ METRICS: Final = (
     metric(
         "hutong_group_congested",
         GAUGE,
-        "1 while so much is unreleased that producers are made to wait.",
+        "1 while too much is unreleased, and producers are made to wait.",
         each(lambda journal: journal.is_congested),
         "group",
     ),

@@ -174,7 +174,7 @@ METRICS: Final = (
     metric(
         "hutong_connection_memory_limit_bytes",
         GAUGE,
-        "Its bound, beyond which whoever holds most is closed (`network.memory_bytes_max`).",
+        "Its bound, beyond which the connections that hold most are closed (`network.memory_bytes_max`).",
         _memory(lambda memory: memory.budget.bytes_max),
     ),
     metric(

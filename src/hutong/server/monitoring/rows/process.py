@@ -75,7 +75,7 @@ METRICS: Final = (
     metric(
         "hutong_garbage_collection_seconds",
         HISTOGRAM,
-        "Pauses of Python's collector, but for sweeps while the node is idle.",
+        "Pauses of Python's collector, except sweeps while the node is idle.",
         lambda sources: [((), Spread(sources.collector.collecting_us, SECONDS))],
     ),
     metric(

@@ -38,7 +38,7 @@ METRICS: Final = (
     metric(
         "hutong_cold_reads_refused_total",
         COUNTER,
-        "Cold reads that found their queue full; the client was told to ask again.",
+        "Cold reads that found their queue full; the client was asked to retry.",
         _from_disk_reads(lambda disk_reads: disk_reads.refused_total),
     ),
     metric(

@@ -1,4 +1,4 @@
-"""How long requests take: Kafka's seven times by API as its exporters show them, and the whole as a histogram.
+"""Durations of requests: Kafka's seven times by API as its exporters show them, and the whole as a histogram.
 
 Knows nothing of how they are measured.
 """

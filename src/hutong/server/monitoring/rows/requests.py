@@ -1,4 +1,4 @@
-"""What Kafka's own exporters show of requests, under their names.
+"""Figures of requests that Kafka's own exporters show, under their names.
 
 Knows nothing of how a request is answered.
 """
@@ -20,7 +20,7 @@ def _requests(sources: Sources) -> Labelled:
 
 
 def _errors(sources: Sources) -> Labelled:
-    """Requests that told no error are all others; nothing counts them when they are answered."""
+    """Derive requests without an error from all others, so that nothing counts them when they are answered."""
     if sources.broker is None:
         return
     errors = sources.broker.request_errors

@@ -18,7 +18,7 @@ def _each(read: Callable[[PartitionRow], int]) -> Callable[[Survey], LabelsReady
 
 
 def _of_one(read: Callable[[Survey], int]) -> Callable[[Survey], LabelsReady]:
-    """What every partition that is shown singly has alike."""
+    """A figure that is the same for every partition with a row of its own."""
     return lambda survey: ((row.labels, read(survey)) for row in survey.partitions if row.is_single)
 
 

@@ -1,1 +1,1 @@
-"""A look at all topics, groups and transactions, in steps, with a bound on what is shown singly."""
+"""A scan of all topics, groups and transactions, in steps, with a bound on the rows of each kind."""

@@ -21,7 +21,7 @@ from hutong.server.monitoring.survey.result import (
     SHARE_LABELS,
     GroupRow,
     OffsetRow,
-    Pace,
+    StepBudget,
     Survey,
     SurveyLimits,
 )
@@ -47,7 +47,7 @@ class _Rows:
         return self._limits.group_partitions_max - len(self.offsets)
 
     def add_group(self, group_id: str, members: int) -> bool:
-        """Whether it is shown singly."""
+        """Add a row for the group; False where the bound is reached, and it is added to the sum instead."""
         if len(self.groups) < self._limits.groups_max and group_id != OTHER:
             self.groups.append(GroupRow(braced(self._labels[:1], (group_id,)), members))
             return True
@@ -66,12 +66,12 @@ class _Rows:
         self._partitions += 1
 
     def end_group(self, group_id: str) -> None:
-        """What was folded of a group that is shown."""
+        """Add the sum of those partitions of a group that have no row."""
         if self._partitions:
             self._add_sum(group_id)
 
     def end(self) -> None:
-        """What was folded of the groups that are not."""
+        """Add the sum of the groups that have no row."""
         if self._folded_groups:
             self.groups.append(GroupRow(braced(self._labels[:1], (OTHER,)), self._members))
             self._survey.folded[f"{self._kind}s"] += self._folded_groups
@@ -90,7 +90,7 @@ def look_at_groups(broker: Broker, limits: SurveyLimits, survey: Survey) -> Iter
     consumers = _Rows(limits, survey, is_share=False)
     sharers = _Rows(limits, survey, is_share=True)
     beyond: list[str] = []  # are looked at last, so that their sums come to be one
-    pace = Pace()
+    pace = StepBudget()
     for group_id in broker.groups.directory.newest_last():
         kind = broker.groups.directory.kind(group_id)
         standing = _standing(broker, group_id, kind)
@@ -124,7 +124,9 @@ def _standing(broker: Broker, group_id: str, kind: GroupKind | None) -> tuple[st
     return None if shared is None else (state_of(shared), len(shared))
 
 
-def _look_at_offsets(broker: Broker, group_id: str, rows: _Rows, pace: Pace, *, is_single: bool) -> Iterator[None]:
+def _look_at_offsets(
+    broker: Broker, group_id: str, rows: _Rows, pace: StepBudget, *, is_single: bool
+) -> Iterator[None]:
     now_ms = broker.clock.wall_ms()
     places = _shared_places(broker, group_id) if rows.is_share else _places(broker, group_id)
     for of_topic in places:
@@ -141,7 +143,7 @@ def _look_at_offsets(broker: Broker, group_id: str, rows: _Rows, pace: Pace, *, 
 
 
 def _places(broker: Broker, group_id: str) -> Iterator[list[_Place]]:
-    """What the group has committed, topic by topic."""
+    """The group's committed offsets, topic by topic."""
     for name in list(broker.groups.offsets.table.of_group(group_id)):
         topic = broker.topics.get(name)
         committed = broker.groups.offsets.table.of_group(group_id).get(name)
@@ -157,7 +159,7 @@ def _places(broker: Broker, group_id: str) -> Iterator[list[_Place]]:
 
 
 def _shared_places(broker: Broker, group_id: str) -> Iterator[list[_Place]]:
-    """Where a share group stands; what is done already behind that is no lag (KIP-1226)."""
+    """A share group's offsets. Records acknowledged after the offset are no lag (KIP-1226)."""
     for key in broker.share_groups.deliveries.keys_of(group_id):
         topic = broker.topics.by_id(key.topic_id)
         partition = topic.partition(key.partition) if topic is not None else None

@@ -14,8 +14,8 @@ from hutong.server.monitoring.exposition import braced
 from hutong.server.monitoring.survey.result import (
     OTHER,
     PARTITION_LABELS,
-    Pace,
     PartitionRow,
+    StepBudget,
     Survey,
     SurveyLimits,
     TopicRow,
@@ -42,7 +42,7 @@ class _Sum:
 
 def look_at_partitions(topics: Topics, limits: SurveyLimits, survey: Survey) -> Iterator[None]:
     """Fill in the topics and partitions of `survey`, a step at a time."""
-    pace = Pace()
+    pace = StepBudget()
     rest = _Sum()
     for topic in topics.newest_last():
         is_single = len(survey.topics) < limits.topics_max

@@ -1,6 +1,6 @@
-"""What a survey found: rows with their labels ready, so that each is written out once for all its metrics.
+"""The result of a survey: rows with formatted labels, so that each label is formatted once for all its metrics.
 
-Strategy: plain rows in the order of the page. What is beyond the bounds is summed in rows under `(other)`: no topic
+Strategy: plain rows in the order of the page. Everything beyond the bounds is summed in rows under `(other)`: no topic
 can have that name, and a group that has it is never shown singly.
 
 Knows nothing of where the figures come from.
@@ -19,7 +19,7 @@ SHARE_LABELS: Final = ("sharegroup", "topic", "partition")
 
 @dataclass(frozen=True, slots=True)
 class SurveyLimits:
-    """How much is shown singly, of each kind; the rest is summed."""
+    """Bounds on the rows of each kind; the rest is summed."""
 
     topics_max: int = 1000
     partitions_max: int = 10_000
@@ -52,7 +52,7 @@ class GroupRow(NamedTuple):
 
 
 class OffsetRow(NamedTuple):
-    """How far a group has read. `age_ms` is None for a sum, and where nobody knows."""
+    """A group's offset in one partition. `age_ms` is None for a sum, and where it is unknown."""
 
     labels: str
     offset: int
@@ -60,8 +60,8 @@ class OffsetRow(NamedTuple):
     age_ms: int | None
 
 
-class Pace:
-    """How much is done in one step: well under a millisecond of the event loop."""
+class StepBudget:
+    """The bound of one step: well under a millisecond of the event loop."""
 
     STEP_MAX: Final = 200
 
@@ -69,7 +69,7 @@ class Pace:
         self._done = 0
 
     def is_over(self, work: int = 1) -> bool:
-        """Whether others should have the loop now, after `work` more, in rows that are quickly made."""
+        """Count `work` more rows; True once the step should yield the loop."""
         self._done += work
         if self._done < self.STEP_MAX:
             return False

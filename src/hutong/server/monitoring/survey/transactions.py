@@ -5,7 +5,7 @@ Knows nothing of their producers.
 
 from collections.abc import Iterator
 
-from hutong.server.monitoring.survey.result import Pace, Survey
+from hutong.server.monitoring.survey.result import StepBudget, Survey
 from hutong.transactions.driver import TransactionCoordinator
 from hutong.transactions.states import TransactionState
 
@@ -14,7 +14,7 @@ _OPEN = (TransactionState.ONGOING, TransactionState.PREPARE_COMMIT, TransactionS
 
 def look_at_transactions(transactions: TransactionCoordinator, now_ms: int, survey: Survey) -> Iterator[None]:
     """Fill in the transactions of `survey`, a step at a time."""
-    pace = Pace()
+    pace = StepBudget()
     for transactional_id in transactions.ids():
         transaction = transactions.get(transactional_id)
         if transaction is None:
