@@ -45,7 +45,7 @@ app = typer.Typer(
 
 @app.command(
     "serve",
-    help="Run a node until it is told to stop.",
+    help="Run a node until it is stopped.",
     add_help_option=False,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )

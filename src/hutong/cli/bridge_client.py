@@ -87,7 +87,7 @@ class TcpBridgeClient:
         self._write({"type": "send", "address": to["replyAddress"], "body": body})
 
     def messages(self) -> Iterator[Frame]:
-        """What comes, without end. Raises BridgeRefusal for an `err` frame."""
+        """Frames as they come, without end. Raises BridgeRefusal for an `err` frame."""
         self._socket.settimeout(None)
         while True:
             frame = self._next()

@@ -160,7 +160,7 @@ def headers_of(assignments: list[str] | None) -> dict[str, str]:
 
 
 def _print(message: Frame, *, as_json: bool) -> None:
-    """At once, so that whoever reads from a pipe sees each message as it comes."""
+    """Print and flush, so that a reader of a pipe sees each message as it comes."""
     if as_json:
         print_json({name: message.get(name) for name in ("address", "headers", "body", "send", "replyAddress")})
     else:

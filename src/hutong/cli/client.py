@@ -46,9 +46,9 @@ UNSUPPORTED = {KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION}
 
 
 def configuration(bootstrap: str, **settings: Any) -> dict[str, Any]:
-    """Client settings every command shares. librdkafka's own messages are silenced: errors reach us as values.
+    """Client settings that every command shares, and those of `--client-config`.
 
-    What `--client-config` says is in force beside them.
+    librdkafka's own messages are silenced: errors reach us as values.
     """
     shared = {"bootstrap.servers": bootstrap, "client.id": "hutong-cli", "log_level": 2, "error_cb": _refusals.heard}
     asked = {key.replace("_", "."): value for key, value in settings.items()}
@@ -56,7 +56,7 @@ def configuration(bootstrap: str, **settings: Any) -> dict[str, Any]:
 
 
 class _Refusals:
-    """Why brokers did not let us in, as librdkafka tells beside its calls, which only say that no broker is there."""
+    """The newest refusal of our login. librdkafka reports it by a callback; its calls only find no broker."""
 
     def __init__(self) -> None:
         self.newest: KafkaError | None = None
@@ -132,7 +132,7 @@ def check_access() -> None:
 
 
 def failure(error: KafkaException | KafkaError, subject: str) -> UsageError:
-    """What went wrong with `subject` (a topic, a group), as a sentence and an exit code."""
+    """Translate a failure of `subject` (a topic, a group) into a sentence and an exit code."""
     cause: KafkaError = error.args[0] if isinstance(error, KafkaException) else error
     refusal = cause if cause.code() in REFUSED_ACCESS else _refusals.newest
     code = cause.code()

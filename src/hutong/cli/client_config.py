@@ -23,7 +23,7 @@ _current: dict[str, str] = {}
 
 
 def current() -> Mapping[str, str]:
-    """What the file of the command that is run says; nothing where none was named."""
+    """The properties in the command's file; empty where none was named."""
     return _current
 
 

@@ -191,7 +191,7 @@ def _check_progress(consumer: Any, topic: str, numbers: Iterable[int]) -> None:
 
 
 def _is_end(message: Any, topic: str) -> bool:
-    """Whether this is the event "end of partition". Raises UsageError for any other error event."""
+    """True for the event "end of partition". Raises UsageError for any other error event."""
     from confluent_kafka import KafkaError
 
     from hutong.cli import client

@@ -1,9 +1,8 @@
 """`hutong dump` and `hutong doctor`: look into the data folder of a node that is not running.
 
-Strategy: the folder is locked as a node locks it, so that nobody writes while it is looked at; what is found is told by
-`hutong.journal.recover.inspect`, which believes what recovery believes. Damage ends no listing: it is told where it
-stands, and what lies behind it follows. Logs are named after their topics by reading the catalogue
-out of the same folder.
+Strategy: the folder is locked as a node locks it, so that nobody writes meanwhile. `hutong.journal.recover.inspect`
+finds the problems, by the rules of recovery. Damage ends no listing: it is printed at its place, and the readable rest
+follows. Topic names come from the catalogue in the same folder.
 
 Knows nothing of formats on disk.
 """
@@ -147,7 +146,7 @@ def _sentence(problem: "Problem", group: str, names: Names) -> str:
 
 
 class _Damage:
-    """What was found damaged while listing; each place is told once."""
+    """Damage found while listing; each place is printed once."""
 
     def __init__(self) -> None:
         self.places: set[str] = set()
@@ -162,7 +161,7 @@ class _Damage:
     def _tell(self, place: str, sentence: str) -> None:
         if place not in self.places:
             self.places.add(place)
-            remark(f"{place}: {sentence}; what lies behind follows where it can be read.")
+            remark(f"{place}: {sentence}; the rest follows where it can be read.")
 
 
 class _Bounded:

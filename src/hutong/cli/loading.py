@@ -1,7 +1,7 @@
-"""MODULE:NAME on the command line: what it stands for in the user's own code.
+"""MODULE:NAME on the command line: the object of that name in the user's own code.
 
-Strategy: the folder one is in comes first, as for `python -m`. What the module itself raises while it is imported is
-its author's to read, so it is not put into one sentence.
+Strategy: the current folder comes first, as for `python -m`. An error that the module raises while it is imported keeps
+its traceback, because its author needs it.
 
 Knows nothing of what is loaded.
 """
@@ -35,7 +35,7 @@ def _imported(name: str) -> Any:
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if missing and (name == missing or name.startswith(f"{missing}.")):
-            text = f"There is no module {missing}; is it in this folder, or installed beside hutong?"
+            text = f"There is no module {missing}; is it in this folder, or installed with hutong?"
             raise UsageError(text, ExitCode.NOINPUT) from None
         raise UsageError(f"The module {name} needs {missing}, which is not installed.", ExitCode.NOINPUT) from None
     except (ImportError, ValueError, TypeError) as error:  # the last two: names such as ".." and "a..b"
@@ -43,7 +43,7 @@ def _imported(name: str) -> Any:
 
 
 def _others(module: Any) -> str:
-    """What the module itself defines, where it is little enough to be told."""
+    """The names that the module itself defines, if they are few."""
     own = [
         name
         for name, value in vars(module).items()

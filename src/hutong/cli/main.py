@@ -23,7 +23,7 @@ from hutong.foundation.errors import (
 
 COMMAND_PACKAGES = ("confluent_kafka", "psutil", "rich", "typer")  # of the extra `cli`; `hutong serve` needs none
 
-EXIT_CODES: tuple[tuple[type[HutongError], int], ...] = (  # the first that fits, so the narrow ones stand first
+EXIT_CODES: tuple[tuple[type[HutongError], int], ...] = (  # the first that fits wins, so the narrow ones come first
     (CorruptData, ExitCode.DATAERR),
     (UnknownFormat, ExitCode.DATAERR),
     (DiskFull, ExitCode.CANTCREAT),
@@ -43,7 +43,7 @@ def main() -> NoReturn:
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code of a command line. Errors made on purpose are told; anything else is our fault and is raised."""
+    """Run a command line and return its exit code. Errors of ours print a sentence; any other is a bug, and raised."""
     try:
         if arguments[:1] == ["serve"]:
             from hutong.cli.serve import serve

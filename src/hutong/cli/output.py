@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for scripts, progress for whoever watches.
+"""Output of commands: tables for people, JSON for scripts, progress for a terminal.
 
 Strategy: data goes to standard output and nothing else does; progress and remarks go to standard error, and progress
 only where that is a terminal. Text that came from a broker may hold control characters: it is shown escaped in a table,
@@ -18,7 +18,7 @@ from typing import Any, Literal
 Row = Mapping[str, Any]
 
 DECIMALS = 3
-COLUMNS_OF_A_FILE = 1000  # whoever reads a table from a pipe wants each row on one line
+COLUMNS_OF_A_FILE = 1000  # a reader of a pipe wants each row on one line
 
 
 def print_rows(rows: Iterable[Row], columns: Sequence[str], *, as_json: bool, title: str | None = None) -> None:

@@ -1,7 +1,7 @@
-"""Where to start reading: the words a person may use, and the offsets they mean.
+"""Start positions of reading: the words that a person may use, and the offsets they mean.
 
-Strategy: a position is parsed without a broker, so that a typing error is told at once; it becomes offsets by one
-ListOffsets request for all partitions.
+Strategy: a position is parsed without a broker, so that a typing error is reported at once. One ListOffsets request for
+all partitions turns it into offsets.
 
 Knows nothing of consumers or groups.
 """
@@ -42,14 +42,14 @@ def parse_position(text: str) -> Position:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRange:
-    """Where reading one partition starts, and the end it has now."""
+    """The offset at which reading a partition starts, and its end now."""
 
     start: int
     high: int
 
 
 def resolve(admin: Any, partitions: list[tuple[str, int]], position: Position) -> dict[tuple[str, int], PartitionRange]:
-    """The span of each (topic, partition), its start within what the partition still holds."""
+    """The range of each (topic, partition), its start within what the partition still holds."""
     from confluent_kafka.admin import OffsetSpec
 
     from hutong.cli import client

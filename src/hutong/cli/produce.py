@@ -35,7 +35,7 @@ def produce(
         list[Path] | None, typer.Argument(metavar="[FILE]...", help="Read lines from these; .gz is unpacked.")
     ] = None,
     key_separator: Annotated[
-        str | None, typer.Option("--key-separator", "-k", metavar="TEXT", help="What stands between key and value.")
+        str | None, typer.Option("--key-separator", "-k", metavar="TEXT", help="The text between key and value.")
     ] = None,
     headers: Annotated[
         list[str] | None, typer.Option("--header", "-H", metavar="NAME=VALUE", help="Header of every record.")

@@ -161,7 +161,7 @@ async def _print_stream(client: Any, address: str, timeout_ms: int) -> None:
 
 
 def _asked(node: str, tls: Any, ask: Callable[[Any], Awaitable[A]], of: str = "") -> A:
-    """What `ask` brings of a connection to the node. Raises UsageError for whatever goes wrong."""
+    """Connect to the node and return the result of `ask`. Raises UsageError for every failure."""
     from hutong.rpc.errors import CallFailed
 
     async def run() -> A:

@@ -93,7 +93,7 @@ def serve(
 
 
 def takes_one(function: object) -> bool:
-    """Whether it can be called with the Rpc."""
+    """True if it can be called with the Rpc."""
     if not callable(function) or isinstance(function, type):
         return False
     try:

@@ -109,7 +109,7 @@ class _ServeParser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _ServeParser(
         prog="hutong serve",
-        description="Run a node until it is told to stop (SIGTERM, or Ctrl-C). Logs go to standard error.",
+        description="Run a node until it is stopped (SIGTERM, or Ctrl-C). Logs go to standard error.",
         epilog="`hutong config` lists every setting that --set takes.",
     )
     parser.add_argument("--data-dir", metavar="DIR", help="folder that holds everything this node keeps")
@@ -129,7 +129,7 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="open this to the network without TLS: kafka, metrics, tcp-bridge, sockjs or all",
     )
-    parser.add_argument("--advertised", metavar="HOST:PORT", help="what clients are told, where that differs")
+    parser.add_argument("--advertised", metavar="HOST:PORT", help="the address that clients use, where it differs")
     parser.add_argument("--metrics", metavar="HOST:PORT", help="where /metrics, /healthz and /readyz are served; off")
     parser.add_argument("--tcp-bridge", metavar="HOST:PORT", help="where Vert.x's TCP event-bus clients connect; off")
     parser.add_argument("--sockjs", metavar="HOST:PORT", help="where browsers connect to the event bus; off")

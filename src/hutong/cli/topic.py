@@ -186,7 +186,7 @@ def _config_rows(admin: Any, topic: str) -> list[dict[str, Any]]:
 
 
 def _source(entry: Any) -> str:
-    """Who set it: the topic's user, the node's settings, or nobody."""
+    """The origin of a config: the topic, the node's settings, or the default."""
     from confluent_kafka.admin import ConfigSource
 
     if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value:

@@ -17,7 +17,7 @@ Buffers = list[Buffer] | None
 def when_answered(answer: Buffers | Pending, then: Callable[[Buffers], None], refused: Callable[[], None]) -> None:
     """Call `then` with the buffers, now if they are there, or `refused` where the handler ends the connection instead.
 
-    None stands for a request that has no answer. Either may be called during this call.
+    None is a request that has no answer. Either may be called during this call.
     """
     if not isinstance(answer, Pending):
         then(answer)

@@ -235,7 +235,7 @@ class EmbeddedNode:
         return self.run(self.observer.group(name))
 
     def standings(self, group: str, topic: str) -> list[Standing]:
-        """Where the group is in each partition of the topic just now."""
+        """The group's position in each partition of the topic just now."""
         return self.run(self.observer.standings(group, topic))
 
     def wait_for_group(
@@ -259,20 +259,20 @@ class EmbeddedNode:
 
     @property
     def observer(self) -> Observer:
-        """Of the present life. Raises RuntimeError while there is none."""
+        """The observer of the running node. Raises RuntimeError while none runs."""
         if self._life is None:
             raise RuntimeError("the node is not running: it was stopped or killed, or never started")
         return self._life.observer
 
     @property
     def thread(self) -> LoopThread:
-        """Where everything of the node happens. Raises RuntimeError while it is not open."""
+        """The thread on which the node runs. Raises RuntimeError while the node is not open."""
         if self._thread is None:
             raise RuntimeError("the node is not open: use it in a `with` block, or call start()")
         return self._thread
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What the coroutine returns or raises on the node's loop; a test is shown its own lines, not that loop's."""
+        """Run the coroutine on the node's loop; return or raise its outcome, with the caller's traceback alone."""
         __tracebackhide__ = True
         if self._thread is None:
             work.close()

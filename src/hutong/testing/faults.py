@@ -104,7 +104,7 @@ class FaultPlan:
 
 
 def raised_by(fault: DiskFault, operation: str, path: Path) -> StorageError:
-    """What the real disk would raise had the system call failed in that way."""
+    """The error that the real disk raises for a system call that fails in that way."""
     code = fault.error or errno.EIO
     if operation in FLUSHES:
         return FlushFailed(f"cannot flush {path}: {os.strerror(code)}")

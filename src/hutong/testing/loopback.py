@@ -1,10 +1,10 @@
 """A Kafka client without a socket: hands whole requests to a node's handler, on the node's own loop.
 
-Strategy: what helpers ask goes the way of every request but for the network, so it means what it means to any client
-and works while the network is broken on purpose. A request that must wait is awaited; the node bounds it by the time
+Strategy: a request of a helper takes the path of any client's request without the network. So it means the same, and
+works while the network is broken on purpose. A request that must wait is awaited; the node bounds it by the time
 that the request itself names.
 
-Knows nothing of what is asked.
+Knows nothing of the contents of requests.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class Loopback:
         self._session = session
 
     def close(self) -> None:
-        """Whoever waits for an answer gets OwnerGone."""
+        """End the connection: every request without an answer fails with OwnerGone."""
         self._peer.owner.end()
         self._handler.connection_closed(self._peer)
         for waiter in self._waiting:

@@ -18,11 +18,11 @@ from hutong.foundation.errors import FlushFailed
 from hutong.journal.files.disk import DiskFile, error_for
 from hutong.wire.buffer import Buffer
 
-FREE_BYTES: Final = 2**40  # what is told to who asks for free space
+FREE_BYTES: Final = 2**40  # the answer to every question for free space
 
 
 class _MemoryFile:
-    """One file's bytes. `size` may lie beyond the end of `content`: what is between reads as zeros."""
+    """One file's bytes. `size` may be beyond the end of `content`: the gap reads as zeros."""
 
     __slots__ = ("content", "lock", "names", "size")
 

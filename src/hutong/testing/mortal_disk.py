@@ -1,4 +1,4 @@
-"""A disk whose process can die: from that moment on nothing that is done to it arrives, and nobody is told.
+"""A disk whose process can die: from that moment on no operation reaches it, and none fails.
 
 Strategy: a node that is killed within a living process must leave its files exactly as they were, yet its threads and
 sockets must be put away in order. So its disk dies first: what its orderly stop writes afterwards (the mark of a clean

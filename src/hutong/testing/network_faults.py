@@ -1,9 +1,9 @@
-"""A door that breaks the network: refuses connections, keeps answers back, loses them, answers errors in their place.
+"""Network faults in front of a broker: refused connections, late answers, lost answers, errors instead of answers.
 
-Strategy: stands before the broker's handler and looks at each request while any fault is armed; what it has no fault
-for passes untouched. A client is known by the name it gives in its first request. An answer that is kept back keeps its
-place in line, so those after it wait too, as on a slow network. A request that is taken by its bytes alone would pass
-by unseen: that short way is closed while a fault is armed.
+Strategy: while a fault is armed, every request is inspected before the broker's handler sees it; requests without a
+fault pass untouched. A client is known by the name in its first request. A late answer keeps its order, so the answers
+after it are late too, as on a slow network. Requests on the fast path are never decoded, so that path is closed while a
+fault is armed.
 
 Everything here happens on the node's loop.
 """
@@ -28,7 +28,7 @@ FAULTS_MAX: Final = 1000
 
 
 class FaultKind(Enum):
-    """What becomes of a request."""
+    """The effect on a request."""
 
     REFUSE = 0  # it is not carried out, the answer is an error
     LOSE = 1  # it is carried out, and the connection ends in place of the answer
@@ -56,14 +56,14 @@ class NetworkFault:
 
 
 class NetworkFaults:
-    """The door of a node, and the handler that stands in it. A node that is started again takes the same door."""
+    """Admits connections and handles requests in front of a node. A restarted node gets the same object."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.is_refusing = False
         self.connections_refused = 0
         self._loop = loop
         self._faults: list[NetworkFault] = []
-        self._clients: dict[Peer, str | None] = {}  # "" until it has said its name
+        self._clients: dict[Peer, str | None] = {}  # "" until its first request names it
         self._late: dict[int, tuple[asyncio.TimerHandle, Callable[[], None]]] = {}
         self._numbers = count()
         self._handler: Handler
@@ -71,7 +71,7 @@ class NetworkFaults:
 
     @property
     def handler(self) -> Handler:
-        """What serves, beyond all faults."""
+        """The broker's handler, without faults."""
         return self._handler
 
     # -- the switches
@@ -85,18 +85,18 @@ class NetworkFaults:
             peer.express = None
 
     def remove(self, fault: NetworkFault) -> None:
-        """What it keeps back already is still late."""
+        """Disarm a fault. Answers that it holds already are still late."""
         if fault in self._faults:
             self._faults.remove(fault)
 
     def heal(self) -> None:
-        """No fault any more; what is kept back goes out now."""
+        """Disarm all faults, and send the late answers now."""
         self.is_refusing = False
         self._faults.clear()
         self.let_go()
 
     def let_go(self) -> None:
-        """Send what is kept back."""
+        """Send the late answers."""
         late, self._late = self._late, {}
         for timer, send in late.values():
             timer.cancel()

@@ -76,7 +76,7 @@ class Observer:
             _check(answer.error_code, f"cannot delete the topic {name}", answer.error_message)
 
     async def topics(self) -> dict[str, int]:
-        """Names of the topics that are there, but for internal ones, and their numbers of partitions."""
+        """Names of the topics, except internal ones, and their numbers of partitions."""
         answer = await self._loopback.ask(MetadataRequest(None, allow_auto_topic_creation=False), 9)
         return {topic.name: len(topic.partitions) for topic in answer.topics if not topic.is_internal}
 
@@ -162,9 +162,9 @@ class Observer:
         return {part.partition_index: part.offset for part in answer.topics[0].partitions}
 
     async def _fetch(self, topic: str, positions: dict[int, int], wait_ms: int) -> tuple[list[Record], bool]:
-        """What comes after the positions, which move on, and whether that is all there is.
+        """Fetch the records after the positions, and advance those; True if that is the end of the log.
 
-        As a committed reader: what is in no transaction, or in one that was committed.
+        Reads committed records: those in no transaction, or in a committed one.
         """
         asked = [
             FetchPartition(number, fetch_offset=offset, partition_max_bytes=FETCH_BYTES)
@@ -219,13 +219,13 @@ class Observer:
             await asyncio.sleep(ASK_AGAIN_S)
         wanted = state if members is None else f"{state} with {counted(members, 'member')}"
         others = [other for other in await self.groups() if other != name]
-        beside = (
+        known = (
             "" if name in await self.groups() else f"\nno such group is known; there are: {', '.join(others) or 'none'}"
         )
-        raise WaitFailed(f"group {name} was not {wanted} within {timeout_ms / 1000:g} s; it is {group}{beside}")
+        raise WaitFailed(f"group {name} was not {wanted} within {timeout_ms / 1000:g} s; it is {group}{known}")
 
     async def standings(self, group: str, topic: str) -> list[Standing]:
-        """Where the group is in each partition of the topic; none at all where there is no such topic."""
+        """The group's standing in each partition of the topic; empty where there is no such topic."""
         partitions = await self._partitions(topic)
         if not partitions:
             return []
@@ -243,7 +243,7 @@ class Observer:
         ]
 
     async def wait_for_lag(self, group: str, topic: str, lag: int, timeout_ms: int) -> list[Standing]:
-        """Where the group is once at most `lag` records of the topic are not committed. Raises WaitFailed."""
+        """Wait until at most `lag` records of the topic are not committed. Raises WaitFailed."""
         due_ms = self._clock.monotonic_ms() + timeout_ms
         while True:
             standings = await self.standings(group, topic)
@@ -274,7 +274,7 @@ async def wait_for_hits(count: Callable[[], int], hits: int, timeout_ms: int, cl
 
 
 def _records_in(topic: str, part: PartitionData) -> tuple[list[Record], int]:
-    """The records of a fetch but for those of aborted transactions, and the offset behind the last batch."""
+    """The records of a fetch, except those of aborted transactions, and the offset after the last batch."""
     if part.records is None:
         return [], 0
     data = part.records if isinstance(part.records, memoryview) else b"".join(cast("Sequence[Buffer]", part.records))

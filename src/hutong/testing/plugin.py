@@ -81,7 +81,7 @@ def hutong_shared_node(request: pytest.FixtureRequest, _hutong_nodes: "SharedNod
 
 @pytest.fixture
 def kafka_bootstrap(hutong_node: "EmbeddedNode") -> str:
-    """Where the test's node is: HOST:PORT, for `bootstrap.servers`."""
+    """The address of the test's node: HOST:PORT, for `bootstrap.servers`."""
     return hutong_node.bootstrap
 
 

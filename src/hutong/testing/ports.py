@@ -1,10 +1,10 @@
-"""A TCP port of one's own, kept while nobody listens on it.
+"""A reserved TCP port, kept while no server listens on it.
 
-Strategy: a socket that is bound and never listens. Who connects meanwhile is refused, as by a machine without a server;
-no other process is given the port by chance; and a server that sets SO_REUSEADDR, as the acceptor does, may listen
-there.
+Strategy: a socket that is bound and never listens. A connection is refused meanwhile, as by a machine without a server.
+The system gives the port to no other process by chance, and a server that sets SO_REUSEADDR, as the acceptor does, may
+listen there.
 
-Linux decides who may bind beside whom; tested there.
+The rules of shared ports are those of Linux; tested there.
 """
 
 import socket

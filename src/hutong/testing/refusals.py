@@ -1,9 +1,9 @@
 """The answer to a request that says nothing but an error code, in the request's own version.
 
 Strategy: Kafka's answers repeat the shape of what was asked (topics and their partitions, groups, keys), each with a
-code; so one is made by walking the request beside the tables of the response and copying what names a thing. Where a
-request names nothing the code stands at the top. What does not follow this shape (Metadata, which must also say where
-the brokers are) cannot be refused here.
+code; so one is made by walking the request together with the tables of the response, and copying every name. A request
+without names gets the code at the top level. An answer of another shape (Metadata, which must also list the brokers)
+cannot be refused here.
 
 Knows nothing of connections, and nothing of what a code means.
 """
@@ -73,7 +73,7 @@ def _lists_of_tables(table: type[Any], version: int) -> tuple[tuple[str, type[An
 
 
 def _has_codes(table: type[Any], version: int) -> bool:
-    """Whether its entries, or those of a list in them, carry a code."""
+    """True if its entries, or those of a list in them, carry a code."""
     return any(name == "error_code" for name, _ in rows_of(table)) or any(
         _has_codes(inner, version) for _, inner in _lists_of_tables(table, version)
     )

@@ -1,6 +1,6 @@
-"""Which test gets which node: made when the first one asks, put away when the last of those who share it is through.
+"""Nodes of tests: made when the first test needs one, closed after the last test that shares it.
 
-Strategy: nodes are kept by who shares them and what they were asked to be. Each is closed by a finalizer of the pytest
+Strategy: nodes are kept by the tests that share them and by their settings. Each is closed by a finalizer of the pytest
 node that its tests have in common, so also when a test fails half way or the run is interrupted. A shared node is
 mended before the next test gets it: faults healed, started again where a test has stopped, killed or broken it.
 """

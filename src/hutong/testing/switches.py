@@ -86,7 +86,7 @@ class FaultSwitches:
     def delay_answers(
         self, milliseconds: int, *, api: str | None = None, client_id: str | None = None, times: int | None = None
     ) -> Fault:
-        """Carry requests out, but answer them so much later. Order is kept, so what comes behind waits too."""
+        """Carry requests out, but answer them late. Answers keep their order, so later ones wait too."""
         if milliseconds < 0:
             raise ValueError(f"an answer cannot be delayed by {milliseconds} ms")
         return self._arm(NetworkFault(FaultKind.DELAY, _api_keys(api), client_id, times, delay_ms=milliseconds))
@@ -109,7 +109,7 @@ class FaultSwitches:
         return self._break_disk(of, ("flush",), errno.EIO, times=times)
 
     def slow_fsync(self, milliseconds: int, of: Part = "everything", *, times: int | None = None) -> Fault:
-        """Let each flush take so much longer."""
+        """Delay each flush."""
         return self._break_disk(of, ("flush",), None, times=times, latency_ms=milliseconds)
 
     def fill_disk(self, of: Part = "everything") -> Fault:

@@ -1,6 +1,6 @@
-"""What a test says to an embedded node and hears from it: topics, records, groups, and what was there instead.
+"""Values that a test and an embedded node exchange: topics, records, groups, and failed waits.
 
-Knows nothing of how a node is asked. Imports nothing that costs time, for it is read when tests are collected.
+Knows nothing of requests. Imports nothing that costs time, because it is imported when tests are collected.
 """
 
 import difflib
@@ -20,7 +20,7 @@ Headers = Mapping[str, str | bytes | None] | Sequence[tuple[str, str | bytes | N
 
 
 class WaitFailed(AssertionError):
-    """What a test waited for was not there in time. The message says what was there instead."""
+    """A wait of a test that ended without success. The message says what was there instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record as it lies in the log. Header keys may repeat; their order is kept."""
+    """One record as it is in the log. Header keys may repeat; their order is kept."""
 
     topic: str
     partition: int
@@ -105,7 +105,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a group is in one partition. `committed` is None where it has committed nothing."""
+    """A group's position in one partition. `committed` is None where it has committed nothing."""
 
     partition: int
     start: int

@@ -1,4 +1,4 @@
-"""What a test asks of its node, by ini options and markers: read without a broker, checked when tests are collected.
+"""Requirements of a test on its node, by ini options and markers: checked when tests are collected.
 
     ini      hutong_scope = module        hutong_data = folder        hutong_settings = log.retention_ms=1000
     markers  hutong_node(scope=, data=, settings=)                    hutong_topic(name, partitions=, config=, keep=)
@@ -66,7 +66,7 @@ def check_options(config: pytest.Config) -> None:
 
 
 def default_wish(config: pytest.Config) -> NodeWish:
-    """What the ini file asks for. Raises UsageError."""
+    """The requirements in the ini file. Raises UsageError."""
     lines = config.getini("hutong_settings")
     broken = next((line for line in lines if "=" not in line), None)
     if broken is not None:
@@ -80,7 +80,7 @@ def default_wish(config: pytest.Config) -> NodeWish:
 
 
 def node_wish(item: pytest.Item, default: NodeWish) -> NodeWish:
-    """What the test's markers ask for beside the ini file; settings of all of them count. Raises UsageError."""
+    """The requirements of a test's markers and the ini file; settings of all of them add up. Raises UsageError."""
     scope, data, settings, users = default.scope, default.data, dict(default.settings), dict(default.users)
     for mark in reversed(list(item.iter_markers("hutong_node"))):  # the nearest comes last, and wins
         asked = _arguments(item, mark, (), ("scope", "data", "settings", "users"))
@@ -115,7 +115,7 @@ def topic_wishes(item: pytest.Item) -> list[TopicWish]:
 
 
 def problem_of(item: pytest.Item, default: NodeWish) -> str | None:
-    """What is wrong with the test's markers of ours: one is misspelt or misused; None where nothing is."""
+    """A sentence on a misspelt or misused marker of ours; None if all are right."""
     ours = {mark.name for mark in item.iter_markers() if mark.name.startswith("hutong")}
     unknown = next(iter(ours - MARKERS.keys()), None)
     if unknown is not None:

@@ -212,7 +212,7 @@ def test_a_batch_whose_records_cannot_be_read_is_told_and_the_next_follows(capsy
     damage = inspection._Damage()
     assert [row["value"] for row in inspection._record_rows(found, damage)] == ["good", "good"]
     assert damage.places == {"the batch of t/0 at offset 0"}
-    assert "longer than 10 bytes; what lies behind follows" in capsys.readouterr().err
+    assert "longer than 10 bytes; the rest follows" in capsys.readouterr().err
 
 
 # -- folders that somebody prepared

@@ -17,7 +17,7 @@ StateOption = Annotated[
         "--state",
         metavar="DIR",
         envvar="HUTONG_PIPELINE_STATE",
-        help="Where checkpoints and runs are kept; .hutong/pipelines beside the file unless told.",
+        help="Where checkpoints and runs are kept; .hutong/pipelines next to the file by default.",
         show_default=False,
     ),
 ]
@@ -40,12 +40,12 @@ LOG_LEVELS = ("off", "error", "warn", "info")
 
 
 def settings_of(conf: list[str] | None) -> dict[str, str]:
-    """What `--conf` gives. Raises UsageError."""
+    """The settings in `--conf`. Raises UsageError."""
     return dict(_setting("--conf", text) for text in conf or ())
 
 
 def properties_of(kafka: list[str] | None) -> dict[str, str]:
-    """What `--kafka` gives. Raises UsageError."""
+    """The properties in `--kafka`. Raises UsageError."""
     return dict(_setting("--kafka", text) for text in kafka or ())
 
 

@@ -35,7 +35,7 @@ POLL_S = 0.1
 
 
 class RunGroup(TyperGroup):
-    """`run FILE` beside `run JOB`: what is no job's name is a pipeline's, or an option of running one."""
+    """`run FILE` and `run JOB` in one command: a word that is no job's name is a pipeline's, or its option."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         given = args if args and args[0] in self.commands else [DECLARED, *args]
@@ -134,7 +134,7 @@ def stop(
 
 
 def _ask_to_end(supervisor_pid: int) -> bool:
-    """Whether a supervisor could be asked; one that was killed leaves a driver that ends by itself after its batch."""
+    """Signal the supervisor; False if it is gone. A driver without a supervisor ends after its batch."""
     try:
         os.kill(supervisor_pid, signal.SIGTERM)
     except ProcessLookupError:

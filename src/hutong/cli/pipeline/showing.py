@@ -49,7 +49,7 @@ def status(name: PipelineArgument = None, state: StateOption = None, as_json: As
 
 
 def state_of(folder: "PipelineFolder") -> str:
-    """What a pipeline is doing, in a word."""
+    """The state of a pipeline, in a word."""
     from hutong.pipelines.declared.run_folder import ENDED, FAILED, STARTING
 
     last = folder.last_record()

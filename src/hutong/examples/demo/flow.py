@@ -56,7 +56,7 @@ class DemoStream:
         self.acknowledged_after_seconds = sending.acknowledged_after_seconds
 
     def faults(self) -> list[str]:
-        """What is off, as sentences; empty when every record went all the way, in order and unchanged."""
+        """Faults as sentences; empty when every record went all the way, in order and unchanged."""
         sent, found = len(self.values), []
         if self.acknowledged != sent:
             found.append(f"{self.topic}: {sent} records were sent and {self.acknowledged} acknowledged.")

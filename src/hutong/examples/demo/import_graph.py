@@ -1,7 +1,7 @@
-"""Who imports whom in the standard library of the running Python, read from its source with `ast`.
+"""The import graph of the running Python's standard library, read from its source with `ast`.
 
 Strategy: each module's import statements, at any depth of its source, become edges to the modules that they name; a
-name taken from a package counts as the submodule when there is one. An edge is told once per importing module. Test
+name taken from a package counts as the submodule when there is one. An edge appears once per importing module. Test
 packages are left out: they import everything and are not installed everywhere.
 
 Knows nothing of topics.

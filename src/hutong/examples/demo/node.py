@@ -1,6 +1,6 @@
-"""A node of the demo's own: `hutong serve` as a process of its own, so that it is measured and stopped like any other.
+"""The node of the demo: `hutong serve` in a separate process, so that it is measured and stopped like any other.
 
-Strategy: the ready line on its standard output is the event to wait for; its log goes to a file beside its data.
+Strategy: the ready line on its standard output is the event to wait for; its log goes to a file next to its data.
 
 Knows nothing of what is sent to it.
 """

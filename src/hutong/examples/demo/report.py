@@ -1,9 +1,9 @@
-"""What the demo found and how fast it was: the tables at the end.
+"""Findings and timings of the demo: the tables at the end.
 
-Strategy: a `Findings` value holds everything that is shown, so that the tables and `--json` tell the same; the
-functions here only shape it.
+Strategy: a `Findings` value holds everything that is shown, so that the tables and `--json` agree; the functions here
+only format it.
 
-Knows nothing of how it was found.
+Knows nothing of the run.
 """
 
 from collections import Counter

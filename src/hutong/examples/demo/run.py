@@ -34,7 +34,7 @@ Edge = tuple[str, str]
 
 
 class Demo:
-    """One run against the node at `findings.bootstrap`. `say` is told each finished step."""
+    """One run against the node at `findings.bootstrap`. `say` is called with each finished step."""
 
     def __init__(self, findings: Findings, say: Say) -> None:
         self.findings = findings
@@ -137,7 +137,7 @@ class Demo:
 
 
 def page_of(module: str, folder: Path) -> str:
-    """Where a web server for `folder` has a module's source; built-in modules have none."""
+    """The path of a module's source on a web server for `folder`; built-in modules have none."""
     path = module.replace(".", "/")
     return f"/{path}/__init__.py" if (folder / path / "__init__.py").exists() else f"/{path}.py"
 

@@ -1,8 +1,8 @@
 """A real access log made on the spot: a web server serves the standard library's sources and someone fetches them.
 
 Strategy: Python's own HTTP server on a free loopback port, one connection a request, each answered request logged as a
-line in Apache's combined format. The visitor asks for what it is told, so pages are as popular as its list makes them
-and what is not there is answered with 404.
+line in Apache's combined format. The visitor asks for the pages in its list, so the list decides which are popular. A
+missing page is answered with 404.
 
 Knows nothing of topics.
 """
@@ -37,7 +37,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         self.sent_bytes = "-"
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Errors are told to the visitor; this server writes nothing but its access log."""
+        """Write nothing: the visitor gets the errors, and the access log is the only log."""
 
     def handle_one_request(self) -> None:
         super().handle_one_request()

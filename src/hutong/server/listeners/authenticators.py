@@ -93,7 +93,7 @@ class Authenticators:
         listener = dispatch.listener
         if not (listener.protocol.has_tls or self._allow_without_tls):
             raise UsageError(
-                f"The listener {listener.name} has no TLS, so whoever listens in learns passwords, or enough to guess "
+                f"The listener {listener.name} has no TLS, so an eavesdropper learns passwords, or enough to guess "
                 "them; make it SASL_SSL, or set sasl.allow_without_tls=true.",
                 ExitCode.CONFIG,
             )

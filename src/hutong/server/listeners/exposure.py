@@ -43,7 +43,7 @@ def _warn_of_strangers(plan: ListenerPlan, *, is_known: bool, authorizes: bool) 
     """Warn of a listener that encrypts but admits everybody."""
     if plan.protocol.has_tls and not is_local(plan.address.host) and not (is_known or authorizes):
         _log.warning(
-            "%s lets in whoever reaches it, and nothing is authorized: ask for certificates (tls.client_auth), or use "
-            "SASL_SSL.",
+            "%s lets in everybody who reaches it, and nothing is authorized: ask for certificates (tls.client_auth), "
+            "or use SASL_SSL.",
             plan,
         )
