@@ -1,6 +1,8 @@
-"""The one thing that classic groups ask of the coordinators of other kinds on the same node."""
+"""Ports between the coordinators of the kinds of groups on one node, for groups that change their kind."""
 
 from typing import Protocol
+
+from hutong.groups.classic.messages import GroupRecord
 
 
 class PeerCoordinator(Protocol):
@@ -11,4 +13,22 @@ class PeerCoordinator(Protocol):
 
         False if there is none such.
         """
+        ...
+
+
+class ClassicGroups(Protocol):
+    """Classic groups, as far as they change their kind."""
+
+    peers: list[PeerCoordinator]
+
+    def release_empty_group(self, group_id: str) -> bool:
+        """Let go of a group that has no members, so that it can become one of another kind; False if it has."""
+        ...
+
+    def snapshot(self, group_id: str) -> GroupRecord | None:
+        """A stable group as it would be stored; None while it is not stable."""
+        ...
+
+    def hand_over(self, group_id: str) -> None:
+        """Forget a stable group, members and all: it goes on as one of another kind."""
         ...

@@ -114,6 +114,7 @@ class TransactionCoordinator:
     def replay(self, key: bytes, value: bytes | None) -> None:
         """Apply one record of the state topic, oldest first. Raises CorruptData."""
         transactional_id = decode_key(key)
+        # Each record has the whole state of its id, so it replaces all earlier ones.
         self._drop(transactional_id)
         if value is not None:
             self._put(TransactionEntry(transactional_id, Transaction(decode_record(value), self.settings)))
@@ -129,12 +130,14 @@ class TransactionCoordinator:
     def start(self) -> None:
         """Take the transactions up as replayed: finish what is decided, and wait for the others to end."""
         for entry in self._host:
+            # A decided transaction gets its markers again. A marker that is written twice changes nothing for readers.
             self._carry_out(entry, entry.machine.restored())
             self._host.arm(entry)
         self._host.repeat(self.settings.id_expiration_check_interval_ms, self._expire_ids)
 
     def close(self) -> None:
         """Answer everything that waits; clients will look for another coordinator."""
+        # Timers first, so that no tick feeds an event while callers are being answered.
         self._host.close()
         self._callers.close(OwnerGone("the node is stopping"))
         self._changes.close(OwnerGone("the node is stopping"))
@@ -151,6 +154,7 @@ class TransactionCoordinator:
         holder: str = NOBODY,
     ) -> None:
         """Give the id a producer, shutting out the one before it. `holder` is the client that asks."""
+        # The id becomes the key of a record, whose length has 16 bits.
         if self._is_refused_name(transactional_id):
             then(TransactionReply(ErrorCode.INVALID_REQUEST))
             return
@@ -186,12 +190,8 @@ class TransactionCoordinator:
         client_version: int = CLASSIC,
     ) -> None:
         """Make partitions part of the producer's transaction."""
-        if not transactional_id:
-            then(TransactionReply(ErrorCode.INVALID_REQUEST))
-            return
-        entry = self._host.get(transactional_id)
+        entry = self._find(transactional_id, then)
         if entry is None:
-            then(_UNKNOWN_ID)
             return
         # Partitions are names that the client chooses, and they are kept until the transaction ends.
         more = len(partitions - entry.machine.record.partitions)
@@ -216,12 +216,8 @@ class TransactionCoordinator:
         client_version: int,
     ) -> None:
         """Commit or abort."""
-        if not transactional_id:
-            then(TransactionReply(ErrorCode.INVALID_REQUEST))
-            return
-        entry = self._host.get(transactional_id)
+        entry = self._find(transactional_id, then)
         if entry is None:
-            then(_UNKNOWN_ID)
             return
 
         def event(producer_id: int) -> None:
@@ -243,6 +239,7 @@ class TransactionCoordinator:
             return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
         entry = self._host.get(transactional_id)
         if entry is None:
+            # The id has expired (transactional.id.expiration.ms), so its producer has to begin anew.
             return dict.fromkeys(partitions, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         return entry.machine.verify(producer, partitions)
 
@@ -288,11 +285,19 @@ class TransactionCoordinator:
     def _is_refused_name(self, transactional_id: str) -> bool:
         return not transactional_id or len(transactional_id.encode()) > self.settings.id_bytes_max
 
+    def _find(self, transactional_id: str, then: Then) -> TransactionEntry | None:
+        """The id's entry; without one `then` gets the error."""
+        entry = self._host.get(transactional_id)
+        if entry is None:
+            then(_UNKNOWN_ID if transactional_id else TransactionReply(ErrorCode.INVALID_REQUEST))
+        return entry
+
     def _has_room(self, transactional_id: str, holder: str) -> bool:
         """Return True if the client may create one more id."""
         if self._places.may_take(holder) and self._memory.may_take(holder, ID_BYTES + len(transactional_id)):
             return True
         now_ms = self._clock.monotonic_ms()
+        # A refused client tries again and again; the log gets one line in a while.
         if now_ms - self._refusal_logged_at_ms >= REFUSAL_INTERVAL_MS:
             self._refusal_logged_at_ms = now_ms
             _log.warning(
@@ -394,6 +399,7 @@ class TransactionCoordinator:
     # ---- inside: transactions
 
     def _feed(self, entry: TransactionEntry, event: Event) -> None:
+        # Memory is counted before instructions are carried out: they may end in events of their own.
         instructions = self._host.handle(entry, event)
         self._note(entry)
         self._carry_out(entry, instructions)
@@ -474,6 +480,7 @@ class TransactionCoordinator:
             for entry in old:
                 # After a failed append the id is as before, and the next pass tries again.
                 entry.is_leaving = False
+                # Only this entry: the id may have been created again after its tombstone.
                 if error is None and self._host.hosts(entry):
                     self._drop(entry.key)
 

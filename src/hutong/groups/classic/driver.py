@@ -166,6 +166,7 @@ class GroupCoordinator:
             self._tidy(entry)
         else:
             stamp = Stamp(ticket, self._clock.monotonic_ms())
+            # Random, since an id must never be given out twice, not even after a restart.
             unique = uuid.UUID(bytes=self._random_bytes(16), version=4)
             event = join_event(request, caller, stamp, str(unique))
             self._pending.discard(event.member_id)
@@ -188,6 +189,7 @@ class GroupCoordinator:
     def _handed_out(self, group_id: str, event: Join, caller: GroupCaller) -> None:
         """A member id waits for its use; another one of the same client may lapse for it."""
         lapsed = self._pending.add(caller.holder, group_id, event.new_member_id, event.now_ms)
+        # Fair among clients: a client beyond its share loses its own oldest id, never another client's.
         if lapsed is not None and (entry := self._host.get(lapsed[0])) is not None:
             self._feed(entry, Lapse(lapsed[1], event.now_ms))
 
@@ -220,6 +222,7 @@ class GroupCoordinator:
 
     def leave(self, group_id: str, leavers: Sequence[Leaver], then: Callable[[LeaveReply], None]) -> None:
         entry = self._host.get(group_id)
+        # A group that is not in memory has no members.
         if entry is None:
             then(LeaveReply((ErrorCode.UNKNOWN_MEMBER_ID,) * len(leavers)))
             return
@@ -280,6 +283,7 @@ class GroupCoordinator:
         if not self.offsets.has_room(group_id, changes, holder, len(self.offsets.transactional)):
             then(ErrorCode.POLICY_VIOLATION)
         elif not self._is_foreign(group_id) and self._new_entry(group_id, holder) is None:
+            # A retriable error: there is room again when other groups end.
             then(UNAVAILABLE)
         else:
             self.offsets.transactional.write(group_id, producer_id, producer_epoch, changes, answer_to(then))
@@ -303,6 +307,7 @@ class GroupCoordinator:
         entry = self._host.get(group_id)
         if entry is None or entry.machine.state is not GroupState.EMPTY:
             return False
+        # DEAD before it is dropped: a late event gets COORDINATOR_NOT_AVAILABLE from it.
         self._feed(entry, Retire())
         self._drop(entry)
         # The offsets stay: they belong to the id, whatever kind of group has it.
@@ -318,6 +323,7 @@ class GroupCoordinator:
         """Forget a stable group, members and all: it goes on as one of another kind, which deletes its record."""
         entry = self._host.get(group_id)
         assert entry is not None, f"{group_id} is no classic group"
+        # No answer is owed: `snapshot` was None if a request of a member had been waiting.
         self._feed(entry, HandOver())
         self._drop(entry)
 
@@ -329,6 +335,7 @@ class GroupCoordinator:
             then(error)
         elif entry is None:
             then(ErrorCode.GROUP_ID_NOT_FOUND)
+        # Kafka, too, deletes only groups without members; their offsets go with them.
         elif entry.machine.state is not GroupState.EMPTY:
             then(ErrorCode.NON_EMPTY_GROUP)
         else:
@@ -347,6 +354,7 @@ class GroupCoordinator:
     def _new_entry(self, group_id: str, holder: str) -> ClassicGroupEntry | None:
         """The group, made if nobody has named it before, or None if there are too many, or too many of this client."""
         if not self.directory.has_room(group_id, holder):
+            # One client must not fill the table of groups: every id that it names costs memory.
             self._refusals.log_refusal(group_id, holder, f"there are {len(self.directory)} groups")
             return None
         return self._entry(group_id, holder)
@@ -354,6 +362,7 @@ class GroupCoordinator:
     def _entry(self, group_id: str, holder: str = NOBODY) -> ClassicGroupEntry:
         """Only for an id that no other kind has."""
         claimed = self.directory.claim(group_id, GroupKind.CLASSIC, holder)
+        # The callers have checked the kind, or made the other kind release the id.
         assert claimed, f"{group_id} is a group of another kind"
         return self._host.get(group_id) or self._host.put(ClassicGroupEntry(ClassicGroup(group_id, self.settings)))
 

@@ -12,14 +12,14 @@ import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, OwnerGone
 from hutong.foundation.machine import Answer
 from hutong.foundation.machine_host import MachineEntry, MachineHost, ParkedCallers, StatePort, StateRecord
 from hutong.foundation.timers import Timer, TimerWheel
-from hutong.groups.classic.messages import GroupRecord, JoinReply, SyncReply
+from hutong.groups.classic.messages import JoinReply, SyncReply
 from hutong.groups.consumer.assignment.catalogue import TopicCatalogue, TopicFacts
 from hutong.groups.consumer.machine import ConsumerGroup
 from hutong.groups.consumer.members import classic_members
@@ -47,7 +47,7 @@ from hutong.groups.directory import GroupDirectory, GroupKind
 from hutong.groups.memory import GroupMemory
 from hutong.groups.offsets.coordinator import OffsetCoordinator, retried_by_retention
 from hutong.groups.offsets.store import Usage
-from hutong.groups.peer import PeerCoordinator
+from hutong.groups.peer import ClassicGroups
 from hutong.groups.record_keys import GroupKey, encode_group_key
 from hutong.groups.refusals import GroupRefusals
 from hutong.groups.requests import GroupCaller, Stamp, join_error, join_event, sync_error, sync_event
@@ -62,24 +62,6 @@ UNAVAILABLE: Final = ErrorCode.COORDINATOR_NOT_AVAILABLE
 MATCH_PAUSE_MS: Final = 30  # between two stretches of matching names: a quarter of the loop's time at worst
 NO_ROOM: Final = "Members of this client's groups take up as much memory as they may: let some of them leave."
 _log = logging.getLogger("hutong.groups")
-
-
-class ClassicGroups(Protocol):
-    """Classic groups, as far as they change their kind."""
-
-    peers: list[PeerCoordinator]
-
-    def release_empty_group(self, group_id: str) -> bool:
-        """Let go of a group that has no members, so that it can become one of another kind; False if it has."""
-        ...
-
-    def snapshot(self, group_id: str) -> GroupRecord | None:
-        """A stable group as it would be stored; None while it is not stable."""
-        ...
-
-    def hand_over(self, group_id: str) -> None:
-        """Forget a stable group, members and all: it goes on as one of another kind."""
-        ...
 
 
 class ConsumerGroupEntry(MachineEntry[str, ConsumerGroup]):
@@ -165,6 +147,7 @@ class ConsumerGroupCoordinator:
     def heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, caller: GroupCaller, then: Callable[[HeartbeatReply], None]
     ) -> None:
+        # Checks that need no group come first, so that a bad request creates none.
         refusal = heartbeat_error(request, caller.api_version, self.settings)
         if refusal is not None:
             then(refusal)
@@ -186,6 +169,7 @@ class ConsumerGroupCoordinator:
             return
         ticket = self._callers.park(then, HeartbeatReply(UNAVAILABLE), owner=caller.owner, holder=caller.holder)
         if ticket is not None:
+            # Before version 1 the broker makes the member id; since then clients bring their own (KIP-1082).
             new_id = str(uuid.UUID(bytes=self._random_bytes(16), version=4))
             self._feed(entry, heartbeat_event(request, caller, ticket, self._clock.monotonic_ms(), new_id))
         self._tidy(entry)
@@ -216,6 +200,7 @@ class ConsumerGroupCoordinator:
             return
         wanted_bytes = declared_bytes((), None, (), [(each.name, each.metadata) for each in request.protocols])
         entry, instance_id = self._member_entry(request.group_id), request.group_instance_id
+        # A classic member costs the same memory, by the metadata of its protocols.
         if not self._has_room(entry, request.member_id, instance_id, wanted_bytes, caller):
             then(JoinReply(ErrorCode.GROUP_MAX_SIZE_REACHED, request.member_id))
             return
@@ -280,6 +265,7 @@ class ConsumerGroupCoordinator:
         # Readers before and after the change: a group may have read the topic until now, or match it from now on.
         concerned = self._readers(topic.name)
         has_changed = self.catalogue.put(topic) if exists else self.catalogue.remove(topic.name)
+        # Catalogues report each change of a topic, most of which concern its settings alone.
         if not has_changed:
             return
         now_ms = self._clock.monotonic_ms()
@@ -291,6 +277,7 @@ class ConsumerGroupCoordinator:
         """The group's own settings were altered."""
         entry = self._host.get(group_id)
         if entry is not None:
+            # The new times count from each member's next heartbeat on.
             entry.machine.times = self._times_of(group_id)
 
     # ---- administration
@@ -424,6 +411,7 @@ class ConsumerGroupCoordinator:
         def offsets_forgotten(error: HutongError | None) -> None:
             if error is not None:
                 then(UNAVAILABLE)
+            # A member may have joined while the tombstones were being written, or another caller ended the group.
             elif not self._host.hosts(entry) or entry.machine.state is not ConsumerGroupState.EMPTY:
                 then(ErrorCode.NON_EMPTY_GROUP)
             else:
@@ -452,6 +440,7 @@ class ConsumerGroupCoordinator:
                     self.rebalances_total += is_rebalance
                     _log.info("group %s: %s", entry.key, text)
         if not entry.machine.is_dead:
+            # After each event, since targets and patterns change without any request of the member.
             self._memory.note(entry.key, self._directory.holder(entry.key), entry.machine.memory_bytes)
         self._match_soon()
 
@@ -467,6 +456,7 @@ class ConsumerGroupCoordinator:
             entry.empty_since_ms = self._clock.wall_ms()
 
         def appended(error: HutongError | None) -> None:
+            # Callers of this append get an error. Members repeat their heartbeats, and the records are written again.
             if error is not None:
                 _log.error("group %s could not be stored: %s", entry.key, error)
                 group.handle(StoreFailed(keys))  # it stores them again with its next change

@@ -116,6 +116,7 @@ class ShareCoordinator:
         self._stored.clear()
 
     def close(self) -> None:
+        # Heartbeats park nothing: their answers follow appends, which still end.
         self._host.close()
         self.deliveries.close()
 
@@ -130,6 +131,7 @@ class ShareCoordinator:
         is_new = entry is None and event.member_epoch == 0
         if is_new:
             entry = self._new_entry(group_id, holder)
+            # No kind has the id, so the table of groups is full.
             if entry is None and self._directory.kind(group_id) is None:
                 then(ShareReply(UNAVAILABLE, "There are too many groups."))
                 return
@@ -151,6 +153,7 @@ class ShareCoordinator:
     def topics_changed(self, topic: str) -> None:
         """A topic has come or gone, or has more partitions."""
         for entry in self._host:
+            # Groups that do not read the topic need no epoch for it.
             if entry.machine.subscribes_to(topic):
                 self._feed(entry, SharedTopicsChanged())
 
@@ -177,6 +180,7 @@ class ShareCoordinator:
         if entry is None:
             then(ErrorCode.GROUP_ID_NOT_FOUND)
             return
+        # As in Kafka only empty groups are deleted.
         if len(entry.machine):
             then(ErrorCode.NON_EMPTY_GROUP)
             return
@@ -225,6 +229,7 @@ class ShareCoordinator:
 
     def _new_entry(self, group_id: str, holder: str) -> ShareGroupEntry | None:
         """A group that nobody has named before; None if there are too many, or the name is another kind's."""
+        # A client names as many groups as it likes, so each client has a share of the ids.
         if not self._directory.has_room(group_id, holder):
             self._refusals.log_refusal(group_id, holder, f"there are {len(self._directory)} groups")
             return None
@@ -251,6 +256,7 @@ class ShareCoordinator:
                 case Gone(member_id):
                     gone.append(member_id)
         self._memory.note(entry.key, self._directory.holder(entry.key), entry.machine.memory_bytes)
+        # Most heartbeats change nothing, and are answered at once.
         if epoch is None:
             if then is not None and answer is not None:
                 then(answer)

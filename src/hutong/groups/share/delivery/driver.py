@@ -188,6 +188,7 @@ class Deliveries:
             then(error if error is not None else handed[0].acquired)
 
         self._feed(self._open_entry(key), event, safe, handed=handed)
+        # The count is known at once, so that a fetch can stop taking from further partitions.
         return sum(each.last - each.first + 1 for each in handed[0].acquired)
 
     def acknowledge(self, key: PartitionKey, event: Acknowledge, then: Callable[[Settled], None]) -> None:
@@ -207,6 +208,7 @@ class Deliveries:
         """A member is gone: what it holds there is for others."""
         for key in keys:
             entry = self._host.get(key)
+            # A partition that is not open has no locks: they end with the machine in memory.
             if entry is not None:
                 self._feed(entry, Forsake(member_id))
 
@@ -243,6 +245,7 @@ class Deliveries:
         def done(error: HutongError | None) -> None:
             if error is None:
                 for key in now:
+                    # Only after the tombstone: until then the progress would be back after a restart.
                     self._unstore(key)
             if error is None and later:
                 self.forget(later, then)
@@ -254,6 +257,7 @@ class Deliveries:
     def forget_topic(self, topic_id: bytes) -> None:
         """A topic was deleted."""
         keys = {key for keys in self._stored.values() for key in keys if key.topic_id == topic_id}
+        # Open partitions without progress on disk, too.
         keys |= {entry.key for entry in self._host if entry.key.topic_id == topic_id}
         keys |= {key for key in self._opening if key.topic_id == topic_id}
         if keys:
@@ -409,6 +413,7 @@ class Deliveries:
                 del entry.burying[letter]
                 self._feed(entry, Buried(letter.first, letter.last))
             else:
+                # The dead-letter topic may be missing, or its log full. The record waits; its group goes on.
                 due_ms = self._clock.monotonic_ms() + BURY_AGAIN_MS
                 entry.burying[letter] = self._timers.add(due_ms, lambda: self._bury(entry, letter))
 

@@ -109,6 +109,7 @@ class ShareGroup:
         assert all(names[topic_id] in member.topics for member in self for topic_id, _ in member.assignment)
 
     def _heartbeat(self, event: ShareHeartbeat) -> list[Instruction]:
+        # The checks are in Kafka's order, which decides on the error that a client sees.
         member = self._members.get(event.member_id)
         # After a restart of the node every member comes here, and joins again under its own id.
         if member is None and event.member_epoch != 0:
@@ -147,6 +148,7 @@ class ShareGroup:
         member.client_id, member.client_host = event.client_id, event.client_host
         member.rack_id = event.rack_id or member.rack_id
         reads_otherwise = topics is not None and topics != member.topics
+        # Topics are replaced as a whole; null means unchanged.
         if reads_otherwise:
             member.topics = topics or ()
         self._footprints.count(member.member_id, member)
@@ -183,6 +185,7 @@ class ShareGroup:
         # The epoch rises even if the assignment stays the same, as in Kafka: members confirm each epoch.
         self.epoch += 1
         self._topics = topics = self._wanted_topics()
+        # Sticky: members keep what they have as far as the load stays even.
         shares = assignor.assign(
             {member.member_id: {topics[name].topic_id for name in member.topics if name in topics} for member in self},
             {topic.topic_id: topic.count for topic in topics.values()},
