@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
-from types import TracebackType
 from typing import Final, Self
 
 import msgspec
@@ -57,9 +56,7 @@ class Hutong(Contender):
         self._echo.consumer(ECHO, lambda message: message.reply(message.body), context=self._context)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._runtime.close()
 
     def plain(self, handle: Handle) -> Send:

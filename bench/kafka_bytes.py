@@ -21,7 +21,6 @@ CREATE_TOPICS: Final = 19
 
 CLIENT_ID: Final = b"bench"
 TOPIC_NAME_BYTES_MAX: Final = 100  # keeps every length prefix in one byte
-BATCH_OVERHEAD_BYTES: Final = 61
 TOPIC_ALREADY_EXISTS: Final = 36
 
 _BATCH_HEAD = struct.Struct(">qiib")

@@ -10,7 +10,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Final
 
 READY_DEADLINE_S: Final = 60.0
@@ -94,9 +93,7 @@ class ReadyProcess:
     def __enter__(self) -> "ReadyProcess":
         return self if self._process else self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._process is None:
             return
         try:

@@ -6,7 +6,6 @@ Knows nothing of retries beyond what a fresh topic needs: right after CreateTopi
 import socket
 import time
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Final
 
 from bench.kafka_bytes import (
@@ -43,9 +42,7 @@ class RawConnection:
     def __enter__(self) -> "RawConnection":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

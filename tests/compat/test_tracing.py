@@ -49,7 +49,6 @@ class Program:
     """OpenTelemetry's SDK as a program has it, with the exporter that collectors are reached by."""
 
     def __init__(self, url: str) -> None:
-        self.receiver_url = url
         self.spans_of = TracerProvider(shutdown_on_exit=False)
         self.spans_of.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"{url}/v1/traces")))
         reader = PeriodicExportingMetricReader(OTLPMetricExporter(f"{url}/v1/metrics"), 3_600_000)

@@ -37,7 +37,6 @@ from hutong.wire.kafka.records import (
 from hutong.wire.kafka.registry import APIS
 
 UNPACKED_MAX: Final = MEBIBYTE
-SMALL_MAX: Final = 4_096  # of a seed: what is short is mutated to more effect
 
 
 def decode_frame(data: bytes) -> object:

@@ -9,7 +9,6 @@ import asyncio
 import random
 import threading
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Final
 
 GHOSTS_MAX: Final = 64  # that are tried at a time
@@ -59,9 +58,7 @@ class FrameChaos:
         assert self._ready.wait(20)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
 

@@ -15,7 +15,6 @@ import re
 import subprocess
 import threading
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import Final, Self
 
 from tests.support.maven import java_program
@@ -88,9 +87,7 @@ class Tools:
         threading.Thread(target=self._read, daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.communicate()
 

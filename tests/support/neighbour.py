@@ -1,7 +1,6 @@
 """A well-behaved client beside an attack: its records keep being acknowledged."""
 
 import threading
-from types import TracebackType
 from typing import Final
 
 from bench.kafka_bytes import ProduceReplyLayout, produce_request, record_batch
@@ -29,9 +28,7 @@ class Neighbour:
         self.must_go_on()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stopping.set()
         self._thread.join()
         self._connection.close()

@@ -6,7 +6,6 @@ Knows no code of the product, so that both cannot be wrong in the same way.
 import asyncio
 import struct
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Final, Self
 
 import msgspec
@@ -49,9 +48,7 @@ class RawPeer:
         self.reader, self.writer = await asyncio.open_connection(self._host, self._port, limit=1 << 26)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.writer.transport.abort()
 
     def send(self, data: bytes) -> None:

@@ -170,7 +170,6 @@ class Reply:
 
     def __init__(self, status: int, headers: list[tuple[str, str]]) -> None:
         self.status = status
-        self.all_headers = headers
         self.headers = dict(headers)
         self.body = b""
 

@@ -17,7 +17,6 @@ from asyncio import _get_running_loop
 from collections.abc import Awaitable, Callable, Iterator
 from contextvars import copy_context
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, overload
 
 from hutong.bus.delivery.consumer import BUFFERED_MESSAGES_MAX, DONE, Consumer, Handler
@@ -320,9 +319,7 @@ class EventBus:
     async def __aenter__(self) -> "EventBus":
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     @property

@@ -16,7 +16,6 @@ TRACEPARENT: Final = "traceparent"
 TRACESTATE: Final = "tracestate"
 TRACE_NAMES: Final = frozenset({TRACEPARENT, TRACESTATE})
 
-TRACEPARENT_CHARACTERS: Final = 55  # of version 00; later versions may only append
 TRACEPARENT_CHARACTERS_MAX: Final = 256
 MEMBERS_MAX: Final = 32  # of a tracestate
 TRACESTATE_CHARACTERS_MAX: Final = 512  # what everybody has to pass on; we pass on no more

@@ -159,7 +159,6 @@ class Endpoint:
         except AbortProcess as error:
             return self._finished(command, channel, refusal(error.code, str(error)))
         if registration.rejects is not None and registration.rejects():
-            self.figures.rejected_total += 1
             text = "[REJECTREQUEST]system busy, start flow control for a while"
             return self._finished(command, channel, refusal(SYSTEM_BUSY, text))
         if registration.executor is not None:
@@ -221,7 +220,6 @@ class Endpoint:
         )
 
     def _failed(self, command: Command, error: BaseException) -> Command:
-        self.figures.failures_total += 1
         self.loop.call_exception_handler(
             {"message": f"the processor of code {command.code} failed", "exception": error}
         )

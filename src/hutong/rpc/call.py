@@ -70,10 +70,6 @@ class Outcome(Struct, gc=False):
     headers: HeaderPairs = ()  # of the answer: PROXY_ADDRESS, STREAM_ADDRESS
     is_encoded: bool = False
 
-    @property
-    def is_ok(self) -> bool:
-        return self.failure is None
-
 
 Done = Callable[[Outcome], None]
 """Called with the outcome, once, in the context of the service."""

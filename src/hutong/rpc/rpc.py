@@ -9,7 +9,6 @@ Knows no transport except the bus.
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 from hutong.bus.bus import ADDRESS_CHARACTERS_MAX, EventBus
@@ -156,9 +155,7 @@ class Rpc(Caller):
     async def __aenter__(self) -> "Rpc":
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def _bind(

@@ -14,7 +14,6 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Coroutine
-from types import TracebackType
 from typing import Any, Final, TypeVar
 
 from hutong.foundation.clock import Clock, SystemClock
@@ -146,9 +145,7 @@ class Runtime:
     async def __aenter__(self) -> "Runtime":
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     def failed(self, context: Context, error: BaseException) -> None:

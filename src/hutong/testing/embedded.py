@@ -15,7 +15,6 @@ from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from time import sleep
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hutong.foundation.clock import SystemClock
@@ -167,17 +166,13 @@ class EmbeddedNode:
     def __enter__(self) -> "EmbeddedNode":
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     async def __aenter__(self) -> "EmbeddedNode":
         return await asyncio.to_thread(self.start)
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)
 
     # -- topics and records

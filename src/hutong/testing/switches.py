@@ -10,7 +10,6 @@ Knows nothing of how a node carries them.
 import difflib
 import errno
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import Final, Literal, Protocol, TypeVar
 
 from hutong.broker.topics.lifetimes import DATA_GROUPS, METADATA_GROUP, OFFSETS_GROUP
@@ -51,9 +50,7 @@ class Fault:
     def __enter__(self) -> "Fault":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.heal()
 
 

@@ -7,7 +7,6 @@ by its first job, so that what nobody asks costs nothing. Knows nothing of the j
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import Final, Self
 
 ANSWER_S_MAX: Final = 90.0
@@ -42,9 +41,7 @@ class Lines:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop()
 
     def _running(self) -> subprocess.Popen[str]:

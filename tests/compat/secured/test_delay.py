@@ -14,7 +14,6 @@ from tests.compat.secured.rules import DELAY_MS, PLAIN, USERS
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 FAILED: Final = 58
-NO_STATE: Final = 34
 
 
 def _request(key: int, version: int, body: bytes) -> bytes:

@@ -1,8 +1,7 @@
 """What the produce path asks of the transaction coordinator before a partition gets a transaction's first batch.
 
 Strategy: the room behind the door decides which partitions belong to a transaction; a log knows on its own which
-transactions are open in it, so it is asked for the first batch only (KIP-890). `NoTransactions` stands there in a node
-without a coordinator: it admits nothing.
+transactions are open in it, so it is asked for the first batch only (KIP-890).
 """
 
 from __future__ import annotations
@@ -34,19 +33,3 @@ class TransactionDoor(Protocol):
         With `may_add` those that are not are added to it first, durably (KIP-890: Produce from version 12).
         """
         ...
-
-
-class NoTransactions:
-    """Nobody here coordinates transactions."""
-
-    def admit(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        partitions: Sequence[TopicPartition],
-        *,
-        may_add: bool,
-        then: Callable[[Verdicts], None],
-    ) -> None:
-        then(dict.fromkeys(partitions, ErrorCode.INVALID_TXN_STATE))

@@ -81,10 +81,9 @@ class _Kept:
 
 
 class LongRequests:
-    """Those of all connections. Figure: begun_total."""
+    """Those of all connections."""
 
     def __init__(self, executor: FairExecutor, workers: Offload, clock: Clock) -> None:
-        self.begun_total = 0
         self._executor = executor
         self._workers = workers
         self._clock = clock
@@ -108,7 +107,6 @@ class LongRequests:
         kept = self._kept.get(session)
         if kept is None or kept.frame is not long.frame:
             kept = self._kept[session] = _Kept(long.frame, _Work(long, self._workers, self._clock))
-            self.begun_total += 1
         outcome = kept.outcome
         if outcome is None:
             # A part whose handler answered HELD is tried again when its session is released, as a whole request is.

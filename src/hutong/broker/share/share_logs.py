@@ -44,7 +44,6 @@ class ShareLogs:
     def __init__(
         self, topics: Topics, clock: Clock, offload: Offload, *, creates_topics: bool, default_partitions: int
     ) -> None:
-        self.dead_letters_total = 0
         self.offload = offload
         self._topics = topics
         self._clock = clock
@@ -223,7 +222,6 @@ class _Burial:
 
         def ended(error: HutongError | None) -> None:
             if error is None:
-                self._logs.dead_letters_total += len(records)
                 self.go_on()
                 return
             _log.error("group %s: dead letters were refused: %s", self._key.group_id, error)

@@ -16,7 +16,6 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from hutong.bus.envelope.interceptors import Delivery
@@ -188,9 +187,7 @@ class Consumer:
     async def __aenter__(self) -> "Consumer":
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.unregister()
 
     def __repr__(self) -> str:

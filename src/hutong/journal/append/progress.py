@@ -57,11 +57,6 @@ class Progress(JournalPart):
         self._uncommitted: deque[tuple[int, int]] = deque()
 
     @property
-    def replication_failure(self) -> HutongError | None:
-        """The reason that there is no majority, None while there is one."""
-        return self._no_majority
-
-    @property
     def tables(self) -> Mapping[Qos, OrderedWaitTable[None]]:
         """The parked continuations, for figures."""
         return self._tables

@@ -23,7 +23,7 @@ from hutong.journal.resources import JournalPart, JournalResources
 
 
 class Remover(JournalPart):
-    """Takes dead segments out of one journal. Figures: removed_segments_total, removed_bytes_total."""
+    """Takes dead segments out of one journal."""
 
     def __init__(
         self,
@@ -36,8 +36,6 @@ class Remover(JournalPart):
         when_flushed: WhenFlushed,
     ) -> None:
         super().__init__(resources)
-        self.removed_segments_total = 0
-        self.removed_bytes_total = 0
         self._logs = logs
         self._progress = progress
         self._writer = writer
@@ -129,22 +127,17 @@ class Remover(JournalPart):
     def _is_in_checkpoint(self, segment: Segment) -> bool:
         return segment.next_position is not None and segment.next_position <= self._checkpointer.last_position
 
-    def _unlink(self, segments: list[Segment]) -> tuple[int, int]:
-        """On a worker. Returns how many files of how many bytes there were."""
+    def _unlink(self, segments: list[Segment]) -> None:
+        """Remove their files, on a worker."""
         for segment in segments:
             self._disk.unlink(segment.path)
             self._disk.unlink(segment.index_path)
         self._disk.sync_directory(self._segments.directory)
-        sizes = [(segment.end_position or 0) - segment.base_position for segment in segments]
-        return len(sizes), sum(sizes)
 
-    def _unlinked(self, removed: list[Segment], outcome: tuple[int, int] | BaseException) -> None:
+    def _unlinked(self, removed: list[Segment], outcome: BaseException | None) -> None:
         if isinstance(outcome, StorageShortage):
             self._unused += removed  # tried again with the next flush: a name that is gone already is fine
         elif isinstance(outcome, StorageError):
             self._events.removal_failed(outcome)
         elif isinstance(outcome, BaseException):
             raise outcome
-        else:
-            self.removed_segments_total += outcome[0]
-            self.removed_bytes_total += outcome[1]

@@ -55,7 +55,6 @@ class Reader(JournalPart):
         self.failures = ReadFailures(resources.clock)
         self.cached_reads_total = 0
         self.worker_reads_total = 0
-        self.reads_in_flight = 0
         self._memory = ReadMemory()
 
     def plan(
@@ -96,7 +95,6 @@ class Reader(JournalPart):
         lent = [self._memory.take(max(read.read_ahead_bytes, WINDOW_BYTES_MIN))]
 
         def ended(outcome: _Outcome[T] | BaseException) -> None:
-            self.reads_in_flight -= 1
             if isinstance(outcome, BaseException):
                 raise outcome
             # The file of a segment that was removed meanwhile is no fault of the disk's.
@@ -106,11 +104,9 @@ class Reader(JournalPart):
             then(outcome.result)
 
         self._segments.begin_reading(segment)
-        self.reads_in_flight += 1
         try:
             self._jobs.submit_read(lambda: self._read_on_worker(read, known_file, lent), ended)
         except LimitExceeded as error:
-            self.reads_in_flight -= 1
             self._segments.end_reading(segment, None, None)
             then(error)
         else:

@@ -9,7 +9,7 @@ that both sides have. A source that reports no newest offset has no lag.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -112,12 +112,6 @@ def batch_line(batch: MicroBatch) -> str:
     if batch.lag is not None:
         parts.append(f"{batch.lag:,} behind" if batch.lag else "nothing behind")
     return f"{batch.query}: {', '.join(parts)}"
-
-
-def batches_line(batches: Iterable[MicroBatch]) -> str:
-    """The last micro-batch of each query in one line, by name."""
-    last = {batch.query_id: batch for batch in batches}
-    return "; ".join(batch_line(batch) for batch in sorted(last.values(), key=lambda batch: batch.query))
 
 
 def _phases(durations: Mapping[str, int]) -> dict[str, int]:

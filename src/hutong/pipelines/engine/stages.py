@@ -47,7 +47,6 @@ class Stage:
     input_row_count: int = 0
     output_row_count: int = 0
     spilled_bytes: int = 0
-    collection_time_ms: int = 0
 
 
 @contextmanager

@@ -26,7 +26,6 @@ UNTOLD = ("WholeStageCodegen", "Exchange", "AQEShuffleRead", "ShuffleQueryStage"
 """Operators by which every stage begins or ends."""
 METRICS = {
     "internal.metrics.executorRunTime": "run_time_ms",
-    "internal.metrics.jvmGCTime": "collection_time_ms",
     "internal.metrics.memoryBytesSpilled": "spilled_bytes",
     "internal.metrics.diskBytesSpilled": "spilled_bytes",
     "internal.metrics.shuffle.read.localBytesRead": "shuffle_read_bytes",

@@ -94,8 +94,6 @@ class Reliability:
         self.chance = chance or random.Random().random
         self.waits: WaitTable[None] = WaitTable("rpc_pauses", wheel, PAUSES_MAX)
         self.loop = asyncio.get_running_loop()
-        self.attempts_total = 0
-        self.calls_total = 0
         self._make_session = SessionIds(clock, random_bits).make
         self._sessions: dict[str, CallerSession] = {}
 
@@ -205,7 +203,6 @@ class _Attempts:
 
     def begin(self, retries: int, own_id: CallId | None, *, needs_memory: bool) -> None:
         reliability = self._reliability
-        reliability.calls_total += 1
         self._retries_left = retries
         # An application's own id belongs to no session of ours, so nothing is acknowledged with it.
         self._session = None if own_id else reliability.session(self._call.address)
@@ -229,7 +226,6 @@ class _Attempts:
     def _try(self) -> None:
         """One attempt more."""
         self._tried += 1
-        self._reliability.attempts_total += 1
         number, now_ms = self._tried, self._reliability.clock.monotonic_ms()
         headers = self._headers
         # Piggybacked on each attempt: acknowledgements cost no message of their own.

@@ -5,7 +5,6 @@ Knows how a client is put together: one connection, its timers, and a caller ove
 
 import asyncio
 import ssl
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from hutong.foundation.clock import Clock, SystemClock
@@ -87,9 +86,7 @@ class Client(Caller):
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     def __repr__(self) -> str:

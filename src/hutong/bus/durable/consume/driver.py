@@ -14,7 +14,6 @@ import random
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hutong.bus.durable.consume.commits import CommitQueue
@@ -213,9 +212,7 @@ class DurableConsumer:
     async def __aenter__(self) -> "DurableConsumer":
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.unregister()
 
     def __repr__(self) -> str:

@@ -100,7 +100,6 @@ class Deliveries:
         settings: ShareSettings,
     ) -> None:
         self.on_offer: Callable[[PartitionKey], None] = lambda _key: None  # records have become available
-        self.archived_total = 0
         self._clock = clock
         self._timers = timers
         self._state = state

@@ -119,9 +119,6 @@ class DeliveryWindow:
             high += 1
         self._runs[low:high] = pieces
 
-    def change_all(self, turn: Turn) -> None:
-        self.change(self.start_offset, self.end_offset - 1, turn)
-
     def trim(self) -> bool:
         """Leave behind what is done at the start. Whether there was any."""
         done = 0
