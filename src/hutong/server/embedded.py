@@ -112,9 +112,10 @@ class Node:
         if self._has_broker:
             flags["kafka.listen"] = kafka or ANY_PORT
         self._data_dir = data_dir
+        # Without other settings it concerns only the listeners for services, which get it as an argument.
         if allow_plain and flags:
             flags.setdefault("security.allow_plain", tuple(allow_plain))
-        self._flags = flags  # all of it but what is no setting of `hutong config`, which follows
+        self._flags = flags  # every argument that `hutong config` has a setting for
         self._users = users
         self._bridge_hooks = bridge_hooks
         self._tracing = tracing

@@ -82,7 +82,7 @@ class NetworkFaults:
             raise ValueError(f"{FAULTS_MAX} faults are armed already")
         self._faults.append(fault)
         for peer in self._clients:
-            peer.express = None
+            peer.express = None  # requests on the fast path are not decoded, so no fault would meet them
 
     def remove(self, fault: NetworkFault) -> None:
         """Disarm a fault. Answers that it holds already are still late."""
@@ -110,7 +110,7 @@ class NetworkFaults:
         """Names of those connected that have given theirs."""
         return sorted({name for name in self._clients.values() if name})
 
-    # -- the door
+    # -- admission
 
     def admits(self, address: str) -> bool:
         self.connections_refused += self.is_refusing
@@ -120,7 +120,7 @@ class NetworkFaults:
         self._handler, self._cut = handler, cut
         return self
 
-    # -- the handler in the door
+    # -- the handler
 
     def connection_opened(self, peer: Peer) -> None:
         self._clients[peer] = ""
@@ -131,12 +131,13 @@ class NetworkFaults:
         self._handler.connection_closed(peer)
 
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
+        # Without faults only the first request is decoded, for the name of its client.
         if not self._faults and self._clients[peer] != "":
             return self._handler.request_received(frame, peer)
         try:
             header, body_at = decode_request_header(frame)
         except ProtocolError:
-            return self._handler.request_received(frame, peer)  # which says what is wrong with it
+            return self._handler.request_received(frame, peer)  # which answers the bad request
         self._clients[peer] = header.client_id
         fault = next((fault for fault in self._faults if fault.meets(header)), None)
         if fault is None:
@@ -147,13 +148,13 @@ class NetworkFaults:
             return _closing() if refused is None else refused
         answer = self._passed(frame, peer)
         if isinstance(answer, Held):
-            return HELD  # it comes again
+            return HELD  # the reactor hands the same request in again, and that is when the fault counts
         fault.hits += 1
         return _lost(answer) if fault.kind is FaultKind.LOSE else self._delayed(answer, fault.delay_ms)
 
     def _passed(self, frame: Buffer, peer: Peer) -> Response:
         answer = self._handler.request_received(frame, peer)
-        if self._faults:
+        if self._faults:  # the handler may just have opened the fast path
             peer.express = None
         return answer
 

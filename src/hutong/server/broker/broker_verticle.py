@@ -104,7 +104,7 @@ class BrokerVerticle(Verticle):
         self._environment = BrokerEnvironment(self._settings, self.context.loop, home.wheel, self._clock, self._sources)
         self._journals = NodeJournals(self._environment, self._disk)
         self._queues = RequestQueues(self._environment, self._journals.device)
-        self.context.add_close_hook(self._end)
+        self.context.add_close_hook(self._end)  # before anything is opened, so that a failed start closes it again
         self._data_dir = DataDir(self._settings.node.data_dir, os.urandom)
         self._upkeep = Upkeep(self._environment, self._data_dir)
         self._deletion_ms = self._upkeep.deletion_clock.now_ms
@@ -202,6 +202,7 @@ class BrokerVerticle(Verticle):
     async def _replay_groups(self, topics: Topics) -> GroupCoordinators:
         """Replay groups of all kinds and their offsets; delete the logs of deleted topics."""
         state = self._state_topic(OFFSETS_TOPIC, OFFSETS_GROUP, topics)
+        # A crash between the deletion of a topic in the catalogue and that of its logs leaves such logs.
         for journal, log_id in list(topics.orphaned_logs()):
             journal.delete_log(log_id)
         return await open_groups(self._environment, state, topics, self._group_configs, self._deletion_ms)

@@ -38,6 +38,7 @@ class RequestQueues:
         reads: WaitTable[list[memoryview]] = WaitTable("cold_reads", wheel, _DISK_READS_MAX)
         limits = translate.scheduler_limits(settings)
 
+        # A queue for each journal: a disk that stalls under one must not hold up reads of another.
         def queue_of_journal() -> FairExecutor:
             return FairExecutor(Scheduler(**limits), reads, clock, loop.call_soon)
 

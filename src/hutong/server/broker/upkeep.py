@@ -57,6 +57,7 @@ class Upkeep:
             altered = altered_journal_settings(journals.settings_of(group), configs)
             self._environment.sources.journals[group].alter_settings(altered)
         backoff_ms = cleaner_backoff_ms(configs)
+        # A check that waits for an hour must not finish its hour after the interval was lowered to a second.
         if self._compaction is not None and backoff_ms != self._backoff_ms:
             self._backoff_ms = backoff_ms
             self._compaction.interval_changed()

@@ -65,7 +65,7 @@ def load(
     if config_file is None and environment.get(CONFIG_FILE_VARIABLE):
         config_file = Path(environment[CONFIG_FILE_VARIABLE])
     known = {setting.name: setting for setting in all_settings()}
-    rows = [
+    rows = [  # a later source wins over an earlier one
         *(_file_rows(config_file, known) if config_file else ()),
         *_environment_rows(environment, known),
         *_flag_rows(flags or {}, known),
@@ -76,6 +76,7 @@ def load(
         settings = replace(settings, **{setting.section: section})
         sources[setting.name] = source
     _check_together(settings)
+    # Checked by sources and not by values: kafka.listen always has a value, its default.
     if settings.kafka.listeners and sources["kafka.listen"] != "default":
         raise UsageError("kafka.listen and kafka.listeners are both set; leave one of them out.", ExitCode.CONFIG)
     return Effective(settings, sources)
@@ -105,6 +106,7 @@ def parse_address(text: str) -> Address:
         host = host[1:-1]
     elif ":" in host:
         raise ValueError(f"is {text!r}; write an IPv6 address in brackets, such as [::1]:9092")
+    # str.isdigit alone is true for digits of other scripts.
     if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65_535:
         raise ValueError(f"is {text!r}; write HOST:PORT with a port from 0 to 65535")
     return Address(host or "0.0.0.0", int(port))
@@ -129,7 +131,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
     try:
         with path.open("rb") as file:
-            text = file.read(CONFIG_FILE_BYTES_MAX + 1)
+            text = file.read(CONFIG_FILE_BYTES_MAX + 1)  # one more, to notice a file that is too large
     except OSError as error:
         raise UsageError(f"Cannot read the configuration file {path}: {error.strerror}.", ExitCode.NOINPUT) from None
     if len(text) > CONFIG_FILE_BYTES_MAX:
@@ -149,6 +151,7 @@ def _environment_rows(environment: Mapping[str, str], known: Mapping[str, Settin
             continue
         if variable in OTHER_VARIABLES:
             continue
+        # A misspelt variable is an error: silence would start a node with a default that nobody chose.
         if variable not in by_variable:
             raise _unknown(variable, "environment", (*by_variable, *OTHER_VARIABLES))
         yield by_variable[variable], raw, variable
@@ -194,6 +197,7 @@ def _boolean(raw: object) -> bool:
 
 
 def _integer(raw: object) -> int:
+    # bool is a subclass of int in Python, but `true` in a file is no number.
     if isinstance(raw, bool) or not isinstance(raw, int | str):
         raise ValueError(f"is {raw!r}; write a whole number")
     try:

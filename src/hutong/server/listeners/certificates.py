@@ -60,8 +60,10 @@ class Certificates:
         Raises UsageError where clients shall show certificates and no authorities are set.
         """
         asked = ClientAuth(self._settings.client_auth) if client_auth is None else client_auth
+        # Made now, so that unusable files fail the start and not the first handshake.
         if asked not in self._contexts:
             self._contexts |= self._made({asked}, self._lists()[0])
+        # A function and not a context: after a reload, new connections get the new files and open ones keep theirs.
         return lambda: self._contexts[asked]
 
     def watch(self) -> None:
@@ -69,6 +71,7 @@ class Certificates:
 
     def reload(self) -> bool:
         """Load the files as they are now; whether they could be used. Otherwise what was loaded before stays."""
+        # Noted before the files are read: one that changes meanwhile differs at the next check, and is loaded again.
         self._signature = self._signature_now()
         try:
             lists, crl_expires_at_ms = self._lists()
@@ -97,6 +100,7 @@ class Certificates:
             self._made(self._contexts.keys(), self._lists()[0])
 
     def _warn_of_open_key(self) -> None:
+        # A key that a group can read is common (the group ssl-cert of Debian), so only all others count.
         key = self._settings.key or self._certificate
         if key.stat().st_mode & _OTHERS_READ:
             _log.warning("everybody on this machine can read the TLS key in %s: chmod o-r.", key)
@@ -157,4 +161,5 @@ def _signature_of(file: Path) -> tuple[int, int, int]:
         status = file.stat()
     except OSError:
         return 0, 0, 0  # a file that is not there
+    # The inode too: tools replace files by renames and links, and such a file may have an older time and equal size.
     return status.st_mtime_ns, status.st_size, status.st_ino

@@ -124,6 +124,7 @@ class KafkaListeners:
                 f"Cannot listen on {plan.address}: {error.strerror}; choose another address with --kafka.",
                 ExitCode.UNAVAILABLE,
             ) from None
+        # Only now the port is known, if the settings leave it to the system (port 0).
         shown = plan.advertised or Address(_reachable(plan.address.host), port)
         dispatch.listener = replace(listener, host=shown.host, port=shown.port)
         self.opened.append(OpenListener(plan.name, plan.protocol, Address(plan.address.host, port), shown))
@@ -137,6 +138,7 @@ class KafkaListeners:
 
         def limits_now() -> ConnectionLimits:
             limits = connection_limits(configs, names)
+            # Whatever the configs allow, the journals keep their reserve of open files.
             return replace(limits, connections_max=min(limits.connections_max, self._connections_max))
 
         quotas = ConnectionQuotas(
@@ -150,6 +152,7 @@ class KafkaListeners:
             self._log_bound(connection_limits(configs, names).connections_max)
             if limits != quotas.limits:
                 quotas.set_limits(limits)
+                # A lowered bound holds at once: connections beyond it are closed, the longest idle first.
                 close_longest_idle(self._acceptors, quotas.excess)
 
         self._log_bound(connection_limits(configs, names).connections_max)

@@ -80,11 +80,14 @@ def parse_head(head: bytes) -> ScrapeRequest | None:
     headers: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")
+        # RFC 9112, 5.1 and 5.2: no white space before the colon, and no folded lines.
         if not colon or not name or name != name.strip():
             return None
         headers[name.lower()] = value.strip()
     has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
     tokens = [word.strip() for word in headers.get("connection", "").lower().split(",")]
+    # A body is never read: its bytes would be taken for the next request, so the connection ends. HTTP/1.0 closes by
+    # default, HTTP/1.1 keeps open (RFC 9112, 9.3).
     is_last = has_body or "close" in tokens or (parts[2] == "HTTP/1.0" and "keep-alive" not in tokens)
     return ScrapeRequest(parts[0], parts[1].partition("?")[0], has_body, is_last, headers.get("authorization", ""))
 
@@ -111,6 +114,7 @@ class HeadFraming:
         while not self._is_finished:
             rest = rest.lstrip(b"\r\n")  # RFC 9112, 2.2: empty lines before a request are ignored
             head, end, following = rest.partition(_END)
+            # A marker instead of the head: the answer 431 must follow those to earlier requests of this connection.
             if len(head) > self.frame_bytes_max:
                 heads.append(_TOO_LONG)
                 self._is_finished = True
@@ -176,6 +180,7 @@ class Pages:
             shown = Page(400, b"no request with a body is served here\n")
         elif page is None:
             shown = Page(404, f"there are {', '.join(self._pages)}\n".encode())
+        # Health pages need no credentials: orchestrators probe without any, and the pages show no data.
         elif not isinstance(page, SlicedPage):
             shown = page()
         elif self._credentials is None or self._credentials.admit(request.authorization):
@@ -189,6 +194,7 @@ class Pages:
         with_body = request.method != "HEAD"
         if isinstance(shown, Page) and not request.is_last:
             return self._answer(shown, is_last=False, with_body=with_body)
+        # The last answer is given later even if it is ready: `peer.close` must come after it was handed over.
         visit: _Visit = peer.session
         visit.in_making += 1
         visit.is_last = request.is_last
@@ -221,5 +227,5 @@ class Pages:
             *(["Connection: close"] if is_last else []),
             "\r\n",
         ]
-        head = "\r\n".join(lines).encode()
+        head = "\r\n".join(lines).encode()  # also for HEAD with the length of the body (RFC 9110, 9.3.2)
         return [head, page.body, *page.pieces] if with_body else [head]
