@@ -63,7 +63,7 @@ class Life:
 
     async def stop(self) -> None:
         """Answer what is under way, mark the journals as closed cleanly, let go of everything."""
-        await self._end(self._network.let_go)
+        await self._end(self._network.send_late_answers)
 
     async def kill(self) -> None:
         """As after SIGKILL: clients are cut off, and what was not written is not written any more."""

@@ -93,9 +93,9 @@ class NetworkFaults:
         """Disarm all faults, and send the late answers now."""
         self.is_refusing = False
         self._faults.clear()
-        self.let_go()
+        self.send_late_answers()
 
-    def let_go(self) -> None:
+    def send_late_answers(self) -> None:
         """Send the late answers."""
         late, self._late = self._late, {}
         for timer, send in late.values():
