@@ -173,7 +173,7 @@ class GroupCoordinator:
             self._feed(entry, event)
             # The machine has handed out the id instead of admitting a member (KIP-394).
             if event.new_member_id in entry.machine.member_table.pending:
-                self._handed_out(request.group_id, event, caller)
+                self._count_handed_out_id(request.group_id, event, caller)
 
     def _has_room_to_join(
         self, request: JoinGroupRequest, entry: ClassicGroupEntry | None, caller: GroupCaller
@@ -186,7 +186,7 @@ class GroupCoordinator:
         self._refusals.log_refusal(request.group_id, caller.holder, "its client's groups take up too much")
         return False
 
-    def _handed_out(self, group_id: str, event: Join, caller: GroupCaller) -> None:
+    def _count_handed_out_id(self, group_id: str, event: Join, caller: GroupCaller) -> None:
         """A member id waits for its use; another one of the same client may lapse for it."""
         lapsed = self._pending.add(caller.holder, group_id, event.new_member_id, event.now_ms)
         # Fair among clients: a client beyond its share loses its own oldest id, never another client's.

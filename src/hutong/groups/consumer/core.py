@@ -211,7 +211,7 @@ class ConsumerGroupCore:
 
     # ---- partitions
 
-    def lead(self, member: ConsumerMember, owned: frozenset[Partition] | None, now_ms: int) -> None:
+    def reconcile(self, member: ConsumerMember, owned: frozenset[Partition] | None, now_ms: int) -> None:
         """Lead the member on, and keep the books of who holds what."""
         held_before = list(member.held())
         target = self.targets[member.member_id]

@@ -170,12 +170,12 @@ class ConsumerGroup(ConsumerGroupCore):
         # An invalid pattern is refused before anything changes (INVALID_REGULAR_EXPRESSION).
         if beat.topic_regex:
             self.catalogue.check(beat.topic_regex)
-        member = self._seat(beat, known)
+        member = self._find_or_create_member(beat, known)
         # The reply carries an assignment only if it changed, or if the client sent everything, as it does after a lost
         # reply.
         had = dict(member.assigned)
         self.renew(member, beat.now_ms)
-        reads_otherwise = self._take_in(member, beat)
+        reads_otherwise = self._update_declaration(member, beat)
         if known is None:
             self.begin_epoch(f"{member.member_id} joined", beat.now_ms)
         # Each change of a subscription needs a new target, even if the topics stay the same: a pattern may match more
@@ -185,7 +185,7 @@ class ConsumerGroup(ConsumerGroupCore):
         else:
             self.assign(beat.now_ms)
         # At most one step for each heartbeat: the next one depends on what the client confirms.
-        self.lead(member, beat.owned, beat.now_ms)
+        self.reconcile(member, beat.owned, beat.now_ms)
         # A client sends all of its fields when it joins, and after an error: it needs the whole state back.
         says_all = (
             beat.rebalance_timeout_ms != NO_TIMEOUT
@@ -201,7 +201,7 @@ class ConsumerGroup(ConsumerGroupCore):
             assignment=frozenset(member.assigned) if is_news else None,
         )
 
-    def _seat(self, beat: ConsumerHeartbeat, known: ConsumerMember | None) -> ConsumerMember:
+    def _find_or_create_member(self, beat: ConsumerHeartbeat, known: ConsumerMember | None) -> ConsumerMember:
         """The member's place: its own, a new one, or that of the static member that it takes over."""
         if known is None:
             member = ConsumerMember(beat.member_id, instance_id=beat.instance_id)
@@ -216,7 +216,7 @@ class ConsumerGroup(ConsumerGroupCore):
             member = known
         return member
 
-    def _take_in(self, member: ConsumerMember, beat: ConsumerHeartbeat) -> bool:
+    def _update_declaration(self, member: ConsumerMember, beat: ConsumerHeartbeat) -> bool:
         """Store the member's declaration; return True if its subscription changed."""
         before = member.declaration()
         # A heartbeat of KIP-848 ends the classic protocol for this member: a rolling upgrade, member by member.
@@ -251,13 +251,13 @@ class ConsumerGroup(ConsumerGroupCore):
         known = find_member(beat, self.members, self.static_ids, self._settings.members_max)
         assert known is not None, "who leaves is never made a member"
         if beat.epoch == LEAVING_FOR_A_WHILE:
-            self._let_rest(known)
+            self._suspend_static_member(known)
         else:
             self.drop(known)
             self.begin_epoch(f"{known.member_id} left", beat.now_ms)
         return HeartbeatReply(ErrorCode.NONE, member_id=beat.member_id, epoch=beat.epoch)
 
-    def _let_rest(self, member: ConsumerMember) -> None:
+    def _suspend_static_member(self, member: ConsumerMember) -> None:
         """A static member stops and will be back: its partitions wait for it until its session ends."""
         # What it was about to give up it will not get back, so others need not wait.
         self.release(member.revoking)

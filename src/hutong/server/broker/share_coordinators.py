@@ -85,7 +85,7 @@ async def open_share_groups(
     environment.sources.waits |= {"share_fetches": waits, "share_sessions": held}
 
     def session_ended(session: ShareSession) -> None:
-        groups.deliveries.forsake(session.member_id, groups.deliveries.keys_of(session.group_id))
+        groups.deliveries.release_member(session.member_id, groups.deliveries.keys_of(session.group_id))
 
     sessions = ShareSessions(held, limits.max_share_sessions, session_ended)
     groups.on_gone = sessions.end

@@ -40,7 +40,7 @@ def join(group: ConsumerGroupCore, event: Join) -> JoinReply:
     """JoinGroup: what the member reads and has, and its next step."""
     try:
         subscription = _subscription(group, event)
-        member = _seat(group, event)
+        member = _find_or_create_member(group, event)
     except Refused as refused:
         # KIP-394 needs the id in the reply, since the client joins again with it.
         member_id = event.new_member_id if refused.code == ErrorCode.MEMBER_ID_REQUIRED else event.member_id
@@ -61,7 +61,7 @@ def join(group: ConsumerGroupCore, event: Join) -> JoinReply:
         group.begin_epoch(f"{member.member_id} joined by the classic protocol", event.now_ms)
     else:
         group.assign(event.now_ms)
-    group.lead(member, _partitions(subscription.owned_partitions, group.catalogue), event.now_ms)
+    group.reconcile(member, _partitions(subscription.owned_partitions, group.catalogue), event.now_ms)
     return JoinReply(
         ErrorCode.NONE,
         member.member_id,
@@ -175,7 +175,7 @@ def _subscription(group: ConsumerGroupCore, event: Join) -> ConsumerProtocolSubs
     raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "The member's protocols are not supported.")
 
 
-def _seat(group: ConsumerGroupCore, event: Join) -> ConsumerMember:
+def _find_or_create_member(group: ConsumerGroupCore, event: Join) -> ConsumerMember:
     """The member's place. Raises Refused."""
     member_id = event.member_id or event.new_member_id
     if event.group_instance_id is not None and event.group_instance_id in group.static_ids:

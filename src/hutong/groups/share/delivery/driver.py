@@ -25,12 +25,12 @@ from hutong.groups.share.delivery.messages import (
     Bury,
     Configured,
     Event,
-    Forsake,
     Hand,
     Instruction,
     LogStartsAt,
     PersistProgress,
     RecordsAvailable,
+    ReleaseMember,
     Settled,
 )
 from hutong.groups.share.records import (
@@ -203,13 +203,13 @@ class Deliveries:
 
         self._feed(entry, event, safe, settled=settled)
 
-    def forsake(self, member_id: str, keys: Iterable[PartitionKey]) -> None:
+    def release_member(self, member_id: str, keys: Iterable[PartitionKey]) -> None:
         """A member is gone: what it holds there is for others."""
         for key in keys:
             entry = self._host.get(key)
             # A partition that is not open has no locks: they end with the machine in memory.
             if entry is not None:
-                self._feed(entry, Forsake(member_id))
+                self._feed(entry, ReleaseMember(member_id))
 
     def reset(self, offsets: Mapping[PartitionKey, int], then: Then) -> None:
         """Let a group go on from these offsets; what it knew of the partitions is forgotten."""

@@ -29,12 +29,12 @@ from hutong.groups.share.delivery.messages import (
     Configured,
     DeliveryLimits,
     Event,
-    Forsake,
     Hand,
     Instruction,
     LogStartsAt,
     PersistProgress,
     RecordsAvailable,
+    ReleaseMember,
     Settled,
 )
 from hutong.groups.share.delivery.window import DONE, DeliveryWindow, OffsetRun, ShareRecordState
@@ -110,7 +110,7 @@ class SharePartition:
                 return self._acquire(event)
             case Acknowledge():
                 return self._acknowledge(event)
-            case Forsake(member_id):
+            case ReleaseMember(member_id):
                 return self._release(lambda run: run.member_id == member_id)
             case Tick(now_ms):
                 return self._tick(now_ms)

@@ -75,7 +75,7 @@ class Acknowledge:
 
 
 @dataclass(frozen=True, slots=True)
-class Forsake:
+class ReleaseMember:
     """A member is gone: what it holds is for others."""
 
     member_id: str
@@ -145,5 +145,5 @@ class Bury:
     is_rejected: bool
 
 
-Event = Acquire | Acknowledge | Forsake | Tick | LogStartsAt | Buried | Configured
+Event = Acquire | Acknowledge | ReleaseMember | Tick | LogStartsAt | Buried | Configured
 Instruction = Hand | Settled | PersistProgress | RecordsAvailable | Bury

@@ -166,7 +166,7 @@ def test_locks_end_by_themselves() -> None:
     assert stage.acquire("bob") == [(Acquired(0, 9, 2),)]
     (settle,) = stage.acknowledge(0, 9)
     assert settle.error is ErrorCode.INVALID_RECORD_STATE
-    stage.deliveries.forsake("bob", [KEY])
+    stage.deliveries.release_member("bob", [KEY])
     assert [letter for letter, _ in stage.logs.graves] == [Bury(0, 9, 2, is_rejected=False)]
 
 

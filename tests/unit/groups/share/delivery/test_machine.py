@@ -17,12 +17,12 @@ from hutong.groups.share.delivery.messages import (
     Bury,
     Configured,
     DeliveryLimits,
-    Forsake,
     Hand,
     Instruction,
     LogStartsAt,
     PersistProgress,
     RecordsAvailable,
+    ReleaseMember,
     Settled,
 )
 from hutong.groups.share.delivery.window import ShareRecordState
@@ -166,9 +166,9 @@ def test_who_is_gone_gives_back_what_it_held() -> None:
     machine = partition()
     acquire(machine, BatchSpan(0, 1))
     acquire(machine, BatchSpan(2, 3), member_id="bob")
-    assert machine.handle(Forsake("ann")) == [PersistProgress(), RecordsAvailable()]
+    assert machine.handle(ReleaseMember("ann")) == [PersistProgress(), RecordsAvailable()]
     assert states(machine) == [(0, 1, "available", 1), (2, 3, "acquired", 1)]
-    assert machine.handle(Forsake("ann")) == []
+    assert machine.handle(ReleaseMember("ann")) == []
 
 
 def test_dead_letters_come_before_the_end() -> None:

@@ -21,10 +21,10 @@ from hutong.groups.share.delivery.messages import (
     Buried,
     Bury,
     DeliveryLimits,
-    Forsake,
     Hand,
     Instruction,
     PersistProgress,
+    ReleaseMember,
     Settled,
 )
 from hutong.groups.share.delivery.window import DONE, ShareRecordState
@@ -50,7 +50,7 @@ class World:
     burying: list[Bury] = field(default_factory=list)
     stored: bytes = encode_progress(0, ())
 
-    def tell(self, event: "Acquire | Acknowledge | Forsake | Tick | Buried") -> list[Instruction]:
+    def tell(self, event: "Acquire | Acknowledge | ReleaseMember | Tick | Buried") -> list[Instruction]:
         told = self.machine.handle(event)
         if any(isinstance(each, PersistProgress) for each in told):
             self.stored = encode_progress(self.machine.start_offset, self.machine.snapshot())
@@ -114,8 +114,8 @@ class World:
         self.tell(Tick(self.now_ms))
         self.release([at for at, (_, deadline_ms) in self.holders.items() if deadline_ms <= self.now_ms])
 
-    def forsake(self, member_id: str) -> None:
-        self.tell(Forsake(member_id))
+    def release_member(self, member_id: str) -> None:
+        self.tell(ReleaseMember(member_id))
         self.release([at for at, (holder, _) in self.holders.items() if holder == member_id])
 
     def bury(self) -> None:
@@ -171,7 +171,7 @@ def test_each_record_ends_once(steps: list[tuple[str, str, Acknowledgement, int,
             case "time":
                 world.pass_time(amount * 20)
             case "forsake":
-                world.forsake(member_id)
+                world.release_member(member_id)
             case "bury":
                 world.bury()
             case "restart":
