@@ -1,6 +1,6 @@
-"""What administrators set for the node as a whole: quotas, features, users' credentials, ACLs, settings.
+"""State that administrators set for the whole node: quotas, features, users' credentials, ACLs, settings.
 
-All of it lives in the node's metadata beside the catalogue of topics; this is the one place that hands records to each.
+All of it is kept in the node's metadata, with the catalogue of topics; this module hands each record to its table.
 Knows nothing of requests.
 """
 

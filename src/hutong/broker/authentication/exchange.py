@@ -1,9 +1,10 @@
-"""Stands before the dispatch of a listener with SASL: nobody gets past it who has not said who he is (KIP-43, KIP-152).
+"""Authentication before the dispatch of a listener with SASL: only authenticated clients get past it (KIP-43, KIP-152).
 
 Strategy: while a connection is not authenticated, ApiVersions, SaslHandshake and SaslAuthenticate are all that is
 answered, frames are small and a deadline runs. What follows from each message is the machine's (`security/sasl`). One
 that fails is answered and closed after a while, unread meanwhile (KIP-306). A session that has ended counts no more
-from that moment, express lane included; its connection is closed when it is used, unless it begins anew (KIP-368).
+from that moment, fast path included; its connection is closed when it is used, unless the client authenticates again
+(KIP-368).
 
 An authenticated connection costs one look at a flag for each request, and a plain listener nothing at all.
 
@@ -63,7 +64,7 @@ class AuthenticationLimits:
 
 @dataclass(frozen=True, slots=True)
 class AuthenticationWaits:
-    """Where it waits; keys are peers. Shared by the listeners of a node."""
+    """Wait tables of authentication; keys are peers. The listeners of a node share them."""
 
     deadlines: WaitTable[None]
     delays: WaitTable[None]
@@ -125,7 +126,7 @@ class Authentication:
         self._begin_deadline(peer)
 
     def connection_closed(self, peer: Peer) -> None:
-        """What waited for it has ended with its owner."""
+        """Forget a connection. Its waits have ended with its owner."""
         self._dispatch.connection_closed(peer)
 
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
@@ -328,7 +329,7 @@ class Authentication:
         answer: list[Buffer] | None,
         promised: Pending | None = None,
     ) -> Pending:
-        """Answer after a while, since whoever guesses passwords shall wait for each, and close a moment later."""
+        """Answer after a delay, so that every guess at a password costs time (KIP-306), and close a moment later."""
         self._note(peer, login, rejected)
         self._waits.deadlines.resume(peer, None)
         pending = promised or Pending()

@@ -95,7 +95,7 @@ class ScramUsers:
         return None if kept is None else {int(number): kept[number]["iterations"] for number in sorted(kept)}
 
     def has(self, user: str, mechanism: Mechanism) -> bool:
-        """Whether there is such a credential, or one is on its way to the disk."""
+        """True if there is such a credential, or one is being written."""
         return str(mechanism.number) in (self._table.latest(user) or {})
 
     def change(
@@ -119,13 +119,13 @@ class ScramUsers:
         self._table.put(user, None, then)
 
     def credential(self, user: str, mechanism: Mechanism) -> Credential | None:
-        """What is kept of the user's password, durably."""
+        """The user's stored credential, once it is durable."""
         kept = (self._table.entries.get(user) or {}).get(str(mechanism.number))
         parsed = _credential(kept or _NOBODY)  # for unknown users too, else its time would tell
         return None if kept is None else parsed
 
     def decoy(self, user: str, mechanism: Mechanism) -> Credential:
-        """What an unknown user is answered with: the same each time, by whichever start of this node."""
+        """A fake credential for an unknown user: the same each time, also after a restart of this node."""
         secret = bytes.fromhex(self._decoys.latest(_SECRET) or self._new_secret())
         return scram_credentials.decoy(mechanism, secret, user, DECOY_ITERATIONS, NEW_SALT_BYTES)
 

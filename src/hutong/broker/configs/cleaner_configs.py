@@ -61,7 +61,7 @@ CLEANER_KEYS: Final = (
 
 
 def cleaner_backoff_ms(configs: NodeConfigs) -> int:
-    """What counts now."""
+    """The values now in effect."""
     return int(configs.value(_BACKOFF))
 
 

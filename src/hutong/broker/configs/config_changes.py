@@ -114,7 +114,7 @@ def _changed(
     key_of: Callable[[str], ConfigKey | None],
     defaults: Mapping[str, str],
 ) -> dict[str, str]:
-    """What is set once the changes are made; whether it may be is checked later. Raises Refused."""
+    """The overrides after the changes, which are checked later. Raises Refused."""
     wanted = dict(overrides)
     for name, operation, value in changes:
         key = key_of(name)

@@ -1,4 +1,4 @@
-"""Subscriptions to clients' metrics (KIP-714): kept and told, and no client is asked for any.
+"""Subscriptions to clients' metrics (KIP-714): kept and shown, and no client is asked for metrics.
 
 Knows nothing of requests.
 """
@@ -54,7 +54,7 @@ class MetricsConfigs:
         return sorted(self._table.entries)
 
     def of(self, name: str) -> dict[str, str]:
-        """What a subscription says, what is on its way to the disk included."""
+        """A subscription's settings, including those that are being written."""
         return dict(self._table.latest(name) or {})
 
     def check(self, overrides: Mapping[str, str]) -> None:

@@ -71,11 +71,11 @@ NODE_KEYS: Final = (
     ),
 )
 OF_LISTENERS: Final = frozenset((_CONNECTIONS, _RATE))
-"""Those that a listener may have beside the node's."""
+"""Settings that a listener may have in addition to the node's."""
 
 
 def connection_limits(configs: NodeConfigs, listeners: Iterable[str]) -> ConnectionLimits:
-    """What holds now, for these listeners."""
+    """The limits now in effect for these listeners."""
     return ConnectionLimits(
         connections_max=int(configs.value(_CONNECTIONS)),
         per_ip_max=int(configs.value(_PER_IP)),

@@ -4,7 +4,7 @@ Strategy: a setting comes from four layers: set for this node, set for all nodes
 started, built in. The first two are durable and can be changed here, for those settings that a running node can go by:
 what the defaults of topics are made of, and what other rooms have added (`add`) because they look again when they are
 told (`on_change`). A setting of listeners is also one of each of them, under `listener.name.NAME.`, for this node
-alone. All others are told, and changed by starting the node anew.
+alone. All others are shown, and changed by restarting the node.
 
 Knows nothing of requests, nor of what anybody does by a setting.
 """
@@ -94,7 +94,7 @@ class NodeConfigs:
         self._table.start(state)
 
     def key(self, name: str) -> ConfigKey | None:
-        """What is known of a setting that can be changed, of the node or of a listener; None where it cannot."""
+        """The description of a setting of the node or of a listener; None if it cannot be changed."""
         prefix, base = _split(name)
         key = self._keys.get(base)
         return key if not prefix or base in self._of_listeners else None
@@ -105,16 +105,16 @@ class NodeConfigs:
         return {*self._keys, *set_for_listeners, *(name for name in self.of(self._node_name) if _split(name)[0])}
 
     def value(self, name: str) -> str:
-        """What counts for the node."""
+        """The value in effect for the node."""
         return self.layers_of(name)[0][0]
 
     def value_of(self, listener: str, name: str) -> str | None:
-        """What a listener has for itself, if anything."""
+        """The listener's own value, if it has one."""
         value, source = self.layers_of(listener_prefix(listener) + name)[0]
         return None if source == SOURCE_DEFAULT else value
 
     def check_name(self, name: str) -> None:
-        """Whether this resource is here: the node's id, or empty for all. Raises Refused(INVALID_REQUEST)."""
+        """Check that a resource is this node: its id, or empty for all nodes. Raises Refused(INVALID_REQUEST)."""
         if name in (CLUSTER, self._node_name):
             return
         if not name.lstrip("-").isdecimal():
@@ -122,11 +122,11 @@ class NodeConfigs:
         raise Refused(ErrorCode.INVALID_REQUEST, f"This is node {self._node_name}, not {name[:100]}.")
 
     def of(self, name: str) -> dict[str, str]:
-        """What was set for this node, or for all; what is on its way to the disk included."""
+        """The overrides for this node, or for all nodes, including those that are being written."""
         return dict(self._table.latest(name) or {})
 
     def check(self, resource: str, overrides: Mapping[str, str]) -> None:
-        """Whether a resource may have these. Raises Refused with Kafka's codes."""
+        """Check the overrides of a resource. Raises Refused with Kafka's codes."""
         if len(overrides) > OVERRIDES_MAX:
             raise Refused(ErrorCode.INVALID_REQUEST, f"At most {OVERRIDES_MAX} settings can be changed.")
         for name, value in overrides.items():
@@ -146,7 +146,7 @@ class NodeConfigs:
         self._table.put(name, dict(overrides) or None, then)
 
     def topic_defaults(self) -> dict[str, str]:
-        """What counts for topics that have no setting of their own, by topics' names."""
+        """Defaults for topics without a setting of their own, under the names that topics use."""
         defaults = dict(self._started_with)
         for name in (CLUSTER, self._node_name):
             entries: Mapping[str, Any] = self._table.entries.get(name) or {}
@@ -154,7 +154,7 @@ class NodeConfigs:
         return defaults
 
     def layers(self, key: ConfigKey) -> list[Layer]:
-        """Where the node's value of a topic's setting comes from, from the strongest to the built-in default."""
+        """The values of a topic's setting with their sources, from the strongest to the built-in default."""
         layers = []
         for name, source in ((self._node_name, SOURCE_NODE), (CLUSTER, SOURCE_CLUSTER)):
             entries = self._table.entries.get(name) or {}
@@ -184,12 +184,12 @@ class NodeConfigs:
         return self.static[name], SOURCE_DEFAULT if name in self.unset else SOURCE_STATIC
 
     def _changed(self) -> None:
-        for told in self.on_change:
-            told()
+        for notify in self.on_change:
+            notify()
 
 
 def listener_prefix(listener: str) -> str:
-    """What stands before the settings of a listener."""
+    """The prefix of a listener's settings."""
     return f"{LISTENER_PREFIX}{listener.lower()}."
 
 

@@ -1,1 +1,1 @@
-"""What requests ask of the coordinators of groups and transactions, and what those ask of the partitions."""
+"""Calls from requests to the coordinators of groups and transactions, and from those to the partitions."""

@@ -1,4 +1,4 @@
-"""Who may commit and see offsets: the question goes to the group, whatever kind it is.
+"""Checks of requests that commit or fetch offsets, by the coordinator of the group's kind.
 
 Knows nothing of how requests are laid out; the offsets themselves lie in one table for all kinds (`groups.offsets`).
 """
@@ -27,7 +27,7 @@ def commit_error(
     partitions: Iterable[tuple[bytes, int]],
     api_version: int,
 ) -> ErrorCode:
-    """Whether this caller may commit offsets of these partitions (topic id, index); commit in the same turn.
+    """Check a commit of these partitions (topic id, index); the caller commits in the same loop iteration.
 
     `api_version` is that of OffsetCommit.
     """
@@ -50,7 +50,7 @@ def transactional_commit_error(
     generation_or_epoch: int,
     partitions: Iterable[tuple[bytes, int]],
 ) -> ErrorCode:
-    """Whether this caller may commit offsets in a transaction. Its request knows nothing of member epochs."""
+    """Check a commit in a transaction. Its request has no member epochs."""
     kind = broker.groups.directory.kind(group_id)
     if kind is GroupKind.SHARE:
         return ErrorCode.GROUP_ID_NOT_FOUND
@@ -65,7 +65,7 @@ def transactional_commit_error(
 
 
 def offset_fetch_error(broker: GroupParts, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
-    """Whether this caller may see the group's offsets. A group that is not there has none, and anybody may see that."""
+    """Check a fetch of the group's offsets. A missing group has none, and every client may see that."""
     if broker.groups.directory.kind(group_id) is GroupKind.CONSUMER:
         return broker.consumer_groups.offset_fetch_error(group_id, member_id, member_epoch)
     return ErrorCode.NONE

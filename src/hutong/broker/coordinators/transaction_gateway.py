@@ -1,7 +1,7 @@
-"""What the produce path asks of the transaction coordinator before a partition gets a transaction's first batch.
+"""The question to the transaction coordinator before a partition gets a transaction's first batch.
 
-Strategy: the room behind the door decides which partitions belong to a transaction; a log knows on its own which
-transactions are open in it, so it is asked for the first batch only (KIP-890).
+Strategy: the coordinator behind the gateway decides which partitions belong to a transaction; a log knows on its own
+which transactions are open in it, so it is asked for the first batch only (KIP-890).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TopicPartition = tuple[str, int]
 Verdicts = Mapping[TopicPartition, ErrorCode]
 
 
-class TransactionDoor(Protocol):
+class TransactionGateway(Protocol):
     """The coordinator, as a produce sees it."""
 
     def admit(
@@ -28,7 +28,7 @@ class TransactionDoor(Protocol):
         may_add: bool,
         then: Callable[[Verdicts], None],
     ) -> None:
-        """Whether the partitions are part of the producer's open transaction; `then` gets a code for each.
+        """Check that the partitions are part of the producer's open transaction; `then` gets a code for each.
 
         With `may_add` those that are not are added to it first, durably (KIP-890: Produce from version 12).
         """

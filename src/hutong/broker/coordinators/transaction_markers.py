@@ -1,4 +1,4 @@
-"""Who ends a transaction where it has written: in partition logs, and among the offsets of groups.
+"""Writes of a transaction's end markers: to partition logs, and to the offsets of groups.
 
 Strategy: each partition gets its marker side by side with the others, so that those of one partition group share a
 flush. What has gone since needs none, and what refuses a marker because it knows of a newer one has been ended already;

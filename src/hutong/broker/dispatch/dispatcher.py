@@ -22,7 +22,7 @@ from hutong.broker.dispatch.request_tracing import traced
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.session import ClientSession
 from hutong.broker.kafka import HANDLERS, k00_produce, k01_fetch, k18_api_versions
-from hutong.broker.produce.fast_path import lane_for
+from hutong.broker.produce.fast_path import fast_path_for
 from hutong.foundation.errors import LimitExceeded, ProtocolError
 from hutong.reactor.channel import HELD, Held
 from hutong.reactor.connection import Pending
@@ -49,13 +49,13 @@ _log = logging.getLogger("hutong.kafka")
 
 
 def anonymous(peer: Peer) -> Principal:
-    """Who a client is that has shown nothing."""
+    """The principal of a client that has not authenticated."""
     return ANONYMOUS
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What one (API, version) needs. `decode` takes (frame, offset of the body)."""
+    """The functions and bounds of one (API, version). `decode` takes (frame, offset of the body)."""
 
     decode: Callable[[Any, int], Any]
     handle: Handle
@@ -68,7 +68,7 @@ class Route:
 class Dispatch:
     """The reactor's handler for the Kafka connections of one listener.
 
-    `listener` is what connections that open from now on are told. `requests_total` counts by API, for all listeners.
+    `listener` is given to connections that open from now on. `requests_total` counts by API, for all listeners.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Dispatch:
         self.requests_total = dict.fromkeys(handlers, 0) if requests_total is None else requests_total
 
     def connection_opened(self, peer: Peer) -> None:
-        """Who the client is stays open until it says so, unless it has shown a certificate."""
+        """Make the client's session. Its principal is anonymous unless it has shown a certificate."""
         session = ClientSession(peer.id, peer.address, peer.port, self.listener, peer.owner, peer.release)
         peer.session = session
         peer.sending_changed = partial(self._sending_changed, peer)
@@ -106,7 +106,7 @@ class Dispatch:
             peer.close()
 
     def connection_closed(self, peer: Peer) -> None:
-        """What the connection was waiting for has ended with its owner."""
+        """Forget the connection. Its waits have ended with its owner."""
         session: ClientSession = peer.session
         session.release = _nothing  # it referred to the connection, and waits may refer to the session
         self._broker.admissions.forget(session)
@@ -169,7 +169,7 @@ class Dispatch:
         self.requests_total[api_key] += 1
         session.times = route.times
         if api_key == _PRODUCE and not meter.is_on and self._tracer is None:
-            peer.express = lane_for(frame, request, context, self.requests_total)
+            peer.express = fast_path_for(frame, request, context, self.requests_total)
         if isinstance(answer, Later):
             return self._pending(answer, route, header, peer, len(frame), began_us)
         encoded = None if answer is None else self._encoded(answer, route, header)
@@ -338,7 +338,7 @@ class Dispatch:
         return route.encode(header.correlation_id, answer)
 
     def _sending_changed(self, peer: Peer, is_paused: bool) -> None:
-        """How long a client did not read counts for the last request that was answered before."""
+        """Count the time that a client did not read for the request that was answered last."""
         session: ClientSession = peer.session
         now_us = self._broker.clock.monotonic_us()
         if is_paused:

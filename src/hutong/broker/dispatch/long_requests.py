@@ -40,13 +40,13 @@ MANY_FROM_BYTES: Final = 2 * 1024
 """Below, a request cannot have so many elements that it must be divided: the smallest take three bytes."""
 SLICE_US: Final = 3_000
 ELEMENT_COST: Final = 64
-"""What each element counts against LONG_BYTES_MAX where the bytes are records."""
+"""The cost of each element against LONG_BYTES_MAX where the bytes are records."""
 LONG_BYTES_MAX: Final = 8 * 1024 * 1024
 """Of frames whose requests are under way at a time; as objects they take about eight times as much."""
 
 
 class LongRequest(NamedTuple):
-    """What it takes to answer one: `handle` is the handler of its kind, the other functions are pure.
+    """The functions that answer one request: `handle` is the handler of its API, the others are pure.
 
     `request` is there if it is decoded already.
     """
@@ -70,7 +70,7 @@ class Finished(NamedTuple):
     errors: set[int] | None  # codes in the answer
 
 
-class _Kept:
+class _HeldRequest:
     __slots__ = ("frame", "is_under_way", "outcome", "work")
 
     def __init__(self, frame: Buffer, work: _Work) -> None:
@@ -87,7 +87,7 @@ class LongRequests:
         self._executor = executor
         self._workers = workers
         self._clock = clock
-        self._kept: dict[ClientSession, _Kept] = {}
+        self._kept: dict[ClientSession, _HeldRequest] = {}
 
     def forget(self, session: ClientSession) -> None:
         """The connection has ended."""
@@ -106,7 +106,7 @@ class LongRequests:
         session = long.context.session
         kept = self._kept.get(session)
         if kept is None or kept.frame is not long.frame:
-            kept = self._kept[session] = _Kept(long.frame, _Work(long, self._workers, self._clock))
+            kept = self._kept[session] = _HeldRequest(long.frame, _Work(long, self._workers, self._clock))
         outcome = kept.outcome
         if outcome is None:
             # A part whose handler answered HELD is tried again when its session is released, as a whole request is.
@@ -153,7 +153,7 @@ class LongRequests:
         """End those that are under way."""
         self._executor.close(error)
 
-    def _begin(self, long: LongRequest, kept: _Kept) -> None:
+    def _begin(self, long: LongRequest, kept: _HeldRequest) -> None:
         kept.is_under_way = True
         session = long.context.session
 

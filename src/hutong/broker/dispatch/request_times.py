@@ -1,8 +1,9 @@
-"""How long requests take, by API and stage, as Kafka tells it; and a line in the log for one that took too long.
+"""Durations of requests, by API and stage as in Kafka's metrics, and a line in the log for a slow request.
 
 Strategy: the stages are histograms, made when an API is first used. Most requests are answered at once: those cost two
-readings of the clock and two counts, and a train of Produce requests no more than one of them. A stage that took no
-time is not counted when it happens: what is missing to the number of requests is zeros, added when somebody looks.
+readings of the clock and two counts, and Produce requests that are taken together no more than one of them. A stage
+that took no time is not counted when it happens: what is missing to the number of requests is zeros, added when
+somebody looks.
 
     queue           received, but not begun: too much of its connection was under way
     local           decoded, handled and, where it is answered at once, encoded
@@ -51,7 +52,7 @@ class ApiTimes:
         self.send = Histogram()
         self.total = Histogram()
 
-    def train(self, local_us: int, remote_us: int, requests: int) -> None:
+    def record_together(self, local_us: int, remote_us: int, requests: int) -> None:
         """Requests that were handled and answered together."""
         self.local.record_many(local_us, requests)
         if remote_us:
@@ -65,7 +66,7 @@ class ApiTimes:
 
 
 class RequestTimes:
-    """Of all APIs. A request that takes `slow_us` or more is told of, one in each second."""
+    """The times of all APIs. A request that takes `slow_us` or more is logged, one in each second."""
 
     def __init__(self, slow_us: int = NEVER_SLOW_US) -> None:
         self.slow_us = slow_us

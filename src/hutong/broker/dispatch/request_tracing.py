@@ -1,7 +1,7 @@
-"""Produce and Fetch requests as spans, for whoever records them (`hutong.tracing`).
+"""Produce and Fetch requests as spans, which `hutong.tracing` records.
 
 Strategy: where there is a tracer, the handlers of these two are wrapped when a route to them is made, so a node without
-one does not even ask. A traced Produce always goes the ordinary way, never by the express lane.
+one does not even ask. A traced Produce never takes the fast path.
 
 Knows nothing of OpenTelemetry.
 """

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 DISK_WAIT_MS_MAX: Final = 20_000  # clients give a request 30 s (Java) or 60 s (librdkafka)
 TELL_INTERVAL_MS: Final = 1_000
-CONTENDED_BYTES_MAX: Final = 256 * 1024  # of one partition (measured: ten readers beside flushes, p50 1.7 ms, not 5.6)
+CONTENDED_BYTES_MAX: Final = 256 * 1024  # of one partition (measured: ten readers during flushes, p50 1.7 ms, not 5.6)
 _log = logging.getLogger("hutong.reads")
 
 Then = Callable[["list[memoryview] | HutongError"], None]
@@ -60,7 +60,7 @@ class DiskReads:
 
     @property
     def bytes_max(self) -> int:
-        """How much of one partition to read at a time, besides a larger batch."""
+        """The bytes of one partition to read at a time; a larger batch is read whole."""
         return CONTENDED_BYTES_MAX if self._is_contended() else DISK_READ_BYTES_MAX
 
     def read(

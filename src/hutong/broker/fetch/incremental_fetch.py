@@ -1,9 +1,9 @@
-"""A fetch in a session (KIP-227): what it looks at, and what of that it says.
+"""A fetch in a session (KIP-227): the partitions that it reads, and those of them that its answer has.
 
-Strategy: a fetch with a session asks a turn of that session which partitions to look at, tells it what the look found,
-and lets it have the last word on the response. A turn is one of three kinds: `FullTurn` looks at what the request
-names and opens a session when it answers; `IncrementalTurn` looks at what is due, answers what is new, and lets the
-other partitions watch their logs. What cannot be begun is a response at once.
+Strategy: a fetch asks its `SessionFetch` which partitions to read, hands it each pass, and lets it make the final
+response. `FullFetch` reads the partitions that the request names and opens a session with its answer. An
+`IncrementalFetch` reads the due partitions, answers those with news, and lets the others watch their logs. A request
+that is refused gets a response at once.
 
 Knows nothing of reading: `fetch_pass` does that, in a session as without.
 """
@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from hutong.broker.fetch.fetch_pass import IDS_FROM_VERSION, READ_COMMITTED
-from hutong.broker.fetch.session_table import FIRST_EPOCH, NO_SESSION_EPOCH, Entry, Session, next_epoch
+from hutong.broker.fetch.session_table import FIRST_EPOCH, NO_SESSION_EPOCH, Entry, FetchSession, next_epoch
 from hutong.broker.handling.holders import holder_of
 from hutong.wire.kafka.apis.k01_fetch import (
     FetchableTopicResponse,
@@ -31,25 +31,25 @@ if TYPE_CHECKING:
     from hutong.journal.log import PartitionLog
 
 
-class Turn(Protocol):
+class SessionFetch(Protocol):
     """One request of a session."""
 
     @property
     def due_partitions(self) -> int:
-        """How many partitions a session has that are to be looked at, besides those that the request names."""
+        """The number of due partitions of the session, without those that the request names."""
         ...
 
     @property
     def idle_partitions(self) -> int:
-        """How many partitions there are besides those to look at."""
+        """The number of partitions of the session that are not due."""
         ...
 
     def topics(self) -> Sequence[FetchTopic]:
-        """What to look at now, in this order."""
+        """The partitions to read now, in this order."""
         ...
 
-    def looked(self, response: FetchResponse) -> None:
-        """What a look found; the partitions are those of `topics`, in their order."""
+    def take_pass(self, response: FetchResponse) -> None:
+        """Take note of a pass; its partitions are those of `topics`, in their order."""
         ...
 
     def wait(self, wake: Callable[[], None]) -> bool:
@@ -59,16 +59,18 @@ class Turn(Protocol):
     def wait_no_more(self, wake: Callable[[], None]) -> None: ...
 
     def finish(self, response: FetchResponse) -> FetchResponse:
-        """What to answer, given the response of the last look."""
+        """The response to send, made of that of the last pass."""
         ...
 
 
-def begin(request: FetchRequest, context: RequestContext[FetchParts]) -> Turn | FetchResponse | None:
-    """The turn of a request that names a session or asks for one; None if it goes on without any."""
+def begin_session_fetch(
+    request: FetchRequest, context: RequestContext[FetchParts]
+) -> SessionFetch | FetchResponse | None:
+    """The session's part of a request that names a session or asks for one; None if it continues without one."""
     sessions = context.broker.fetch_sessions
     if request.session_epoch in (FIRST_EPOCH, NO_SESSION_EPOCH):
         sessions.close(request.session_id)
-        return FullTurn(request, context) if request.session_epoch == FIRST_EPOCH else None
+        return FullFetch(request, context) if request.session_epoch == FIRST_EPOCH else None
     session = sessions.begin(
         request.session_id,
         request.session_epoch,
@@ -81,10 +83,10 @@ def begin(request: FetchRequest, context: RequestContext[FetchParts]) -> Turn | 
         return FetchResponse(error_code=session)
     if session.is_dropped:
         return None
-    return IncrementalTurn(session, request, context)
+    return IncrementalFetch(session, request, context)
 
 
-class FullTurn:
+class FullFetch:
     """Looks at what the request names; its answer opens a session."""
 
     __slots__ = ("_context", "_request")
@@ -99,7 +101,7 @@ class FullTurn:
     def topics(self) -> Sequence[FetchTopic]:
         return self._request.topics
 
-    def looked(self, response: FetchResponse) -> None:
+    def take_pass(self, response: FetchResponse) -> None:
         """A full answer says all."""
 
     def wait(self, wake: Callable[[], None]) -> bool:
@@ -129,16 +131,16 @@ class FullTurn:
         for topic in response.responses:
             for data in topic.partitions:
                 key = topic.topic_id if uses_ids else topic.topic, data.partition_index
-                session.entries[key].tell(data)
+                session.entries[key].note_sent(data)
         return response
 
 
-class IncrementalTurn:
+class IncrementalFetch:
     """Looks at the session's due partitions, and answers those with something new."""
 
     __slots__ = ("_context", "_epoch", "_is_committed_only", "_looked", "_session")
 
-    def __init__(self, session: Session, request: FetchRequest, context: RequestContext[FetchParts]) -> None:
+    def __init__(self, session: FetchSession, request: FetchRequest, context: RequestContext[FetchParts]) -> None:
         self._session = session
         self._context = context
         self._epoch = next_epoch(request.session_epoch)  # the session's, until another request of it begins
@@ -167,11 +169,11 @@ class IncrementalTurn:
             topics[-1].partitions.append(entry.asked)
         return topics
 
-    def looked(self, response: FetchResponse) -> None:
+    def take_pass(self, response: FetchResponse) -> None:
         data_of_all = (data for topic in response.responses for data in topic.partitions)
         for (entry, log), data in zip(self._looked, data_of_all, strict=True):
             end = data.last_stable_offset if self._is_committed_only else data.high_watermark
-            if log is not None and entry.asked.fetch_offset >= end and entry.is_told(data):
+            if log is not None and entry.asked.fetch_offset >= end and entry.is_known(data):
                 self._session.put_idle(entry, log)
 
     def wait(self, wake: Callable[[], None]) -> bool:
@@ -189,22 +191,22 @@ class IncrementalTurn:
         if session.epoch != self._epoch:
             return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.id)
         response.session_id = session.id
-        told: list[FetchableTopicResponse] = []
+        changed: list[FetchableTopicResponse] = []
         looked = iter(self._looked)
         for topic in response.responses:
             news = [data for data in topic.partitions if self._is_news(next(looked)[0], data)]
             if news:
                 topic.partitions = news
-                told.append(topic)
-        response.responses = told
+                changed.append(topic)
+        response.responses = changed
         return response
 
     def _is_news(self, entry: Entry, data: PartitionData) -> bool:
         if data.error_code == ErrorCode.UNKNOWN_TOPIC_ID and entry.name is not None:
             data.error_code = self._what_became_of(entry.name)
-        if entry.is_told(data):
+        if entry.is_known(data):
             return False
-        entry.tell(data)
+        entry.note_sent(data)
         if data.records:
             self._session.put_last(entry)
         return True

@@ -21,7 +21,7 @@ from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from hutong.broker.fetch.incremental_fetch import Turn
+    from hutong.broker.fetch.incremental_fetch import SessionFetch
     from hutong.broker.fetch.parts import FetchParts
     from hutong.foundation.waiting.table import Parked
     from hutong.journal.log import PartitionLog
@@ -33,7 +33,7 @@ PIECE_PARTITIONS: Final = 100  # read between two looks at the clock
 
 
 class PendingFetch:
-    """One Fetch request; `turn` is its part in a fetch session, None if it belongs to none."""
+    """One Fetch request; `session_fetch` is its part in a fetch session, None if it belongs to none."""
 
     __slots__ = (
         "_context",
@@ -42,17 +42,19 @@ class PendingFetch:
         "_parked",
         "_request",
         "_rights",
-        "_turn",
+        "_session_fetch",
         "_watched",
         "later",
     )
 
     later: Later[FetchResponse]  # made when the first pass is not enough, which it mostly is
 
-    def __init__(self, request: FetchRequest, context: RequestContext[FetchParts], turn: Turn | None) -> None:
+    def __init__(
+        self, request: FetchRequest, context: RequestContext[FetchParts], session_fetch: SessionFetch | None
+    ) -> None:
         self._request = request
         self._context = context
-        self._turn = turn
+        self._session_fetch = session_fetch
         self._rights = read_rights(request, context) if context.broker.authorizer.is_on else ReadRights.ALL
         self._watched: list[PartitionLog] = []
         self._parked: Parked[None] | None = None
@@ -69,10 +71,10 @@ class PendingFetch:
         found = self._read()
         if self._may_answer(found):
             answer = found.answer()
-            if self._turn is None:
+            if self._session_fetch is None:
                 return answer
             if not isinstance(answer, Later):
-                return self._turn.finish(answer)
+                return self._session_fetch.finish(answer)
             self.later = Later()
             self._answer(answer)
             return self.later
@@ -88,8 +90,8 @@ class PendingFetch:
         found = FetchPass(self._request, self._context, self._rights)
         for topic in self._topics():
             found.read_partitions(topic, topic.partitions, found.add_topic(topic))
-        if self._turn is not None:
-            self._turn.looked(found.response)
+        if self._session_fetch is not None:
+            self._session_fetch.take_pass(found.response)
         return found
 
     def _read_in_stretches(self, then: Callable[[FetchPass, bool], None]) -> None:
@@ -97,7 +99,7 @@ class PendingFetch:
 
         The session does not hear of a pass that is out of date: what it sets aside as idle must have no news.
         """
-        context, turn = self._context, self._turn
+        context, session_fetch = self._context, self._session_fetch
         found = FetchPass(self._request, context, self._rights)
         ends: list[int] = []  # of `found.logs`, when they were read
         self._is_reading = True
@@ -118,8 +120,8 @@ class PendingFetch:
                     self._answer_throttled(found)
                 return
             is_current = all(found.end_of(log) == end for log, end in zip(found.logs, ends, strict=True))
-            if is_current and turn is not None:
-                turn.looked(found.response)
+            if is_current and session_fetch is not None:
+                session_fetch.take_pass(found.response)
             then(found, is_current)
 
         context.broker.long_requests.in_stretches(context.session, steps(), ended)
@@ -143,21 +145,23 @@ class PendingFetch:
         if parked.is_waiting and not found.is_enough and not self._is_hopeless(found):
             if not is_current:
                 self._read_again()
-            elif self._turn is not None:
-                self._turn.wait(self._data_arrived)
+            elif self._session_fetch is not None:
+                self._session_fetch.wait(self._data_arrived)
             return
         self._end_wait()
         self._answer(found.answer())
 
     def _topics(self) -> Sequence[FetchTopic]:
-        return self._request.topics if self._turn is None else self._turn.topics()
+        return self._request.topics if self._session_fetch is None else self._session_fetch.topics()
 
     def _is_wide(self) -> bool:
         """True if the request may read so many partitions that it must do so in stretches."""
-        turn, count = self._turn, 0
+        session_fetch, count = self._session_fetch, 0
         for topic in self._request.topics:
             count += len(topic.partitions)
-        return count > WHOLE_PARTITIONS_MAX or (turn is not None and turn.due_partitions > WHOLE_PARTITIONS_MAX)
+        return count > WHOLE_PARTITIONS_MAX or (
+            session_fetch is not None and session_fetch.due_partitions > WHOLE_PARTITIONS_MAX
+        )
 
     def _may_answer(self, found: FetchPass) -> bool:
         """True if the first pass found enough, or if the client does not wait, or waiting is of no use."""
@@ -165,7 +169,7 @@ class PendingFetch:
 
     def _is_hopeless(self, found: FetchPass) -> bool:
         """True if there is nothing to wait for: none of the partitions exists."""
-        return not found.logs and (self._turn is None or not self._turn.idle_partitions)
+        return not found.logs and (self._session_fetch is None or not self._session_fetch.idle_partitions)
 
     # ---- waiting
 
@@ -183,7 +187,7 @@ class PendingFetch:
         except LimitExceeded:
             return False
         # A session watches its idle partitions itself, for all its requests.
-        if self._turn is None or not self._turn.wait(self._data_arrived):
+        if self._session_fetch is None or not self._session_fetch.wait(self._data_arrived):
             self._watched = found.logs
             for log in self._watched:
                 log.watch(self._data_arrived)
@@ -203,8 +207,8 @@ class PendingFetch:
         if found.is_enough or self._is_hopeless(found):
             self._end_wait()
             self._answer(found.answer())
-        elif self._turn is not None:
-            self._turn.wait(self._data_arrived)
+        elif self._session_fetch is not None:
+            self._session_fetch.wait(self._data_arrived)
 
     def _end_wait(self) -> None:
         """Watch no more, if the request waits; the caller answers."""
@@ -217,8 +221,8 @@ class PendingFetch:
         """Stop watching: the time is over, the connection or the node ends, or a pass has found enough."""
         for log in self._watched:
             log.unwatch(self._data_arrived)
-        if self._turn is not None:
-            self._turn.wait_no_more(self._data_arrived)
+        if self._session_fetch is not None:
+            self._session_fetch.wait_no_more(self._data_arrived)
         if isinstance(outcome, OwnerGone) and self._context.session.owner.has_ended:
             return  # nobody is left to answer
         if self._is_reading:
@@ -241,4 +245,4 @@ class PendingFetch:
         if isinstance(answer, Later):
             answer.then(self._answer)
         else:
-            self.later.complete(answer if self._turn is None else self._turn.finish(answer))
+            self.later.complete(answer if self._session_fetch is None else self._session_fetch.finish(answer))

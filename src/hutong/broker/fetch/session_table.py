@@ -1,17 +1,17 @@
-"""Incremental fetch sessions (KIP-227): what a client reads and what it was told last, so that neither is said again.
+"""Incremental fetch sessions (KIP-227): the partitions of a client and their last answers, so that neither is repeated.
 
-A session is a client's list of partitions, kept here under an id. Each request raises its epoch by one and says only
-what changed in the list; each answer has only the partitions with something new. There are so many slots; a session
-is evicted for another if it was silent for two minutes, or if it has been there for two minutes and the newcomer is
-worth more: a follower's, or one of more partitions.
+A session is a client's list of partitions, kept here under an id. Each request raises its epoch by one and names only
+changes of the list; each answer has only the partitions with news. The number of slots is bounded. A session is evicted
+for another if it was silent for two minutes, or if it is two minutes old and the new one has precedence: a follower's,
+or one of more partitions.
 
-Strategy: beside the list, a session keeps who of it is *due*: an entry is due from the moment when something may have
-changed (its log grew or was deleted, the client asked anew) until a look at it finds nothing to tell. So a turn costs
-what the due entries cost, and a thousand idle partitions nothing. An entry that is not due watches its log, which
-calls it once. Entries have turns, as Kafka's do: what was answered with records goes behind all others (fairness).
+Strategy: a session also keeps the set of *due* entries. An entry is due from the moment when something may have changed
+(its log grew or was deleted, the client changed its question) until a pass finds no news for it. So a request costs as
+much as its due entries, and a thousand idle partitions cost nothing. An entry that is not due watches its log, which
+calls it once. Entries rotate, as Kafka's do: one that was answered with records goes behind all others (fairness).
 
-Knows nothing of requests' ways, topics or journals: what an entry watches is anything with `watch` and `unwatch`.
-Time arrives with each call.
+Knows nothing of requests, topics or journals: an entry watches anything with `watch` and `unwatch`. Time arrives with
+each call.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _Worth = tuple[bool, int, int]  # is it a follower's, its size, its id: the leas
 
 
 class Watched(Protocol):
-    """What calls back when there may be something to tell."""
+    """A log that calls back when there may be news."""
 
     def watch(self, callback: Callable[[], None], /) -> None: ...
 
@@ -48,14 +48,14 @@ class Watched(Protocol):
 
 
 class Entry:
-    """One partition of a session: what the client asks of it, and what it was told last.
+    """One partition of a session: the client's question, and the last answer to it.
 
     Invariant: it is due, or it watches something.
     """
 
     __slots__ = ("_session", "asked", "high_watermark", "log_start_offset", "name", "topic", "turn", "watched")
 
-    def __init__(self, session: Session, topic: str | bytes, asked: FetchPartition, turn: int) -> None:
+    def __init__(self, session: FetchSession, topic: str | bytes, asked: FetchPartition, turn: int) -> None:
         self._session = session
         self.topic = topic
         self.name = topic if isinstance(topic, str) else None  # of the topic, once it was seen
@@ -64,8 +64,8 @@ class Entry:
         self.high_watermark = self.log_start_offset = _NOTHING_TOLD
         self.watched: Watched | None = None
 
-    def is_told(self, data: PartitionData) -> bool:
-        """Whether the client knows all that `data` says."""
+    def is_known(self, data: PartitionData) -> bool:
+        """True if the client has already been sent all that `data` contains."""
         return not (
             data.records
             or data.error_code
@@ -74,8 +74,8 @@ class Entry:
             or data.diverging_epoch.epoch >= 0
         )
 
-    def tell(self, data: PartitionData) -> None:
-        """The client is being told; after an error it is told all anew."""
+    def note_sent(self, data: PartitionData) -> None:
+        """Note what the client is sent; after an error everything is sent again."""
         self.high_watermark = _NOTHING_TOLD if data.error_code else data.high_watermark
         self.log_start_offset = data.log_start_offset
 
@@ -99,10 +99,10 @@ class Entry:
 
 
 def _nobody_waits() -> None:
-    """What is woken while no request of the session waits."""
+    """Do nothing: no request of the session waits."""
 
 
-class Session:
+class FetchSession:
     """One client's list. `epoch` is what its next request must say."""
 
     __slots__ = (
@@ -214,7 +214,7 @@ class FetchSessions:
         self._slots = FairShares("fetch.session_slots", slots_max)
         self._partitions = FairShares("PARTITIONS_MAX", partitions_max)
         self._random_bytes = random_bytes
-        self._sessions: OrderedDict[int, Session] = OrderedDict()  # the one that was silent longest comes first
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()  # the one that was silent longest comes first
         self._for_followers: list[_Worth] = []  # sorted: what a follower's session may take the place of
         self._for_all: list[_Worth] = []  # sorted, a part of those: what any session may
         self.evictions_total = 0
@@ -227,7 +227,7 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def get(self, session_id: int) -> Session | None:
+    def get(self, session_id: int) -> FetchSession | None:
         return self._sessions.get(session_id)
 
     def open(
@@ -238,7 +238,7 @@ class FetchSessions:
         is_follower: bool,
         now_ms: int,
         holder: str = NOBODY,
-    ) -> Session | None:
+    ) -> FetchSession | None:
         """A new session for the wanted partitions, or None if there is no room, or none for this client."""
         if not self._partitions.may_take(holder, len(wanted)):
             return None
@@ -246,7 +246,7 @@ class FetchSessions:
             return None
         if not self._slots.may_take(holder):
             return None
-        session = Session(self._new_id(), uses_ids=uses_ids, is_follower=is_follower, now_ms=now_ms, holder=holder)
+        session = FetchSession(self._new_id(), uses_ids=uses_ids, is_follower=is_follower, now_ms=now_ms, holder=holder)
         self._slots.take(holder)
         for topic, asked in wanted:
             session.put(topic, asked)
@@ -269,7 +269,7 @@ class FetchSessions:
         *,
         uses_ids: bool,
         now_ms: int,
-    ) -> Session | ErrorCode:
+    ) -> FetchSession | ErrorCode:
         """The next request in a session, whose list it changes. A session without partitions is dropped."""
         session = self._sessions.get(session_id)
         if session is None:
@@ -328,7 +328,7 @@ class FetchSessions:
         self.evictions_total += 1
         return True
 
-    def _touch(self, session: Session, now_ms: int) -> None:
+    def _touch(self, session: FetchSession, now_ms: int) -> None:
         session.used_at_ms = now_ms
         self._sessions.move_to_end(session.id)
         self._forget_worth(session)
@@ -340,14 +340,14 @@ class FetchSessions:
         if is_settled:
             insort(self._for_all, _worth(session))
 
-    def _drop(self, session: Session) -> None:
+    def _drop(self, session: FetchSession) -> None:
         del self._sessions[session.id]
         self._forget_worth(session)
         self._slots.release(session.holder)
         self._partitions.release(session.holder, session.cached_size)
         session.drop()
 
-    def _forget_worth(self, session: Session) -> None:
+    def _forget_worth(self, session: FetchSession) -> None:
         worth = _worth(session)
         for candidates in (self._for_followers, self._for_all):
             at = bisect_left(candidates, worth)
@@ -366,5 +366,5 @@ def next_epoch(epoch: int) -> int:
     return 1 if epoch == EPOCH_MAX else epoch + 1
 
 
-def _worth(session: Session) -> _Worth:
+def _worth(session: FetchSession) -> _Worth:
     return session.is_follower, session.cached_size, session.id

@@ -1,4 +1,4 @@
-"""What a handler is given beside the request, and how it answers later.
+"""The context of a request, and answers that come later.
 
 Strategy: a handler is a function from (request, context) to a response. What cannot be answered at once is a `Later`:
 the handler returns it empty and something else (a flush, a timer, another member joining) completes it. Whether
@@ -39,12 +39,12 @@ class RequestContext(Generic[PartsT_co]):
 
     @property
     def principal(self) -> Principal:
-        """Who asks."""
+        """The client's principal."""
         return self.session.principal
 
     @property
     def listener(self) -> Listener:
-        """Where the client came in, and so what it is told to connect to."""
+        """The listener of the client's connection; its address is the one that answers name."""
         return self.session.listener
 
 

@@ -39,7 +39,7 @@ class Gather(Generic[ResponseT]):
             self._later.complete(self.response)
 
     def returned(self) -> ResponseT | Later[ResponseT]:
-        """What the handler returns once every part was started."""
+        """The handler's return value once every part was started."""
         if self._outstanding == 0:
             return self.response
         self._later = Later()

@@ -1,4 +1,4 @@
-"""Whose share of a common bound a request counts against: the client, whatever connections and names it takes.
+"""The client whose share of a common bound a request counts against, over all its connections and client ids.
 
 Strategy: a client that has shown who it is counts as its principal, from wherever it comes. One that has not counts as
 its address; in IPv6 as its /64, since one host has all addresses of such a network. Client ids and connections are the

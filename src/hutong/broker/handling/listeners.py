@@ -1,6 +1,6 @@
-"""The doors for Kafka clients: by which protocol each is entered, and what those who came by it are told.
+"""The listeners for Kafka clients: the security protocol of each, and its advertised address.
 
-Strategy: a client that came by one listener is told that listener's address wherever an answer names a node, for it may
+Strategy: answers name a node by the address of the listener that the client came by, for it may
 reach no other.
 
 Knows nothing of sockets: `server/listeners/kafka_listeners.py` opens them.
@@ -29,7 +29,7 @@ class SecurityProtocol(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """`host` and `port` are what its clients are told to connect to."""
+    """`host` and `port` are the advertised address."""
 
     name: str
     protocol: SecurityProtocol

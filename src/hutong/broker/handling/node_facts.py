@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class NodeIdentity:
-    """Who this node is to its clients. Where they connect is told by the listener that they came by."""
+    """The node's name to its clients. Its address is that of the listener that they came by."""
 
     node_id: int
     cluster_id: str
@@ -19,7 +19,7 @@ class NodeIdentity:
 
 @dataclass(frozen=True, slots=True)
 class NodeStorage:
-    """Where the node keeps its data: the folder, and (total, usable) bytes of the volume it is on."""
+    """The node's data: its folder, and the (total, usable) bytes of the volume."""
 
     path: str
     volume_bytes: Callable[[], tuple[int, int]]
@@ -27,7 +27,7 @@ class NodeStorage:
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """What the handlers need to know of the node's settings."""
+    """The node's settings that concern handlers."""
 
     auto_create_topics: bool = True
     default_partitions: int = 1

@@ -1,7 +1,7 @@
 """Produce (key 0, versions 3-13, advertised from 0): append record batches.
 
 Versions below 3 carry message sets of magic 0 and 1; they are advertised because librdkafka otherwise disables
-compression (KAFKA-18659), and refused. From 10 the leader is told with NOT_LEADER errors (KIP-951), from 13 topics
+compression (KAFKA-18659), and refused. From 10 NOT_LEADER errors name the leader (KIP-951), from 13 topics
 come by id (KIP-516). Version 11 knows TRANSACTION_ABORTABLE, and from 12 partitions join a transaction by being
 produced to (KIP-890).
 
@@ -11,7 +11,7 @@ The content of every batch is checked before any batch of the request is appende
 is little at once, else on a worker, and the request is held meanwhile (`produce.examinations`).
 
 A transactional batch is taken where its producer's transaction is open (`produce.admissions`), a plain one of that
-producer is not. Without a transactional id a transactional batch is unauthorized, whoever sends it.
+producer is not. Without a transactional id a transactional batch is unauthorized for every client.
 
 Acknowledgement: acks=0 is never answered, and an error closes the connection; acks=1 waits for the topic's QoS;
 acks=-1 waits for ALL. Each partition answers for itself; the response leaves when the last of them is settled. What
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.gather import Gather, put_error
-from hutong.broker.produce.admissions import Asked
+from hutong.broker.produce.admissions import SubmittedBatch
 from hutong.broker.produce.examinations import Submitted, is_little
 from hutong.broker.produce.parts import ProduceParts
 from hutong.broker.produce.record_checks import RefusedRecords, check_header, check_records, rules_for
@@ -178,15 +178,15 @@ def _name(topic_data: TopicProduceData, context: RequestContext[ProduceParts]) -
 def _look_at_transaction(
     request: ProduceRequest, transactional_id: str, denied: frozenset[str], context: RequestContext[ProduceParts]
 ) -> Refusals | Held:
-    """Which partitions are refused because their batches belong to no open transaction, or HELD. Raises Refused."""
+    """The partitions whose batches belong to no open transaction, or HELD. Raises Refused."""
     broker = context.broker
-    asked: list[Asked] = []
+    asked: list[SubmittedBatch] = []
     for topic_data in request.topic_data:
         topic = _topic(broker.topics, topic_data, context.api_version)
         for data in topic_data.partition_data:
             partition = topic.partition(data.index) if topic is not None else None
             if partition is not None and not partition.is_internal and partition.topic_name not in denied:
-                asked.append(Asked(partition, data.records))
+                asked.append(SubmittedBatch(partition, data.records))
     return broker.admissions.look(broker.transactions, transactional_id, context.api_version, asked, context.session)
 
 
@@ -307,7 +307,7 @@ class _Appender:
 
 
 def qos_for(partition: Partition, acks: int) -> Qos:
-    """What an append waits for. Raises Refused where there are too few replicas for acks=-1."""
+    """The QoS that an append waits for. Raises Refused if there are too few replicas for acks=-1."""
     if acks == ACKS_ALL:
         if partition.config.min_insync_replicas > 1:
             raise Refused(ErrorCode.NOT_ENOUGH_REPLICAS, "This node is the only replica of the partition.")
@@ -318,7 +318,7 @@ def qos_for(partition: Partition, acks: int) -> Qos:
 
 
 def timeout_for(request: ProduceRequest, settings: BrokerSettings) -> int:
-    """How long an acknowledgement may take, in milliseconds."""
+    """The time limit of an acknowledgement, in milliseconds."""
     return max(0, request.timeout_ms) if request.acks == ACKS_ALL else settings.acknowledgement_timeout_ms
 
 
@@ -357,7 +357,7 @@ def put_outcome(result: PartitionProduceResponse, outcome: Appended | HutongErro
 
 
 def _put_start(result: PartitionProduceResponse, log: PartitionLog) -> None:
-    """Who is refused for what the batch says is told where the log starts, as Kafka does: it may have moved past it."""
+    """Put the log's start into a refusal, as Kafka does: the log may have moved past the client's offset."""
     if result.error_code and result.error_code not in _WITHOUT_START:
         result.log_start_offset = log.start_offset
 
@@ -373,7 +373,7 @@ def _close_on_error(response: ProduceResponse) -> None:
 def _refused_whole(
     request: ProduceRequest, code: ErrorCode, context: RequestContext[ProduceParts]
 ) -> ProduceResponse | None:
-    """Refuse every batch for what the request says, but for those whose partition is not there at all."""
+    """Refuse every batch with this code, except those whose partition does not exist."""
     if request.acks == ACKS_NONE:
         raise ProtocolError(f"produce with acks=0 failed with error code {code}")
     response = ProduceResponse()
@@ -392,7 +392,7 @@ def _denied(index: int) -> PartitionProduceResponse:
 
 
 def _denied_whole(request: ProduceRequest) -> ProduceResponse | None:
-    """Who may not use the transactional id is not told which partitions there are."""
+    """Refuse every batch alike: without the right a client must not learn which partitions exist."""
     code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if request.acks == ACKS_NONE:
         raise ProtocolError(f"produce with acks=0 failed with error code {code}")

@@ -34,5 +34,9 @@ API_KEY = 1
 def handle(request: FetchRequest, context: RequestContext[FetchParts]) -> FetchResponse | Later[FetchResponse]:
     if request.session_epoch == NO_SESSION_EPOCH and request.session_id == NO_SESSION_ID:
         return PendingFetch(request, context, None).begin()
-    turn = incremental_fetch.begin(request, context)
-    return turn if isinstance(turn, FetchResponse) else PendingFetch(request, context, turn).begin()
+    session_fetch = incremental_fetch.begin_session_fetch(request, context)
+    return (
+        session_fetch
+        if isinstance(session_fetch, FetchResponse)
+        else PendingFetch(request, context, session_fetch).begin()
+    )

@@ -4,7 +4,7 @@ Timestamps below zero are questions: -1 the end, -2 the start, -3 the record wit
 from 7), -4 the start of what is on local disk (KIP-405, from 8), -5 the end of what is in remote storage (KIP-1005,
 from 9), -6 the start of the next upload (from 11). There is no remote storage here, so -4 is the start and -5 is
 "none". The end is the high watermark, for a committed reader the last stable offset: what a consumer may read. What
-lies behind it is not found by its time either.
+is behind it is not found by its time either.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _look_up(
 
 
 def _if_before(end_offset: int, then: Then) -> Then:
-    """Tell what was found only where it lies before an offset."""
+    """Answer with what was found only if it is before an offset."""
 
     def found(outcome: Found | HutongError) -> None:
         is_behind = not isinstance(outcome, HutongError) and outcome[1] >= end_offset

@@ -2,9 +2,10 @@
 
 A null list of topics asks for all (in version 0 an empty one does); from 12 topics may be named by id (KIP-516; the
 field is there from 10, and refused); from 4 the client says whether a missing topic may be created. A topic that is
-created here is answered whole once it is durable: clients need not come back for it. A client that asks is told what it
-may do with topics and the cluster (KIP-430). Topics that it may not DESCRIBE are left out where it asks for all, and
-refused where it names them, there or not; to create one it needs CREATE, of the topic or of the cluster.
+created here is answered whole once it is durable: clients need not come back for it. A client that asks gets the
+operations that it may do with topics and the cluster (KIP-430). Topics that it may not DESCRIBE are left out where it
+asks for all, and refused where it names them, there or not; to create one it needs CREATE, of the topic or of the
+cluster.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def _is_by_id(asked: MetadataRequestTopic) -> bool:
 
 
 def _refused(request: MetadataRequest) -> MetadataResponse:
-    """Topics named by id where that may not be: every one is answered INVALID_REQUEST, and nothing is told besides."""
+    """Answer every topic INVALID_REQUEST, and nothing else: ids are not allowed in this version."""
     topics = [
         MetadataResponseTopic(ErrorCode.INVALID_REQUEST, asked.name or "", asked.topic_id)
         for asked in request.topics or ()
@@ -90,7 +91,8 @@ def _answer_known(
 ) -> list[MetadataResponseTopic]:
     """Fill in what exists and may be seen; returns the entries of named topics that do not exist.
 
-    Each topic is answered once. Who may not see a topic is not told whether its name is taken; ids are no secret.
+    Each topic is answered once. A client that may not see a topic must not learn that its name exists; ids are no
+    secret.
     """
     topics = context.broker.topics
     missing: list[MetadataResponseTopic] = []

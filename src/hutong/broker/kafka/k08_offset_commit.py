@@ -39,7 +39,7 @@ TOPIC_IDS_FROM: Final = 10
 _NO_RETENTION: Final = -1
 
 
-class _Commit:
+class _OffsetCommit:
     """One request on its way: the response in the making, and the part of it that the group decides."""
 
     __slots__ = ("changes", "expires_at_ms", "now_ms", "open_results", "partitions", "request", "response")
@@ -71,7 +71,7 @@ class _Commit:
 def handle(
     request: OffsetCommitRequest, context: RequestContext[GroupParts]
 ) -> OffsetCommitResponse | Later[OffsetCommitResponse]:
-    commit = _Commit(request, context.broker.clock.wall_ms())
+    commit = _OffsetCommit(request, context.broker.clock.wall_ms())
     if not may(context, Operation.READ, ResourceType.GROUP, request.group_id):
         return _denied(request)
     for asked in request.topics:
@@ -114,7 +114,7 @@ def _denied(request: OffsetCommitRequest) -> OffsetCommitResponse:
     )
 
 
-def _take_topic(asked: OffsetCommitRequestTopic, commit: _Commit, context: RequestContext[GroupParts]) -> None:
+def _take_topic(asked: OffsetCommitRequestTopic, commit: _OffsetCommit, context: RequestContext[GroupParts]) -> None:
     topics = context.broker.topics
     by_id = context.api_version >= TOPIC_IDS_FROM
     topic = topics.by_id(asked.topic_id) if by_id else topics.get(asked.name)
@@ -143,7 +143,7 @@ def _partition_error(partition: OffsetCommitRequestPartition, topic: Topic | Non
     return ErrorCode.NONE
 
 
-def _change(partition: OffsetCommitRequestPartition, topic: Topic, commit: _Commit) -> Change:
+def _change(partition: OffsetCommitRequestPartition, topic: Topic, commit: _OffsetCommit) -> Change:
     committed = CommittedOffset(
         offset=partition.committed_offset,
         leader_epoch=partition.committed_leader_epoch,

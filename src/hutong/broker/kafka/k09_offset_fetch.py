@@ -119,7 +119,7 @@ def _group(
 
 
 def _everything(group_id: str, find: _Find, context: RequestContext[GroupParts]) -> list[OffsetFetchResponseTopics]:
-    """Whatever the group has committed. By id, only topics that still exist can be named."""
+    """All committed offsets of the group. By id, only topics that still exist can be named."""
     answers = []
     for name, partitions in context.broker.groups.offsets.table.of_group(group_id).items():
         if not may(context, Operation.DESCRIBE, ResourceType.TOPIC, name, quietly=True):

@@ -4,8 +4,8 @@ Its response header is always version 0, so that a client of any age can read it
 know is answered in version 0 with UNSUPPORTED_VERSION and our range, so that the client can ask again. The list comes
 from the registry that dispatch uses: what is advertised is what is handled.
 
-From 3 the features are told (KIP-584). Clients of version 3 cannot read a supported range that begins at 0, so such a
-feature is left out for them (KAFKA-17011); what is finalized they are told all the same.
+From 3 the features are listed (KIP-584). Clients of version 3 cannot read a supported range that begins at 0, so such a
+feature is left out for them (KAFKA-17011); finalized features are listed all the same.
 """
 
 from collections.abc import Iterable

@@ -4,8 +4,8 @@ A partition count or replication factor of -1 takes the node's default (KIP-464)
 where they name this node alone. From 5 the answer carries the resulting settings (KIP-525), from 7 the topic's id. A
 topic that is named twice in one request is refused. `validate_only` decides and changes nothing.
 
-The client needs CREATE, of the cluster or the topic; who may not DESCRIBE_CONFIGS of the topic is not told what became
-of it.
+The client needs CREATE, of the cluster or the topic; without DESCRIBE_CONFIGS of the topic it does not see
+the resulting settings.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def handle(
 
 
 def _partition_count(asked: CreatableTopic, broker: TopicParts) -> int:
-    """How many partitions are asked for. Raises Refused with Kafka's codes."""
+    """The number of partitions asked for. Raises Refused with Kafka's codes."""
     if asked.assignments:
         if asked.num_partitions != -1 or asked.replication_factor != -1:
             raise Refused(ErrorCode.INVALID_REQUEST, "Assignments exclude a partition count and a replication factor.")

@@ -84,7 +84,7 @@ def _find(result: DeletableTopicResult, context: RequestContext[TopicParts], may
 
 
 def _check(name: str, result: DeletableTopicResult, context: RequestContext[TopicParts]) -> None:
-    """Of a topic that is named by its id, whose name is told to who may see it. Raises Refused."""
+    """Find a topic by its id; only clients that may DESCRIBE it see its name. Raises Refused."""
     if may(context, Operation.DELETE, ResourceType.TOPIC, name):
         return
     if may(context, Operation.DESCRIBE, ResourceType.TOPIC, name, quietly=True):

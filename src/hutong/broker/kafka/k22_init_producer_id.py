@@ -59,7 +59,7 @@ def handle(
 
 
 def _denial(request: InitProducerIdRequest, context: RequestContext[TransactionParts]) -> ErrorCode | None:
-    """Whoever may write to some topic may do so idempotently, as has IDEMPOTENT_WRITE of the cluster (KIP-679)."""
+    """True if the client may WRITE to any topic, or has IDEMPOTENT_WRITE of the cluster (KIP-679)."""
     transactional_id = request.transactional_id
     if transactional_id is not None:
         is_permitted = may(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)

@@ -97,7 +97,7 @@ def _take(
 def _problems(
     transactional_id: str, wanted: frozenset[TopicPartition], context: RequestContext[TransactionParts]
 ) -> Errors:
-    """What stands against adding partitions: rights, which brokers have shown already, or that they are not there."""
+    """Errors of partitions that cannot be added: rights, which brokers have shown already, or unknown partitions."""
     broker = context.broker
     problems = {
         partition: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -38,7 +38,7 @@ _ABORTABLE_FROM: Final = 4
 _ADDS_FROM: Final = 5
 
 
-class _Commit:
+class _TxnOffsetCommit:
     """One request on its way: the response in the making, and the part of it that others decide."""
 
     __slots__ = ("changes", "context", "later", "now_ms", "open_results", "partitions", "request", "response")
@@ -59,7 +59,7 @@ class _Commit:
         self.later.complete(self.response)
 
     def admitted(self, verdict: ErrorCode) -> None:
-        """The coordinator has said whether the group is part of the transaction."""
+        """Go on with the coordinator's verdict: the group is part of the transaction or not."""
         request, broker = self.request, self.context.broker
         error = _code_for(verdict, self.context.api_version)
         if error is ErrorCode.NONE:
@@ -104,7 +104,7 @@ class _Commit:
 def handle(
     request: TxnOffsetCommitRequest, context: RequestContext[TransactionParts]
 ) -> TxnOffsetCommitResponse | Later[TxnOffsetCommitResponse]:
-    commit, groups = _Commit(request, context), context.broker.groups
+    commit, groups = _TxnOffsetCommit(request, context), context.broker.groups
     if not may(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         return _denied(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not may(context, Operation.READ, ResourceType.GROUP, request.group_id):
@@ -142,7 +142,9 @@ def _denied(request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommit
     )
 
 
-def _take_topic(asked: TxnOffsetCommitRequestTopic, commit: _Commit, context: RequestContext[TransactionParts]) -> None:
+def _take_topic(
+    asked: TxnOffsetCommitRequestTopic, commit: _TxnOffsetCommit, context: RequestContext[TransactionParts]
+) -> None:
     topic = context.broker.topics.get(asked.name)
     is_permitted = may(context, Operation.READ, ResourceType.TOPIC, asked.name)
     results = []
@@ -161,7 +163,7 @@ def _take_topic(asked: TxnOffsetCommitRequestTopic, commit: _Commit, context: Re
         commit.response.topics.append(TxnOffsetCommitResponseTopic(asked.name, results))
 
 
-def _change(partition: TxnOffsetCommitRequestPartition, topic: str, commit: _Commit) -> Change:
+def _change(partition: TxnOffsetCommitRequestPartition, topic: str, commit: _TxnOffsetCommit) -> Change:
     committed = CommittedOffset(
         offset=partition.committed_offset,
         leader_epoch=partition.committed_leader_epoch,

@@ -201,7 +201,7 @@ def _group_synonym(name: str, value: str, source: int) -> DescribeConfigsSynonym
 def _entry(
     key: ConfigKey, name: str, layers: list[Layer], request: DescribeConfigsRequest
 ) -> DescribeConfigsResourceResult:
-    """What is told of a setting; `layers` from the strongest to the built-in default."""
+    """The description of a setting; `layers` go from the strongest to the built-in default."""
     value, source = layers[0]
     return DescribeConfigsResourceResult(
         name=name,

@@ -72,7 +72,7 @@ def handle(
 
 
 def _check(asked: CreatePartitionsTopic, now: int, context: RequestContext[TopicParts]) -> None:
-    """What the assignments of new partitions must satisfy, where there are any. Raises Refused."""
+    """Check the assignments of new partitions, if there are any. Raises Refused."""
     if asked.assignments is None:
         return
     if len(asked.assignments) != asked.count - now:

@@ -35,7 +35,7 @@ def handle(request: CreateDelegationTokenRequest, context: RequestContext[object
 
 
 def code_for(context: RequestContext[object]) -> ErrorCode:
-    """Why there is no token for this client."""
+    """The error that this client gets instead of a token."""
     if context.listener.protocol is SecurityProtocol.PLAINTEXT or context.principal == ANONYMOUS:
         return ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     return ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED

@@ -81,7 +81,7 @@ def _group_error(group_id: str, context: RequestContext[GroupParts]) -> ErrorCod
 
 
 def _subscribed(group_id: str, context: RequestContext[GroupParts]) -> frozenset[str] | None:
-    """The topics that members are reading; None if that cannot be said."""
+    """The topics that members are reading; None if it is not known."""
     consumer_group = context.broker.consumer_groups.get(group_id)
     if consumer_group is not None:
         return consumer_group.subscriptions.names

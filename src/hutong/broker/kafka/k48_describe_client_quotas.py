@@ -1,7 +1,7 @@
 """DescribeClientQuotas (key 48, versions 0-1): which quotas are set, for whom (KIP-546).
 
 Each component of the filter asks for one type of entity: by name, the default, or any. An entity must have them all,
-and none besides where the filter is strict. The client needs DESCRIBE_CONFIGS of the cluster.
+and no others if the filter is strict. The client needs DESCRIBE_CONFIGS of the cluster.
 """
 
 from __future__ import annotations

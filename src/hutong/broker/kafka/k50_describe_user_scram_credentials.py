@@ -1,6 +1,6 @@
 """DescribeUserScramCredentials (key 50, version 0): who has which SCRAM credentials (KIP-554).
 
-How many iterations each has is told, the credentials themselves never are. The client needs DESCRIBE of the cluster.
+The answer has their iterations, never the credentials themselves. The client needs DESCRIBE of the cluster.
 """
 
 from __future__ import annotations

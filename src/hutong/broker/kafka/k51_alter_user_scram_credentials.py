@@ -28,7 +28,7 @@ API_KEY = 51
 
 
 class _Changes:
-    """What one user is to have and to lose."""
+    """The credentials that one user gains and loses."""
 
     __slots__ = ("added", "removed")
 

@@ -1,7 +1,7 @@
 """DescribeQuorum (key 55, versions 0-2): who keeps the metadata: this node alone (KIP-595, KIP-836, KIP-853).
 
-The metadata that Kafka calls `__cluster_metadata` is the internal topic `__hutong_metadata` here; its offsets are told.
-The node's own listener stands for that of its controller. The client needs DESCRIBE of the cluster.
+The metadata that Kafka calls `__cluster_metadata` is the internal topic `__hutong_metadata` here, with
+its offsets. The node's own listener is shown as that of its controller. The client needs DESCRIBE of the cluster.
 """
 
 from typing import Final

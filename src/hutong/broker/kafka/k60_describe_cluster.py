@@ -1,7 +1,7 @@
 """DescribeCluster (key 60, versions 0-2): the nodes and the controller (KIP-700).
 
 From 1 the caller may ask for controllers instead of brokers (KIP-919); that is asked at the wrong address, as at any of
-Kafka's brokers. Everybody may know where the cluster is; what they may do with it is told to those who may DESCRIBE it.
+Kafka's brokers. Every client may see the nodes. Clients with DESCRIBE of the cluster see its operations, too.
 """
 
 from typing import Final

@@ -1,6 +1,6 @@
 """ListTransactions (key 66, versions 0-2): all transactional ids, or those that filters let through (KIP-664).
 
-Filters: states by name, where unknown ones are told; producer ids; from version 1 how long a transaction has been
+Filters: states by name, where unknown ones are listed; producer ids; from version 1 how long a transaction has been
 running at least (KIP-994); from 2 a pattern that the whole id must match (KIP-1152), refused with
 INVALID_REGULAR_EXPRESSION. As in Kafka an id that has had no transaction counts as running for ever. Ids
 that the client may not DESCRIBE are left out.

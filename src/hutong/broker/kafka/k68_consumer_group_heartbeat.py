@@ -52,7 +52,7 @@ def _response(reply: HeartbeatReply, context: RequestContext[GroupParts]) -> Con
 
 
 def _assignment(partitions: frozenset[Partition], context: RequestContext[GroupParts]) -> HeartbeatAssignment:
-    """A pattern that a member subscribes to matches all topics; those that it may not see it is not told of."""
+    """Leave out the topics that the member may not see: a pattern matches all topics."""
     hidden = _hidden({topic_id for topic_id, _ in partitions}, context)
     topics: dict[bytes, AssignedTopicPartitions] = {}
     for topic_id, index in sorted(partitions):

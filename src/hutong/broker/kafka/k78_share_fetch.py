@@ -20,7 +20,7 @@ from hutong.broker.handling.gather import Gather
 from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.authorization import may
 from hutong.broker.share.parts import ShareParts
-from hutong.broker.share.share_fetches import Found, Wish
+from hutong.broker.share.share_fetches import FoundRecords, Wish
 from hutong.broker.share.share_requests import RENEWS_FROM, acknowledge, check_caller, keys_of, problem_of
 from hutong.broker.share.share_sessions import BEGIN_EPOCH, END_EPOCH, ShareSession
 from hutong.foundation.errors import Refused
@@ -152,7 +152,7 @@ class _Answer:
         self._gather.expect()
         broker.share_fetches.fetch(wish, keys, self._context.session, self._fetched)
 
-    def _fetched(self, found: dict[PartitionKey, Found]) -> None:
+    def _fetched(self, found: dict[PartitionKey, FoundRecords]) -> None:
         for key, of_partition in found.items():
             entry = self._entry(key)
             entry.error_code, entry.error_message = of_partition.error, of_partition.message

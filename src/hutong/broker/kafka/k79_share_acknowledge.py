@@ -1,9 +1,9 @@
 """ShareAcknowledge (key 79, versions 1-2): hand in what became of records, without taking new ones (KIP-932).
 
 Needs a share session that ShareFetch began: epoch 0 → INVALID_SHARE_SESSION_EPOCH; -1 ends the session, and what the
-member still holds is for others. Answered once what was said is durable. Per partition: INVALID_RECORD_STATE where the
-member does not hold (all of) what it speaks of, INVALID_REQUEST for what cannot be meant. Version 2 knows type 4, which
-renews locks (KIP-1222). The client needs READ of the group and of each topic.
+member still holds is for others. Answered once the acknowledgements are durable. Per partition: INVALID_RECORD_STATE
+where the member does not hold (all of) what it speaks of, INVALID_REQUEST for what cannot be meant. Version 2 knows
+type 4, which renews locks (KIP-1222). The client needs READ of the group and of each topic.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ def handle(request: AddRaftVoterRequest, context: RequestContext[TopicParts]) ->
 
 
 def refusal_of_voters(cluster_id: str | None, context: RequestContext[TopicParts]) -> Refused:
-    """Why the voters do not change."""
+    """The error that says why voters cannot change."""
     broker = context.broker
     if not may_in_cluster(context, Operation.ALTER):
         return refusal_of(ResourceType.CLUSTER)

@@ -76,7 +76,7 @@ def _denied(name: str, indexes: list[int]) -> DescribeShareGroupOffsetsResponseT
 
 
 def _all(group_id: str, context: RequestContext[ShareParts]) -> Iterable[tuple[str, list[int]]]:
-    """What the group has begun, and what its members look at."""
+    """The partitions that the group has initialized, and those assigned to its members."""
     broker = context.broker
     found: dict[str, set[int]] = {}
     begun = [(key.topic_id, key.partition) for key in broker.share_groups.deliveries.keys_of(group_id)]

@@ -1,11 +1,13 @@
 """A transactional Produce before its batches are appended: does each belong to an open transaction?
 
 Strategy: where the log knows of the producer's transaction already, nobody is asked. Else the coordinator is, once for
-all partitions of the request. Where its word takes time the request is held in its connection, with all that come
-behind it, and looked at again when the word is there: so nothing overtakes it, and nothing of it is kept but the word.
+all partitions of the request. Where its verdict takes time the request is held in its connection, with all that come
+behind it, and looked at again when the verdict is there: so nothing overtakes it, and nothing of it is kept but the
+verdict.
 
-Between the word and the append a marker may have ended the transaction (KIP-890's hanging transactions). So the word is
-bound to the number of markers that each log had when it was asked for; if that changed, it is asked for again.
+Between the verdict and the append a marker may have ended the transaction (KIP-890's hanging transactions). So the
+verdict is bound to the number of markers that each log had when it was asked for; if that changed, it is asked for
+again.
 
 Knows nothing of how transactions are coordinated, and appends nothing.
 """
@@ -23,7 +25,7 @@ from hutong.wire.kafka.records import HEADER_BYTES, TRANSACTIONAL
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from hutong.broker.coordinators.transaction_gateway import TopicPartition, TransactionDoor, Verdicts
+    from hutong.broker.coordinators.transaction_gateway import TopicPartition, TransactionGateway, Verdicts
     from hutong.broker.handling.session import ClientSession
     from hutong.broker.topics.partition import Partition
 
@@ -44,22 +46,22 @@ _SENTENCES: Final = {
 }
 
 
-class Asked(NamedTuple):
-    """What one request has for one partition: `records` as they came."""
+class SubmittedBatch(NamedTuple):
+    """The batch of one request for one partition, as it came."""
 
     partition: Partition
     records: memoryview | None
 
 
-class _Word(NamedTuple):
-    """What the coordinator said to one connection's request, for as long as the logs have no more markers."""
+class _Verdict(NamedTuple):
+    """The coordinator's verdict on one connection's request, valid while the logs have no more markers."""
 
     producer: tuple[str, int, int]
     verdicts: Verdicts
     markers: Mapping[TopicPartition, int]
 
     def settles(self, unknown: Mapping[TopicPartition, int]) -> bool:
-        """Whether it answers for these partitions as they are now. A refusal stays one whatever a log has seen."""
+        """True if the verdict holds for these partitions as they are now. A refusal holds in any case."""
         return all(
             self.verdicts.get(partition, ErrorCode.NONE) != ErrorCode.NONE
             or self.markers.get(partition) == markers_total
@@ -71,30 +73,30 @@ Refusals = dict["TopicPartition", Refused]
 
 
 class Admissions:
-    """Asks for those that a request brings. Keeps a word for each connection whose request is held, no more."""
+    """Asks for those that a request brings. Keeps a verdict for each connection whose request is held, no more."""
 
     def __init__(self) -> None:
-        self._words: dict[int, _Word] = {}  # by session id
+        self._verdicts: dict[int, _Verdict] = {}  # by session id
 
     @property
     def kept(self) -> int:
-        """How many words wait for their requests to be looked at again."""
-        return len(self._words)
+        """The number of verdicts whose requests have not been handled again yet."""
+        return len(self._verdicts)
 
     def forget(self, session: ClientSession) -> None:
         """The connection has ended."""
-        self._words.pop(session.id, None)
+        self._verdicts.pop(session.id, None)
 
     def look(
         self,
-        door: TransactionDoor,
+        gateway: TransactionGateway,
         transactional_id: str,
         api_version: int,
-        asked: Sequence[Asked],
+        asked: Sequence[SubmittedBatch],
         session: ClientSession,
     ) -> Refusals | Held:
-        """Which partitions must be refused, or HELD. Raises Refused for the whole of a request that is not sound."""
-        word = self._words.pop(session.id, None)
+        """The partitions to refuse, or HELD. Raises Refused for the whole of a malformed request."""
+        verdict = self._verdicts.pop(session.id, None)
         producers = {found for _, records in asked if (found := _producer_of(records)) is not None}
         if len(producers) > 1:
             raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "Transactional records of more than one producer.")
@@ -109,13 +111,13 @@ class Admissions:
         if not unknown:
             return {}
         name = (transactional_id, producer_id, epoch)
-        if word is not None and word.producer == name and word.settles(unknown):
-            return _refusals(word.verdicts, api_version)
-        return self._ask(door, name, unknown, api_version, session)
+        if verdict is not None and verdict.producer == name and verdict.settles(unknown):
+            return _refusals(verdict.verdicts, api_version)
+        return self._ask(gateway, name, unknown, api_version, session)
 
     def _ask(
         self,
-        door: TransactionDoor,
+        gateway: TransactionGateway,
         producer: tuple[str, int, int],
         unknown: Mapping[TopicPartition, int],
         api_version: int,
@@ -128,10 +130,10 @@ class Admissions:
             if not is_held:
                 at_once.append(verdicts)
             elif not session.owner.has_ended:
-                self._words[session.id] = _Word(producer, verdicts, unknown)
+                self._verdicts[session.id] = _Verdict(producer, verdicts, unknown)
                 session.release()
 
-        door.admit(*producer, list(unknown), may_add=api_version >= _ADDS_FROM_VERSION, then=answered)
+        gateway.admit(*producer, list(unknown), may_add=api_version >= _ADDS_FROM_VERSION, then=answered)
         if at_once:
             return _refusals(at_once[0], api_version)
         is_held = True

@@ -1,4 +1,4 @@
-"""Back-pressure on producers: while a partition group has too much unflushed, whoever brings more is made to wait.
+"""Back-pressure on producers: while a partition group has too much unflushed, its producers wait.
 
 Strategy: the request is held where it is, in the connection, which is then no longer read: so the client feels it
 through TCP, nothing is dropped or refused, and what waits is bounded by the connections. When the group has caught up,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Congestion:
-    """Which partition groups are congested, and who waits for them."""
+    """The congested partition groups, and the sessions that wait for them."""
 
     def __init__(self, journals: Mapping[str, Journal], waiting: WaitTable[None]) -> None:
         self.groups: set[str] = set()  # nearly always empty: the produce path looks here first

@@ -56,7 +56,7 @@ class Submitted(NamedTuple):
     rules: BatchRules | None
 
 
-class _Kept:
+class _HeldExamination:
     """The outcomes of one connection's held request, in its order; None where nothing is to be examined."""
 
     __slots__ = ("batches", "began_us", "is_held", "is_over", "outcomes")
@@ -96,7 +96,7 @@ class Examinations:
         self._executor = executor
         self._workers = workers
         self._clock = clock
-        self._kept: dict[ClientSession, _Kept] = {}
+        self._kept: dict[ClientSession, _HeldExamination] = {}
         self._window_began_us = 0
         self._window_used_us = 0
 
@@ -114,7 +114,7 @@ class Examinations:
         kept = self._kept.get(session)
         if kept is not None and kept.is_of(batches):
             return kept.outcomes
-        kept = self._kept[session] = _Kept(batches)
+        kept = self._kept[session] = _HeldExamination(batches)
         if sum(len(each.records or b"") for each in batches) <= PACKED_BYTES_MAX and self._try_on_loop(kept):
             return kept.outcomes
         is_held = self._begin(kept, session)
@@ -145,7 +145,7 @@ class Examinations:
         """End what waits for a worker."""
         self._executor.close(error)
 
-    def _try_on_loop(self, kept: _Kept) -> bool:
+    def _try_on_loop(self, kept: _HeldExamination) -> bool:
         """Examine as far as it is little; whether that was all."""
         for records, rules in kept.batches:
             if rules is None:
@@ -163,7 +163,7 @@ class Examinations:
             kept.outcomes.append(found)
         return True
 
-    def _begin(self, kept: _Kept, session: ClientSession) -> bool:
+    def _begin(self, kept: _HeldExamination, session: ClientSession) -> bool:
         """Examine the rest of a request on workers; False where that has come to its end already."""
         kept.began_us = self._clock.monotonic_us()
         self._send(kept, session)
@@ -171,15 +171,21 @@ class Examinations:
         self.waiting += kept.is_held
         return kept.is_held
 
-    def _send(self, kept: _Kept, session: ClientSession) -> None:
+    def _send(self, kept: _HeldExamination, session: ClientSession) -> None:
         """Have one slice examined. Not a closure that refers to itself: such a cycle would keep the request's bytes."""
-        slice_ = _Slice(self._workers, self._clock, kept.batches[len(kept.outcomes) :], self.unpacked_bytes_max)
+        slice_ = _ExaminationSlice(
+            self._workers, self._clock, kept.batches[len(kept.outcomes) :], self.unpacked_bytes_max
+        )
         self._executor.send(
             self._key_of(session), slice_.step, partial(self._ended, kept, session, slice_), owner=session.owner
         )
 
     def _ended(
-        self, kept: _Kept, session: ClientSession, slice_: _Slice, outcome: list[Outcome | None] | HutongError
+        self,
+        kept: _HeldExamination,
+        session: ClientSession,
+        slice_: _ExaminationSlice,
+        outcome: list[Outcome | None] | HutongError,
     ) -> None:
         self.worker_us += slice_.took_us
         self.on_worker_total += slice_.examined
@@ -205,7 +211,7 @@ class Examinations:
         return session.principal.name, session.address, session.id % WORKERS
 
 
-class _Slice:
+class _ExaminationSlice:
     """One turn of a client: batches until the time is over. A work of the scheduler, in two steps."""
 
     __slots__ = ("_batches", "_clock", "_outcome", "_unpacked_bytes_max", "_workers", "examined", "took_us")

@@ -1,15 +1,15 @@
-"""The short way for a producer that repeats itself: same client, same topic and partition, another batch.
+"""The fast path of a producer that repeats itself: same client, same topic and partition, another batch.
 
-Strategy: of such requests everything but the correlation id, the length of the batch and the batch itself is the same,
-byte for byte. After a request was decoded the ordinary way, its lane remembers those bytes and what they meant;
-requests whose bytes match need no decoding, no look-up and no response objects, and those that arrived together are
-appended and answered together. All bytes of a frame are accounted for, so a match means what the decoder would have
-said. What does not match, or would be refused, goes the ordinary way, which alone knows how to refuse.
-`bench latency` measures it: 64 deep on one connection, where requests arrive together, is where it counts.
+Strategy: in such requests only the correlation id, the length of the batch and the batch itself differ; all other bytes
+are the same. After a request was decoded by the dispatcher, its fast path remembers those bytes and their meaning.
+Requests whose bytes match need no decoding, no look-up and no response objects. Those that arrive together are
+appended and answered together. All bytes of a frame are accounted for, so a match means what the decoder would find.
+A request that does not match, or would be refused, goes to the dispatcher, which alone knows how to refuse.
+`bench latency` measures it: it counts 64 deep on one connection, where requests arrive together.
 
 Knows Produce from version 9 with acknowledgement, one topic and one partition, and batches below 16 KiB: larger ones
-have other costs. A change of any topic ends all lanes, by the catalogue's version, and so do a change of any ACL and
-the first quota of any client.
+have other costs. A change of any topic ends all fast paths, by the catalogue's version, and so do a change of any ACL
+and the first quota of any client.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ _NOTHING_SOUND: Final = -(2**63) - 1  # no timestamp
 
 
 def _greatest_of_few(data: Buffer, start: int, count: int, base_timestamp_ms: int) -> int:
-    """Walk over few records in Python; more are left to the ordinary way, which has workers."""
+    """Walk over few records in Python; more are left to the dispatcher, which has workers."""
     if count > _SLOW_RECORDS_MAX:
         raise ProtocolError(f"{count} records are too many to be walked here")
     return greatest_timestamp(data, start, count, base_timestamp_ms)
 
 
-# Without the compiled walk a train is short, so that it takes no longer than a turn may.
+# Without the compiled walk few requests are taken together, so that they take no longer than a read pass may.
 _greatest_timestamp: Final = greatest_timestamp if IS_COMPILED else _greatest_of_few
-_TRAIN_REQUESTS_MAX: Final = 1 << 16 if IS_COMPILED else 16
+_TOGETHER_REQUESTS_MAX: Final = 1 << 16 if IS_COMPILED else 16
 _SLOW_RECORDS_MAX: Final = 32
 
 
-class ProduceLane:
-    """What one connection's last Produce meant, and the bytes that say the same again."""
+class ProduceFastPath:
+    """The meaning of one connection's last Produce, and the bytes by which a repetition is recognized."""
 
     __slots__ = (
         "_address",
@@ -126,7 +126,7 @@ class ProduceLane:
     def take(self, data: Buffer, requests_max: int) -> Train | None:
         """Handle the requests at the beginning of `data` that repeat the remembered one, together.
 
-        Returns how many there were, how many bytes, and their answers; None if the first must go the ordinary way.
+        Returns how many there were, how many bytes, and their answers; None if the first must go the dispatcher.
         """
         broker = self._broker
         if broker.topics.version != self._version or broker.congestion.groups or broker.meter.is_on:
@@ -135,7 +135,7 @@ class ProduceLane:
             return None
         began_us = broker.clock.monotonic_us()
         chunk = bytes(data)  # what is appended must not change, and `data` is only lent
-        correlation_ids, batches, ends = self._repetitions(chunk, min(requests_max, _TRAIN_REQUESTS_MAX))
+        correlation_ids, batches, ends = self._repetitions(chunk, min(requests_max, _TOGETHER_REQUESTS_MAX))
         if not batches:
             return None
         log = self._partition.log
@@ -167,8 +167,8 @@ class ProduceLane:
         return taken, ends[taken - 1], pending
 
     def _spent(self, local_us: int, remote_us: int, requests: int) -> None:
-        """A train was answered."""
-        self._times.train(local_us, remote_us, requests)
+        """Record the times of requests that were answered together."""
+        self._times.record_together(local_us, remote_us, requests)
         times = self._broker.request_times
         if local_us + remote_us >= times.slow_us:
             stages_us = {"local": local_us, "remote": remote_us}
@@ -177,7 +177,7 @@ class ProduceLane:
             times.tell(header, self._session.principal, self._address, stages_us, now_us)
 
     def _greatest_timestamp_ms(self, header: BatchHeader, records: memoryview) -> int:
-        """The greatest timestamp of sound packed records; what is none where the ordinary way must look at the batch.
+        """The greatest timestamp of sound packed records; what is none where the dispatcher must look at the batch.
 
         Raises ProtocolError where they are not sound.
         """
@@ -258,12 +258,12 @@ class ProduceLane:
         return correlation_ids, batches, ends
 
 
-def lane_for(
+def fast_path_for(
     frame: Buffer, request: ProduceRequest, context: RequestContext[ProduceParts], requests_total: dict[int, int]
-) -> ProduceLane | None:
-    """The lane of a request that was just decoded, or None where it is not of the kind that lanes know.
+) -> ProduceFastPath | None:
+    """The fast path of a request that was just decoded, or None if it is not of the kind that fast paths know.
 
-    `requests_total` counts the requests that a lane handles, by API.
+    `requests_total` counts the requests that a fast path handles, by API.
     """
     api_version, broker = context.api_version, context.broker
     if (
@@ -286,14 +286,16 @@ def lane_for(
         return None
     config = partition.config
     if config.compacted or config.log_append_time or config.timestamp_before_max_ms < _UNLIMITED_MS:
-        return None  # what depends on keys, or on the time in other ways than a lane knows
+        return None  # what depends on keys, or on the time in ways that a fast path does not know
     if not may(context, Operation.WRITE, ResourceType.TOPIC, partition.topic_name, quietly=True):
-        return None  # the ordinary way has said so
+        return None  # the dispatcher has refused it, and will again
     length_at = len(frame) - len(_TAGS) - (length - 1) - (1 if length <= _ONE_BYTE_MAX else 2)
     if _records(frame, memoryview(frame), length_at, len(frame)) != data.records:
-        return None  # tags or bytes at the end that a lane does not know
+        return None  # tags or bytes at the end that a fast path does not know
     try:
-        return ProduceLane(broker, requests_total, partition, topic_data, request, context, frame, length_at, encode)
+        return ProduceFastPath(
+            broker, requests_total, partition, topic_data, request, context, frame, length_at, encode
+        )
     except Refused:
         return None
 

@@ -23,7 +23,7 @@ _REMEMBERED_MAX: Final = 10_000
 
 
 class QuotaBook:
-    """What was set. `is_in_force` says whether any client has to be metered at all."""
+    """The quotas that were set. `is_in_force` is True if any client must be metered."""
 
     def __init__(self) -> None:
         self._table = DurableTable("quota/", ENTITIES_MAX)
@@ -58,7 +58,7 @@ class QuotaBook:
         self._table.put(name, wanted or None, then)
 
     def connection_rate(self, address: str) -> float | None:
-        """How many connections an address may make in a second; None: as many as it likes (KIP-612)."""
+        """The connections that an address may make in a second; None if there is no bound (KIP-612)."""
         if not self._has_addresses:
             return None
         for entity in (((IP, address),), ((IP, None),)):

@@ -1,6 +1,6 @@
-"""Whom a quota is for, and which quotas there are.
+"""The entities that quotas are set for, and the kinds of quotas.
 
-An entity is a user, a client id, a user's client id, or an address; a name of None stands for the default of its type.
+An entity is a user, a client id, a user's client id, or an address; a name of None is the default of its type.
 Which quota counts for a client is decided by the most specific entity that has one (KIP-55).
 
 Knows nothing of rates, requests or how quotas are kept.

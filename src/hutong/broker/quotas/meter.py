@@ -73,7 +73,7 @@ class MeteredParts(Protocol):
 
 
 class Meter:
-    """What clients used, and who is muted. `is_on` while anybody is to be metered or muted."""
+    """The usage of clients, and the muted sessions. `is_on` while any client is metered or muted."""
 
     def __init__(self, book: QuotaBook, clock: Clock, muted: WaitTable[None], window_ms: int) -> None:
         self.is_on = False
@@ -106,7 +106,7 @@ class Meter:
         return wait_ms
 
     def mutations(self, user: str, client_id: str | None, *, is_strict: bool) -> Mutations:
-        """What a request may create and delete of partitions (KIP-599)."""
+        """The quota of a request that creates and deletes partitions (KIP-599)."""
         return Mutations(self, user, client_id or "", is_strict)
 
     def use_mutations(self, user: str, client_id: str, partitions: int, is_strict: bool) -> int:

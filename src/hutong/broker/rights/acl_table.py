@@ -1,7 +1,7 @@
 """The ACLs of this node, durable: each is an entry of the metadata whose name says all of it.
 
 Strategy: what is on disk is what counts. An ACL that was created takes part in decisions from when its record is
-durable, one that was deleted until then; both are told to whoever asked afterwards.
+durable, one that was deleted until then; a client that asks is answered after that.
 
 Knows nothing of requests.
 """

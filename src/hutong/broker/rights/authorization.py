@@ -2,7 +2,7 @@
 
 Strategy: who, from where, is the connection's; what, with which resource, is the handler's; the answer is that of the
 ACLs (`security/decisions.py`). Where nothing is authorized, `is_on` is False and everybody may do everything: handlers
-come here all the same, and it costs them one flag. What is refused is counted, and told in the log in one line at a
+come here all the same, and it costs them one flag. Refusals are counted, and logged in one line at a
 time. Some questions are asked quietly, because who is refused has another way, or is only shown less.
 
 `broker/apis.py` lists the rights that each API asks for.
@@ -74,7 +74,7 @@ class Authorizer:
         *,
         quietly: bool = False,
     ) -> bool:
-        """Whether the client may do that with the resource. Quietly: a no is neither told nor counted."""
+        """True if the client may do that with the resource. Quietly: a refusal is neither logged nor counted."""
         if not self.is_on:
             return True
         principal, host = str(context.principal), context.session.address
@@ -86,7 +86,7 @@ class Authorizer:
         return False
 
     def allows_some(self, context: RequestContext[object], operation: Operation, kind: ResourceType) -> bool:
-        """Whether the client may do that with some resource of the kind, whichever."""
+        """True if the client may do that with any resource of the kind."""
         if not self.is_on:
             return True
         principal, host = str(context.principal), context.session.address
@@ -126,13 +126,13 @@ class Authorizer:
 def may(
     context: RequestContext[RightsParts], operation: Operation, kind: ResourceType, name: str, *, quietly: bool = False
 ) -> bool:
-    """Whether the client may do that with the resource."""
+    """True if the client may do that with the resource."""
     authorizer = context.broker.authorizer
     return not authorizer.is_on or authorizer.allows(context, operation, kind, name, quietly=quietly)
 
 
 def may_in_cluster(context: RequestContext[RightsParts], operation: Operation, *, quietly: bool = False) -> bool:
-    """Whether the client may do that with the cluster as a whole."""
+    """True if the client may do that with the cluster."""
     return may(context, operation, ResourceType.CLUSTER, CLUSTER_NAME, quietly=quietly)
 
 
@@ -148,7 +148,7 @@ def check_cluster(context: RequestContext[RightsParts], operation: Operation) ->
 
 
 def refusal(kind: ResourceType) -> Refused:
-    """What is said to somebody who may not use a resource of this kind."""
+    """The refusal for a resource of this kind."""
     return Refused(*_REFUSALS[kind])
 
 
@@ -170,7 +170,7 @@ def operations(context: RequestContext[RightsParts], kind: ResourceType, name: s
 
 
 def cluster_operations(context: RequestContext[RightsParts], *, is_asked: bool) -> int:
-    """The same for the cluster; who may not see it is told that he may do nothing."""
+    """The operations on the cluster; none for a client that may not DESCRIBE it."""
     if not is_asked:
         return OPERATIONS_NOT_ASKED
     if not may_in_cluster(context, Operation.DESCRIBE):

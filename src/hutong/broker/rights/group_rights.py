@@ -1,4 +1,4 @@
-"""What the newer groups' requests ask of the ACLs alike: who may join, and who may see what a group reads.
+"""Rights to the newer kinds of groups: to join one, and to see the topics that it reads.
 
 Knows nothing of how either is answered.
 """
@@ -22,7 +22,7 @@ HIDDEN_TOPICS: Final = "The group has described topic(s) that the client is not 
 def denial_of_heartbeat(
     group_id: str, topics: Collection[str] | None, context: RequestContext[RightsParts]
 ) -> ErrorCode:
-    """Why this client may not be a member that reads these topics; NONE where it may."""
+    """The error for a client that may not be a member and read these topics; NONE if it may."""
     if not may(context, Operation.READ, ResourceType.GROUP, group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
     if topics and not may_see_all(context, topics):
@@ -31,7 +31,7 @@ def denial_of_heartbeat(
 
 
 def may_see_all(context: RequestContext[RightsParts], topics: Collection[str]) -> bool:
-    """Whether the client may DESCRIBE each of these topics."""
+    """True if the client may DESCRIBE each of these topics."""
     if not context.broker.authorizer.is_on:
         return True
     return len(permitted(context, Operation.DESCRIBE, ResourceType.TOPIC, topics)) == len(set(topics))

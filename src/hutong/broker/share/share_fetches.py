@@ -1,15 +1,15 @@
-"""Share fetches: who waits for records of which share partition, and whose turn it is.
+"""Share fetches: the queues of fetches that wait for records of a share partition, and the order of serving them.
 
-Strategy: each share partition (a group in a partition) has a line of fetches that found nothing; who comes while others
-stand there stands behind them. Whenever something is to be had the share partition is due, and in each turn of the loop
-one due share partition serves the first of its line and goes to the end of those that are due. So members of a group
-take turns, and so do groups and partitions, however much there is to be had in one of them.
+Strategy: each share partition (a group in a partition) has a queue of fetches that found nothing; later fetches queue
+up behind them. Whenever records may be available the share partition is due. In each loop iteration one due share
+partition serves the first fetch of its queue and goes to the end of those that are due. So the members of a group take
+turns, and so do groups and partitions, however many records one of them has.
 
-A fetch looks at its session's partitions beginning with another one each time, and is answered when it has got
-something, when something is wrong, or when its time is over. Records that left memory are read in fair turns
+A fetch reads its session's partitions beginning with another one each time. It is answered when it has found records,
+when something is wrong, or when its time is over. Records that left memory are read in fair turns
 (`broker/fetch/disk_reads.py`).
 
-Decides nothing of who gets which record: that is the share partition's (`groups/share/delivery/machine.py`).
+Does not decide which member gets which record: that is the share partition's (`groups/share/delivery/machine.py`).
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from hutong.groups.share.driver import ShareCoordinator
     from hutong.groups.share.records import PartitionKey
 
-READ_BYTES_MAX: Final = 1024 * 1024  # of one partition, besides a larger batch
+READ_BYTES_MAX: Final = 1024 * 1024  # of one partition; a larger batch is read whole
 ROUNDS_MAX: Final = 64  # of one look at one partition, over what is not for readers
 Batch = tuple[BatchHeader, memoryview]
 
 
 @dataclass(slots=True)
-class Found:
-    """What a fetch has of one partition."""
+class FoundRecords:
+    """The records and the error that a fetch has found in one partition."""
 
     error: int = ErrorCode.NONE
     message: str | None = None
@@ -54,7 +54,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a fetch asks for."""
+    """The member and the limits of a fetch."""
 
     group_id: str
     member_id: str
@@ -65,7 +65,7 @@ class Wish:
     is_strict: bool
 
 
-class _Line:
+class _WaitQueue:
     """The fetches that wait for one share partition."""
 
     __slots__ = ("has_missed", "is_due", "key", "partition", "waiting", "wake")
@@ -76,7 +76,7 @@ class _Line:
         self.wake = wake
         self.waiting: OrderedDict[ShareFetch, None] = OrderedDict()
         self.is_due = False
-        self.has_missed = False  # it was due, and all who stand here were being served elsewhere
+        self.has_missed = False  # it was due, and all fetches in the queue were being served elsewhere
 
 
 class ShareFetches:
@@ -98,8 +98,8 @@ class ShareFetches:
         self.clock = clock
         self.records_total = 0
         self._call_soon = call_soon
-        self._lines: dict[PartitionKey, _Line] = {}
-        self._due: deque[_Line] = deque()
+        self._queues: dict[PartitionKey, _WaitQueue] = {}
+        self._due: deque[_WaitQueue] = deque()
         self._is_armed = False
         groups.deliveries.on_offer = self.offered
 
@@ -108,66 +108,66 @@ class ShareFetches:
         wish: Wish,
         keys: Sequence[PartitionKey],
         session: ClientSession,
-        then: Callable[[dict[PartitionKey, Found]], None],
+        then: Callable[[dict[PartitionKey, FoundRecords]], None],
     ) -> None:
         """Get records of some of these partitions; `then` is called once, never when the client has gone."""
         ShareFetch(self, wish, keys, session, then).begin()
 
     def offered(self, key: PartitionKey) -> None:
         """Something may be had of this share partition."""
-        line = self._lines.get(key)
-        if line is not None and not line.is_due:
-            line.is_due = True
-            self._due.append(line)
+        queue = self._queues.get(key)
+        if queue is not None and not queue.is_due:
+            queue.is_due = True
+            self._due.append(queue)
             self._arm()
 
     def is_awaited(self, key: PartitionKey) -> bool:
-        """Whether others stand in line here already."""
-        return key in self._lines
+        """True if other fetches wait for this share partition."""
+        return key in self._queues
 
-    def stand_in_line(self, fetch: ShareFetch, keys: Iterable[PartitionKey]) -> None:
+    def enqueue(self, fetch: ShareFetch, keys: Iterable[PartitionKey]) -> None:
         for key in keys:
-            line = self._lines.get(key)
-            if line is None:
-                line = self._lines[key] = _Line(key, self.logs.find(key), lambda key=key: self.offered(key))  # type: ignore[misc]
-                if line.partition is not None:
-                    line.partition.log.watch(line.wake)
-            line.waiting[fetch] = None
+            queue = self._queues.get(key)
+            if queue is None:
+                queue = self._queues[key] = _WaitQueue(key, self.logs.find(key), lambda key=key: self.offered(key))  # type: ignore[misc]
+                if queue.partition is not None:
+                    queue.partition.log.watch(queue.wake)
+            queue.waiting[fetch] = None
 
-    def leave(self, fetch: ShareFetch, keys: Iterable[PartitionKey]) -> None:
+    def dequeue(self, fetch: ShareFetch, keys: Iterable[PartitionKey]) -> None:
         for key in keys:
-            line = self._lines.get(key)
-            if line is None or line.waiting.pop(fetch, _ABSENT) is _ABSENT or line.waiting:
+            queue = self._queues.get(key)
+            if queue is None or queue.waiting.pop(fetch, _ABSENT) is _ABSENT or queue.waiting:
                 continue
-            del self._lines[key]
-            if line.partition is not None:
-                line.partition.log.unwatch(line.wake)
+            del self._queues[key]
+            if queue.partition is not None:
+                queue.partition.log.unwatch(queue.wake)
 
     def _arm(self) -> None:
         if not self._is_armed:
             self._is_armed = True
-            self._call_soon(self._turn)
+            self._call_soon(self._serve_next)
 
-    def _turn(self) -> None:
+    def _serve_next(self) -> None:
         self._is_armed = False
-        line = self._due.popleft()
-        line.is_due = False
+        queue = self._due.popleft()
+        queue.is_due = False
         if self._due:
             self._arm()
-        if self._lines.get(line.key) is not line:
+        if self._queues.get(queue.key) is not queue:
             return
-        first = next((fetch for fetch in line.waiting if not fetch.is_in_service), None)
+        first = next((fetch for fetch in queue.waiting if not fetch.is_in_service), None)
         if first is None:
-            line.has_missed = True
+            queue.has_missed = True
         else:
-            first.serve(line.key)
+            first.serve(queue.key)
 
     def serve_missed(self, keys: Iterable[PartitionKey]) -> None:
-        """Somebody who stands in line here is free again."""
+        """A waiting fetch is free again: offer it the share partitions that it has missed."""
         for key in keys:
-            line = self._lines.get(key)
-            if line is not None and line.has_missed:
-                line.has_missed = False
+            queue = self._queues.get(key)
+            if queue is not None and queue.has_missed:
+                queue.has_missed = False
                 self.offered(key)
 
 
@@ -197,14 +197,14 @@ class ShareFetch:
         wish: Wish,
         keys: Sequence[PartitionKey],
         session: ClientSession,
-        then: Callable[[dict[PartitionKey, Found]], None],
+        then: Callable[[dict[PartitionKey, FoundRecords]], None],
     ) -> None:
         self._all = everybody
         self._wish = wish
         self._keys = keys
         self._session = session
-        self._then: Callable[[dict[PartitionKey, Found]], None] | None = then
-        self._found: dict[PartitionKey, Found] = {}
+        self._then: Callable[[dict[PartitionKey, FoundRecords]], None] | None = then
+        self._found: dict[PartitionKey, FoundRecords] = {}
         self._records_left = wish.records_max  # after what is taken already, whether handed over yet or not
         self._bytes_left = wish.bytes_max
         self._open = 0  # looks that have not ended
@@ -266,7 +266,7 @@ class ShareFetch:
             size = max(0, min(self._bytes_left, READ_BYTES_MAX))
             found = log.read(offset, size, up_to=limit, disk_bytes_max=self._all.disk_reads.bytes_max)
         except Refused:
-            self._ended()  # the group stands where the log has not got to
+            self._ended()  # the group's position is behind the end of the log: an administrator has set it
             return
 
         def read(outcome: Sequence[memoryview] | HutongError) -> None:
@@ -327,7 +327,7 @@ class ShareFetch:
             self._bytes_left -= sum(len(batch) for _, batch in batches)
 
     def _got(self, key: PartitionKey, batches: Sequence[Batch], acquired: tuple[Acquired, ...]) -> None:
-        found = self._found.setdefault(key, Found())
+        found = self._found.setdefault(key, FoundRecords())
         found.acquired += acquired
         found.buffers += _overlapping(batches, acquired)
         self._is_over = True
@@ -336,7 +336,7 @@ class ShareFetch:
     def _fail(self, key: PartitionKey, error: HutongError) -> None:
         is_damaged = isinstance(error, CorruptData)
         code = ErrorCode.CORRUPT_MESSAGE if is_damaged else error_code_of(error)
-        self._found[key] = Found(code, str(error))
+        self._found[key] = FoundRecords(code, str(error))
         self._is_over = True
         self._ended()
 
@@ -351,7 +351,7 @@ class ShareFetch:
             self._answer()
             return
         if self._parked is None:
-            self._all.stand_in_line(self, self._keys)
+            self._all.enqueue(self, self._keys)
             deadline_ms = self._all.clock.monotonic_ms() + self._wish.wait_ms_max
             try:
                 self._parked = self._all.waits.park(
@@ -378,7 +378,7 @@ class ShareFetch:
         """Its time is over, or its connection is."""
         if isinstance(outcome, OwnerGone) and self._session.owner.has_ended:
             self._then = None
-            self._all.leave(self, self._keys)
+            self._all.dequeue(self, self._keys)
             return
         self._is_over = True
         if not self._open:
@@ -386,11 +386,11 @@ class ShareFetch:
 
     def _answer(self) -> None:
         then, self._then = self._then, None
-        self._all.leave(self, self._keys)
+        self._all.dequeue(self, self._keys)
         if self._parked is not None:
             self._parked.abandon()
         for key in self._found:
-            self._all.offered(key)  # to the next in line
+            self._all.offered(key)  # to the next in the queue
         if then is not None:
             then(self._found)
 
@@ -406,7 +406,7 @@ def _wanted(buffers: Sequence[memoryview], machine: SharePartition, records_max:
 
 
 def _spans(batches: Sequence[Batch], partition: Partition, is_committed: bool) -> Iterator[BatchSpan]:
-    """What of them is for readers; what was aborted is not for those who read committed records."""
+    """The spans of records that readers may have; committed readers do not get aborted records."""
     aborted: deque[tuple[int, int]] = deque()
     if is_committed and batches:
         found = partition.log.aborted_between(batches[0][0].base_offset, batches[-1][0].last_offset + 1)

@@ -3,7 +3,7 @@
 A dead letter is the record again in the group's dead-letter topic (`errors.deadletterqueue.topic.name`, KIP-1191), with
 headers that say why and where from, the same as those of durable addresses (`hutong-dead-*`). It is written before the
 record is archived, so a crash may write it twice, never not at all. The topic is made where topics are made for those
-who ask for them. A record that no dead letter can be made of is told in the log and let go. Batches are unpacked on a
+who ask for them. A record that no dead letter can be made of is logged and released. Batches are unpacked on a
 worker, once each: the records that were asked for last go on where the last dead letters ended.
 
 Knows nothing of members or sessions.

@@ -1,4 +1,4 @@
-"""What ShareFetch and ShareAcknowledge have in common: who asks, and what is acknowledged.
+"""Parts of ShareFetch and ShareAcknowledge that are alike: the caller, and acknowledgements.
 
 Knows nothing of how either is answered otherwise.
 """
@@ -61,7 +61,7 @@ def keys_of(group_id: str, topics: Sequence[_Topic]) -> Iterator[tuple[Partition
 
 
 def problem_of(key: PartitionKey, context: RequestContext[ShareParts]) -> ErrorCode:
-    """What is wrong with a partition of a request; that of a group nobody has joined is answered as Kafka does."""
+    """The error of a partition of a request; for a group without members it is Kafka's."""
     broker = context.broker
     topic = broker.topics.by_id(key.topic_id)
     if topic is not None and not may(context, Operation.READ, ResourceType.TOPIC, topic.name):

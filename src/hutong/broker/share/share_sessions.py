@@ -1,9 +1,9 @@
 """Share sessions (KIP-932): which partitions a member of a share group asks of this node, without saying so each time.
 
-    epoch of a request   0: begin a session   -1: end it   else: the one that the session stands at
+    epoch of a request   0: begin a session   -1: end it   else: the session's next epoch
 
 Strategy: one session for each member of each group, bounded in number; it ends with its connection, or when it is
-closed or its member has left, and whoever ends it gives back what the member holds.
+closed or its member has left. Its end releases the records that the member holds.
 
 Knows nothing of records.
 """
@@ -52,7 +52,7 @@ class ShareSession:
 
 
 class ShareSessions:
-    """All share sessions of this node. `on_end` hears of each that is over, whoever ended it."""
+    """All share sessions of this node. `on_end` is called with each session that has ended."""
 
     def __init__(self, waits: WaitTable[None], sessions_max: int, on_end: Callable[[ShareSession], None]) -> None:
         self._waits = waits
@@ -98,7 +98,7 @@ class ShareSessions:
         wanted: Iterable[PartitionKey] = (),
         unwanted: Iterable[PartitionKey] = (),
     ) -> ShareSession:
-        """The session that stands at `epoch`, one step further. Raises Refused."""
+        """Advance the session that is at `epoch`. Raises Refused."""
         session = self.find(group_id, member_id)
         if session.epoch != epoch:
             raise Refused(ErrorCode.INVALID_SHARE_SESSION_EPOCH)

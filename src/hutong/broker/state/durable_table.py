@@ -43,7 +43,7 @@ class DurableTable:
         return self._entries
 
     def latest(self, name: str) -> Any:
-        """What the entry will be once all is durable; None where there is none."""
+        """The entry as it will be once all writes are durable; None if there is none."""
         intended = self._intended.get(name)
         return self._entries.get(name) if intended is None else intended[1]
 

@@ -4,7 +4,7 @@ Strategy: appends wait for ALL, since state that is acknowledged must survive; r
 journal that has just been recovered, so they may simply be awaited one by one.
 
 An append that fails for want of space is still in the journal's cache and is written once there is space. So its
-failure is told, and when the log's high watermark has passed it all the same, that is told too.
+failure is reported, and so is the log's high watermark if it passes the record all the same.
 
 Knows nothing of keys and values.
 """
@@ -32,7 +32,7 @@ class LogStorage:
 
     def __init__(self, log: PartitionLog) -> None:
         self._log = log
-        self._uncertain: deque[tuple[int, Callable[[], None]]] = deque()  # base offset, who is to be told; in order
+        self._uncertain: deque[tuple[int, Callable[[], None]]] = deque()  # base offset, callback; in order
 
     @property
     def start_offset(self) -> int:

@@ -11,12 +11,12 @@ snapshot is trimmed. A crash at any moment leaves a log whose replay gives the s
   is on disk, or at all if it fails.
 
 An append that failed may become durable later (a full disk that has space again). Then it takes effect here as it would
-at the next start, and `on_late` is told, so that what the node believes is what the log says. The storage tells of it
+at the next start, and `on_late` is called, so that the node's state is that of the log. The storage reports it
 before it takes anything new.
 
 Slices keep the loop free however large the map is, and share their flushes with everything else.
 
-Knows nothing of what keys and values mean, nor where the log lies.
+Knows nothing of what keys and values mean, nor where the log is kept.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ class StateTopic:
         for key in snapshot.keys:
             value = self._live.get(key)
             if value is None or key in self._pending_keys:
-                continue  # deleted since, or about to be newer: either lies behind the trim position
+                continue  # deleted since, or about to be newer: either is behind the trim position
             yield key, value
             size += _size(key, value)
             if size >= self._slice_bytes:

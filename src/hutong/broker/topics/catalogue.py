@@ -49,7 +49,7 @@ class TopicRecord(TypedDict):
 
 
 class StateLog(Protocol):
-    """Where the catalogue's records go: an internal compacted topic."""
+    """The log of the catalogue's records: an internal compacted topic."""
 
     def append(self, key: bytes, value: bytes | None, then: Callable[[HutongError | None], None]) -> None:
         """Append; `then` is called with None once durable, or with the error."""
@@ -163,7 +163,7 @@ class Topics:
     def check_creation(
         self, name: str, partition_count: int, overrides: Mapping[str, str | None], holder: str = NOBODY
     ) -> dict[str, str]:
-        """What a creation must satisfy; returns the overrides to store. Raises Refused with Kafka's code.
+        """Check a creation; returns the overrides to store. Raises Refused with Kafka's code.
 
         `holder` is the client that asks, whose share of all partitions it counts against.
         """
@@ -241,7 +241,7 @@ class Topics:
         self._change(topic, check_overrides(overrides), topic.log_ids, then)
 
     def set_defaults(self, defaults: Mapping[str, str]) -> None:
-        """What topics go by that have no setting of their own; it counts at once."""
+        """Set the defaults for topics without a setting of their own; they take effect at once."""
         self.defaults = dict(defaults)
         for topic in self._by_name.values():
             if not topic.is_internal:
@@ -262,7 +262,7 @@ class Topics:
         self._change(topic, topic.overrides, log_ids, grown)
 
     def check_growth(self, topic: Topic, count: int) -> None:
-        """Whether a topic may grow to `count` partitions. Raises Refused(INVALID_PARTITIONS)."""
+        """Check that a topic may grow to `count` partitions. Raises Refused(INVALID_PARTITIONS)."""
         now = len(topic.partitions)
         if count <= now:
             raise Refused(

@@ -1,4 +1,4 @@
-"""Which partition group a topic's partitions live in: topics of like lifetime share a journal.
+"""The partition group of a topic's partitions: topics with similar retention share a journal.
 
 Strategy: the region idea again (Yak, OSDI '16). Segments die whole when everything in them is dead, so data that dies
 together should lie together. The set of groups is small and fixed: each has its own journal, fsync and failure.

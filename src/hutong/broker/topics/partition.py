@@ -29,10 +29,10 @@ class Partition:
         self.log = log
         self.config = config
         self.is_internal = is_internal
-        self.offline = log.offline  # why nothing can be said of the log, usually None
+        self.offline = log.offline  # the error of a log that could not be opened, usually None
 
     def check_online(self) -> None:
-        """Raises Refused(KAFKA_STORAGE_ERROR) where nothing of the log can be said, not even where it ends."""
+        """Raise Refused(KAFKA_STORAGE_ERROR) if the log could not be opened: then not even its end is known."""
         if self.offline is not None:
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"The partition group is offline: {self.offline}")
 
@@ -66,7 +66,7 @@ class Topic:
 
     @property
     def is_offline(self) -> bool:
-        """Whether its partition group could not be opened: then none of its partitions has a leader."""
+        """True if its partition group could not be opened: then none of its partitions has a leader."""
         return any(partition.offline is not None for partition in self.partitions[:1])
 
     def partition(self, index: int) -> Partition | None:

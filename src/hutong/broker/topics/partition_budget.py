@@ -1,4 +1,4 @@
-"""How many partitions there may be, and how many of them the topics of one client may have.
+"""The bound on partitions, and on those of one client's topics.
 
 Strategy: a topic counts from the moment when its creation or growth was decided, so that many that are on their way to
 the disk together cannot pass the bound. Those who make topics share it (`foundation.fair_shares`).
@@ -33,7 +33,7 @@ class PartitionBudget:
         return self._shares.taken
 
     def holder(self, name: str) -> str:
-        """Who made the topic; NOBODY for one that was there at the start."""
+        """The client that created the topic; NOBODY for one from before the start."""
         return self._topics.get(name, (NOBODY, 0))[0]
 
     def has_room(self, holder: str, more: int) -> bool:

@@ -1,4 +1,4 @@
-"""What an assignment of replicas must satisfy on a node that is alone. Knows nothing of topics."""
+"""Checks of a replica assignment on a single node. Knows nothing of topics."""
 
 from collections.abc import Sequence
 

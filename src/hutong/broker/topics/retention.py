@@ -1,6 +1,6 @@
-"""Old records go: every so often each partition group is told how long and how much its logs keep, and what to clean.
+"""Periodic retention: hand each partition group its logs' retention limits and cleaning policies.
 
-Strategy: two timers for the node, besides that of `segment_roller`. At each look the journals are given their topics'
+Strategy: two timers for the node, and that of `segment_roller`. At each check the journals are given their topics'
 wishes; they decide which bytes are dead and which keys were overwritten. A topic that is only compacted, or neither,
 wishes nothing of age or size. So that what is old can go, the segment that a topic writes to is closed when the topic's
 settings say so, and no later than its records would have gone.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def retention_policy(config: TopicConfig) -> RetentionPolicy:
-    """What a topic's settings ask of its logs and their segments."""
+    """The retention policy that a topic's settings ask for."""
     roll_ms = config.segment_ms
     if config.compacted:
         roll_ms = min(roll_ms, config.max_compaction_lag_ms)
@@ -39,7 +39,7 @@ def retention_policy(config: TopicConfig) -> RetentionPolicy:
 
 
 def compaction_policy(config: TopicConfig) -> CompactionPolicy:
-    """What a compacted topic's settings ask of cleaning."""
+    """The cleaning policy that a compacted topic's settings ask for."""
     return CompactionPolicy(
         config.min_compaction_lag_ms,
         config.max_compaction_lag_ms,

@@ -1,9 +1,9 @@
 """Segments are closed soon after they have grown old for a topic that writes to them (`segment.ms`).
 
-Strategy: Kafka looks at each append. Here appends are too many and segments too few for that: a timer stands at the
+Strategy: Kafka looks at each append. Here appends are too many and segments too few for that: a timer is set to the
 moment when the active segment of a partition group can first be too old for any of its topics. Before that nothing can
 be due. From then on, as long as the segment goes on without records of such a topic, there is a look every
-`LOOK_INTERVAL_MS`. With the usual settings, a week, the timer stands days ahead, so an idle node sleeps.
+`LOOK_INTERVAL_MS`. With the usual settings, a week, the timer is days ahead, so an idle node sleeps.
 
 Decides nothing of what is removed: that is `retention`'s.
 """
@@ -55,11 +55,11 @@ class SegmentRoller:
 
     @property
     def due_in_ms(self) -> int | None:
-        """When the next look comes; None where none is needed."""
+        """The time of the next check; None if none is needed."""
         return None if self._timer is None else self._timer_at_ms - self._clock.monotonic_ms()
 
     def _topic_changed(self, topic: Topic, exists: bool) -> None:
-        """One may want its segments closed earlier than the timer stands."""
+        """Check again: a topic may want its segments closed earlier than the timer is set to."""
         if exists and not topic.is_internal:
             roll_ms = retention_policy(topic.config).roll_ms
             if roll_ms >= 0:

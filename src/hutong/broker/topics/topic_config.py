@@ -43,7 +43,7 @@ class ConfigKey:
 
     @property
     def node_name(self) -> str:
-        """What Kafka calls the setting where it is made for all topics of a broker."""
+        """Kafka's name of the setting for all topics of a broker."""
         return NODE_NAMES.get(self.name, self.name)
 
 
@@ -182,7 +182,7 @@ KEYS: dict[str, ConfigKey] = {
             ConfigType.INT,
             "1073741824",
             whole(14, 2**31 - 1),
-            _SEGMENT + "it holds so much of one partition.",
+            _SEGMENT + "it holds this much of one partition.",
         ),
         _key("segment.index.bytes", ConfigType.INT, "10485760", whole(4, 2**31 - 1), _NODE_INDEX),
         _key("segment.jitter.ms", ConfigType.LONG, "0", whole(0), "Accepted without effect."),
@@ -227,7 +227,7 @@ NODE_NAMES: dict[str, str] = {
     "segment.jitter.ms": "log.roll.jitter.ms",
     "segment.ms": "log.roll.ms",
 }
-"""Where Kafka names a setting of topics otherwise when it is one of the broker."""
+"""Settings of topics that Kafka names otherwise when they are the broker's."""
 
 UNNAMED_DEFAULTS = frozenset(
     (

@@ -21,8 +21,8 @@ def test_a_stage_that_took_no_time_counts_as_zero_when_somebody_looks() -> None:
 
 def test_requests_of_a_train_are_counted_one_by_one() -> None:
     times = RequestTimes().of(0)
-    times.train(50, 1_000, 64)
-    times.train(50, 0, 1)
+    times.record_together(50, 1_000, 64)
+    times.record_together(50, 0, 1)
     assert times.total.count == times.local.count == 65
     assert times.total.sum == 64 * 1_050 + 50
     assert times.remote.count == 64

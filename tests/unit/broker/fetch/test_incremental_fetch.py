@@ -132,12 +132,12 @@ class World:
             ],
             forgotten_topics_data=[ForgottenTopic(topic, partitions=[index]) for topic, index in forgotten],
         )
-        turn = incremental_fetch.begin(request, self.context)
+        turn = incremental_fetch.begin_session_fetch(request, self.context)
         if isinstance(turn, FetchResponse):
             return turn
         response = self.look(request.topics if turn is None else turn.topics(), room)
         if turn is not None:
-            turn.looked(response)
+            turn.take_pass(response)
             response = turn.finish(response)
         self.session_id = response.session_id
         self.epoch += 1
@@ -266,15 +266,17 @@ def test_two_requests_of_one_session_at_a_time() -> None:
     world.topics.make("a")
     world.ask({("a", 0): 0})
 
-    def begin(epoch: int) -> incremental_fetch.Turn:
-        turn = incremental_fetch.begin(FetchRequest(session_id=world.session_id, session_epoch=epoch), world.context)
+    def begin(epoch: int) -> incremental_fetch.SessionFetch:
+        turn = incremental_fetch.begin_session_fetch(
+            FetchRequest(session_id=world.session_id, session_epoch=epoch), world.context
+        )
         assert turn is not None
         assert not isinstance(turn, FetchResponse)
         return turn
 
     first, second = begin(1), begin(2)
     for turn in (first, second):
-        turn.looked(world.look(turn.topics(), 9))
+        turn.take_pass(world.look(turn.topics(), 9))
     refused = first.finish(FetchResponse())
     assert (refused.error_code, refused.session_id) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, world.session_id)
     assert second.finish(FetchResponse()).error_code == 0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hutong.broker.fetch.session_table import EPOCH_MAX, EVICTION_MS, FetchSessions, Session, next_epoch
+from hutong.broker.fetch.session_table import EPOCH_MAX, EVICTION_MS, FetchSession, FetchSessions, next_epoch
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchTopic, ForgottenTopic
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -22,13 +22,13 @@ def wanted(size: int, first: int = 0) -> list[tuple[str | bytes, FetchPartition]
     return [("t", FetchPartition(partition=first + index)) for index in range(size)]
 
 
-def opened(sessions: FetchSessions, size: int, *, is_follower: bool = False, now_ms: int = 0) -> Session | None:
+def opened(sessions: FetchSessions, size: int, *, is_follower: bool = False, now_ms: int = 0) -> FetchSession | None:
     session = sessions.open(wanted(size), uses_ids=False, is_follower=is_follower, now_ms=now_ms)
     sessions.check_invariants()
     return session
 
 
-def begun(sessions: FetchSessions, session: Session, now_ms: int) -> Session | ErrorCode:
+def begun(sessions: FetchSessions, session: FetchSession, now_ms: int) -> FetchSession | ErrorCode:
     return sessions.begin(session.id, session.epoch, NOTHING, (), uses_ids=False, now_ms=now_ms)
 
 
@@ -41,7 +41,7 @@ def test_a_request_must_know_the_id_the_epoch_and_how_topics_are_named() -> None
     session = opened(sessions, 1)
     assert session is not None
 
-    def begin(session_id: int, epoch: int, *, uses_ids: bool = False) -> Session | ErrorCode:
+    def begin(session_id: int, epoch: int, *, uses_ids: bool = False) -> FetchSession | ErrorCode:
         return sessions.begin(session_id, epoch, NOTHING, (), uses_ids=uses_ids, now_ms=0)
 
     assert begin(session.id + 1, 1) == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
@@ -158,7 +158,7 @@ def test_eviction_is_as_the_model_says(
     script: list[tuple[str, int, int, bool, int]], slots_max: int, seed: int
 ) -> None:
     sessions, model, now_ms = cache(slots_max, seed=seed), Model(slots_max), 0
-    known: list[Session] = []
+    known: list[FetchSession] = []
     for kind, which, size, is_follower, passed_ms in script:
         now_ms += passed_ms
         living = [session for session in known if not session.is_dropped]
