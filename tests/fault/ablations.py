@@ -146,7 +146,7 @@ def checkpoints_ahead_of_the_flush(patch: pytest.MonkeyPatch) -> None:
         content = encode_checkpoint(self._state(position, is_clean))
         self._submit(position, [(Path("/data/group/checkpoint"), lambda: content)], is_clean, then)
 
-    patch.setattr(checkpointer.Checkpointer, "write", write_now)
+    patch.setattr(checkpointer.Checkpointer, "write_checkpoint", write_now)
 
 
 def replaces_files_by_what_is_not_flushed(patch: pytest.MonkeyPatch) -> None:

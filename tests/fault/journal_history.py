@@ -328,7 +328,7 @@ class JournalHistory(RuleBasedStateMachine):
     @rule(is_asked=st.booleans())
     def checkpoint(self, is_asked: bool) -> None:
         if is_asked:
-            self.stage.journal.checkpointer.begin()
+            self.stage.journal.checkpointer.begin_checkpoint()
         else:
             self.stage.advance(SMALL.checkpoint_interval_ms + MARGIN_MS)
 
@@ -452,7 +452,7 @@ class JournalHistory(RuleBasedStateMachine):
         spoiled = [repair for repair in journal.recovery.repairs if "/checkpoint: the checkpoint" in repair]
         assert not spoiled, "a checkpoint is replaced whole or not at all"
         if journal.recovery.repairs or journal.recovery.scanned_bytes:
-            journal.checkpointer.begin()
+            journal.checkpointer.begin_checkpoint()
         self.begin_session()
 
     def close(self) -> Journal:

@@ -72,7 +72,7 @@ def test_the_power_may_go_at_any_change(rounds: int, keeps_checkpoint: bool) -> 
             stage.disk.unlink(DIRECTORY / "checkpoint")
         stage.open()
         check(stage, before, plain, end_offset)
-        stage.journal.checkpointer.begin()
+        stage.journal.checkpointer.begin_checkpoint()
         stage.settle()
         assert stage.problems() == []
         assert not [name for name in stage.disk.list(DIRECTORY) if name.endswith(".tmp")]

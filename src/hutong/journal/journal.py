@@ -72,7 +72,7 @@ class Journal:
         journal = cls(recovered, directory, host, settings)
         # A start that had to scan or repair leaves a checkpoint, so that the next one need not.
         if recovered.report.repairs or recovered.report.scanned_bytes:
-            journal.checkpointer.begin()
+            journal.checkpointer.begin_checkpoint()
         return journal
 
     # -- logs
@@ -119,7 +119,7 @@ class Journal:
 
         A cleaned log keeps the newest record of each key, and its offsets, between which there are gaps then.
         """
-        self.cleaner.begin(policies)
+        self.cleaner.begin_cleaning(policies)
 
     def alter_settings(self, settings: JournalSettings) -> None:
         """Use another expiry of producers and other bounds of cleaning from now on. All else stays as opened."""
@@ -225,9 +225,9 @@ class Journal:
         A journal that has failed, or that is short of something, closes without the mark: the next start recovers it.
         """
         self.writer.refuse(OwnerGone("the journal is closed"))
-        self.writer.seal()
+        self.writer.seal_chunk()
         if await self._settled(self._flush_all):
-            await self._settled(lambda then: self.checkpointer.write(is_clean=True, then=then))
+            await self._settled(lambda then: self.checkpointer.write_checkpoint(is_clean=True, then=then))
         self._parts.stop()
         self._parts.progress.refuse(OwnerGone("the journal is closed"))  # no majority will answer here
         await self._idle()

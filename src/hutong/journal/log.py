@@ -94,7 +94,7 @@ class PartitionLog(LogAppends):
             return _NOTHING
         # A receive-QoS log shows batches that the writer has not put into the cache yet.
         if limit > self.sealed_offset:
-            self._writer.seal()
+            self._writer.seal_chunk()
         stores = self._stores
         cached = self.cached_runs.read(
             stores.cache, offset, limit, max_bytes, at_least_one, stores.settings.read_runs_max

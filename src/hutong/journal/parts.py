@@ -122,7 +122,7 @@ class JournalParts:
 
     def when_flushed(self, then: WhenSafe) -> None:
         """Call `then` with None once everything so far is on disk, or with the reason it is not, perhaps at once."""
-        self.writer.seal()
+        self.writer.seal_chunk()
         error = self.flusher.failure or self.flusher.shortage
         if error is not None:
             then(error)

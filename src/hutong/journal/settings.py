@@ -19,7 +19,7 @@ class JournalSettings:
     noted_batches_max: int = 64  # that nobody waits for, before they become a chunk
     lazy_flush_interval_ms: int = 50  # how long bytes that nobody waits for may stay unflushed
     lazy_flush_bytes: int = 4 * MEBIBYTE  # and how many
-    chunk_bytes_max: int = 1 * MEBIBYTE  # a turn that took in more seals early; a larger batch has a chunk of its own
+    chunk_bytes_max: int = 1 * MEBIBYTE  # a loop iteration with more seals early; a larger batch has its own chunk
     batch_bytes_max: int = 32 * MEBIBYTE  # and never more than a segment
     acknowledgements_max: int = 1_000_000  # parked at a time
     checkpoint_interval_ms: int = 60_000
@@ -34,6 +34,6 @@ class JournalSettings:
     producers_max: int = 10_000  # idempotent producers remembered for one log
     producer_expiry_ms: int = 86_400_000  # producer.id.expiration.ms of Kafka
     shortage_retry_ms: int = 1_000  # of space, open files or memory
-    clean_keys_max: int = 500_000  # that one pass of cleaning tells apart; more are left to further passes
+    clean_keys_max: int = 500_000  # in one pass of cleaning; more are left to further passes
     clean_batch_bytes_max: int = 128 * MEBIBYTE  # what a batch may unpack to, to be cleaned
     clean_bytes_per_second_max: int = 0  # read and written by cleaning; 0 is without bound

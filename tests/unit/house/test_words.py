@@ -31,7 +31,7 @@ PACKAGES: Final = {
     "examples": Allowed(4, 5, 0.8),
     "foundation": Allowed(0, 0, 2.9),
     "groups": Allowed(0, 0, 5.2),
-    "journal": Allowed(0, 5, 3.2),
+    "journal": Allowed(0, 4, 4.1),
     "pipelines": Allowed(0, 7, 1.1),
     "reactor": Allowed(0, 2, 3.4),
     "remoting": Allowed(0, 0, 3.5),

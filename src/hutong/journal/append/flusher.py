@@ -149,7 +149,7 @@ class Flusher(JournalPart):
 
     def wake(self) -> None:
         """Start a flush if none is running and somebody waits for one, or much is unflushed."""
-        if self._is_flushing or self._cannot_flush:
+        if self._is_flushing or self._cannot_flush:  # the end of the running flush, or of the shortage, wakes again
             return
         flushed_position = self._progress.flushed_position
         dirty_bytes = self._writer.position - flushed_position
@@ -189,13 +189,13 @@ class Flusher(JournalPart):
 
     def flush_later(self) -> None:
         """Schedule a flush of bytes that nobody waits for."""
-        if self._lazy is None and not self._is_stopped:
+        if self._lazy is None and not self._is_stopped:  # one timer bounds the wait of the oldest deferred batch
             deadline_ms = self._clock.monotonic_ms() + self._settings.lazy_flush_interval_ms
             self._lazy = self._timers.add(deadline_ms, self._lazy_is_due)
 
     def _lazy_is_due(self) -> None:
         self._lazy = None
-        self._writer.seal()
+        self._writer.seal_chunk()
         if not self._is_flushing and not self._cannot_flush and self._progress.flushed_position < self._writer.position:
             self._start()
 
@@ -238,11 +238,12 @@ class Flusher(JournalPart):
 
     def _ended(self, end: int, outcome: object) -> None:
         self._is_flushing = False
-        if isinstance(outcome, StorageShortage):
+        if isinstance(outcome, StorageShortage):  # also a part of the flush: it is repeated whole
             self._is_short(outcome)
         elif isinstance(outcome, StorageError):
             self.fail(outcome)
         elif isinstance(outcome, BaseException):
+            # A fault of ours: the state of the disk is unknown, and the error passes to the loop's handler.
             self.fail(FlushFailed(f"a flush ended unexpectedly: {outcome!r}"))
             raise outcome
         else:
@@ -252,7 +253,7 @@ class Flusher(JournalPart):
     def _advance(self, end: int, times: FlushTimes) -> None:
         self.flushes_total += 1
         self.flushed_bytes_total += end - self._progress.flushed_position
-        if self.shortage is not None:
+        if self.shortage is not None:  # this flush has proved that it is over
             self.shortage = None
             self._writer.accept(self._shortage_refusal)
             self._progress.accept()
@@ -294,6 +295,7 @@ class Flusher(JournalPart):
         self._writer.refuse(refusal)
         self.shortage, self._shortage_refusal = error, refusal
         self._progress.refuse(refusal)
+        # Space may come back by retention or by an operator, without any event: only a new attempt can tell.
         if not self._is_stopped:
             deadline_ms = self._clock.monotonic_ms() + self._settings.shortage_retry_ms
             self._retry = self._timers.add(deadline_ms, self.retry_now)
@@ -303,6 +305,8 @@ class Flusher(JournalPart):
     def _prepare(self) -> None:
         """Make the next segment's file ready while the active one still has room."""
         active = self._segments.active
+        # Creating, reserving and flushing a file would otherwise be part of the first flush into the new segment, for
+        # which producers wait.
         if active is None or self._prepared is not None or self._is_preparing:
             return
         if self._progress.flushed_position - active.base_position < _PREPARE_FROM * self._settings.segment_bytes:

@@ -76,9 +76,11 @@ class LogAppends(LogTail):
         `batch_count` tells. The batches must not change until the end of the loop iteration.
         """
         writer = self._writer
+        # Returned, not raised: the same error serves every batch until the reason is over, and an exception that is
+        # raised again and again keeps the frames of its callers, with their batches.
         if writer.refusal is not None:
             return writer.refusal
-        if self.is_deleted:
+        if self.is_deleted:  # a request that was held meanwhile
             return Refused(UNKNOWN_TOPIC_OR_PARTITION, "The partition was deleted.")
         # Without a waiting producer and without readers nobody notices a chunk that is sealed later.
         is_safe = qos <= _RECEIVE
@@ -87,12 +89,15 @@ class LogAppends(LogTail):
         count = 0
         for batch, header in batches:
             size = len(batch)
+            # One test for the common batch: without a producer id (KIP-98) there is nothing to check but the size.
             if header.producer_id >= 0 or size > self._batch_bytes_max:
                 outcome = self._check(batch, header, qos)
                 if outcome is not None:
                     if count:
                         break  # the caller gets it as the first batch of its next append
                     return outcome
+            # The log's end moves before the writer sees the batch: a full chunk is sealed in there, and its watchers
+            # may append to this log again.
             base_offset = end_offset
             self.end_offset = end_offset = base_offset + header.last_offset_delta + 1
             writer.add_batch(self, base_offset, end_offset, batch, size, header.max_timestamp_ms, is_urgent)
@@ -101,6 +106,7 @@ class LogAppends(LogTail):
             # The writer holds the batches and moves them to the cache later. Both are memory of one process, so
             # waiting for the move would make nothing safer; a read seals what it needs.
             self.high_watermark = end_offset
+        # message.timestamp.type=LogAppendTime: the answer carries the time that the writer stamps into the batches.
         append_time_ms = writer.wall_ms if self.log_append_time else NO_APPEND_TIME
         return Appended(first_offset, append_time_ms, self.start_offset, count, is_safe)
 
@@ -162,6 +168,7 @@ class LogAppends(LogTail):
         if self.is_deleted:
             then(Refused(UNKNOWN_TOPIC_OR_PARTITION, "The partition was deleted."))
             return
+        # A marker is one control record in a batch of its own, as Kafka's (KIP-98).
         now_ms = writer.wall_ms
         marker = build_marker(
             producer_id, producer_epoch, is_commit=is_commit, coordinator_epoch=coordinator_epoch, timestamp_ms=now_ms
@@ -169,10 +176,11 @@ class LogAppends(LogTail):
         offset = self.end_offset
         self.end_offset = offset + 1
         self.markers_total += 1
-        producers.mark(producer_id, producer_epoch, coordinator_epoch, now_ms)
+        producers.record_marker(producer_id, producer_epoch, coordinator_epoch, now_ms)
         if self.transactions is not None:
             self.transactions.end(producer_id, offset, is_commit=is_commit)
         writer.add_batch(self, offset, offset + 1, marker, len(marker), now_ms, is_urgent=True)
+        # The coordinator forgets the transaction once all markers are safe, so they need the strongest level.
         writer.when_safe(Qos.ALL, then)
 
     # -- idempotent producers
@@ -208,6 +216,7 @@ class LogAppends(LogTail):
             self._writer.wall_ms,
             is_transactional,
         )
+        # A repetition belongs to a transaction that its original has opened already.
         if is_transactional and original is None:
             self._begin_transaction(header.producer_id)
         return original

@@ -6,7 +6,7 @@ that does not follow is refused. Without state for a producer, because it is new
 accepted (KIP-360). The longest silent producer is forgotten first, when its time is over or the bound is reached.
 
 A producer whose transaction is open is not forgotten, and brings no plain batch into it. The marker that ends it may
-raise the producer's epoch (KIP-890), and what sends with the old one is refused from then on.
+raise the producer's epoch (KIP-890), and batches with the old one are refused from then on.
 
 Knows no clock, no disk: time and offsets arrive with each batch, and replaying the same batches gives the same state.
 """
@@ -114,7 +114,7 @@ class Producers:
     def remember(
         self, producer_id: int, epoch: int, base_sequence: int, count: int, base_offset: int, now_ms: int
     ) -> None:
-        """Note a batch that is in the log already; what `admit` does once it has judged."""
+        """Note a batch of the log without checks: `admit` has made them, or recovery needs none."""
         state = self._states.get(producer_id)
         batches = state.batches if state is not None and state.epoch == epoch else ()
         if base_sequence != NO_SEQUENCE:
@@ -128,7 +128,7 @@ class Producers:
         self._forget_silent(now_ms)
 
     def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> None:
-        """Raises Refused with INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED for what must not be written."""
+        """Check a marker's epochs. Raises Refused with INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED."""
         state = self._states.get(producer_id)
         if state is None:
             return
@@ -140,7 +140,7 @@ class Producers:
                 f"A coordinator of epoch {state.coordinator_epoch} has written here; {coordinator_epoch} is older.",
             )
 
-    def mark(self, producer_id: int, epoch: int, coordinator_epoch: int, now_ms: int) -> None:
+    def record_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, now_ms: int) -> None:
         """Note a marker: it has no sequence, and an epoch that is newer makes everything before it old."""
         self.remember(producer_id, epoch, NO_SEQUENCE, 1, 0, now_ms)
         batches = self._states[producer_id].batches
@@ -150,11 +150,11 @@ class Producers:
         return self._states.get(producer_id)
 
     def items(self) -> Iterable[tuple[int, ProducerState]]:
-        """To be gone through before anything changes."""
+        """All producers; iterate before the next change."""
         return self._states.items()
 
     def restore(self, producer_id: int, state: ProducerState) -> None:
-        """Put back what a checkpoint kept. States arrive longest silent first."""
+        """Restore a producer from a checkpoint. States arrive longest silent first."""
         self._states[producer_id] = state
 
     def states(self) -> Mapping[int, ProducerState]:
@@ -183,7 +183,7 @@ class Producers:
             if producer_id not in self.in_transaction:
                 del states[producer_id]
             elif passed_over < PASSED_OVER_MAX:
-                states.move_to_end(producer_id)  # it will be looked at again when its transaction has ended
+                states.move_to_end(producer_id)  # it is checked again after its transaction has ended
                 passed_over += 1
             elif len(states) > self._producers_max:
                 del states[producer_id]

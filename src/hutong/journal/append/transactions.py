@@ -3,9 +3,9 @@
     first offset of the oldest open transaction >= last stable offset <= high watermark
 
 Strategy: a producer's first transactional batch opens its transaction here, its marker ends it. Until the marker is
-visible the transaction counts as open for readers, who then never act on an end that a crash may take back. What was
-aborted is kept as rows of four numbers, ordered by the offsets of their markers: one bisection finds where to begin,
-and the stable offset of a row says where no later one can matter any more. A row goes with the data it speaks of.
+visible the transaction counts as open for readers, who then never act on an end that a crash may revert. Aborted
+transactions are kept as rows of four numbers, ordered by the offsets of their markers. One bisection finds the first
+row of a range, and the stable offset of a row tells when no later one can matter. A row is dropped with its data.
 
     row   producer id, first offset, offset of the marker, first offset not stable once the marker was there
 
@@ -48,7 +48,7 @@ class AbortedIndex:
         return Aborted._make(self._rows[ROW_NUMBERS * number : ROW_NUMBERS * (number + 1)])
 
     def add(self, aborted: Aborted) -> None:
-        """Markers come in the order of their offsets."""
+        """Add an aborted transaction; markers come in the order of their offsets."""
         self._rows.extend(aborted)
         self._copy = None
 
@@ -117,11 +117,11 @@ class Transactions:
         return not self.open and not len(self.aborted)
 
     def begin(self, producer_id: int, offset: int) -> None:
-        """A transactional batch got `offset`: it opens the producer's transaction unless that is open already."""
+        """Open the producer's transaction with its batch at `offset`, unless it is open already."""
         self.open.setdefault(producer_id, offset)
 
     def end(self, producer_id: int, marker_offset: int, *, is_commit: bool) -> None:
-        """The producer's marker got `marker_offset`. One without an open transaction ends nothing."""
+        """End the producer's transaction with its marker at `marker_offset`, if one is open."""
         first_offset = self.open.pop(producer_id, None)
         if first_offset is None:
             return
@@ -134,11 +134,11 @@ class Transactions:
             self.aborted.add(Aborted(producer_id, first_offset, marker_offset, stable_offset))
 
     def all_visible(self) -> None:
-        """Every marker so far is on disk: what a recovery says once it has read everything."""
+        """Declare every marker so far visible: recovery has read them from the disk."""
         self._ended.clear()
 
     def stable_offset(self, high_watermark: int) -> int:
-        """Before it everything is decided and visible."""
+        """The last stable offset: every transaction with a batch before it has ended, and the end is visible."""
         ended = self._ended
         while ended and ended[0][0] < high_watermark:
             ended.popleft()

@@ -120,7 +120,7 @@ class Writer(JournalPart):
         """
         self._bytes += size
         if self._bytes > self._chunk_bytes_max:
-            self.seal()  # a batch larger than a chunk gets a chunk of its own
+            self.seal_chunk()  # a batch larger than a chunk gets a chunk of its own
             self._bytes = size
         batches = self._batches
         batches.append((log, base_offset, end_offset, batch, size, timestamp_ms))
@@ -129,18 +129,20 @@ class Writer(JournalPart):
                 self._must_seal = True
                 self._schedule()
         elif len(batches) >= self._settings.noted_batches_max:
-            self.seal()
+            self.seal_chunk()
         elif len(batches) == 1:
+            # Only the first needs a timer: the flush that it starts takes all that follow.
             self._begun_us = self._clock.monotonic_us()
             self._events.batch_deferred()
 
     def add_statement(self, kind: int, partition_id: int, offset: int) -> None:
         """Note a statement about a log (`chunk.START_MOVED`, `chunk.DELETED`) in the stream."""
         if self._batches:
-            self.seal()  # a chunk's statements come before its batches, and this one is about earlier batches
+            self.seal_chunk()  # a chunk's statements come before its batches, and this one is about earlier batches
         self._statements.append(chunk.ENTRY.pack(partition_id, kind, offset, 0, 0, 0, 0, -1))
+        # The header counts entries in two bytes; the other half is for batches (`_chunk_bytes_max`).
         if len(self._statements) >= chunk.ENTRIES_MAX // 2:
-            self.seal()
+            self.seal_chunk()
         else:
             self._must_seal = True
             self._schedule()
@@ -169,10 +171,10 @@ class Writer(JournalPart):
 
     def when_flushed(self, then: WhenSafe) -> None:
         """Seal, and call `then` with None once everything sealed so far is on disk, or with the reason it is not."""
-        self.seal()
+        self.seal_chunk()
         self.when_safe(Qos.PERSISTENCE, then)
 
-    def seal(self) -> None:
+    def seal_chunk(self) -> None:
         """Make one chunk of everything noted. Called at the end of the iteration, earlier where a chunk is full."""
         batches, self._batches = self._batches, []
         statements, self._statements = self._statements, []
@@ -196,7 +198,7 @@ class Writer(JournalPart):
 
     def roll(self) -> None:
         """Close the active segment; the next chunk begins another."""
-        self.seal()
+        self.seal_chunk()
         active = self._segments.active
         if active is not None and active.base_position < self.position:
             self._segments.roll(self.position)
@@ -225,8 +227,9 @@ class Writer(JournalPart):
 
     def _iteration_ended(self) -> None:
         try:
+            # Deferred batches alone stay noted: they share a chunk with those of later iterations.
             if self._must_seal:
-                self.seal()
+                self.seal_chunk()
         finally:
             self._is_scheduled = False
             self._iteration_wall_ms = None
@@ -268,6 +271,7 @@ class Writer(JournalPart):
         """Copy the chunk into the cache, behind the last one; returns its end position."""
         entries, payload_bytes = list(statements), 0
         buffers: list[Buffer] = [b""]
+        # The chunk goes whole into one segment, so any log that would pass its bound closes the segment before it.
         is_full = False
         for log, run in runs.items():
             extents = log.extents
@@ -292,6 +296,7 @@ class Writer(JournalPart):
         segment = self._segments.active
         if segment is None or is_full or position + total_bytes > segment.base_position + self._settings.segment_bytes:
             segment = self._segments.roll(position)
+        # Recovered segments have the time of their first chunk; retention by age (`segment.ms`) counts from there.
         if segment.begun_ms is None:
             segment.begun_ms = self.wall_ms
         # A recovery that finds this chunk damaged must know from where on a crash may have taken it: the part that was
@@ -325,6 +330,7 @@ class Writer(JournalPart):
             if not log.has_cached_runs:
                 log.has_cached_runs = True
                 self._cached_logs.append(log)
+            # Readers of the cache need every run; the index of the segment is sparse.
             log.cached_runs.add(base_offset, end_offset, at, size, oldest_position)
             log.sealed_offset = end_offset
             log_ends.append((log, end_offset))
@@ -369,7 +375,7 @@ class Writer(JournalPart):
     def _check_congestion(self) -> None:
         """Two bounds: at the first producers are held unread, at twice that their batches are refused."""
         dirty_bytes = self.dirty_bytes
-        if self.refusal is not None:
+        if self.refusal is not None:  # a failed or closed journal stays refused, and holds nobody
             return
         if dirty_bytes >= self._settings.dirty_bytes_max and not self.is_congested:
             self._set_congested(True)

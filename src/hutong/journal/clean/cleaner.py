@@ -90,9 +90,9 @@ class Cleaner(JournalPart):
         """True if a cleaning may be working on the segment, so that it must stay."""
         return self._decision is not None and segment.base_position < self._decision.end_position
 
-    def begin(self, policies: Mapping[int, CompactionPolicy]) -> None:
+    def begin_cleaning(self, policies: Mapping[int, CompactionPolicy]) -> None:
         """Begin a cleaning if one is due and none is running."""
-        if self.is_running or self._has_failed or self._is_stopped:
+        if self.is_running or self._has_failed or self._is_stopped:  # the next pass of retention asks again
             return
         closed = self._closed_segments()
         # A crash before the next checkpoint scans the segments behind it, and expects them as they were written.
@@ -105,6 +105,7 @@ class Cleaner(JournalPart):
         ]
         sizes = [(segment.base_position, _stored_bytes(segment)) for segment in closed]
         self._policies = policies
+        # One cleaning at a time: compaction first; garbage of deleted logs when none is due.
         self._decision = decide(shares, sizes) or self._garbage_in(closed)
         if self._decision is not None:
             self._paced_from_ms, self._paced_bytes = self._clock.monotonic_ms(), 0
@@ -130,7 +131,7 @@ class Cleaner(JournalPart):
         if self._pause is not None:
             self._pause.cancel()
             self._pause = None
-        if not self._is_in_flight:
+        if not self._is_in_flight:  # else the result of the slice abandons the pass
             self._abandon()
 
     # -- planning
@@ -175,6 +176,7 @@ class Cleaner(JournalPart):
             log = self._logs.get(partition_id)
             if log is None:
                 continue
+            # Every segment of the log may lose records; untouched ones are not even read.
             touched.update(span.base_position for span in log.spans)
             number = log.spans.number_for(share.clean_offset)
             if number < len(log.spans):
@@ -196,7 +198,7 @@ class Cleaner(JournalPart):
         return Plan(sources, rules, dirty_position, self._deletion_ms())
 
     def _rules(self, log: PartitionLog, share: LogShare | None) -> LogRules:
-        if share is None:
+        if share is None:  # not to be compacted: of this log only deleted records go
             return LogRules(log.partition_id, log.start_offset, log.sealed_offset)
         states = log.producers.states().values() if log.producers is not None else ()
         transactions = log.transactions
@@ -224,7 +226,7 @@ class Cleaner(JournalPart):
             steps = self._steps
             try:
                 self._jobs.submit_read(lambda steps=steps: self._slice(steps), self._sliced)  # type: ignore[misc]
-            except LimitExceeded as refusal:
+            except LimitExceeded as refusal:  # the workers are busy with reads: clean another time
                 self._sliced(refusal)
         self._is_pumping = False
 
@@ -237,7 +239,7 @@ class Cleaner(JournalPart):
                 step = next(steps)
             except StopIteration as stop:
                 return _Slice(moved_bytes, result=stop.value)
-            if isinstance(step, Rewritten):
+            if isinstance(step, Rewritten):  # only the loop may swap segments
                 return _Slice(moved_bytes, rewritten=step)
             moved_bytes += step
             if self._clock.monotonic_us() >= deadline_us:
@@ -265,7 +267,7 @@ class Cleaner(JournalPart):
         self._pump()
 
     def _pace(self, moved_bytes: int) -> None:
-        budget = self._settings.clean_bytes_per_second_max
+        budget = self._settings.clean_bytes_per_second_max  # log.cleaner.io.max.bytes.per.second of Kafka
         if not budget:
             return
         self._paced_bytes += moved_bytes
@@ -291,7 +293,7 @@ class Cleaner(JournalPart):
             span = None if summary is None else span_of(base_position, summary)
             log.spans.replace(base_position, range_end, span)
             summaries.pop(partition_id, None)
-            if partition_id in self._policies:
+            if partition_id in self._policies:  # the cache still has the records that cleaning has removed
                 log.cached_runs.trim(range_end)
         cleaned.dead_bytes = sum(summary.bytes for summary in summaries.values())  # of logs deleted meanwhile
 
@@ -304,7 +306,7 @@ class Cleaner(JournalPart):
         has_advanced = False
         for partition_id, offset in result.clean_offsets.items():
             log = self._logs.get(partition_id)
-            if log is not None and offset > log.clean_offset:
+            if log is not None and offset > log.clean_offset:  # it may have been deleted meanwhile
                 log.clean_offset = offset
                 has_advanced = True
                 if log.transactions is not None:

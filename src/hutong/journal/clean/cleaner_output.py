@@ -26,7 +26,7 @@ FLUSH_BYTES: Final = 4 * 1024 * 1024  # written between two flushes: a long one 
 CHUNK_BYTES: Final = 256 * 1024
 
 
-class _Run:
+class _OutputRun:
     """One log's batches of the chunk that is being gathered."""
 
     __slots__ = ("base_offset", "batches", "bytes", "end_offset", "max_timestamp_ms")
@@ -50,46 +50,46 @@ class CleanedFile:
         self._chunk_bytes_max = min(CHUNK_BYTES, settings.chunk_bytes_max)
         self._file = disk.create(directory / CLEANING_NAME)
         self._unflushed_bytes = 0
-        self._runs: dict[int, _Run] = {}
+        self._runs: dict[int, _OutputRun] = {}
         self._statements: list[bytes] = []
         self._bytes = 0
         self._leader_epoch = 0
         self._append_time_ms = 0
 
-    def begin(self, leader_epoch: int, append_time_ms: int) -> None:
+    def begin_source_chunk(self, leader_epoch: int, append_time_ms: int) -> None:
         """Take the epoch and time of the chunk from which the next batches come."""
         if leader_epoch != self._leader_epoch:
-            self.seal()
+            self.seal_chunk()
         self._leader_epoch = leader_epoch
         self._append_time_ms = max(self._append_time_ms, append_time_ms)
 
-    def add(self, partition_id: int, header: BatchHeader, batch: Buffer) -> None:
+    def add_batch(self, partition_id: int, header: BatchHeader, batch: Buffer) -> None:
         """Take a batch with the offsets of `header`; batches of one log come in order."""
         run = self._runs.get(partition_id)
         if run is None:
-            run = self._runs[partition_id] = _Run(header.base_offset)
+            run = self._runs[partition_id] = _OutputRun(header.base_offset)
         run.batches.append(batch)
         run.bytes += len(batch)
         run.end_offset = header.last_offset + 1
         run.max_timestamp_ms = max(run.max_timestamp_ms, header.max_timestamp_ms)
         self._bytes += len(batch)
         if self._bytes >= self._chunk_bytes_max or len(self._runs) >= chunk.ENTRIES_MAX // 2:
-            self.seal()
+            self.seal_chunk()
 
-    def state(self, statement: chunk.Run) -> None:
+    def add_statement(self, statement: chunk.Run) -> None:
         """Add a statement about a log, behind all that was added before."""
         if self._runs:
-            self.seal()
+            self.seal_chunk()
         partition_id, kind, offset, count = statement[:4]
         self._statements.append(chunk.ENTRY.pack(partition_id, kind, offset, count, 0, 0, 0, -1))
         if len(self._statements) >= chunk.ENTRIES_MAX // 2:
-            self.seal()
+            self.seal_chunk()
 
     def state_start(self, partition_id: int, offset: int) -> None:
         """State where a log starts of which nothing was added yet: before all that will be."""
         self._statements.append(chunk.ENTRY.pack(partition_id, chunk.START_MOVED, offset, 0, 0, 0, 0, -1))
 
-    def seal(self) -> None:
+    def seal_chunk(self) -> None:
         """Write what was gathered as one chunk. Raises StorageShortage, FlushFailed, StorageError."""
         runs, self._runs = self._runs, {}
         entries, self._statements = self._statements, []
@@ -118,7 +118,7 @@ class CleanedFile:
 
     def publish(self, range_end: int, generation: int) -> SegmentName:
         """Give it its name; durable on return. Raises StorageShortage, FlushFailed, StorageError."""
-        self.seal()
+        self.seal_chunk()
         self._file.flush()
         self._file.close()
         name = SegmentName(self._base_position, range_end, self.position - self._base_position, generation)

@@ -132,7 +132,7 @@ class CleaningPass:
                     log = self._plan.rules.get(run.partition_id)
                     if log is not None and self._is_dirty(log, run):
                         view = window.view(run.position, run.bytes)
-                        window.used(run.bytes)
+                        window.count_used(run.bytes)
                         is_whole = yield from self._note_run(source, log, view)
                         if not is_whole:
                             return False
@@ -227,7 +227,7 @@ class CleaningPass:
                 is_changed |= yield from self._filter_source(source, output, starts)
             starts.state_rest()
             if is_changed:
-                output.seal()
+                output.seal_chunk()
                 yield output.position - base_position
         except StorageError:
             output.discard()
@@ -246,7 +246,7 @@ class CleaningPass:
         written = output.position
         with self._opened(source) as window:
             for header in _chunks(window, source):
-                output.begin(header.leader_epoch, header.append_time_ms)
+                output.begin_source_chunk(header.leader_epoch, header.append_time_ms)
                 yield header.end - header.position + output.position - written
                 written = output.position
                 for run in header.runs():
@@ -257,7 +257,7 @@ class CleaningPass:
                         is_changed = True
                     else:
                         view = window.view(run.position, run.bytes)
-                        window.used(run.bytes)
+                        window.count_used(run.bytes)
                         is_changed |= yield from self._filter_run(source, log, view, output, starts)
         return is_changed
 
@@ -271,7 +271,7 @@ class CleaningPass:
             is_changed |= kept is not batch
             if kept is not None:
                 starts.keeps(log, header)
-                output.add(log.partition_id, header, kept)
+                output.add_batch(log.partition_id, header, kept)
         return is_changed
 
     def _keep_statement(self, output: CleanedFile, starts: "_Starts", run: chunk.Run, log: LogRules | None) -> bool:
@@ -284,7 +284,7 @@ class CleaningPass:
         else:
             stays = log is not None and run.base_offset >= log.start_offset and starts.is_news(run)
         if stays:
-            output.state(run)
+            output.add_statement(run)
         return stays and not run.bytes
 
     # -- both

@@ -85,7 +85,7 @@ class Remover(JournalPart):
 
     def _state_ends(self) -> None:
         """State the end of each log without data: nothing else in the stream would name it."""
-        self._writer.seal()  # so that a log without spans has nothing left to come
+        self._writer.seal_chunk()  # so that a log without spans has nothing left to come
         for log in self._logs.values():
             if log.oldest_span() is None and log.end_offset:
                 self._writer.add_statement(chunk.START_MOVED, log.partition_id, log.end_offset)

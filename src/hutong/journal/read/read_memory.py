@@ -27,7 +27,7 @@ class ReadMemory:
         self._kept_bytes_max = kept_bytes_max
         self._kept: deque[mmap.mmap] = deque()  # least recently taken first
 
-    def take(self, size: int) -> memoryview:
+    def lend(self, size: int) -> memoryview:
         """At least `size` writable bytes that nobody else looks at, contents undefined."""
         wanted = SMALL_BYTES if size <= SMALL_BYTES else LARGE_BYTES if size <= LARGE_BYTES else size
         for index in reversed(range(len(self._kept))):  # the most recent is the likeliest to be in the CPU's cache

@@ -80,7 +80,7 @@ class Reader(JournalPart):
         # Opening a file or loading an index may wait for the device, which the loop must not.
         if read.extents is None or read.segment.file is None:
             raise WouldBlock("the segment's index or file is not open")
-        walk = self._walk(read, read.segment.file, read.extents, is_cached_only=True, allocate=self._memory.take)
+        walk = self._walk(read, read.segment.file, read.extents, is_cached_only=True, allocate=self._memory.lend)
         result = read.work(walk)
         self.cached_reads_total += 1
         return result
@@ -92,7 +92,7 @@ class Reader(JournalPart):
         if successor is not None:
             read = replace(read, segment=successor, extents=None)
         segment, known_file = read.segment, read.segment.file
-        lent = [self._memory.take(max(read.read_ahead_bytes, WINDOW_BYTES_MIN))]
+        lent = [self._memory.lend(max(read.read_ahead_bytes, WINDOW_BYTES_MIN))]
 
         def ended(outcome: _Outcome[T] | BaseException) -> None:
             if isinstance(outcome, BaseException):
@@ -135,7 +135,7 @@ class Reader(JournalPart):
         more = ReadMemory()
 
         def allocate(size: int) -> memoryview:
-            return lent.pop() if lent and len(lent[0]) >= size else more.take(size)
+            return lent.pop() if lent and len(lent[0]) >= size else more.lend(size)
 
         try:
             if known_file is None:

@@ -28,7 +28,7 @@ def rebuild_index(file: DiskFile, base_position: int, end_position: int, setting
     while position < end_position:
         header = window.chunk_at(position)
         index_chunk(index, header)
-        window.used(header.header_bytes)
+        window.count_used(header.header_bytes)
         position = header.end
     return index
 

@@ -1,7 +1,7 @@
 """The places of one log's batches in the cache: every run, exactly.
 
 Strategy: three parallel arrays, offsets and positions rising, so that a read is one bisection and then a straight walk.
-Entries whose bytes have left the cache are trimmed in bulk when the log grows or the writer trims it in rotation.
+Entries of evicted bytes are trimmed in bulk, by the next append to the log or by the writer in rotation.
 
 Knows nothing of disks: runs that are not in the cache are simply not here.
 """

@@ -38,7 +38,7 @@ class WouldBlock(HutongError):
 class Window:
     """A segment's file seen through one stretch of it at a time. Positions are the journal's.
 
-    What `allocate` gives is written once, from its beginning to its end, except where nothing of it was `used`.
+    What `allocate` gives is written once, from its beginning to its end, except where nothing of it was `count_used`.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Window:
         self._file = file
         self._size = max(WINDOW_BYTES_MIN, size)
         self._is_cached_only = is_cached_only
-        self._allocate = allocate or ReadMemory().take
+        self._allocate = allocate or ReadMemory().lend
         self._arena = memoryview(b"")
         self._filled = 0  # bytes of the arena
         self._base = 0  # where in the arena the window begins; it ends at `_filled`
@@ -71,7 +71,7 @@ class Window:
         return self._is_cached_only and self._loads >= LOADS_ON_LOOP_MAX
 
     def view(self, position: int, count: int) -> memoryview:
-        """The bytes there; to be kept only once they are `used`.
+        """The bytes there; to be kept only once they are `count_used`.
 
         Raises WouldBlock, CorruptData where the journal ends before, StorageError.
         """
@@ -80,7 +80,7 @@ class Window:
             at = self._load(position, count)
         return self._arena[at : at + count]
 
-    def used(self, count: int) -> None:
+    def count_used(self, count: int) -> None:
         """Count bytes of the window that were wanted."""
         self._used_bytes += count
         self._is_used = True
@@ -203,7 +203,7 @@ class Walk:
                     break
                 view, is_last = self._take(run, offset, limit, max_bytes - found_bytes, at_least_one and not found)
                 if view:
-                    self._window.used(len(view))
+                    self._window.count_used(len(view))
                     found.append(view)
                     found_bytes += len(view)
                 if is_last or found_bytes >= max_bytes or len(found) >= runs_max or self._window.is_spent:

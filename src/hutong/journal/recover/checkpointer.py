@@ -1,12 +1,12 @@
-"""Keeps the next start short: checkpoints, and the last touches to closed segments.
+"""Checkpoints, which keep the next start short, and the completion of closed segments.
 
-Strategy: a checkpoint is due when enough was flushed since the last one, in bytes or in runs (small ones are what a
-scan spends its time on), when a segment was closed, or when some time has passed with anything new. The state is taken
-at the end of the stream, between two chunks, and written once all of that stream is flushed: a checkpoint never speaks
-of what a crash could still take. Taking it is a copy of a few numbers for each log; turning it into bytes is a
-worker's, as is the rest: closed segments are cut to their exact size and their indexes written on the way.
+Strategy: a checkpoint is due once enough was flushed since the last one, in bytes or in runs (a scan spends its time on
+small runs), after a segment was closed, or after some time with anything new. The state is copied at the end of the
+stream, between two chunks, and written once all of that stream is flushed: so a checkpoint never covers bytes that a
+crash could still take. The copy is a few numbers for each log. A worker encodes and writes it, after it has cut closed
+segments to their exact size and written their indexes.
 
-A checkpoint that fails costs only a longer start, so the journal goes on; what happened is kept in `last_error`.
+A checkpoint that fails costs only a longer start, so the journal continues; the error is kept in `last_error`.
 """
 
 from collections.abc import Callable, Mapping
@@ -83,13 +83,13 @@ class Checkpointer(JournalPart):
         self._timer: Timer | None = None
 
     def segment_closed(self, segment: Segment) -> None:
-        """The segment will get no more chunks; its index is complete."""
+        """Complete the segment with the next checkpoint: it gets no more chunks, and its index is complete."""
         assert segment.index is not None
         assert segment.end_position is not None
         self._unfinished.append(_Closed(segment, segment.index, segment.end_position))
 
     def flushed(self) -> None:
-        """The flushed position advanced: a checkpoint may be due."""
+        """Begin a checkpoint if the advance of the flushed position makes one due, or set its timer."""
         flushed_position = self._progress.flushed_position
         is_closed = bool(self._unfinished) and self._unfinished[0].end_position <= flushed_position
         behind = flushed_position - self.last_position
@@ -99,20 +99,20 @@ class Checkpointer(JournalPart):
             or self._writer.runs_total - self._last_runs_total >= settings.checkpoint_interval_runs
         )
         if (is_closed or is_much) and self.last_error is None:
-            self.begin()
+            self.begin_checkpoint()
         elif behind > 0 and self._timer is None:
             deadline_ms = self._clock.monotonic_ms() + self._settings.checkpoint_interval_ms
             self._timer = self._timers.add(deadline_ms, self._interval_passed)
 
-    def begin(self) -> None:
+    def begin_checkpoint(self) -> None:
         """Write a checkpoint, unless one is on its way."""
         if not self._is_running:
-            self.write(is_clean=False, then=self._written)
+            self.write_checkpoint(is_clean=False, then=self._written)
 
-    def write(self, is_clean: bool, then: Callable[[HutongError | None], None]) -> None:
-        """Write a checkpoint of the stream as it stands; `then` gets the error if it fails."""
+    def write_checkpoint(self, is_clean: bool, then: Callable[[HutongError | None], None]) -> None:
+        """Write a checkpoint of the stream as it is now; `then` gets the error if it fails."""
         self._is_running = True
-        self._writer.seal()
+        self._writer.seal_chunk()
         position = self._writer.position
         self._last_runs_total = self._writer.runs_total
         state = self._state(position, is_clean)
@@ -128,7 +128,6 @@ class Checkpointer(JournalPart):
             else:
                 self._submit(position, files, is_clean, then)
 
-        # A checkpoint on the disk must not speak of what a crash could still take.
         self._writer.when_flushed(flushed)
 
     def stop(self) -> None:
@@ -156,7 +155,7 @@ class Checkpointer(JournalPart):
             assert segment.file is not None, "what is flushed has a file"
             sizes.append((segment.file, entry.end_position - segment.base_position))
             indexes.append((segment.index_path, partial(encode_index, entry.index, entry.end_position)))
-            self._segments.begin_reading(segment)
+            self._segments.begin_reading(segment)  # keeps its file open, whatever retention does meanwhile
         active = self._segments.active
         if is_clean and active is not None and active.file is not None:
             sizes.append((active.file, position - active.base_position))
@@ -197,4 +196,4 @@ class Checkpointer(JournalPart):
         self._timer = None
         self.last_error = None
         if self._progress.flushed_position > self.last_position:
-            self.begin()
+            self.begin_checkpoint()

@@ -1,10 +1,10 @@
-"""Looking into a journal that is not open: what is in which file, every chunk with its batches, and what is wrong.
+"""The inspection of a journal that is not open: its files, every chunk with its batches, and all problems.
 
-Strategy: the same scan that recovery believes, over all segments instead of the tail, and the same indexes rebuilt and
-compared. Damage ends nothing: what is sound behind it is found and shown too. For each damaged place it is said whether
-a crash can have left it (then a start cuts it off by itself) or not (then a start refuses the journal, and somebody has
-to decide whether to give up what was there), and which offsets that would cost. Looking changes nothing;
-`hutong.journal.recover.repair` applies what is named here.
+Strategy: the scan of recovery over all segments instead of the tail; indexes are rebuilt and compared. Damage does not
+end an inspection: sound chunks behind it are found and shown too. Each damaged place is either the trace of a crash
+(a start cuts it off by itself) or rot (a start refuses the journal, and a person must decide whether to give up that
+place). For rot the offsets that a repair would cost are named. An inspection changes nothing;
+`hutong.journal.recover.repair` applies its remedies.
 
 Blocks; for command-line tools. The directory must not belong to a running node.
 """
@@ -57,10 +57,10 @@ class Lost(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something wrong: where (`position` in the journal, None for a file that has none), what, and the remedy.
+    """A problem with its place (`position` in the journal, None for a file that has none) and its remedy.
 
-    What is given up goes from `position` to before `end_position`; of a chunk whose header is sound only the batches of
-    the entries numbered in `entries`.
+    A repair gives up `position` to before `end_position`; in a chunk with a sound header only the batches of the
+    entries numbered in `entries`.
     """
 
     path: Path
@@ -91,7 +91,7 @@ class SegmentFile:
 
 
 class FileRow(NamedTuple):
-    """One file of a journal: its kind and what it says of itself."""
+    """One file of a journal: its kind and a summary of its content."""
 
     name: str
     kind: str

@@ -57,7 +57,7 @@ class RecoveredLog:
         """Learn from a batch of an idempotent producer what the log learned when it was appended."""
         producer_id, epoch = batch.producer_id, batch.producer_epoch
         if marker is not None:
-            self.producers.mark(producer_id, epoch, marker.coordinator_epoch, seen_at_ms)
+            self.producers.record_marker(producer_id, epoch, marker.coordinator_epoch, seen_at_ms)
             if self.transactions is not None:
                 self.transactions.end(producer_id, batch.base_offset, is_commit=marker.is_commit)
             return
@@ -144,6 +144,7 @@ class _Recovery:
                 del segments[number + 1 :]
                 segment.end_position = None
                 break
+        # The writer appends to the last segment, and nothing may be appended to a cleaned one.
         if segments and segments[-1].range_end is not None:
             position = self._begin_segment(segments)
         self._settle_offsets(segments)
@@ -157,6 +158,7 @@ class _Recovery:
 
     def _remove_leftovers(self) -> None:
         for name in self._disk.list(self._directory):
+            # A prepared segment without its name, or a file that was not renamed yet: nothing refers to either.
             if name == PREPARED_NAME or name.endswith(".tmp"):
                 self._disk.unlink(self._directory / name)
 
@@ -172,6 +174,7 @@ class _Recovery:
         for segment, following in pairwise(segments):
             if segment.range_end is None:
                 segment.end_position = following.base_position
+            # Ordinary segments show a hole by their size (`_trust`, `_scan`); only a cleaned one states its end.
             elif segment.range_end != following.base_position:
                 raise CorruptData(f"the segment behind {segment.path} is missing: restore it from a copy")
         return segments
@@ -193,6 +196,7 @@ class _Recovery:
         try:
             checkpoint = parse_checkpoint(content)
         except CorruptData as error:
+            # The checkpoint is a shortcut: without it the start takes longer and finds the same.
             self._report.repairs.append(f"{path}: {error}; everything was read.")
             return None
         end = self._end_of(segments)
@@ -228,7 +232,7 @@ class _Recovery:
             log = self._log(partition_id, state.start_offset)
             log.end_offset = state.end_offset
             for producer_id, producer in state.producers.items():
-                log.producers.restore(producer_id, producer)
+                log.producers.restore(producer_id, producer)  # so that a repetition after the start is recognised
             if state.open or len(state.aborted):
                 log.transactions = Transactions(state.open, state.aborted)
                 log.producers.in_transaction = log.transactions.open
@@ -243,6 +247,7 @@ class _Recovery:
     def _trust(self, segment: Segment) -> None:
         """Take in a closed segment before the checkpoint by its index, unread. Raises CorruptData at a hole."""
         assert segment.end_position is not None
+        # Its content is checked when it is read; a missing end would be found by nobody.
         if self._size(segment) < segment.end_position - segment.base_position:
             raise CorruptData(
                 f"{segment.path} is shorter than it was, or the segment after it is missing: restore it from a copy"
@@ -264,7 +269,7 @@ class _Recovery:
             if content is None:
                 raise CorruptData("there is no index")
             end_position, summaries = parse_summary(content)
-            if end_position != segment.end_position:
+            if end_position != segment.end_position:  # an index from before the segment was closed
                 raise CorruptData(f"the index ends at position {end_position}")
         except CorruptData as error:
             assert segment.end_position is not None
@@ -282,6 +287,7 @@ class _Recovery:
         """Scan a segment from `position` on. Returns the end of its sound part, and True if the segment is complete."""
         file = segment.file = self._disk.open(segment.path)
         file_end = segment.base_position + checked_size(segment.path, file.size())
+        # The newest file may be longer than the journal (reserved blocks), a closed one longer than its range.
         end = file_end if segment.end_position is None else min(file_end, segment.end_position)
         index = self._index_up_to(segment, file, position)
         window = Window(file, segment.base_position, end, WINDOW_BYTES_MAX, is_cached_only=False)
@@ -292,7 +298,7 @@ class _Recovery:
                 position = scanned.header.end
         except CorruptData as error:
             problem = error
-        except UnknownFormat as error:
+        except UnknownFormat as error:  # written by a newer version: not damaged, so nothing may be cut
             raise UnknownFormat(f"{segment.path}: {error}; nothing was changed") from error
         is_sound = problem is None and position == (segment.end_position or position)
         if not is_sound or segment.end_position is None:
@@ -370,7 +376,7 @@ class _Recovery:
                 )
         self._leader_epoch = max(self._leader_epoch, header.leader_epoch)
         for run, batches, markers in scanned.runs:
-            if run.kind == chunk.DELETED:
+            if run.kind == chunk.DELETED:  # its id is not used again while any of its bytes are left
                 self._logs.pop(run.partition_id, None)
                 continue
             if run.kind == chunk.LOST and not run.offset_count:  # the repair could not tell whose it was
@@ -386,7 +392,7 @@ class _Recovery:
             extents = index.of(run.partition_id)
             extents.add(run.base_offset, run.end_offset, header.position, run.bytes, run.max_timestamp_ms)
             for batch in batches:
-                if batch.producer_id >= 0:
+                if batch.producer_id >= 0:  # KIP-98: sequences and transactions since the checkpoint
                     log.remember(batch, markers.get(batch.base_offset), header.append_time_ms)
 
     def _cut(self, segment: Segment, file: DiskFile, position: int, end: int, problem: str | None) -> None:
@@ -396,6 +402,7 @@ class _Recovery:
                 f"{segment.path}: {problem}; nothing says that it was ever flushed, so the journal was cut at position "
                 f"{position}."
             )
+        # Truncated before anything is appended: stale bytes there could form a chunk that looks sound.
         if end > position:
             file.truncate(position - segment.base_position)
         file.flush()
@@ -439,7 +446,7 @@ class _Recovery:
     def _save_index(self, segment: Segment, index: SegmentIndex, end_position: int) -> None:
         try:
             replace_file(self._disk, segment.index_path, encode_index(index, end_position))
-        except StorageError as error:
+        except StorageError as error:  # an index is a shortcut: a full disk does not keep the journal from opening
             self._report.repairs.append(f"{segment.index_path} could not be written ({error}); it will be rebuilt.")
 
     def _restore_clean_offsets(self) -> None:
@@ -481,9 +488,9 @@ class _Recovery:
                 first = extents.base_offsets[0]
             else:
                 first = log.end_offset
-            if not is_cleaned:
+            if not is_cleaned:  # without cleaning, nothing is left of a log before its first batch
                 log.start_offset = max(log.start_offset, first)
             log.end_offset = max(log.end_offset, log.start_offset)
             if log.transactions is not None:
-                log.transactions.all_visible()
+                log.transactions.all_visible()  # every marker that was found is on disk
                 log.transactions.aborted.forget_before(log.start_offset)

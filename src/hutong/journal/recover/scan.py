@@ -53,7 +53,7 @@ def scan_chunks(window: Window, position: int, end_position: int) -> Iterator[Sc
         if header.end > end_position:
             raise CorruptData(f"the chunk at position {position} is cut off")
         whole = window.view(position, header.end - position)
-        window.used(len(whole))
+        window.count_used(len(whole))
         yield ScannedChunk(header, [_scan_run(header, run, whole) for run in header.runs()])
         position = header.end
 

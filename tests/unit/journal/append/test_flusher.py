@@ -319,7 +319,7 @@ def test_a_failing_checkpoint_costs_nothing_but_is_told() -> None:
     stage.append(1, b"v")
     stage.settle()
     stage.disk.capacity_bytes = 0
-    stage.journal.checkpointer.begin()
+    stage.journal.checkpointer.begin_checkpoint()
     stage.settle()
     assert stage.journal.checkpointer.last_error is not None
     stage.disk.capacity_bytes = None

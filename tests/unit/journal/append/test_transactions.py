@@ -149,7 +149,7 @@ def test_a_start_finds_transactions_as_they_were(how: str) -> None:
         send(stage, 8, number, b"eight-%d" % number)
         end(stage, 7, commit=number % 2 == 0, coordinator_epoch=number)
     if how == "checkpoint and crash":
-        stage.journal.checkpointer.begin()
+        stage.journal.checkpointer.begin_checkpoint()
         stage.settle()
     send(stage, 9, 0, b"nine")
     end(stage, 8, commit=False)

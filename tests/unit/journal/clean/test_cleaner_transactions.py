@@ -46,7 +46,7 @@ def forget_producers(stage: Stage) -> None:
     producers = stage.journal.log(1).producers
     assert producers is not None
     for producer_id in list(producers.states()):
-        producers.mark(producer_id, 1, 0, stage.clock.wall_ms())
+        producers.record_marker(producer_id, 1, 0, stage.clock.wall_ms())
 
 
 def markers_of(stage: Stage) -> list[int]:

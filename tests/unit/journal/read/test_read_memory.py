@@ -8,22 +8,22 @@ from hutong.journal.read.read_memory import LARGE_BYTES, SMALL_BYTES, ReadMemory
 
 def test_memory_is_given_again_once_its_views_are_gone() -> None:
     memory = ReadMemory()
-    first = memory.take(10)
+    first = memory.lend(10)
     part = first[3:5]
     del first
-    second = memory.take(10)
+    second = memory.lend(10)
     second[:2] = b"ab"
     assert bytes(part) == b"\0\0", "a view that is held is never written to"
     del part, second
-    memory.take(10)
+    memory.lend(10)
     assert (memory.mapped_total, memory.reused_total) == (2, 1)
 
 
 def test_a_small_read_does_not_hold_large_memory() -> None:
     memory = ReadMemory()
-    assert len(memory.take(LARGE_BYTES)) == LARGE_BYTES
-    assert len(memory.take(1)) == SMALL_BYTES
-    assert len(memory.take(LARGE_BYTES + 1)) == LARGE_BYTES + 1
+    assert len(memory.lend(LARGE_BYTES)) == LARGE_BYTES
+    assert len(memory.lend(1)) == SMALL_BYTES
+    assert len(memory.lend(LARGE_BYTES + 1)) == LARGE_BYTES + 1
 
 
 @given(st.lists(st.tuples(st.integers(1, 3 * LARGE_BYTES), st.booleans()), max_size=30))
@@ -31,7 +31,7 @@ def test_what_is_kept_is_bounded_and_views_outlive_it(steps: list[tuple[int, boo
     memory = ReadMemory(kept_bytes_max=4 * LARGE_BYTES)
     held: list[tuple[memoryview, bytes]] = []
     for number, (size, is_held) in enumerate(steps):
-        view = memory.take(size)
+        view = memory.lend(size)
         assert len(view) >= size
         mark = b"%04d" % number if size >= 4 else b""
         view[: len(mark)] = mark

@@ -194,7 +194,7 @@ def test_a_new_directory_is_clean() -> None:
 
 def test_after_a_crash_only_what_follows_the_checkpoint_is_scanned() -> None:
     stage, expected = filled()
-    stage.journal.checkpointer.begin()
+    stage.journal.checkpointer.begin_checkpoint()
     stage.settle()
     checkpointed = stage.journal.position
     expected[1] += [(len(expected[1]), b"later")]
@@ -325,7 +325,7 @@ def test_a_bit_flipped_anywhere_beside_the_journal_costs_nothing(suffix: str, is
     if is_clean:
         stage.close()
     else:
-        stage.journal.checkpointer.begin()
+        stage.journal.checkpointer.begin_checkpoint()
         stage.settle()
         stage.journal.abort()
     files = {name: bytes(read_file(stage.disk, DIRECTORY / name) or b"") for name in stage.disk.list(DIRECTORY)}
@@ -361,7 +361,7 @@ def test_producers_survive_by_checkpoint_and_by_scan() -> None:
             stage.append(1, b"v", producer_id=5, producer_epoch=1, base_sequence=sequence)
             if sequence == 1 and is_checkpointed:
                 stage.settle()
-                stage.journal.checkpointer.begin()
+                stage.journal.checkpointer.begin_checkpoint()
             stage.settle()
         stage.crash(Random(0))
         stage.open()
@@ -379,7 +379,7 @@ def test_starts_and_deletions_survive(is_checkpointed: bool) -> None:
     stage.journal.delete_log(2)
     stage.settle()
     if is_checkpointed:
-        stage.journal.checkpointer.begin()
+        stage.journal.checkpointer.begin_checkpoint()
         stage.settle()
     stage.crash(Random(0))
     stage.open()
