@@ -1,19 +1,31 @@
-"""How soon histories by chance notice that a safeguard is missing: the same histories in every run.
+"""Safeguards to leave out, and how soon random histories notice it: the same histories in every run."""
 
-Knows no safeguard: a patch leaves one out.
-"""
-
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import hypothesis
 import pytest
 from hypothesis import HealthCheck, Phase
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Safeguard:
+    """A safeguard, the patch that leaves it out, and the transcript that must notice, None for the histories."""
+
+    sentence: str
+    leave_out: Patch
+    transcript: Callable[[], None] | None = None
+
+    def __str__(self) -> str:
+        return self.leave_out.__name__
+
 
 def histories_until_broken(
     history: type[RuleBasedStateMachine],
-    leave_out: Callable[[pytest.MonkeyPatch], None],
+    leave_out: Patch,
     histories_max: int,
     steps_max: int,
     noticed_by: tuple[type[Exception], ...],
@@ -45,3 +57,12 @@ def histories_until_broken(
         except noticed_by:
             return count - 1  # hypothesis runs the one that broke once more
     return None
+
+
+def print_safeguards(safeguards: Iterable[Safeguard], search: Callable[[Safeguard], int | None]) -> None:
+    """Print for each how many histories it took."""
+    for safeguard in safeguards:
+        noticed = "by its transcript"
+        if safeguard.transcript is None:
+            noticed = f"after {search(safeguard)} histories"
+        print(f"{safeguard.sentence:60} {safeguard!s:50} {noticed}", flush=True)

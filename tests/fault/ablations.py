@@ -10,12 +10,11 @@ python -m tests.fault.ablations    prints for each how many histories it took
 import contextlib
 import mmap
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.fault.ablation_search import histories_until_broken
+from tests.fault.ablation_search import Safeguard, histories_until_broken, print_safeguards
 from tests.fault.journal_history import JournalHistory
 from tests.unit.foundation import test_regions as regions
 from tests.unit.journal.recover import test_past_faults as past_faults
@@ -40,19 +39,6 @@ from hutong.wire.kafka.records import BatchHeader
 
 HISTORIES_MAX: Final = 1_500
 STEPS_MAX: Final = 60
-Patch = Callable[[pytest.MonkeyPatch], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Safeguard:
-    """What it is, how it is left out, and the transcript that must notice, None for the histories."""
-
-    sentence: str
-    leave_out: Patch
-    transcript: Callable[[], None] | None = None
-
-    def __str__(self) -> str:
-        return self.leave_out.__name__
 
 
 # -- acknowledging
@@ -284,13 +270,5 @@ def histories_until_noticed(safeguard: Safeguard) -> int | None:
     return histories_until_broken(JournalHistory, safeguard.leave_out, HISTORIES_MAX, STEPS_MAX, noticed_by)
 
 
-def main() -> None:
-    for safeguard in SAFEGUARDS:
-        noticed = "by its transcript"
-        if safeguard.transcript is None:
-            noticed = f"after {histories_until_noticed(safeguard)} histories"
-        print(f"{safeguard.sentence:55} {safeguard!s:50} {noticed}", flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    print_safeguards(SAFEGUARDS, histories_until_noticed)

@@ -7,12 +7,10 @@ meet a rare state, the transcript that was written for it is run instead.
 python -m tests.fault.call_ablations    prints for each how many histories it took
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
-from tests.fault.ablation_search import histories_until_broken
+from tests.fault.ablation_search import Safeguard, histories_until_broken, print_safeguards
 from tests.fault.call_history import CallHistory
 from tests.unit.rpc.delivery import test_memory as transcripts
 
@@ -33,19 +31,6 @@ from hutong.rpc.delivery.messages import (
 
 HISTORIES_MAX: Final = 2_000
 STEPS_MAX: Final = 60
-Patch = Callable[[pytest.MonkeyPatch], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Safeguard:
-    """What it is, how it is left out, and the transcript that must notice, None for the histories."""
-
-    sentence: str
-    leave_out: Patch
-    transcript: Callable[[], None] | None = None
-
-    def __str__(self) -> str:
-        return self.leave_out.__name__
 
 
 def _stores_but_does_not_wait(patch: pytest.MonkeyPatch, known: tuple[Known, ...]) -> None:
@@ -244,18 +229,10 @@ SAFEGUARDS: Final = (
 )
 
 
-def histories_until_noticed(leave_out: Patch) -> int | None:
+def histories_until_noticed(safeguard: Safeguard) -> int | None:
     """How many histories it takes without the safeguard until one breaks; None if `HISTORIES_MAX` do not."""
-    return histories_until_broken(CallHistory, leave_out, HISTORIES_MAX, STEPS_MAX, (AssertionError,))
-
-
-def main() -> None:
-    for safeguard in SAFEGUARDS:
-        noticed = "by its transcript"
-        if safeguard.transcript is None:
-            noticed = f"after {histories_until_noticed(safeguard.leave_out)} histories"
-        print(f"{safeguard.sentence:60} {safeguard!s:50} {noticed}", flush=True)
+    return histories_until_broken(CallHistory, safeguard.leave_out, HISTORIES_MAX, STEPS_MAX, (AssertionError,))
 
 
 if __name__ == "__main__":
-    main()
+    print_safeguards(SAFEGUARDS, histories_until_noticed)

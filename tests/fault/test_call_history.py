@@ -4,7 +4,8 @@ import hypothesis
 import pytest
 from hypothesis import HealthCheck
 from hypothesis.stateful import run_state_machine_as_test
-from tests.fault.call_ablations import SAFEGUARDS, Safeguard, histories_until_noticed
+from tests.fault.ablation_search import Safeguard
+from tests.fault.call_ablations import SAFEGUARDS, histories_until_noticed
 from tests.fault.call_history import CallHistory
 
 pytestmark = pytest.mark.fault
@@ -19,7 +20,7 @@ def test_no_effect_happens_twice_and_an_answer_is_given_again() -> None:
 
 @pytest.mark.parametrize("safeguard", [each for each in SAFEGUARDS if each.transcript is None], ids=str)
 def test_a_safeguard_switched_off_breaks_a_history(safeguard: Safeguard) -> None:
-    assert histories_until_noticed(safeguard.leave_out), f"nothing shows that {safeguard.sentence}"
+    assert histories_until_noticed(safeguard), f"nothing shows that {safeguard.sentence}"
 
 
 @pytest.mark.parametrize("safeguard", [each for each in SAFEGUARDS if each.transcript is not None], ids=str)

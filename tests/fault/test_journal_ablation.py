@@ -1,7 +1,8 @@
 """Each safeguard of the journal switched off must be noticed: a crash test that cannot fail proves nothing."""
 
 import pytest
-from tests.fault.ablations import SAFEGUARDS, Safeguard, histories_until_noticed
+from tests.fault.ablation_search import Safeguard
+from tests.fault.ablations import SAFEGUARDS, histories_until_noticed
 
 from hutong.foundation.errors import CorruptData
 

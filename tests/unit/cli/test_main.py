@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.one_sentence import assert_one_sentence
 
 from hutong.cli import main
 from hutong.foundation.errors import CorruptData, DiskFull, FlushFailed, HutongError, LimitExceeded, UsageError
@@ -50,12 +51,7 @@ def _no_settings_of_the_developer(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_error_is_one_sentence_on_standard_error(
     command: str, code: int, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main.run(command.split()) == code
-    printed = capsys.readouterr()
-    assert words in printed.err
-    assert printed.err.startswith("hutong: ")
-    assert printed.err.count("\n") == 1
-    assert printed.out == ""
+    assert_one_sentence(command, code, words, capsys)
 
 
 @pytest.mark.parametrize("command", ["--help", "serve --help", "topic --help", "topic create --help", "consume -h"])

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.support.one_sentence import assert_one_sentence
 
 from hutong.cli import main
 
@@ -47,12 +48,7 @@ def test_the_proto_is_printed_and_can_be_checked(tmp_path: Path, capsys: pytest.
 def test_mistakes_are_told_in_a_sentence(
     command: str, code: int, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main.run(command.split()) == code
-    printed = capsys.readouterr()
-    assert words in printed.err
-    assert printed.err.startswith("hutong: ")
-    assert printed.err.count("\n") == 1
-    assert printed.out == ""
+    assert_one_sentence(command, code, words, capsys)
 
 
 def test_a_module_that_needs_another_one_says_so(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from bench.processes import ReadyProcess
 from tests.support.grpc_node import serving
+from tests.support.one_sentence import assert_one_sentence
 
 from hutong.cli import main
 
@@ -98,9 +99,4 @@ TEA = '{"lines":[{"item":"tea","price":"1"}],"payment":{"type":"ByCard","number"
 def test_mistakes_are_told_in_a_sentence(
     command: str, code: int, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main.run(["rpc", *command.split()]) == code
-    told = capsys.readouterr()
-    assert words in told.err
-    assert told.err.startswith("hutong: ")
-    assert told.err.count("\n") == 1
-    assert told.out == ""
+    assert_one_sentence(f"rpc {command}", code, words, capsys)

@@ -1,4 +1,4 @@
-"""A real runtime and a bus on it, on the test's own loop."""
+"""Fixtures of all unit tests: a real runtime, a bus on it and RPC over that, on the test's own loop."""
 
 from collections.abc import AsyncIterator
 
@@ -6,13 +6,14 @@ import pytest
 
 from hutong.bus import EventBus
 from hutong.foundation.clock import SystemClock
+from hutong.rpc import Rpc
 from hutong.runtime.contexts import Context
 from hutong.runtime.runtime import Runtime
 
 
 @pytest.fixture
 def failures() -> list[BaseException]:
-    """What handlers raised and nobody took."""
+    """Collects what handlers and implementations raised and nobody caught."""
     return []
 
 
@@ -30,3 +31,9 @@ async def bus(runtime: Runtime) -> AsyncIterator[EventBus]:
     async with EventBus(runtime) as bus:
         yield bus
         assert bus.replies_waiting == 0, "a test leaves no reply awaited"
+
+
+@pytest.fixture
+async def rpc(bus: EventBus, runtime: Runtime) -> AsyncIterator[Rpc]:
+    async with Rpc(bus, runtime) as rpc:
+        yield rpc
