@@ -129,19 +129,24 @@ class Dispatch:
     def _received(self, frame: Buffer, peer: Peer) -> Response:
         meter, now_us = self._meter, self._now_us
         if meter.is_on:
+            # The fast path does not meter requests, so no client has one while any client is metered.
             peer.express = None
             if meter.is_muted(peer.session):
+                # KIP-219: a client over its quota is answered, and its further requests wait unread.
                 return HELD
         began_us = now_us()
         header, offset = decode_request_header(frame)
         api_key, api_version = header.api_key, header.api_version
         route = self._routes.get(api_key << 16 | api_version) or self._add_route(api_key, api_version)
+        # Before it is decoded: a byte of a request can become an object many times its size.
         if len(frame) > route.frame_bytes_max:
             raise ProtocolError(f"a request of {len(frame)} bytes with API key {api_key}")
         context = RequestContext(api_version, header.client_id, peer.session, self._broker)
+        # A frame this short cannot name so many elements that handling them would hold the loop.
         if len(frame) <= MANY_FROM_BYTES:
             return self._handled(route.decode(frame, offset), frame, route, header, context, peer, began_us)
         request = None
+        # The bytes of a Produce are mostly records, which decoding leaves as they are: only its elements make it long.
         is_long = len(frame) > LONG_FROM_BYTES and api_key != _PRODUCE
         if not is_long and not self._broker.long_requests.has(peer.session, frame):
             request = route.decode(frame, offset)
@@ -162,12 +167,14 @@ class Dispatch:
         """Hand a decoded request to its handler, and encode the answer if it is there."""
         meter, session, api_key = self._meter, context.session, header.api_key
         if meter.is_on and api_key == _FETCH:
+            # Kafka answers a fetch over its quota without records; here one may ask for no more than a window allows.
             meter.limit_fetch(request, session.principal.name, header.client_id)
         answer = route.handle(request, context)
         if isinstance(answer, Held):
-            return answer
+            return answer  # it is handled again once it is released, and counts then
         self.requests_total[api_key] += 1
         session.times = route.times
+        # From the second request on a producer that repeats itself skips decoding. Spans need decoded requests.
         if api_key == _PRODUCE and not meter.is_on and self._tracer is None:
             peer.express = fast_path_for(frame, request, context, self.requests_total)
         if isinstance(answer, Later):
@@ -186,19 +193,21 @@ class Dispatch:
         peer: Peer,
         began_us: int,
     ) -> Response:
-        """A long request is done out of the ordinary way, as far as it can be; it is held meanwhile."""
+        """Handle a long request in parts and on workers; it is held meanwhile."""
         decode, encode = partial(route.decode, frame, offset), partial(route.encode, header.correlation_id)
         long = LongRequest(frame, request, header.api_key, decode, route.handle, encode, route.errors_in, context)
         done = self._broker.long_requests.look(long)
         if isinstance(done, Held):
             return HELD
         if header.api_key == _PRODUCE:
+            # Its parts are appended, and none waits for the disk alone: the answer comes when all are durable.
             if done.answer is None:
                 return self._answered(None, None, route, header, peer, len(frame), began_us)
             self.requests_total[_PRODUCE] += 1
             context.session.times = route.times
             return self._pending(done.answer, route, header, peer, len(frame), began_us)
         if done.encoded is None:
+            # A request of one part: only its decoding was long.
             return self._handled(done.request, frame, route, header, context, peer, began_us)
         if done.errors is not None:
             self.errors.note(header.api_key, done.errors)
@@ -233,6 +242,7 @@ class Dispatch:
         """Note how long a request took that is answered now; returns its answer, with the wait that a quota asks."""
         times = route.times
         times.local.record(local_us)
+        # Most requests did not wait and are not slow: they cost two counts.
         if peer.queued_ms or local_us >= self._times.slow_us:
             self._count_late(local_us, header, peer, times)
         else:
@@ -278,6 +288,7 @@ class Dispatch:
         """The reactor's answer to come, completed by the handler's. It may be complete already: both take that."""
         monotonic_us, times = self._now_us, route.times
         local_us, queue_us, ready_us = monotonic_us() - began_us, peer.queued_ms * 1000, 0
+        # The reactor counts these bytes as memory of the connection until the answer is there.
         pending = Pending(BROKER_APIS[header.api_key].parked_bytes(received_bytes))
 
         def taken() -> None:
@@ -289,6 +300,7 @@ class Dispatch:
             if queue_us:
                 times.queue.record(queue_us)
             times.total.record(queue_us + now_us - began_us)
+            # A long poll's wait is the client's own wish. Other waits are ours: the disk, a group, a worker.
             own_us = queue_us + local_us + response_queue_us
             if (own_us if times.is_long_poll else own_us + remote_us) >= self._times.slow_us:
                 self._tell_slow(
@@ -305,6 +317,7 @@ class Dispatch:
             pending.complete(buffers)
 
         def completed(response: Any) -> None:
+            # An answer of thousands of elements takes milliseconds to encode: that is a worker's.
             if later.is_large:
                 self._encode_large(response, route, header, partial(encoded, response))
             else:
@@ -332,6 +345,7 @@ class Dispatch:
             return encoded
         route.times.throttle.record(wait_ms * 1000)
         meter.mute(peer.session, wait_ms)
+        # SaslHandshake and a few others have no such field: their clients are muted all the same.
         if not hasattr(answer, "throttle_time_ms"):
             return encoded
         answer.throttle_time_ms = max(wait_ms, answer.throttle_time_ms)
@@ -365,7 +379,9 @@ class Dispatch:
             raise ProtocolError(f"API key {api_key} is not supported")
         api, times, errors = BROKER_APIS[api_key], self._times.of(api_key), errors_in(api_key)
         if api_version not in APIS[api_key].versions:
-            if api_key == _API_VERSIONS:  # answered all the same, and not kept: there are many such versions
+            # KIP-511: a client newer than this node learns the versions from an answer in version 0. The route is
+            # not kept: a client may ask in 32,000 such versions.
+            if api_key == _API_VERSIONS:
                 return Route(_undecoded, _unsupported, _unsupported_encoder, FRAME_BYTES_MAX, times, errors)
             raise ProtocolError(f"version {api_version} of API key {api_key} is not supported")
         encode: Encode = (

@@ -87,13 +87,16 @@ def handle(
     denied: frozenset[str] = frozenset()
     if context.broker.authorizer.is_on:
         transactional_id = request.transactional_id
+        # Before the topics: without this right a client must not learn which of them exist.
         if transactional_id is not None and not may(context, _WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
             return _denied_whole(request)
         denied = _denied_topics(request, context)
     if request.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
         return _refused_whole(request, ErrorCode.INVALID_REQUIRED_ACKS, context)
+    # Before anything is examined: the set is nearly always empty, and a held request must keep no work of ours.
     if context.broker.congestion.groups and _must_wait(request, context):
         return HELD
+    # Little batches are checked as they are appended, which spares most requests a list of outcomes.
     if is_little(request.topic_data):
         return _admitted(request, context, denied, None)
     examinations = context.broker.examinations
@@ -116,6 +119,7 @@ def _admitted(
     refusals: Refusals | None = None
     if request.transactional_id is not None:
         try:
+            # KIP-890: a batch of a transaction that has ended would hang in the log for ever, so each is checked.
             looked = _look_at_transaction(request, request.transactional_id, denied, context)
         except Refused as refused:
             return _refused_whole(request, ErrorCode(refused.code), context)
@@ -128,6 +132,7 @@ def _admitted(
         results = appender.append_topic(topic_data)
         gather.response.responses.append(TopicProduceResponse(topic_data.name, topic_data.topic_id, results))
     appender.acknowledge()
+    # Kafka's clients expect no answer to acks=0, not even an error: only the end of the connection tells of one.
     if request.acks == ACKS_NONE:
         _close_on_error(gather.response)
         return None
@@ -256,7 +261,8 @@ class _Appender:
         return results
 
     def acknowledge(self) -> None:
-        """Wait for what was taken."""
+        """Wait for the records that are appended and not yet safe."""
+        # One wait for each group and QoS: the last log's records are behind all others in the journal.
         for (_, qos), taken in self._taken.items():
             self._gather.expect()
             taken[-1][0].when_safe(qos, partial(self._settle, taken), self._timeout_ms)
@@ -274,10 +280,12 @@ class _Appender:
             if refused is not None:
                 raise refused
         if isinstance(outcome, HutongError):
+            # Other partitions of the request are appended all the same, as in Kafka.
             put_outcome(result, outcome)
             _put_start(result, partition.log)
             return
         header, records = self._checked(partition, records) if outcome is None else outcome
+        # Without the id nobody has checked a right to the transaction. Kafka answers with this code, too.
         if header.attributes & TRANSACTIONAL and self._refusals is None:
             raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "A transactional batch without an id.")
         log, qos = partition.log, qos_for(partition, self._acks)
@@ -291,6 +299,7 @@ class _Appender:
     def _checked(self, partition: Partition, records: memoryview | None) -> CheckedBatch:
         """A batch of a request whose batches are little. Raises Refused."""
         config = partition.config
+        # All batches of a topic have the same rules: a thousand partitions read the clock once.
         if self._rules is None or self._rules[0] is not config:
             now_ms = self._context.broker.clock.wall_ms()
             self._rules = config, rules_for(config, now_ms, zstd_allowed=self._zstd_allowed)
@@ -301,6 +310,7 @@ class _Appender:
 
     def _settle(self, taken: list[tuple[PartitionLog, PartitionProduceResponse]], error: HutongError | None) -> None:
         if error is not None:
+            # A failed flush leaves open which of the batches became durable: all are refused.
             for _, result in taken:
                 put_outcome(result, error)
         self._gather.settled()
@@ -309,6 +319,7 @@ class _Appender:
 def qos_for(partition: Partition, acks: int) -> Qos:
     """The QoS that an append waits for. Raises Refused if there are too few replicas for acks=-1."""
     if acks == ACKS_ALL:
+        # Kafka refuses such a batch before it appends it, so that a client may send it again elsewhere.
         if partition.config.min_insync_replicas > 1:
             raise Refused(ErrorCode.NOT_ENOUGH_REPLICAS, "This node is the only replica of the partition.")
         return Qos.ALL

@@ -129,6 +129,7 @@ class ProduceFastPath:
         Returns how many there were, how many bytes, and their answers; None if the first must go the dispatcher.
         """
         broker = self._broker
+        # One comparison for all that may have changed: a deleted topic, a setting, a right, a quota, back-pressure.
         if broker.topics.version != self._version or broker.congestion.groups or broker.meter.is_on:
             return None
         if self._decisions.version != self._rights_version:
@@ -198,6 +199,7 @@ class ProduceFastPath:
         self, correlation_ids: list[int], batches: list[tuple[memoryview, BatchHeader]], outcome: Appended | HutongError
     ) -> list[Buffer]:
         """The answers to the requests whose batches were appended together, or not; the log may have left some out."""
+        # The log appends as many as its segment or its bounds have room for; the others are read again.
         del correlation_ids[len(batches) :]
         if isinstance(outcome, HutongError):
             return [part for correlation_id in correlation_ids for part in self._refusal(correlation_id, outcome)]
@@ -229,6 +231,7 @@ class ProduceFastPath:
         start, middle, length_at = self._start, self._middle, self._length_at
         at, end = 0, len(chunk) - length_at - 1
         while at < end and len(batches) < requests_max:
+            # Compare all bytes before the batch except the correlation id: a match means the same decoded request.
             size, frame_start, correlation_id = _PREFIX.unpack_from(chunk, at)
             body = at + length_at
             if frame_start != start or chunk[at + _PREFIX.size : body] != middle:
@@ -239,6 +242,7 @@ class ProduceFastPath:
                 break
             try:
                 header = validate_batch_set(records, bytes_max)
+                # A false header would mislead readers and look-ups by time, so the records are walked here, too.
                 if header.attributes:
                     if self._greatest_timestamp_ms(header, records) != header.max_timestamp_ms:
                         break
@@ -249,6 +253,7 @@ class ProduceFastPath:
                     break
             except (Refused, ProtocolError):
                 break
+            # message.timestamp.after.max.ms: the bound only rises with time, so the clock is read when it is passed.
             if header.max_timestamp_ms > self._latest_ms and not self._is_not_late(header.max_timestamp_ms):
                 break
             correlation_ids.append(correlation_id)

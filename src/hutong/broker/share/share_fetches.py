@@ -153,7 +153,7 @@ class ShareFetches:
         queue = self._due.popleft()
         queue.is_due = False
         if self._due:
-            self._arm()
+            self._arm()  # one share partition in each loop iteration, so that other connections are served between
         if self._queues.get(queue.key) is not queue:
             return
         first = next((fetch for fetch in queue.waiting if not fetch.is_in_service), None)
@@ -390,6 +390,7 @@ class ShareFetch:
         if self._parked is not None:
             self._parked.abandon()
         for key in self._found:
+            # It took only as many records as it wanted: there may be more for the next fetch.
             self._all.offered(key)  # to the next in the queue
         if then is not None:
             then(self._found)
