@@ -138,11 +138,11 @@ def call(
             raise outcome
         if outcome.failure is not None:
             raise error_of(outcome.failure, {})
-        told = dict(outcome.headers)
-        if STREAM_ADDRESS in told:
-            await _print_stream(client, told[STREAM_ADDRESS], timeout_ms)
+        headers_back = dict(outcome.headers)
+        if STREAM_ADDRESS in headers_back:
+            await _print_stream(client, headers_back[STREAM_ADDRESS], timeout_ms)
             return
-        if PROXY_ADDRESS in told:
+        if PROXY_ADDRESS in headers_back:
             remark("the result is another service, which ends with this connection")
         _print_value(outcome.value)
 
@@ -181,32 +181,32 @@ def _asked(node: str, tls: Any, ask: Callable[[Any], Awaitable[A]], of: str = ""
 def _sentence(error: Any, node: str, of: str) -> UsageError:
     from hutong.rpc import errors
 
-    said = str(error).rstrip(".")
+    reason = str(error).rstrip(".")
     what = f"The call of {of}" if of else f"The question to {node}"
     match error:
         case errors.NotConnected():
             return UsageError(
-                f"No node answers calls at {node} ({said}); is `hutong rpc serve MODULE:FUNCTION --listen {node}` "
+                f"No node answers calls at {node} ({reason}); is `hutong rpc serve MODULE:FUNCTION --listen {node}` "
                 "running?",
                 ExitCode.UNAVAILABLE,
             )
         case errors.NoService():
             return UsageError(
-                f"{what} found no service: {said}; `hutong rpc list` shows those there are.", ExitCode.NOINPUT
+                f"{what} found no service: {reason}; `hutong rpc list` shows those there are.", ExitCode.NOINPUT
             )
         case errors.NotAuthenticated() | errors.NotAuthorized():
-            return UsageError(f"{what} is not permitted ({error.code}): {said}.", ExitCode.NOPERM)
+            return UsageError(f"{what} is not permitted ({error.code}): {reason}.", ExitCode.NOPERM)
         case errors.DispatchFailed():
-            return UsageError(f"{what} was not understood: {said}.", ExitCode.DATAERR)
+            return UsageError(f"{what} was not understood: {reason}.", ExitCode.DATAERR)
         case errors.ServiceError() if error.code == NO_SUCH_SERVICE and not of:
             return UsageError(
-                f"{said[:1].upper()}{said[1:]}; `hutong rpc list` shows those that are.", ExitCode.NOINPUT
+                f"{reason[:1].upper()}{reason[1:]}; `hutong rpc list` shows those that are.", ExitCode.NOINPUT
             )
         case errors.ServiceError():
-            return UsageError(f"{what} failed with code {error.code}: {said}.", ExitCode.PROTOCOL)
+            return UsageError(f"{what} failed with code {error.code}: {reason}.", ExitCode.PROTOCOL)
         case errors.CallTimeout() | errors.ConnectionLost() | errors.Overloaded():
-            return UsageError(f"{what} was not answered ({type(error).__name__}): {said}.", ExitCode.TEMPFAIL)
-    return UsageError(f"{what} failed ({type(error).__name__}): {said}.", ExitCode.PROTOCOL)
+            return UsageError(f"{what} was not answered ({type(error).__name__}): {reason}.", ExitCode.TEMPFAIL)
+    return UsageError(f"{what} failed ({type(error).__name__}): {reason}.", ExitCode.PROTOCOL)
 
 
 def _arguments(text: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """`hutong rpc serve`: a node for one's own services, until a signal stops it.
 
 Strategy: a function of the user's binds the services to the node's `Rpc`; when it is done, the ready line says where
-they are. They end in the opposite order: the doors first, then the services, then the node.
+they are. They end in the opposite order: the listeners first, then the services, then the node.
 
 Knows nothing of what the services are.
 """

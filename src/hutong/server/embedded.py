@@ -4,7 +4,7 @@ Strategy: one runtime; on it, in this order, the broker, the bus, the bridges an
 deployed last is undeployed first, so a program's handlers end before their bus, and durable addresses before the broker
 that they are kept in. Nothing of broker or bridges is imported before it is asked for.
 
-Knows no room of the broker: `hutong.server.composition` does.
+Knows nothing of the broker: `broker_part` does.
 """
 
 import tempfile

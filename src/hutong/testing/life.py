@@ -1,7 +1,7 @@
 """One life of an embedded node, from its start to an orderly stop or a sudden death. All on the node's loop.
 
 Strategy: the seam between this package and the server: whatever makes a node is named here and nowhere else. A node
-that is killed loses its connections and its disk at once; then its threads and timers are put away, which nothing
+that is killed loses its connections and its disk at once; then its threads and timers end, which nothing
 outside can notice any more.
 
 Knows nothing of tests, of threads that wait, or of who keeps the data.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Life:
-    """Made and used on a running loop, behind a door that may outlive it. `observer` looks into it.
+    """Made and used on a running loop, behind network faults that may outlive it. `observer` looks into it.
 
     Where the settings open bridges for clients of the event bus, it has a `bus` of its own, with which they end.
     """
@@ -45,7 +45,7 @@ class Life:
         self._loopback: Loopback | None = None
 
     async def start(self) -> None:
-        """Returns once clients are accepted. Raises what the node raises; it is put away then."""
+        """Returns once clients are accepted. Raises what the node raises, and closes it first."""
         try:
             ready = await self._node.start()
         except BaseException:

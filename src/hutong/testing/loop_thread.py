@@ -1,4 +1,4 @@
-"""An event loop on a thread of its own, given work from other threads and put away with everything on it.
+"""An event loop on a thread of its own, which takes work from other threads and closes with everything on it.
 
 Strategy: the thread runs one loop until `close`; work arrives as coroutines and leaves as futures that any thread may
 wait for. Closing cancels what is left, so that nothing of it outlives the thread.

@@ -1,8 +1,8 @@
 """A disk whose process can die: from that moment on no operation reaches it, and none fails.
 
 Strategy: a node that is killed within a living process must leave its files exactly as they were, yet its threads and
-sockets must be put away in order. So its disk dies first: what its orderly stop writes afterwards (the mark of a clean
-close above all) goes nowhere. A call that a worker had begun may still land, as a system call does.
+sockets must be closed in order. So its disk dies first: what its orderly stop writes afterwards (the mark of a clean
+close above all) goes nowhere. A call that a worker has started may still land, as a system call does.
 
 Knows nothing of nodes. One is put around a disk for each life of a node; the disk inside outlives it.
 """

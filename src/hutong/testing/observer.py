@@ -319,7 +319,7 @@ def _assigned(assignment: bytes) -> tuple[tuple[str, int], ...]:
     return tuple((entry.topic, number) for entry in given for number in sorted(entry.partitions))
 
 
-def _check(code: int, what: str, told: str | None = None) -> None:
+def _check(code: int, what: str, message: str | None = None) -> None:
     if code:
         name = ErrorCode(code).name
-        raise Refused(code, f"{what}: {told} ({name})" if told else f"{what}: {name}")
+        raise Refused(code, f"{what}: {message} ({name})" if message else f"{what}: {name}")

@@ -7,7 +7,8 @@
     hutong_shared_node the node of the whole session, for session and module fixtures of your own
 
 Strategy: this file is imported by every run of pytest, so it says what there is and imports a broker only inside of a
-fixture. Each test has a node of its own unless an option or a marker lets it share one; see `hutong.testing.wishes`.
+fixture. Each test has a node of its own unless an option or a marker lets it share one; see
+`hutong.testing.requirements`.
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hutong.testing import wishes
+from hutong.testing import requirements
 
 if TYPE_CHECKING:
     from hutong.bus.bus import EventBus
@@ -23,25 +24,25 @@ if TYPE_CHECKING:
     from hutong.testing.services import Services
     from hutong.testing.sharing import SharedNodes
 
-_default_key = pytest.StashKey[wishes.NodeWish]()
+_default_key = pytest.StashKey[requirements.NodeRequirements]()
 _problem_key = pytest.StashKey[str | None]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    wishes.add_options(parser)
+    requirements.add_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    for line in wishes.MARKERS.values():
+    for line in requirements.MARKERS.values():
         config.addinivalue_line("markers", line)
-    wishes.check_options(config)
-    config.stash[_default_key] = wishes.default_wish(config)
+    requirements.check_options(config)
+    config.stash[_default_key] = requirements.default_requirements(config)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Raises UsageError for the first marker that is wrong. A worker of pytest-xdist may not: there the test fails."""
     for item in items:
-        problem = wishes.problem_of(item, config.stash[_default_key])
+        problem = requirements.problem_of(item, config.stash[_default_key])
         if problem is not None and not hasattr(config, "workerinput"):
             raise pytest.UsageError(problem)
         item.stash[_problem_key] = problem
@@ -65,8 +66,8 @@ def _hutong_nodes(tmp_path_factory: pytest.TempPathFactory) -> "SharedNodes":
 def hutong_node(request: pytest.FixtureRequest, _hutong_nodes: "SharedNodes") -> "Iterator[EmbeddedNode]":
     """A running node, with the topics that the test's markers name."""
     item = request.node
-    wish = wishes.node_wish(item, request.config.stash[_default_key])
-    with _hutong_nodes.node_for(item, wish, wishes.topic_wishes(item)) as node:
+    required = requirements.node_requirements(item, request.config.stash[_default_key])
+    with _hutong_nodes.node_for(item, required, requirements.topic_requirements(item)) as node:
         yield node
 
 
@@ -74,8 +75,8 @@ def hutong_node(request: pytest.FixtureRequest, _hutong_nodes: "SharedNodes") ->
 def hutong_shared_node(request: pytest.FixtureRequest, _hutong_nodes: "SharedNodes") -> "Iterator[EmbeddedNode]":
     """The node that all tests share which share one by the session; for fixtures that live longer than a test."""
     default = request.config.stash[_default_key]
-    wish = wishes.NodeWish("session", default.data, default.settings)
-    with _hutong_nodes.node_for(request.session, wish, []) as node:
+    required = requirements.NodeRequirements("session", default.data, default.settings)
+    with _hutong_nodes.node_for(request.session, required, []) as node:
         yield node
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from hutong.foundation.errors import HutongError
 from hutong.testing.embedded import EmbeddedNode
-from hutong.testing.wishes import NodeWish, TopicWish
+from hutong.testing.requirements import NodeRequirements, TopicRequirement
 
 _OWNERS: Final[dict[str, tuple[type[pytest.Item | pytest.Collector], ...]]] = {
     "function": (pytest.Item,),
@@ -22,7 +22,7 @@ _OWNERS: Final[dict[str, tuple[type[pytest.Item | pytest.Collector], ...]]] = {
     "module": (pytest.Module,),
     "session": (pytest.Session,),
 }
-_Key = tuple[str, NodeWish]
+_Key = tuple[str, NodeRequirements]
 
 
 class SharedNodes:
@@ -34,11 +34,11 @@ class SharedNodes:
 
     @contextmanager
     def node_for(
-        self, item: pytest.Item | pytest.Session, wish: NodeWish, topics: list[TopicWish]
+        self, item: pytest.Item | pytest.Session, required: NodeRequirements, topics: list[TopicRequirement]
     ) -> Iterator[EmbeddedNode]:
-        """The node for one test, with its topics. What is wrong with the wish fails the test."""
-        owner = _owner_of(item, wish.scope)
-        key = (owner.nodeid, wish)
+        """The node for one test, with its topics. A wrong requirement fails the test."""
+        owner = _owner_of(item, required.scope)
+        key = (owner.nodeid, required)
         try:
             node = self._open.get(key) or self._opened(key, owner)
             for topic in topics:
@@ -46,13 +46,13 @@ class SharedNodes:
         except HutongError as error:
             pytest.fail(f"hutong_node: {error}", pytrace=False)
         yield node
-        if wish.scope != "function":
+        if required.scope != "function":
             _mend(node)
 
     def _opened(self, key: _Key, owner: pytest.Item | pytest.Collector) -> EmbeddedNode:
-        wish = key[1]
-        data_dir = self._folder() if wish.data == "folder" else None
-        node = EmbeddedNode(data_dir=data_dir, settings=dict(wish.settings), users=dict(wish.users))
+        required = key[1]
+        data_dir = self._folder() if required.data == "folder" else None
+        node = EmbeddedNode(data_dir=data_dir, settings=dict(required.settings), users=dict(required.users))
 
         def close() -> None:
             self._open.pop(key, None)
@@ -71,10 +71,10 @@ def _owner_of(item: pytest.Item | pytest.Session, scope: str) -> pytest.Item | p
     return item.session
 
 
-def _declare(node: EmbeddedNode, wish: TopicWish) -> None:
-    topic = wish.topic
+def _declare(node: EmbeddedNode, required: TopicRequirement) -> None:
+    topic = required.topic
     partitions = node.topics().get(topic.name)
-    if partitions is not None and wish.keep:
+    if partitions is not None and required.keep:
         if partitions != topic.partitions:
             pytest.fail(
                 f"hutong_topic: {topic.name} is to be kept as it is and has {partitions} partitions, "

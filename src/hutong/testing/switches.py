@@ -55,7 +55,7 @@ class Fault:
 
 
 class OnNetwork(Protocol):
-    """Calls something on the node's loop with the door of its network, and returns what that returns."""
+    """Calls something on the node's loop with its network faults, and returns what that returns."""
 
     def __call__(self, work: Callable[[NetworkFaults], T]) -> T: ...
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hutong.testing import EmbeddedNode, plugin, wishes
+from hutong.testing import EmbeddedNode, plugin, requirements
 from hutong.testing.aio import AsyncHelpers
 from hutong.testing.switches import FaultSwitches
 
@@ -31,7 +31,7 @@ def test_every_switch_is_told_with_its_arguments(name: str) -> None:
     assert set(re.findall(r"\b([a-z_]+)\b(?==|,|$)", told[1])) <= arguments
 
 
-@pytest.mark.parametrize("name", sorted({*wishes.OPTIONS, *wishes.MARKERS}))
+@pytest.mark.parametrize("name", sorted({*requirements.OPTIONS, *requirements.MARKERS}))
 def test_every_option_and_marker_is_told(name: str) -> None:
     assert f"`{name}" in PAGE
 

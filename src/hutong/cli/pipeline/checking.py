@@ -63,8 +63,8 @@ def validate(
             analyse(session, pipeline, problems)
         done.append("columns and SQL")
     if as_json:
-        told = [{"where": one.where, "what": one.what, "mild": one.mild} for one in problems.found]
-        print_json({"pipeline": pipeline.name, "valid": not problems.grave, "checked": done, "problems": told})
+        found = [{"where": one.where, "what": one.what, "mild": one.mild} for one in problems.found]
+        print_json({"pipeline": pipeline.name, "valid": not problems.grave, "checked": done, "problems": found})
         return ExitCode.CONFIG if problems.grave else 0
     for problem in problems.found:
         typer.echo(f"{'note: ' if problem.mild else ''}{problem}")

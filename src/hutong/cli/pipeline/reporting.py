@@ -53,14 +53,14 @@ def report(
         raise UsageError(f"{output} cannot be written: {error.strerror}", ExitCode.CANTCREAT) from error
     if as_json:
         batches = sum(len(query.batches) for query in run.queries.values())
-        told: dict[str, Any] = {
+        document: dict[str, Any] = {
             "file": str(output),
             "name": run.name,
             "run": run.run_id or None,
             "state": state_of(run),
         }
-        told |= {"queries": len(run.queries), "batches": batches, "stages": len(run.stages)}
-        print_json({**told, "failures": len(run.failures), "notes": run.notes})
+        document |= {"queries": len(run.queries), "batches": batches, "stages": len(run.stages)}
+        print_json({**document, "failures": len(run.failures), "notes": run.notes})
         return
     for note in run.notes:
         remark(note)

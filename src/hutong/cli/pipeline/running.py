@@ -147,7 +147,7 @@ def _end_orphan(folder: "PipelineFolder") -> None:
     last = folder.last_record()
     if last is not None and folder.supervisor_pid is not None:
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(last[1].pid, signal.SIGKILL)  # its own session, begun for it alone
+            os.killpg(last[1].pid, signal.SIGKILL)  # its own session, which was started for it alone
 
 
 def _print_end(record: "RunRecord", code: int, as_json: bool) -> None:

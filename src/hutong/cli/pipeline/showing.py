@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 NEVER = "never run"
 DIED = "died"
-"""The state of a run whose process is gone without having said so."""
+"""The state of a run whose process is gone without a last record."""
 MISNAMED = "not a valid name"
 LIST_COLUMNS = ("name", "kind", "state", "summary")
 STATUS_COLUMNS = ("name", "state", "since", "query", "batch", "rows_per_second", "batch_ms", "lag", "attempt", "error")
@@ -94,7 +94,7 @@ def _status_rows(folder: "PipelineFolder") -> list[dict[str, Any]]:
         return [row]
     record = last[1]
     row |= {"since": utc(record.ended_ms or record.started_ms), "attempt": record.attempt, "error": record.error}
-    told = [
+    shown = [
         row
         | {
             "query": one.query,
@@ -105,7 +105,7 @@ def _status_rows(folder: "PipelineFolder") -> list[dict[str, Any]]:
         }
         for one in figures(_last_progress(folder))
     ]
-    return told or [row]
+    return shown or [row]
 
 
 def _last_progress(folder: "PipelineFolder") -> "list[Mapping[str, Any]]":

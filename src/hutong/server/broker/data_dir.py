@@ -5,7 +5,7 @@ that know only that; the kernel gives both back however the process ends. A smal
 once and atomically, that a later version can recognise. What is made here is the owner's alone; a folder that is there
 already keeps the mode that somebody gave it.
 
-Knows nothing of what the rooms keep in their own folders below it.
+Knows nothing of the contents of the folders below it.
 """
 
 import base64

@@ -1,7 +1,7 @@
 """The log in which durable addresses of a node's bus are kept: its own broker, or any other that speaks Kafka's wire.
 
 Strategy: over the wire like any other client, also to its own broker, so that an address is the same topic to
-everybody. Knows no room of the broker.
+everybody. Knows nothing of the broker.
 """
 
 import re

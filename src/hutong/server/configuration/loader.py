@@ -4,7 +4,7 @@ Strategy: each source becomes rows (setting, raw value, where it stood); the row
 setting's own type and bounds, then poured into the dataclasses of `settings`. An unknown key is an error that names the
 nearest known one, because a misspelt limit that is silently ignored is found out on the worst day.
 
-Knows nothing of the rooms that use the settings.
+Knows nothing of the packages that use the settings.
 """
 
 import os

@@ -113,8 +113,8 @@ class Authenticators:
         """Go by `connections.max.reauth.ms` as clients change it."""
         name = "connections.max.reauth.ms"
         started_with = {} if not self._session_ms else {name: str(self._session_ms)}
-        told = "How long an authentication counts; 0: for the connection's life."
-        configs.add([ConfigKey(name, ConfigType.LONG, "0", whole(0, INT64_MAX), told)], started_with)
+        meaning = "How long an authentication counts; 0: for the connection's life."
+        configs.add([ConfigKey(name, ConfigType.LONG, "0", whole(0, INT64_MAX), meaning)], started_with)
 
         def changed() -> None:
             for rules in self._rules.values():

@@ -36,5 +36,5 @@ def add_certificate_configs(configs: NodeConfigs, settings: TlsSettings, certifi
 
 
 def _key(name: str, file: str) -> ConfigKey:
-    told = "The file that was named when the node was started: setting it again loads what has changed in it."
-    return ConfigKey(name, ConfigType.STRING, "", lambda value: value == file, told)
+    meaning = "The file that was named when the node was started: setting it again loads what has changed in it."
+    return ConfigKey(name, ConfigType.STRING, "", lambda value: value == file, meaning)

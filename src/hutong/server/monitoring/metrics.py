@@ -1,9 +1,10 @@
 """Every metric of a node, in the order of its page.
 
-Strategy: two tables, joined from the tables in `rows`, a module for each room. The rooms count with plain integers and
-histograms and know nothing of this; a scrape reads them all, so a figure costs nothing until somebody asks. Those of
-the first table have few samples. Those of the second have as many as there are topics and groups: they are read from a
-survey, up to the bounds of `[metrics]`. The page is made in steps, so figures far apart are of different moments.
+Strategy: two tables, joined from the tables in `rows`, a module for each package. Packages count with plain integers
+and histograms and know nothing of this; a scrape reads them all, so a figure costs nothing until somebody asks. Those
+of the first table have few samples. Those of the second have as many as there are topics and groups: they are read
+from a survey, up to the bounds of `[metrics]`. The page is made in steps, so figures far apart are of different
+moments.
 
 What Kafka's own exporters show under a name that dashboards know has that name; the rest begins with `hutong_`. Labels
 of the first table are closed: partition groups, APIs, stages, levels of service, reasons. A histogram that has seen

@@ -1,6 +1,7 @@
 """Security: handshakes and authentications that failed, certificates, and requests that were denied.
 
-Strategy: the rooms that refuse count; Kafka's own two totals take handshakes and SASL together, as its brokers do.
+Strategy: a package that refuses counts its refusals. Kafka's own two totals add handshakes and SASL together, as its
+brokers do.
 
 Knows nothing of users or rules.
 """

@@ -33,8 +33,8 @@ _PREFIX: Final = "hutong_"
 
 
 @dataclass(frozen=True, slots=True)
-class NodeWish:
-    """The node a test is given: equal wishes of tests that share are met by one node."""
+class NodeRequirements:
+    """The node a test is given: equal requirements of tests that share are met by one node."""
 
     scope: str = "function"
     data: str = "memory"
@@ -43,7 +43,7 @@ class NodeWish:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicWish:
+class TopicRequirement:
     """A topic that is to be there; what an earlier test left in it goes, unless it is to be kept."""
 
     topic: Topic
@@ -62,24 +62,24 @@ def check_options(config: pytest.Config) -> None:
     for name in config.inicfg if names is None else names:
         if name.startswith(_PREFIX) and name not in OPTIONS:
             raise pytest.UsageError(f"unknown option {name} in the ini file{_nearest(name, OPTIONS)}")
-    default_wish(config)
+    default_requirements(config)
 
 
-def default_wish(config: pytest.Config) -> NodeWish:
+def default_requirements(config: pytest.Config) -> NodeRequirements:
     """The requirements in the ini file. Raises UsageError."""
     lines = config.getini("hutong_settings")
     broken = next((line for line in lines if "=" not in line), None)
     if broken is not None:
         raise pytest.UsageError(f"hutong_settings: {broken!r} is not of the form name=value")
     pairs = tuple(sorted((name.strip(), value.strip()) for name, _, value in (line.partition("=") for line in lines)))
-    return NodeWish(
+    return NodeRequirements(
         _choice("hutong_scope", config.getini("hutong_scope"), SCOPES),
         _choice("hutong_data", config.getini("hutong_data"), PLACES),
         pairs,
     )
 
 
-def node_wish(item: pytest.Item, default: NodeWish) -> NodeWish:
+def node_requirements(item: pytest.Item, default: NodeRequirements) -> NodeRequirements:
     """The requirements of a test's markers and the ini file; settings of all of them add up. Raises UsageError."""
     scope, data, settings, users = default.scope, default.data, dict(default.settings), dict(default.users)
     for mark in reversed(list(item.iter_markers("hutong_node"))):  # the nearest comes last, and wins
@@ -89,7 +89,7 @@ def node_wish(item: pytest.Item, default: NodeWish) -> NodeWish:
         data = _choice(f"{where}(data=)", asked.get("data", data), PLACES)
         settings |= _texts(f"{where}(settings=)", asked.get("settings", {}), '{"log.retention_ms": "1000"}')
         users |= _texts(f"{where}(users=)", asked.get("users", {}), '{"alice": "her password"}')
-    return NodeWish(scope, data, tuple(sorted(settings.items())), tuple(sorted(users.items())))
+    return NodeRequirements(scope, data, tuple(sorted(settings.items())), tuple(sorted(users.items())))
 
 
 def _texts(where: str, given: object, example: str) -> dict[str, str]:
@@ -98,23 +98,23 @@ def _texts(where: str, given: object, example: str) -> dict[str, str]:
     return {str(name): str(value) for name, value in given.items()}
 
 
-def topic_wishes(item: pytest.Item) -> list[TopicWish]:
+def topic_requirements(item: pytest.Item) -> list[TopicRequirement]:
     """The topics that the test's markers name; the nearest wins where one is named twice. Raises UsageError."""
-    wishes: dict[str, TopicWish] = {}
+    by_name: dict[str, TopicRequirement] = {}
     for mark in item.iter_markers("hutong_topic"):
         asked = _arguments(item, mark, ("name",), ("partitions", "config", "keep"))
         if "name" not in asked:
             raise pytest.UsageError(f'{item.nodeid}: hutong_topic needs the name of a topic: hutong_topic("orders")')
         keep = asked.pop("keep", False)
         try:
-            wish = TopicWish(Topic(**asked), bool(keep))
+            required = TopicRequirement(Topic(**asked), bool(keep))
         except ValueError as error:
             raise pytest.UsageError(f"{item.nodeid}: hutong_topic: {error}") from None
-        wishes.setdefault(wish.topic.name, wish)
-    return list(wishes.values())
+        by_name.setdefault(required.topic.name, required)
+    return list(by_name.values())
 
 
-def problem_of(item: pytest.Item, default: NodeWish) -> str | None:
+def problem_of(item: pytest.Item, default: NodeRequirements) -> str | None:
     """A sentence on a misspelt or misused marker of ours; None if all are right."""
     ours = {mark.name for mark in item.iter_markers() if mark.name.startswith("hutong")}
     unknown = next(iter(ours - MARKERS.keys()), None)
@@ -122,8 +122,8 @@ def problem_of(item: pytest.Item, default: NodeWish) -> str | None:
         return f"{item.nodeid}: unknown marker {unknown}{_nearest(unknown, MARKERS)}"
     try:
         if ours:
-            node_wish(item, default)
-            topic_wishes(item)
+            node_requirements(item, default)
+            topic_requirements(item)
     except pytest.UsageError as error:
         return str(error)
     # On a class or a module it may be meant for others; on the test itself it is meant for this one.
