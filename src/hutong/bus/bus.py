@@ -1,10 +1,10 @@
 """The event bus: sends by address to consumers in this process, each in its own context.
 
-Strategy: an address leads to an endless round over its consumers (sends) and to a tuple of them (publishes). Whenever a
-consumer comes or goes, the round is dropped and the tuple replaced, under a lock; neither is changed. A send from any
-thread takes one step of the round, a publish sees all those of one moment. The short way is for what most messages are:
-a body that cannot change, no options, no interceptors. Everything else takes the careful way, which does the same by
-longer means. Both stand here side by side, and make this file longer than most: what one does the other must do too.
+Strategy: an address maps to an endless round over its consumers (for sends) and to a tuple of them (for publishes).
+When a consumer comes or goes, the round is dropped and the tuple replaced, under a lock; neither is changed. A send
+takes one step of the round, from any thread; a publish sees all consumers of one moment. The fast path is for most
+messages: an immutable body, no options, no interceptors, no context variables. Everything else takes the careful path,
+with the same effects; what one does the other must do too, so both are in this file.
 
 Knows no network: other nodes and bridges are made of consumers and sends.
 """
@@ -16,30 +16,28 @@ import threading
 from asyncio import _get_running_loop
 from collections.abc import Awaitable, Callable, Iterator
 from contextvars import copy_context
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, overload
 
+from hutong.bus.delivery.addresses import check_address, check_not_durable, check_registration
 from hutong.bus.delivery.consumer import BUFFERED_MESSAGES_MAX, DONE, Consumer, Handler
 from hutong.bus.delivery.producer import WRITE_QUEUE_MAX, MessageProducer
+from hutong.bus.delivery.replies import awaited_reply, deliver_reply
 from hutong.bus.durable.addresses import PREFIX, is_durable
 from hutong.bus.durable.outcomes import Stored
-from hutong.bus.durable.port import DurableLog
-from hutong.bus.envelope.bodies import IMMUTABLE, WITHOUT_CODEC, UnknownBody, copied
-from hutong.bus.envelope.codecs import SYSTEM_CODECS, Codecs, MessageCodec
-from hutong.bus.envelope.interceptors import INTERCEPTORS_MAX, Delivery, Interceptor
+from hutong.bus.durable.port import DurableLog, log_for
+from hutong.bus.envelope.bodies import IMMUTABLE, WITHOUT_CODEC, copied
+from hutong.bus.envelope.codecs import Codecs, MessageCodec
+from hutong.bus.envelope.interceptors import Delivery, Interceptor, chain_with, chain_without
 from hutong.bus.envelope.message import REPLY_PREFIX, FullMessage, Message, TrackedMessage
-from hutong.bus.envelope.reply import LoopReply, Reply
+from hutong.bus.envelope.reply import LoopReply, Reply, reply_to
 from hutong.bus.errors import BUILT_IN_CODE, BusClosed, FailureType, ReplyError
 from hutong.bus.options import DEFAULT, DeliveryOptions
 from hutong.bus.tracing import BusTracer
-from hutong.bus.waiting.callbacks import CallbackExecutor, LoopExecutor
-from hutong.bus.waiting.context_state import REPLIES_MAX, ContextState
+from hutong.bus.waiting.context_state import ContextState
+from hutong.bus.waiting.context_states import ContextStates
 from hutong.foundation.errors import LimitExceeded, UsageError
-from hutong.foundation.timers import TimerWheel
-from hutong.foundation.waiting.numbered import NumberedWaitTable, Numbers
 from hutong.runtime.contexts import QUEUED_MAX, Context, carried_variables, current_context
 from hutong.runtime.runtime import Runtime
-from hutong.runtime.timers import LoopTimers
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -51,7 +49,6 @@ if TYPE_CHECKING:
 
 CONSUMERS_MAX: Final = 1_000_000
 """Registrations on one bus."""
-ADDRESS_CHARACTERS_MAX: Final = 1_024
 _log = logging.getLogger("hutong.bus")
 
 
@@ -75,12 +72,9 @@ class EventBus:
         self._count = 0
         self._codecs = Codecs()
         self._loop = asyncio.get_running_loop()
-        self._home = LoopExecutor(self._loop)
-        self._wheel = TimerWheel(runtime.clock.monotonic_ms())
-        self._timers = LoopTimers(self._loop, self._wheel, runtime.clock)
-        self._states: dict[object, ContextState] = {}  # by context, or by event loop, or None for plain threads
-        self._numbers = Numbers()
-        self._lock = threading.Lock()  # over registrations, chains and states
+        self._contexts = ContextStates(self, runtime.clock, self.on_home_loop)
+        self._states = self._contexts.by_key  # for `request`, which cannot pay for a call
+        self._lock = threading.Lock()  # over registrations and chains
         self._close_hooks: list[Callable[[], Awaitable[object]]] = []
         self._closed: BusClosed | None = None
 
@@ -93,16 +87,23 @@ class EventBus:
         """Give the message to one consumer of the address: to each in turn. To nobody, if there is none."""
         around = self._rounds.get(address)
         kind = type(body)
+        # A copy of the context variables and its length are the cheapest question for variables to carry: of those that
+        # a caller inside a context has, one is `current_context` itself.
         if (
             around is None
             or options is not DEFAULT
-            or kind not in WITHOUT_CODEC
             or not self.is_plain
-            or len(copy_context()) > (current_context() is not None)  # variables to carry
+            or ((count := len(copy_context())) and (count > 1 or current_context() is None))
         ):
             self._send_carefully(address, body, options)
             return
-        message = Message(address, body) if kind in IMMUTABLE else TrackedMessage(address, copied(body))
+        if kind in IMMUTABLE:
+            message = Message(address, body)
+        elif kind in WITHOUT_CODEC:
+            message = TrackedMessage(address, copied(body))
+        else:
+            self._send_carefully(address, body, options)
+            return
         deliver, context = next(around)
         queue = context.queue
         if len(queue) >= QUEUED_MAX:
@@ -119,17 +120,11 @@ class EventBus:
         """
         if not self._knows(address):
             if is_durable(address):
-                return self._log_of(address).publish(self.callers_state(), address, body, options)
+                return log_for(self._log, address).publish(self.callers_state(), address, body, options)
             self._send_carefully(address, body, options)  # a reply address has one reader
             return DONE
         message = self._message(address, body, options, is_send=False)
-        message._variables = carried_variables()
-        if self.tracer is not None and options.is_traced:
-            self.tracer.sending(message)
-        if self.outbound_chain:
-            Delivery(message, self.outbound_chain, self._publish, self.tell).begin()
-        else:
-            self._publish(message)
+        self._route(message, options, self._publish)
         return DONE
 
     def request(self, address: str, body: Any = None, options: DeliveryOptions = DEFAULT) -> Reply:
@@ -205,20 +200,14 @@ class EventBus:
 
         A durable address (`topic:NAME`) takes a group and further options: see docs/durable-addresses.md.
         """
-        _check_address(address)
-        if address.startswith(REPLY_PREFIX):
-            raise ValueError(f"addresses that begin with {REPLY_PREFIX!r} are the bus's own")
-        if type(max_buffered_messages) is not int or max_buffered_messages < 0:
-            raise ValueError(f"max_buffered_messages is a count from 0, not {max_buffered_messages!r}")
-        if durable and not is_durable(address):
-            raise TypeError(f"{min(durable)} is for durable addresses, which begin with {PREFIX!r}")
+        check_registration(address, max_buffered_messages, durable)
         given = context or current_context()
         context = given or self._runtime.context(name=f"consumer of {address}")
-        state = self._state_of(context, context)
+        state = self._contexts.of(context, context)
         if given is not None:
             state.end_with(given)
         if is_durable(address):
-            log = self._log_of(address)
+            log = log_for(self._log, address)
             self._check_open()
             return log.consumer(state, context, address, handler, max_buffered_messages, durable)  # type: ignore[arg-type]
         consumer = Consumer(state, context, address, local_only=local_only, max_buffered_messages=max_buffered_messages)
@@ -241,16 +230,16 @@ class EventBus:
 
         Raises UsageError for a durable address.
         """
-        _check_address(address)
-        _check_not_durable(address)
+        check_address(address)
+        check_not_durable(address)
         return MessageProducer(self, address, options, write_queue_max, is_send=True)
 
     def publisher(
         self, address: str, options: DeliveryOptions = DEFAULT, *, write_queue_max: int = WRITE_QUEUE_MAX
     ) -> MessageProducer:
         """A producer that publishes: as `sender`, and a message is handled when every consumer has handled it."""
-        _check_address(address)
-        _check_not_durable(address)
+        check_address(address)
+        check_not_durable(address)
         return MessageProducer(self, address, options, write_queue_max, is_send=False)
 
     def register_codec(self, codec: MessageCodec[Any, Any], *, default_for: type | None = None) -> None:
@@ -269,20 +258,20 @@ class EventBus:
     def add_outbound_interceptor(self, interceptor: Interceptor) -> None:
         """Let it see every message (replies too) before it is sent, in the sender; it goes on by `delivery.next()`."""
         with self._lock:
-            self._set_chains(_longer(self.outbound_chain, interceptor), self.inbound_chain)
+            self._set_chains(chain_with(self.outbound_chain, interceptor), self.inbound_chain)
 
     def remove_outbound_interceptor(self, interceptor: Interceptor) -> None:
         with self._lock:
-            self._set_chains(_shorter(self.outbound_chain, interceptor), self.inbound_chain)
+            self._set_chains(chain_without(self.outbound_chain, interceptor), self.inbound_chain)
 
     def add_inbound_interceptor(self, interceptor: Interceptor) -> None:
         """Let it see every message (replies too) before its handler, in the handler's context."""
         with self._lock:
-            self._set_chains(self.outbound_chain, _longer(self.inbound_chain, interceptor))
+            self._set_chains(self.outbound_chain, chain_with(self.inbound_chain, interceptor))
 
     def remove_inbound_interceptor(self, interceptor: Interceptor) -> None:
         with self._lock:
-            self._set_chains(self.outbound_chain, _shorter(self.inbound_chain, interceptor))
+            self._set_chains(self.outbound_chain, chain_without(self.inbound_chain, interceptor))
 
     def set_tracer(self, tracer: BusTracer | None) -> None:
         """Report every message except replies to the tracer from now on. RPC calls have their own: `Rpc.set_tracer`.
@@ -310,11 +299,7 @@ class EventBus:
             if self._closed is not None:
                 return
             self._closed = error
-            states = list(self._states.values())
-        for state in states:
-            state.end(error)
-        await asyncio.sleep(0)  # the tables have their timers stopped on this loop
-        self._timers.close()
+        await self._contexts.close(error)
 
     async def __aenter__(self) -> "EventBus":
         return self
@@ -325,13 +310,11 @@ class EventBus:
     @property
     def replies_waiting(self) -> int:
         """The number of replies awaited, in all contexts together."""
-        for state in list(self._states.values()):
-            state.waits.forget_abandoned()
-        return sum([len(state.waits) for state in list(self._states.values())])
+        return self._contexts.count_waits()
 
     def answer(self, reply: Reply, body: Any, options: DeliveryOptions) -> None:
         """For messages: deliver the reply. Dropped if it is not awaited any more."""
-        self._deliver_reply(reply, self._message(reply._number, body, options, is_send=True))
+        deliver_reply(self, reply, self._message(reply._number, body, options, is_send=True))
 
     def answer_and_request(self, reply: Reply, body: Any, options: DeliveryOptions) -> Reply:
         """For messages: deliver the reply, and await a reply to it."""
@@ -352,11 +335,7 @@ class EventBus:
         address = message.address
         if address not in self._consumers:
             raise ReplyError(FailureType.NO_HANDLERS, BUILT_IN_CODE, f"no handlers for address {address!r}")
-        carry = self._send if message.is_send else self._publish
-        if self.outbound_chain:
-            Delivery(message, self.outbound_chain, carry, self.tell).begin()
-        else:
-            carry(message)
+        self._intercept(message, self._send if message.is_send else self._publish)
 
     def on_home_loop(self, work: Callable[[], None]) -> None:
         """For producers: do it soon on the loop of the bus; from any thread. Not at all once that loop has ended."""
@@ -370,29 +349,13 @@ class EventBus:
             at = present.index(consumer)  # thousands may listen at one address and leave together
             self._count -= 1
             self._set_consumers(consumer.address, present[:at] + present[at + 1 :])
-            state = self._states.get(consumer.context)
-            if state is not None and state.is_idle:
-                del self._states[consumer.context]
-
-    def remove_state(self, context: Context) -> None:
-        """For states: the context has been closed."""
-        with self._lock:
-            self._states.pop(context, None)
+        self._contexts.forget_idle(consumer.context)
 
     def callers_state(self) -> ContextState:
-        """The state of the caller: of its context, else of the loop it runs on, else the one for plain threads."""
-        context = current_context()
-        if context is not None:
-            own = self._state_of(context, context)
-            own.end_with(context)
-            return own
-        loop = _get_running_loop()
-        state = self._states.get(loop)
-        if state is not None:
-            return state
-        return self._state_of(loop, self._home if loop is None or loop is self._loop else LoopExecutor(loop))
+        """For producers, iterations and logs: the state of the caller's context."""
+        return self._contexts.of_caller()
 
-    def tell(self, error: BaseException) -> None:
+    def report(self, error: BaseException) -> None:
         """Of what an interceptor of the caller's raised: to its context's exception handler, else to the log."""
         context = current_context()
         if context is not None:
@@ -404,7 +367,7 @@ class EventBus:
         """True when the address leads to consumers. Raises for a bad address and for a closed bus."""
         if address in self._consumers:
             return True
-        _check_address(address)
+        check_address(address)
         self._check_open()
         return not address.startswith((REPLY_PREFIX, PREFIX))
 
@@ -417,71 +380,47 @@ class EventBus:
 
         Raises UsageError where the bus has no log, or for what is no name of a topic.
         """
-        return self._log_of(f"the table {topic}").table(topic)
-
-    def _log_of(self, address: str) -> DurableLog:
-        if self._log is None:
-            raise UsageError(
-                f"{address!r} is durable, and this bus has no log: make the node with hutong.Node(kafka='HOST:PORT'), "
-                "or the bus with EventBus(runtime, log=KafkaLog('HOST:PORT'))."
-            )
-        return self._log
+        return log_for(self._log, f"the table {topic}").table(topic)
 
     def _message(
         self, address: str | int, body: Any, options: DeliveryOptions, *, is_send: bool, reply: Reply | None = None
     ) -> FullMessage:
-        body, codec = self._prepared(body, options.codec_name)
+        body, codec = self._codecs.prepare(body, options.codec_name)
         headers = None if options.headers is None else options.headers.pairs
         return FullMessage(address, body, headers, reply, is_send, codec)
 
-    def _prepared(self, body: Any, codec_name: str | None) -> tuple[Any, MessageCodec[Any, Any] | None]:
-        """The recipient's body, and its codec unless the type implies it."""
-        if codec_name is not None:
-            codec = self._codecs.named(codec_name)
-            return codec.transform(body), codec
-        kind = type(body)
-        if kind in IMMUTABLE:
-            return body, None
-        if kind is dict or kind is list:
-            return copied(body), None
-        if kind is ReplyError:
-            return body, SYSTEM_CODECS["replyexception"]
-        default = self._codecs.default_for(kind)
-        if default is None:
-            raise UnknownBody(kind)
-        return default.transform(body), default
-
     def _send_carefully(self, address: str, body: Any, options: DeliveryOptions) -> None:
         if address not in self._consumers and not self._knows(address):
-            reply = self._awaited(address)
+            reply = awaited_reply(self._contexts.numbers, address)
             if reply is not None:
-                self._deliver_reply(reply, self._message(reply._number, body, options, is_send=True))
+                deliver_reply(self, reply, self._message(reply._number, body, options, is_send=True))
             return
         message = self._message(address, body, options, is_send=True)
-        message._variables = carried_variables()
-        if self.tracer is not None and options.is_traced:
-            self.tracer.sending(message)
-        if self.outbound_chain:
-            Delivery(message, self.outbound_chain, self._send, self.tell).begin()
-        else:
-            self._send(message)
+        self._route(message, options, self._send)
 
     def _request_carefully(self, state: ContextState, address: str, body: Any, options: DeliveryOptions) -> Reply:
         if not self._knows(address):
-            awaited = self._awaited(address)
+            awaited = awaited_reply(self._contexts.numbers, address)
             if awaited is not None:
                 return self._answer_and_await(state, awaited, body, options)
-        reply = self._reply(state, address)
+        reply = reply_to(self, state.executor, address)
         message = self._message(address, body, options, is_send=True, reply=reply)
-        message._variables = carried_variables()
         state.queue_for(options.timeout_ms).park(reply)
+        self._route(message, options, self._send)
+        return reply
+
+    def _route(self, message: FullMessage, options: DeliveryOptions, carry: Callable[[Message], None]) -> None:
+        """Carry the message with the caller's variables, past the tracer and the outbound interceptors."""
+        message._variables = carried_variables()
         if self.tracer is not None and options.is_traced:
             self.tracer.sending(message)
+        self._intercept(message, carry)
+
+    def _intercept(self, message: FullMessage, carry: Callable[[Message], None]) -> None:
         if self.outbound_chain:
-            Delivery(message, self.outbound_chain, self._send, self.tell).begin()
+            Delivery(message, self.outbound_chain, carry, self.report).begin()
         else:
-            self._send(message)
-        return reply
+            carry(message)
 
     def _send(self, message: Message) -> None:
         address: str = message._address  # type: ignore[assignment]  # a reply has another way
@@ -506,7 +445,7 @@ class EventBus:
                 body = message._codec.transform(body)
             elif type(body) not in IMMUTABLE:
                 if shared is None or not consumer.shares_bodies:
-                    body, _ = self._prepared(body, None)
+                    body, _ = self._codecs.prepare(body, None)
                     shared = body if consumer.shares_bodies else shared
                 else:
                     body = shared
@@ -517,55 +456,16 @@ class EventBus:
             first = consumers[0]
             first.context.run(first.deliver if is_plain else first.take_carefully, message)
 
-    def _awaited(self, address: str) -> Reply | None:
-        """The reply awaited at this address, or None. Raises UsageError for a durable address."""
-        if is_durable(address):
-            raise UsageError(
-                f"{address!r} is durable: it is published to, since each group receives every message; nobody replies."
-            )
-        number = address.removeprefix(REPLY_PREFIX)
-        if not (number.isascii() and number.isdigit() and len(number) < 20):
-            return None
-        wait = self._numbers.find(int(number))
-        return wait if isinstance(wait, Reply) else None
-
-    def _reply(self, state: ContextState, requested: str) -> Reply:
-        loop = _get_running_loop()
-        return (
-            Reply(state.executor, self, requested)
-            if loop is None
-            else LoopReply.on(loop, state.executor, self, requested)
-        )
-
     def _answer_and_await(self, state: ContextState, reply: Reply, body: Any, options: DeliveryOptions) -> Reply:
-        another = self._reply(state, reply.address)
+        another = reply_to(self, state.executor, reply.address)
         message = self._message(reply._number, body, options, is_send=True, reply=another)
         state.queue_for(options.timeout_ms).park(another)
         if reply.is_waiting:
-            self._deliver_reply(reply, message)
+            deliver_reply(self, reply, message)
         else:
             text = f"nobody awaits a reply at {reply.address!r} any more"
             another.fail(ReplyError(FailureType.NO_HANDLERS, BUILT_IN_CODE, text))
         return another
-
-    def _deliver_reply(self, reply: Reply, message: Message) -> None:
-        if self.outbound_chain:
-            Delivery(message, self.outbound_chain, partial(self._carry_reply, reply), self.tell, reply).begin()
-        else:
-            self._carry_reply(reply, message)
-
-    def _carry_reply(self, reply: Reply, message: Message) -> None:
-        if self.inbound_chain:
-            reply.arrive(partial(self._receive_reply, reply, message))
-        else:
-            _end_reply(reply, message)
-
-    def _receive_reply(self, reply: Reply, message: Message) -> None:
-        """In the requester's context."""
-        if self.inbound_chain:
-            Delivery(message, self.inbound_chain, partial(_end_reply, reply), self.tell, reply).begin()
-        else:
-            _end_reply(reply, message)
 
     def _set_consumers(self, address: str, consumers: tuple[Consumer, ...]) -> None:
         self._rounds.pop(address, None)
@@ -589,56 +489,3 @@ class EventBus:
         for consumers in self._consumers.values():
             for consumer in consumers:
                 consumer.settle()
-
-    def _state_of(self, key: object, executor: CallbackExecutor) -> ContextState:
-        state = self._states.get(key)
-        if state is not None:
-            return state
-        with self._lock:
-            self._check_open()
-            state = self._states.get(key)
-            if state is not None:
-                return state
-            table: NumberedWaitTable[Any] = NumberedWaitTable(
-                "replies_max", self._wheel, self._runtime.clock, REPLIES_MAX, self.on_home_loop, self._numbers
-            )
-            state = self._states[key] = ContextState(self, executor, table)
-            gone = [key for key in self._states if isinstance(key, asyncio.AbstractEventLoop) and key.is_closed()]
-            lost = [self._states.pop(key) for key in gone]
-        for other in lost:
-            other.end(BusClosed("the event loop of the requester has been closed"))
-        return state
-
-
-def _end_reply(reply: Reply, message: Message) -> None:
-    if isinstance(message.body, ReplyError):
-        reply.fail(message.body)
-    else:
-        reply.resume(message)
-
-
-def _check_address(address: object) -> None:
-    if not isinstance(address, str):
-        raise TypeError(f"an address is a string, not {type(address).__name__}")
-    if not 1 <= len(address) <= ADDRESS_CHARACTERS_MAX:
-        raise ValueError(f"an address has 1 to {ADDRESS_CHARACTERS_MAX} characters, not {len(address)}")
-
-
-def _check_not_durable(address: str) -> None:
-    if is_durable(address):
-        raise UsageError(
-            f"{address!r} is durable: `await bus.publish({address!r}, ...)` waits until the message is stored, "
-            "and that is the back-pressure."
-        )
-
-
-def _longer(chain: tuple[Interceptor, ...], interceptor: Interceptor) -> tuple[Interceptor, ...]:
-    if not callable(interceptor):
-        raise TypeError(f"an interceptor is called with each delivery; {type(interceptor).__name__} is not callable")
-    if len(chain) >= INTERCEPTORS_MAX:
-        raise LimitExceeded("interceptors_max", INTERCEPTORS_MAX)
-    return (*chain, interceptor)
-
-
-def _shorter(chain: tuple[Interceptor, ...], interceptor: Interceptor) -> tuple[Interceptor, ...]:
-    return tuple([present for present in chain if present != interceptor])

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from hutong.bus.bus import ADDRESS_CHARACTERS_MAX, EventBus
+from hutong.bus.bus import EventBus
+from hutong.bus.delivery.addresses import ADDRESS_CHARACTERS_MAX
 from hutong.bus.durable.addresses import is_durable
 from hutong.bus.envelope.message import REPLY_PREFIX
 from hutong.foundation.errors import UsageError

@@ -22,7 +22,6 @@ from hutong.bus.envelope.interceptors import Delivery
 from hutong.bus.envelope.message import FullMessage, Message
 from hutong.bus.errors import BUILT_IN_CODE, BusClosed, FailureType, HandlerRaised, ReplyError, carrying_failed
 from hutong.bus.waiting.promise import Promise
-from hutong.foundation.waiting.table import NEVER
 from hutong.runtime.contexts import Context
 
 if TYPE_CHECKING:
@@ -338,9 +337,7 @@ class ConsumerIteration:
             raise StopAsyncIteration
         if (kept := consumer.take_buffered()) is not None:
             return kept
-        state = consumer._state.bus.callers_state()
-        waiting: Promise[Message | None] = Promise(state.executor)
-        state.waits.queue(NEVER).park(waiting)
+        waiting: Promise[Message | None] = consumer._state.bus.callers_state().promise()
         self._waiting = waiting
         consumer.fetch(1)
         if not consumer.is_registered:

@@ -21,7 +21,6 @@ from hutong.bus.errors import BusClosed, ReplyError
 from hutong.bus.options import DeliveryOptions
 from hutong.bus.waiting.promise import Promise
 from hutong.foundation.errors import HutongError, LimitExceeded
-from hutong.foundation.waiting.table import NEVER
 
 if TYPE_CHECKING:
     from hutong.bus.waiting.context_state import ContextState
@@ -125,7 +124,7 @@ class MessageProducer:
             try:
                 self._carry(message)
             except ReplyError as error:
-                failed = self._promise()
+                failed = self._bus.callers_state().promise()
                 failed.fail(error)
                 return failed
         return self._written
@@ -136,16 +135,10 @@ class MessageProducer:
             while self._held:
                 self._held.popleft()[1].fail(BusClosed(f"the producer for {self.address!r} has been closed"))
 
-    def _promise(self) -> Promise[None]:
-        state = self._bus.callers_state()
-        promise: Promise[None] = Promise(state.executor)
-        state.waits.queue(NEVER).park(promise)
-        return promise
-
     def _hold(self, message: FullMessage) -> Promise[None]:
         if len(self._held) >= WRITES_HELD_MAX:
             raise LimitExceeded("writes_held_max", WRITES_HELD_MAX)
-        promise = self._promise()
+        promise = self._bus.callers_state().promise()
         self._held.append((message, promise))
         return promise
 

@@ -6,6 +6,8 @@ log=KafkaLog("host:9092"))`).
 
 from typing import TYPE_CHECKING, Protocol
 
+from hutong.foundation.errors import UsageError
+
 if TYPE_CHECKING:
     from hutong.bus.durable.consume.driver import DurableConsumer, Handler
     from hutong.bus.durable.options import DurableOptions
@@ -48,3 +50,13 @@ class DurableLog(Protocol):
     async def close(self) -> None:
         """End consumers and publishing in order."""
         ...
+
+
+def log_for(log: DurableLog | None, address: str) -> DurableLog:
+    """The log of the bus. Raises UsageError for a bus without one."""
+    if log is None:
+        raise UsageError(
+            f"{address!r} is durable, and this bus has no log: make the node with hutong.Node(kafka='HOST:PORT'), "
+            "or the bus with EventBus(runtime, log=KafkaLog('HOST:PORT'))."
+        )
+    return log

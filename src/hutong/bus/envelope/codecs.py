@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar, cast, runtime_checkable
 
-from hutong.bus.envelope.bodies import copied
+from hutong.bus.envelope.bodies import IMMUTABLE, UnknownBody, copied
 from hutong.bus.errors import FailureType, ReplyError
 from hutong.foundation.errors import ProtocolError
 
@@ -252,6 +252,23 @@ class Codecs:
 
     def default_for(self, kind: type) -> MessageCodec[Any, Any] | None:
         return self._by_type.get(kind)
+
+    def prepare(self, body: Any, codec_name: str | None) -> tuple[Any, MessageCodec[Any, Any] | None]:
+        """The recipient's body, and its codec unless the type implies it."""
+        if codec_name is not None:
+            codec = self.named(codec_name)
+            return codec.transform(body), codec
+        kind = type(body)
+        if kind in IMMUTABLE:
+            return body, None
+        if kind is dict or kind is list:
+            return copied(body), None
+        if kind is ReplyError:
+            return body, SYSTEM_CODECS["replyexception"]
+        default = self.default_for(kind)
+        if default is None:
+            raise UnknownBody(kind)
+        return default.transform(body), default
 
 
 _BUILT_IN: Final = frozenset({type(None), bool, int, float, str, bytes, dict, list, ReplyError})

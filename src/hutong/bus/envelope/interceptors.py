@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from hutong.bus.envelope.message import FullMessage, Message
 from hutong.bus.errors import ReplyError, carrying_failed
+from hutong.foundation.errors import LimitExceeded
 
 Interceptor = Callable[["Delivery"], object]
 INTERCEPTORS_MAX = 64
@@ -77,3 +78,17 @@ class Delivery(Struct, eq=False):
         for awaited in (self._awaited, self.message._reply):
             if awaited is not None:
                 awaited.fail(failure)
+
+
+def chain_with(chain: tuple[Interceptor, ...], interceptor: Interceptor) -> tuple[Interceptor, ...]:
+    """The chain with one interceptor more. Raises TypeError for no callable, LimitExceeded at INTERCEPTORS_MAX."""
+    if not callable(interceptor):
+        raise TypeError(f"an interceptor is called with each delivery; {type(interceptor).__name__} is not callable")
+    if len(chain) >= INTERCEPTORS_MAX:
+        raise LimitExceeded("interceptors_max", INTERCEPTORS_MAX)
+    return (*chain, interceptor)
+
+
+def chain_without(chain: tuple[Interceptor, ...], interceptor: Interceptor) -> tuple[Interceptor, ...]:
+    """The chain without an interceptor; the same one if that is not in it."""
+    return tuple([present for present in chain if present != interceptor])

@@ -207,6 +207,12 @@ class LoopReply(Reply):
         return is_first
 
 
+def reply_to(bus: ReplyRoute, executor: CallbackExecutor, requested: str) -> Reply:
+    """A reply to await for the caller, who may run on an event loop or on a plain thread."""
+    loop = _get_running_loop()
+    return Reply(executor, bus, requested) if loop is None else LoopReply.on(loop, executor, bus, requested)
+
+
 def _error_of(future: "asyncio.Future[Message]") -> BaseException | None:
     return asyncio.CancelledError() if future.cancelled() else future.exception()
 

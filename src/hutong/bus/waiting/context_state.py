@@ -6,23 +6,23 @@ close hook for any number of consumers.
 Knows no addresses.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hutong.bus.errors import BusClosed
 from hutong.bus.options import TIMEOUT_MS_DEFAULT
 from hutong.bus.waiting.callbacks import CallbackExecutor
+from hutong.bus.waiting.promise import Promise
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.numbered import NumberedWaitTable, WaitQueue
+from hutong.foundation.waiting.table import NEVER
 from hutong.runtime.contexts import Context
 
 if TYPE_CHECKING:
     from hutong.bus.delivery.consumer import Consumer
     from hutong.bus.envelope.interceptors import Interceptor
     from hutong.bus.tracing import BusTracer
-
-REPLIES_MAX: Final = 1_000_000
-"""Replies (and other promises of the bus) that one context may await at a time."""
 
 
 class BusPort(Protocol):
@@ -33,9 +33,6 @@ class BusPort(Protocol):
 
     def callers_state(self) -> "ContextState":
         """The state of the caller's context."""
-
-    def remove_state(self, context: Context) -> None:
-        """The context has been closed."""
 
     def remove_consumer(self, consumer: "Consumer") -> None:
         """The consumer has unregistered."""
@@ -51,10 +48,17 @@ class RegisteredConsumer(Protocol):
 class ContextState:
     """One context's state at the bus. Replies with the default timeout are parked in `queue`."""
 
-    __slots__ = ("bus", "consumers", "context", "executor", "queue", "waits")
+    __slots__ = ("_remove", "bus", "consumers", "context", "executor", "queue", "waits")
 
-    def __init__(self, bus: BusPort, executor: CallbackExecutor, table: NumberedWaitTable[Any]) -> None:
+    def __init__(
+        self,
+        bus: BusPort,
+        executor: CallbackExecutor,
+        table: NumberedWaitTable[Any],
+        remove: Callable[[Context], None],
+    ) -> None:
         self.bus = bus
+        self._remove = remove
         self.executor = executor
         self.waits = table
         self.queue = table.queue(TIMEOUT_MS_DEFAULT)
@@ -64,6 +68,12 @@ class ContextState:
     def queue_for(self, timeout_ms: int) -> WaitQueue[Any]:
         """The wait queue of replies with this timeout."""
         return self.queue if timeout_ms == TIMEOUT_MS_DEFAULT else self.waits.queue(timeout_ms)
+
+    def promise(self) -> Promise[Any]:
+        """A promise without a deadline, parked among the waits of this context."""
+        promise: Promise[Any] = Promise(self.executor)
+        self.waits.queue(NEVER).park(promise)
+        return promise
 
     @property
     def is_idle(self) -> bool:
@@ -80,7 +90,7 @@ class ContextState:
     def _closed(self) -> None:
         self.end(BusClosed("the context of the requester has been closed"))
         if self.context is not None:
-            self.bus.remove_state(self.context)
+            self._remove(self.context)
 
     def end(self, error: HutongError) -> None:
         """Unregister every consumer and fail all that is awaited, now and from now on. A second call does nothing."""

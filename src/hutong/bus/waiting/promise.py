@@ -187,6 +187,13 @@ class Promise(Wait[V]):
         return event.wait(timeout)
 
 
+def settle_all(promises: "list[Promise[None]]", error: HutongError | None) -> None:
+    """End every promise of the list, with the error if there is one, and empty the list."""
+    while promises:
+        promise = promises.pop()
+        _ = promise.resume(None) if error is None else promise.fail(error)
+
+
 def _wake(future: "asyncio.Future[None]") -> None:
     loop = future.get_loop()
     if loop is _get_running_loop():

@@ -11,13 +11,14 @@ Knows nothing of the client library.
 import asyncio
 import logging
 import random
-from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from hutong.bus.durable.consume.commits import CommitQueue
 from hutong.bus.durable.consume.fetcher import Fetcher, Start
+from hutong.bus.durable.consume.iteration import DurableIteration
+from hutong.bus.durable.consume.log import ConsumerLog
 from hutong.bus.durable.consume.machine import DurableConsumerMachine
 from hutong.bus.durable.consume.messages import (
     Arrived,
@@ -44,15 +45,13 @@ from hutong.bus.durable.consume.messages import (
 from hutong.bus.durable.message import DurableMessage
 from hutong.bus.durable.options import ConsumerOptions
 from hutong.bus.durable.outcomes import ConsumerStopped, PublishFailed, Stored
-from hutong.bus.durable.records import Death, OutgoingRecord, StoredRecord, UnreadableBody, dead_letter
-from hutong.bus.waiting.promise import Promise
+from hutong.bus.durable.records import Death, StoredRecord, UnreadableBody, dead_letter
+from hutong.bus.waiting.promise import Promise, settle_all
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded
-from hutong.foundation.waiting.table import NEVER
 from hutong.runtime.contexts import Context
 
 if TYPE_CHECKING:
-    from hutong.bus.durable.publishing import Settle
     from hutong.bus.waiting.context_state import ContextState
 
 COMMIT_INTERVAL_MS: Final = 200
@@ -60,25 +59,6 @@ GRACE_MS: Final = 5_000  # for what is in hand to be handled, when a consumer is
 
 Handler = Callable[[DurableMessage], object]
 _log = logging.getLogger("hutong.bus.durable")
-
-
-class ConsumerLog(Protocol):
-    """The services of a log that its consumers use. `bus.durable.kafka` has the one there is."""
-
-    @property
-    def clock(self) -> Clock: ...
-
-    def consumer_settings(self, options: ConsumerOptions) -> Mapping[str, Any]:
-        """Settings of the client library for a consumer with these options."""
-
-    def publish_record(self, record: OutgoingRecord, settle: "Settle") -> None:
-        """Hand a record over; `settle` is called once with its outcome, on any thread. Raises HutongError."""
-
-    def make_dead_letter_topic(self, name: str, then: Callable[[], None]) -> None:
-        """Create the topic unless it exists; `then` is called on any thread, also after a failure."""
-
-    def forget_consumer(self, consumer: "DurableConsumer") -> None:
-        """The consumer has left its group."""
 
 
 class DurableConsumer:
@@ -229,7 +209,7 @@ class DurableConsumer:
                 )  # fmt: skip
             self._play(PartitionAssigned(partition, offset, note))
         self._is_ready = True
-        _settle(self._ready, None)
+        settle_all(self._ready, None)
 
     def revoked(self, partitions: Sequence[int], answer: "Future[dict[int, int]]") -> None:
         self._fetcher.forget(partitions)
@@ -268,8 +248,8 @@ class DurableConsumer:
         self.is_over = True
         self._log.forget_consumer(self)
         self._state.consumers.pop(self, None)
-        _settle(self._ready, self._over_error())
-        _settle(self._over, None)
+        settle_all(self._ready, self._over_error())
+        settle_all(self._over, None)
         if self._iteration is not None:
             self._iteration.end()
         if self.end_handler is not None:
@@ -479,10 +459,7 @@ class DurableConsumer:
 
     def promise(self) -> Promise[None]:
         """Parked with the caller's other waits."""
-        state = self._state.bus.callers_state()
-        promise: Promise[None] = Promise(state.executor)
-        state.waits.queue(NEVER).park(promise)
-        return promise
+        return self._state.bus.callers_state().promise()
 
     def _promise(self, waiting: list[Promise[None]], is_so: Callable[[], bool]) -> Promise[None]:
         promise = self.promise()
@@ -509,57 +486,6 @@ class _Unhandled(HutongError):
     """A message was on its way to a handler that is gone; it is tried again."""
 
 
-class DurableIteration:
-    """The messages of a consumer, one for each turn of an `async for`. All of it runs on the consumer's loop."""
-
-    def __init__(self, consumer: DurableConsumer) -> None:
-        self._consumer = consumer
-        self._given: tuple[RecordEntry, DurableMessage] | None = None  # to the loop's body
-        self._arrived: deque[tuple[RecordEntry, DurableMessage]] = deque()
-        self._waiting: Promise[None] | None = None
-
-    @property
-    def held(self) -> int:
-        """Messages that wait for the loop to ask for the next one."""
-        return len(self._arrived) + (self._given is not None)
-
-    def __aiter__(self) -> "DurableIteration":
-        return self
-
-    async def __anext__(self) -> DurableMessage:
-        consumer, given = self._consumer, self._given
-        if given is not None:
-            self._given = None
-            consumer.post_outcome(given[0], given[1].failure, given[1])
-        if not self._arrived:
-            self._waiting = consumer.promise()
-            consumer.fetch(1)
-            if consumer.is_over:
-                self.end()
-            try:
-                await self._waiting
-            except asyncio.CancelledError:
-                consumer.pause()
-                raise
-        if not self._arrived:
-            if consumer.failure is not None:
-                raise consumer.failure
-            raise StopAsyncIteration
-        self._given = self._arrived.popleft()
-        return self._given[1]
-
-    def receive(self, entry: RecordEntry, message: DurableMessage) -> None:
-        """Instead of a handler."""
-        self._arrived.append((entry, message))
-        self.end()
-
-    def end(self) -> None:
-        """Wake the waiters, which check again."""
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None:
-            waiting.resume(None)
-
-
 def _record(entry: RecordEntry) -> StoredRecord:
     record = entry.record
     assert isinstance(record, StoredRecord), "the fetcher brings nothing else"
@@ -568,9 +494,3 @@ def _record(entry: RecordEntry) -> StoredRecord:
 
 def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
-
-
-def _settle(waiting: list[Promise[None]], outcome: HutongError | None) -> None:
-    while waiting:
-        promise = waiting.pop()
-        _ = promise.resume(None) if outcome is None else promise.fail(outcome)
