@@ -42,6 +42,7 @@ from hutong.groups.classic.messages import (
     SyncReply,
 )
 from hutong.groups.classic.records import StoredClassicGroup, decode_group, encode_group
+from hutong.groups.classic.requests import join_error, join_event, sync_error, sync_event
 from hutong.groups.classic.states import GroupState
 from hutong.groups.directory import GroupDirectory, GroupKind
 from hutong.groups.memory import GroupMemory
@@ -50,15 +51,7 @@ from hutong.groups.offsets.offset_log import Change
 from hutong.groups.peer import PeerCoordinator
 from hutong.groups.record_keys import GroupKey, OffsetKey, decode_key, encode_group_key
 from hutong.groups.refusals import GroupRefusals
-from hutong.groups.requests import (
-    GroupCaller,
-    Stamp,
-    group_id_error,
-    join_error,
-    join_event,
-    sync_error,
-    sync_event,
-)
+from hutong.groups.requests import GroupCaller, Stamp, group_id_error
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest
 from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
 from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest

@@ -20,6 +20,7 @@ from hutong.foundation.machine import Answer
 from hutong.foundation.machine_host import MachineEntry, MachineHost, ParkedCallers, StatePort, StateRecord
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.groups.classic.messages import JoinReply, SyncReply
+from hutong.groups.classic.requests import join_error, join_event, sync_error, sync_event
 from hutong.groups.consumer.assignment.catalogue import TopicCatalogue, TopicFacts
 from hutong.groups.consumer.machine import ConsumerGroup
 from hutong.groups.consumer.members import classic_members
@@ -50,7 +51,7 @@ from hutong.groups.offsets.store import Usage
 from hutong.groups.peer import ClassicGroups
 from hutong.groups.record_keys import GroupKey, encode_group_key
 from hutong.groups.refusals import GroupRefusals
-from hutong.groups.requests import GroupCaller, Stamp, join_error, join_event, sync_error, sync_event
+from hutong.groups.requests import GroupCaller, Stamp
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest
 from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
 from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest

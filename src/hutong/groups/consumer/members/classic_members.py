@@ -8,13 +8,13 @@ again and does not is removed after its rebalance time-out, since others may wai
 Only members that speak of topics (protocol type `consumer`) can be understood here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hutong.foundation.errors import ProtocolError, Refused
 from hutong.groups.classic.messages import GroupRecord, Join, JoinReply, Sync, SyncReply
+from hutong.groups.consumer.assignment.catalogue import TopicCatalogue
+from hutong.groups.consumer.core import ConsumerGroupCore
 from hutong.groups.consumer.members.member import ConsumerMember, MemberState
 from hutong.groups.consumer.messages import JOINING, LEAVING_FOR_A_WHILE, ClassicSpeech, Partition, RecordKind
 from hutong.groups.subscription import CONSUMER_PROTOCOL_TYPE
@@ -28,10 +28,6 @@ from hutong.wire.kafka.consumer_protocol import (
     encode,
 )
 from hutong.wire.kafka.error_codes import ErrorCode
-
-if TYPE_CHECKING:
-    from hutong.groups.consumer.assignment.catalogue import TopicCatalogue
-    from hutong.groups.consumer.core import ConsumerGroupCore
 
 _ASSIGNMENT_VERSION_MAX: Final = 3
 
