@@ -22,14 +22,14 @@ NOT_SUPPORTED: Final = 3
 REMARK_MAX: Final = 1_024  # characters of an error's text
 
 
-class Later(Enum):
+class AnswerLater(Enum):
     """The answer follows."""
 
     LATER = 0
 
 
-LATER: Final = Later.LATER
-Answer: TypeAlias = list[Buffer] | Command | Later | None
+LATER: Final = AnswerLater.LATER
+Answer: TypeAlias = list[Buffer] | Command | AnswerLater | None
 
 
 def refusal(code: int, text: str) -> Command:
