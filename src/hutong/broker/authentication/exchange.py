@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from hutong.broker.authentication import sasl_frames
 from hutong.broker.authentication.sasl_frames import AUTHENTICATE, HANDSHAKE
+from hutong.broker.handling.log_limit import LogLimit
 from hutong.foundation.errors import Expired, LimitExceeded, ProtocolError
 from hutong.reactor.channel import HELD
 from hutong.reactor.connection import Pending
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from hutong.wire.buffer import Buffer
 
 API_VERSIONS: Final = 18
-TELL_INTERVAL_MS: Final = 1_000
 LINGER_MS: Final = 50  # between an error and the end: some clients drop what they read together with the end
 _HANDSHAKE_BYTES: Final = HANDSHAKE.to_bytes(2, "big")
 _KEY_BYTES: Final = 2
@@ -113,8 +113,7 @@ class Authentication:
         self._clock = clock
         self._figures = figures
         self._guesses = guesses
-        self._told_at_ms = -TELL_INTERVAL_MS
-        self._untold = 0
+        self._log_limit = LogLimit()
         self._frame_bytes_max = 0  # of the authenticated: what the acceptor gives each connection
 
     # What the reactor calls.
@@ -352,11 +351,10 @@ class Authentication:
             peer.close()
 
     def _note(self, peer: Peer, login: Login, rejected: Rejected) -> None:
-        """Count it, and say it in one line, but not more than one in each interval."""
+        """Count a failure and log it, with one line at most in each interval."""
         self._figures.failed_total[rejected.fault] += 1
-        now_ms = self._clock.monotonic_ms()
-        if now_ms - self._told_at_ms < TELL_INTERVAL_MS:
-            self._untold += 1
+        skipped = self._log_limit.admit(self._clock.monotonic_ms())
+        if skipped is None:
             return
         _log.warning(
             "the authentication of %s at listener %s failed (%s): %s (%d more like it before)",
@@ -364,9 +362,8 @@ class Authentication:
             _session(peer).listener.name,
             login.mechanism or "no mechanism yet",
             rejected.detail,
-            self._untold,
+            skipped,
         )
-        self._told_at_ms, self._untold = now_ms, 0
 
 
 def _is_of_other_cause(step: Accepted | Rejected) -> bool:

@@ -20,6 +20,7 @@ from hutong.broker.dispatch.request_errors import Look, errors_in
 from hutong.broker.dispatch.request_parts import has_many
 from hutong.broker.dispatch.request_tracing import traced
 from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.log_limit import LogLimit
 from hutong.broker.handling.session import ClientSession
 from hutong.broker.kafka import HANDLERS, k00_produce, k01_fetch, k18_api_versions
 from hutong.broker.produce.fast_path import fast_path_for
@@ -44,7 +45,6 @@ Encode = Callable[[int, Any], "list[Buffer]"]  # (correlation id, response) to a
 _API_VERSIONS: Final = k18_api_versions.API_KEY
 _PRODUCE: Final = k00_produce.API_KEY
 _FETCH: Final = k01_fetch.API_KEY
-TELL_INTERVAL_MS: Final = 1_000
 _log = logging.getLogger("hutong.kafka")
 
 
@@ -90,8 +90,7 @@ class Dispatch:
         self._handlers = handlers
         self._identify = identify
         self._routes: dict[int, Route] = {}
-        self._told_at_ms = -TELL_INTERVAL_MS
-        self._untold = 0
+        self._log_limit = LogLimit()
         self.requests_total = dict.fromkeys(handlers, 0) if requests_total is None else requests_total
 
     def connection_opened(self, peer: Peer) -> None:
@@ -102,7 +101,7 @@ class Dispatch:
         try:
             session.principal = self._identify(peer)
         except ProtocolError as error:
-            self._tell(peer, error)
+            self._log_closing(peer, error)
             peer.close()
 
     def connection_closed(self, peer: Peer) -> None:
@@ -118,12 +117,12 @@ class Dispatch:
         try:
             return self._received(frame, peer)
         except ProtocolError as error:
-            self._tell(peer, error)
+            self._log_closing(peer, error)
             raise
         except LimitExceeded as full:
             # A handler answers each bound that its request can meet (tests/unit/broker/kafka/test_every_bound.py). One
             # that it does not know ends this connection and nothing else.
-            self._tell(peer, full)
+            self._log_closing(peer, full)
             raise ProtocolError(str(full)) from full
 
     def _received(self, frame: Buffer, peer: Peer) -> Response:
@@ -180,7 +179,7 @@ class Dispatch:
         if isinstance(answer, Later):
             return self._pending(answer, route, header, peer, len(frame), began_us)
         encoded = None if answer is None else self._encoded(answer, route, header)
-        return self._told(encoded, answer, route, header, peer, len(frame), self._now_us() - began_us)
+        return self._note_times(encoded, answer, route, header, peer, len(frame), self._now_us() - began_us)
 
     def _long(
         self,
@@ -199,37 +198,20 @@ class Dispatch:
         done = self._broker.long_requests.look(long)
         if isinstance(done, Held):
             return HELD
-        if header.api_key == _PRODUCE:
-            # Its parts are appended, and none waits for the disk alone: the answer comes when all are durable.
-            if done.answer is None:
-                return self._answered(None, None, route, header, peer, len(frame), began_us)
-            self.requests_total[_PRODUCE] += 1
-            context.session.times = route.times
-            return self._pending(done.answer, route, header, peer, len(frame), began_us)
-        if done.encoded is None:
+        if done.encoded is None and header.api_key != _PRODUCE:
             # A request of one part: only its decoding was long.
             return self._handled(done.request, frame, route, header, context, peer, began_us)
+        self.requests_total[header.api_key] += 1
+        context.session.times = route.times
         if done.errors is not None:
             self.errors.note(header.api_key, done.errors)
-        return self._answered(done.encoded, done.answer, route, header, peer, len(frame), began_us)
+        if isinstance(done.answer, Later):
+            # The parts of a Produce are appended, and none waits for the disk alone: the answer comes when all are
+            # durable.
+            return self._pending(done.answer, route, header, peer, len(frame), began_us)
+        return self._note_times(done.encoded, done.answer, route, header, peer, len(frame), self._now_us() - began_us)
 
-    def _answered(
-        self,
-        encoded: list[Buffer] | None,
-        answer: Any,
-        route: Route,
-        header: RequestHeader,
-        peer: Peer,
-        received_bytes: int,
-        began_us: int,
-    ) -> list[Buffer] | None:
-        """A long request whose answer is there, or that has none."""
-        self.requests_total[header.api_key] += 1
-        peer.session.times = route.times
-        spent_us = self._now_us() - began_us
-        return self._told(encoded, answer, route, header, peer, received_bytes, spent_us)
-
-    def _told(
+    def _note_times(
         self,
         encoded: list[Buffer] | None,
         answer: Any,
@@ -280,7 +262,7 @@ class Dispatch:
             times.queue.record(queue_us)
         times.total.record(queue_us + local_us)
         if queue_us + local_us >= self._times.slow_us:
-            self._tell_slow(header, peer, {"queue": queue_us, "local": local_us})
+            self._log_slow(header, peer, {"queue": queue_us, "local": local_us})
 
     def _pending(
         self, later: Later[Any], route: Route, header: RequestHeader, peer: Peer, received_bytes: int, began_us: int
@@ -303,7 +285,7 @@ class Dispatch:
             # A long poll's wait is the client's own wish. Other waits are ours: the disk, a group, a worker.
             own_us = queue_us + local_us + response_queue_us
             if (own_us if times.is_long_poll else own_us + remote_us) >= self._times.slow_us:
-                self._tell_slow(
+                self._log_slow(
                     header,
                     peer,
                     {"queue": queue_us, "local": local_us, "remote": remote_us, "response queue": response_queue_us},
@@ -360,18 +342,16 @@ class Dispatch:
         elif session.times is not None:
             session.times.send.record(now_us - session.paused_at_us)
 
-    def _tell_slow(self, header: RequestHeader, peer: Peer, stages_us: Mapping[str, int]) -> None:
+    def _log_slow(self, header: RequestHeader, peer: Peer, stages_us: Mapping[str, int]) -> None:
         now_us = self._broker.clock.monotonic_us()
         self._times.tell(header, peer.session.principal, peer.address, stages_us, now_us)
 
-    def _tell(self, peer: Peer, error: ProtocolError | LimitExceeded) -> None:
+    def _log_closing(self, peer: Peer, error: ProtocolError | LimitExceeded) -> None:
         """One line in the log for a connection that is closed for this, and not more than one in each interval."""
-        now_ms = self._broker.clock.monotonic_ms()
-        if now_ms - self._told_at_ms < TELL_INTERVAL_MS:
-            self._untold += 1
+        skipped = self._log_limit.admit(self._broker.clock.monotonic_ms())
+        if skipped is None:
             return
-        _log.warning("closing the connection of %s: %s (%d more like it before)", peer, error, self._untold)
-        self._told_at_ms, self._untold = now_ms, 0
+        _log.warning("closing the connection of %s: %s (%d more like it before)", peer, error, skipped)
 
     def _add_route(self, api_key: int, api_version: int) -> Route:
         handle = self._handlers.get(api_key)

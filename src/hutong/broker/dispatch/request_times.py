@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.apis import BROKER_APIS
+from hutong.broker.handling.log_limit import LogLimit
 from hutong.foundation.histograms import Histogram
 from hutong.wire.kafka.registry import APIS
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from hutong.wire.kafka.headers import RequestHeader
 
 STAGES: Final = ("queue", "local", "remote", "throttle", "response_queue", "send", "total")
-TOLD_INTERVAL_US: Final = 1_000_000
 SHOWN_CHARACTERS_MAX: Final = 100  # of names, which clients choose: they may have line breaks in them
 NEVER_SLOW_US: Final = 1 << 62
 _log = logging.getLogger("hutong.requests")
@@ -72,8 +72,7 @@ class RequestTimes:
         self.slow_us = slow_us
         self.slow_total = 0
         self._of: dict[int, ApiTimes] = {}
-        self._told_at_us = -TOLD_INTERVAL_US
-        self._untold = 0
+        self._log_limit = LogLimit()
 
     def of(self, api_key: int) -> ApiTimes:
         times = self._of.get(api_key)
@@ -91,8 +90,8 @@ class RequestTimes:
     ) -> None:
         """A request was slow: one line, if there was none in this second."""
         self.slow_total += 1
-        if now_us - self._told_at_us < TOLD_INTERVAL_US:
-            self._untold += 1
+        skipped = self._log_limit.admit(now_us // 1000)
+        if skipped is None:
             return
         _log.warning(
             "slow request: %s version %d of client %r, %r at %s, took %d ms (%s; %d more like it before)",
@@ -103,6 +102,5 @@ class RequestTimes:
             address,
             sum(stages_us.values()) // 1000,
             ", ".join(f"{stage} {us // 1000}" for stage, us in stages_us.items()),
-            self._untold,
+            skipped,
         )
-        self._told_at_us, self._untold = now_us, 0

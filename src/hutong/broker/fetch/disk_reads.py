@@ -20,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from hutong.broker.handling.log_limit import LogLimit
 from hutong.foundation.errors import CorruptData, HutongError
 from hutong.journal.log import DISK_READ_BYTES_MAX
 from hutong.scheduler.driver import WAITING, FairExecutor, WaitingReply
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from hutong.journal.log import DiskRead, PartitionLog
 
 DISK_WAIT_MS_MAX: Final = 20_000  # clients give a request 30 s (Java) or 60 s (librdkafka)
-TELL_INTERVAL_MS: Final = 1_000
 CONTENDED_BYTES_MAX: Final = 256 * 1024  # of one partition (measured: ten readers during flushes, p50 1.7 ms, not 5.6)
 _log = logging.getLogger("hutong.reads")
 
@@ -51,8 +51,7 @@ class DiskReads:
         self._executors: dict[Path, FairExecutor] = {}  # by the folder of the journal
         self._closed: HutongError | None = None
         self._clock = clock
-        self._told_at_ms = -TELL_INTERVAL_MS
-        self._untold = 0
+        self._log_limit = LogLimit()
 
     @property
     def refused_total(self) -> int:
@@ -72,7 +71,7 @@ class DiskReads:
 
         def ended(outcome: list[memoryview] | HutongError) -> None:
             if isinstance(outcome, CorruptData):
-                self._tell(partition, offset, outcome)
+                self._log_damage(partition, offset, outcome)
             then(outcome)
 
         self._executor_of(cold.segment.path.parent).send(
@@ -98,12 +97,11 @@ class DiskReads:
                 executor.close(self._closed)
         return executor
 
-    def _tell(self, partition: Partition, offset: int, error: CorruptData) -> None:
+    def _log_damage(self, partition: Partition, offset: int, error: CorruptData) -> None:
         """One line in the log, and not more than one in each interval: a reader may ask again at once."""
         self.damaged_total += 1
-        now_ms = self._clock.monotonic_ms()
-        if now_ms - self._told_at_ms < TELL_INTERVAL_MS:
-            self._untold += 1
+        skipped = self._log_limit.admit(self._clock.monotonic_ms())
+        if skipped is None:
             return
         _log.error(
             "%s; readers of topic %s partition %d are refused offset %d, all else is served (%d more like it before)",
@@ -111,9 +109,8 @@ class DiskReads:
             partition.topic_name,
             partition.index,
             offset,
-            self._untold,
+            skipped,
         )
-        self._told_at_ms, self._untold = now_ms, 0
 
 
 class _Reading:

@@ -16,6 +16,7 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Protocol
 
+from hutong.broker.handling.log_limit import LogLimit
 from hutong.foundation.errors import Refused
 from hutong.security.acls import CLUSTER_NAME, OPERATIONS_OF, Operation, ResourceType
 from hutong.security.decisions import Decisions
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 OPERATIONS_NOT_ASKED: Final = -(2**31)
 NO_OPERATIONS: Final = 0
-TELL_INTERVAL_MS: Final = 1_000
 _SHOWN_CHARACTERS_MAX: Final = 200  # of a name that a client has chosen
 _log = logging.getLogger("hutong.authorizer")
 _BITS: Final = {kind: sum(1 << each for each in operations) for kind, operations in OPERATIONS_OF.items()}
@@ -57,8 +57,7 @@ class Authorizer:
         self.denied_total = dict.fromkeys(ResourceType, 0)
         self.allowed_total = 0
         self._clock = clock
-        self._told_at_ms = -TELL_INTERVAL_MS
-        self._untold = 0
+        self._log_limit = LogLimit()
 
     @property
     def version(self) -> int:
@@ -105,9 +104,8 @@ class Authorizer:
 
     def _refused(self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str) -> None:
         self.denied_total[kind] += 1
-        now_ms = self._clock.monotonic_ms()
-        if now_ms - self._told_at_ms < TELL_INTERVAL_MS:
-            self._untold += 1
+        skipped = self._log_limit.admit(self._clock.monotonic_ms())
+        if skipped is None:
             return
         _log.warning(
             "%.*r from %s may not %s %s %.*r (%d more refusals before)",
@@ -118,9 +116,8 @@ class Authorizer:
             kind.name,
             _SHOWN_CHARACTERS_MAX,
             name,
-            self._untold,
+            skipped,
         )
-        self._told_at_ms, self._untold = now_ms, 0
 
 
 def may(

@@ -13,9 +13,10 @@ from tests.support.sessions import session_of
 from tests.unit.broker.wire_node import batch_of, client_of, fetch_request, running_node
 from tests.unit.journal.stage import Stage, records_of
 
-from hutong.broker.fetch.disk_reads import CONTENDED_BYTES_MAX, DISK_WAIT_MS_MAX, TELL_INTERVAL_MS, DiskReads
+from hutong.broker.fetch.disk_reads import CONTENDED_BYTES_MAX, DISK_WAIT_MS_MAX, DiskReads
 from hutong.broker.fetch.fetch_pass import FetchPass, ReadRights
 from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.log_limit import LOG_INTERVAL_MS
 from hutong.broker.handling.node_facts import BrokerSettings
 from hutong.broker.handling.session import ClientSession
 from hutong.broker.topics.partition import Partition
@@ -146,7 +147,7 @@ def test_damage_is_told_once_in_each_interval(caplog: pytest.LogCaptureFixture) 
     assert len(caplog.messages) == 1
     assert f"{segment.path}: the batch at position " in caplog.messages[0]
     assert "topic t partition 0 are refused offset 0" in caplog.messages[0]
-    scene.stage.advance(TELL_INTERVAL_MS)
+    scene.stage.advance(LOG_INTERVAL_MS)
     scene.read(session_of(1))
     scene.settle()
     assert "2 more like it before" in caplog.messages[1]
