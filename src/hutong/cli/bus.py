@@ -45,34 +45,30 @@ TlsCertificate = Annotated[
 WholeJson = Annotated[bool, typer.Option("--json", help="Print whole messages as JSON: address, headers, body.")]
 
 
-@app.command()
-def send(
-    address: Address,
-    body: Body = None,
-    headers: Headers = None,
-    is_text: IsText = False,
-    bridge: Bridge = DEFAULT_BRIDGE,
-    tls: Tls = False,
-    tls_ca: TlsCa = None,
-    tls_certificate: TlsCertificate = None,
-) -> None:
-    """Give a message to one of those who listen at ADDRESS."""
-    _tell("send", address, _body(body, is_text=is_text), headers, bridge, _tls(tls, tls_ca, tls_certificate))
+def _add_one_way(kind: str, summary: str) -> None:
+    """Add a command that gives a message to the bus and awaits no reply."""
+
+    @app.command(kind, help=summary)
+    def tell(
+        address: Address,
+        body: Body = None,
+        headers: Headers = None,
+        is_text: IsText = False,
+        bridge: Bridge = DEFAULT_BRIDGE,
+        tls: Tls = False,
+        tls_ca: TlsCa = None,
+        tls_certificate: TlsCertificate = None,
+    ) -> None:
+        given = _body(body, is_text=is_text)
+        with TcpBridgeClient(bridge, _tls(tls, tls_ca, tls_certificate)) as client:
+            try:
+                client.tell(kind, address, given, headers_of(headers))
+            except BridgeRefusal as refusal:
+                raise client.refused(refusal, address) from None
 
 
-@app.command()
-def publish(
-    address: Address,
-    body: Body = None,
-    headers: Headers = None,
-    is_text: IsText = False,
-    bridge: Bridge = DEFAULT_BRIDGE,
-    tls: Tls = False,
-    tls_ca: TlsCa = None,
-    tls_certificate: TlsCertificate = None,
-) -> None:
-    """Give a message to all who listen at ADDRESS."""
-    _tell("publish", address, _body(body, is_text=is_text), headers, bridge, _tls(tls, tls_ca, tls_certificate))
+_add_one_way("send", "Give a message to one of those who listen at ADDRESS.")
+_add_one_way("publish", "Give a message to all who listen at ADDRESS.")
 
 
 @app.command()
@@ -123,14 +119,6 @@ def listen(
                     client.reply(message, answer)
                 if number == count:
                     return
-        except BridgeRefusal as refusal:
-            raise client.refused(refusal, address) from None
-
-
-def _tell(kind: str, address: str, body: Any, headers: list[str] | None, bridge: str, tls: Any) -> None:
-    with TcpBridgeClient(bridge, tls) as client:
-        try:
-            client.tell(kind, address, body, headers_of(headers))
         except BridgeRefusal as refusal:
             raise client.refused(refusal, address) from None
 

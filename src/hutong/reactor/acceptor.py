@@ -23,11 +23,10 @@ from hutong.reactor.framing import Framing
 from hutong.reactor.handler import Handler, Peer
 from hutong.reactor.handshakes import Handshakes
 from hutong.reactor.intake import Intake
-from hutong.reactor.large_reads import LargeReads
 from hutong.reactor.limits import ReactorLimits
 from hutong.reactor.memory_watch import MemoryWatch
 from hutong.reactor.open_connections import OpenConnections
-from hutong.reactor.protocol import SCRATCH_BYTES, AcceptorServices, ConnectionProtocol, Turns
+from hutong.reactor.protocol import AcceptorServices, ConnectionProtocol
 from hutong.reactor.request_queue import UNBOUNDED
 from hutong.reactor.tls_protocol import TlsProtocol, TlsSource
 
@@ -68,21 +67,11 @@ class Acceptor:
         self._open = OpenConnections(clock, wheel)
         self.memory = memory or MemoryWatch(self.limits.memory_bytes_max, loop, clock, wheel)
         self.memory.add(self._open, self.figures)
+        if door is not None:
+            handler = door.before(handler, self._open.cut)
+        shed, look = self._open.shed, self.memory.mark_passed
         self._around = AcceptorServices(
-            loop,
-            handler if door is None else door.before(handler, self._open.cut),
-            framing,
-            clock,
-            wheel,
-            self.limits,
-            self.figures,
-            Turns(loop),
-            LargeReads(loop.call_soon),
-            memoryview(bytearray(SCRATCH_BYTES)),
-            self._admit,
-            self._left,
-            self._open.shed,
-            self.memory.mark_passed,
+            loop, handler, framing, clock, wheel, self.limits, self.figures, self._admit, self._left, shed, look
         )
         own = ConnectionQuotas(ConnectionLimits(self.limits.connections_max, self.limits.connections_per_ip_max))
         self._intake = Intake(

@@ -18,11 +18,10 @@ from hutong.foundation.timers import TimerWheel
 from hutong.reactor.figures import CloseReason, ReactorFigures
 from hutong.reactor.framing import Framing
 from hutong.reactor.handler import Handler, Peer
-from hutong.reactor.large_reads import LargeReads
 from hutong.reactor.limits import ReactorLimits
 from hutong.reactor.memory_watch import MemoryWatch
 from hutong.reactor.open_connections import OpenConnections
-from hutong.reactor.protocol import SCRATCH_BYTES, AcceptorServices, ConnectionProtocol, Turns
+from hutong.reactor.protocol import AcceptorServices, ConnectionProtocol
 
 CONNECT_MS_MAX = 3_000
 
@@ -54,21 +53,9 @@ class Connector:
         self._attempts: dict[ConnectionProtocol, asyncio.Task[None]] = {}
         self._memory = MemoryWatch(self.limits.memory_bytes_max, loop, clock, wheel)
         self._memory.add(self._open, self.figures)
+        shed, look = self._open.shed, self._memory.mark_passed
         self._around = AcceptorServices(
-            loop,
-            handler,
-            framing,
-            clock,
-            wheel,
-            self.limits,
-            self.figures,
-            Turns(loop),
-            LargeReads(loop.call_soon),
-            memoryview(bytearray(SCRATCH_BYTES)),
-            self._admit,
-            self._left,
-            self._open.shed,
-            self._memory.mark_passed,
+            loop, handler, framing, clock, wheel, self.limits, self.figures, self._admit, self._left, shed, look
         )
 
     async def connect(

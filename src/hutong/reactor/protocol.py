@@ -9,7 +9,7 @@ Knows nothing of frames or requests.
 import asyncio
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from hutong.foundation.clock import Clock
@@ -57,13 +57,18 @@ class AcceptorServices:
     wheel: TimerWheel
     limits: ReactorLimits
     figures: ReactorFigures
-    turns: Turns
-    large_reads: LargeReads
-    scratch: memoryview  # lent to one read at a time: a read and its handling are one step of the loop
     admit: Callable[["ConnectionProtocol"], int | None]  # the number of the new peer, or None to refuse it
     left: Callable[["ConnectionProtocol"], None]
     shed: Callable[[str | None], None]  # unfinished frames hold too much: those of an address, or all together
     look: Callable[[], None]  # called after so many bytes that memory may be short
+    turns: Turns = field(init=False)
+    large_reads: LargeReads = field(init=False)
+    scratch: memoryview = field(init=False)  # lent to one read at a time: a read and its handling are one step
+
+    def __post_init__(self) -> None:
+        self.turns = Turns(self.loop)
+        self.large_reads = LargeReads(self.loop.call_soon)
+        self.scratch = memoryview(bytearray(SCRATCH_BYTES))
 
 
 class ConnectionProtocol(asyncio.BufferedProtocol):

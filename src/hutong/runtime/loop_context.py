@@ -2,21 +2,20 @@
 
 import threading
 from asyncio import iscoroutine
-from collections.abc import Coroutine
-from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hutong.runtime.contexts import CURRENT, TURN_MAX, Context, ContextKind, ContextServices
 from hutong.runtime.coroutines import Coroutines
 from hutong.runtime.loops import EventLoop
 from hutong.runtime.pools import WorkerPool
+from hutong.runtime.serial_context import SerialContext
 from hutong.runtime.workers import OrderedWork
 
 
-class LoopContext(Context):
+class LoopContext(SerialContext):
     """Handlers run one at a time on the thread of `loop`."""
 
-    __slots__ = ("_coroutines", "_ordered", "_thread_id", "_turn")
+    __slots__ = ("_ordered", "_thread_id", "_turn")
 
     kind: ClassVar[ContextKind] = ContextKind.EVENT_LOOP
 
@@ -35,25 +34,12 @@ class LoopContext(Context):
     def ordered_work(self) -> Context:
         return self._ordered.context
 
-    def drive(self, coroutine: Coroutine[Any, Any, object]) -> None:
-        self._coroutines.start(coroutine)
-
     def schedule(self) -> None:
         self.is_scheduled = True
         if threading.get_ident() == self._thread_id:
             self.loop.call_soon(self._turn, context=self._variables)
         else:
             self.loop.call_soon_threadsafe(self._turn, context=self._variables)
-
-    @property
-    def is_busy(self) -> bool:
-        return self.is_scheduled or len(self._coroutines) > 0
-
-    async def cancel_coroutines(self, *, is_last: bool = False) -> None:
-        if self.is_busy:
-            await self._call(partial(self._coroutines.cancel, is_last=is_last))
-        elif is_last:
-            self._coroutines.close()
 
     def _take_turn(self) -> None:
         queue = self.queue

@@ -16,7 +16,6 @@ from asyncio import iscoroutine
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import copy_context
-from functools import partial
 from typing import Any, ClassVar, Final, TypeVar
 
 from hutong.foundation.errors import LimitExceeded
@@ -24,16 +23,17 @@ from hutong.runtime.contexts import CURRENT, TURN_MAX, Context, ContextKind, Con
 from hutong.runtime.coroutines import Coroutines
 from hutong.runtime.loops import EventLoop
 from hutong.runtime.pools import WorkerPool
+from hutong.runtime.serial_context import SerialContext
 from hutong.runtime.worker_loop import WorkerLoop
 
 T = TypeVar("T")
 TURN_US_MAX: Final = 10_000  # after which a turn begins no further handler
 
 
-class WorkerContext(Context):
+class WorkerContext(SerialContext):
     """Handlers run one at a time, in order, each on some thread of the pool."""
 
-    __slots__ = ("_clock", "_coroutines", "_lock", "_threads", "_worker_loop")
+    __slots__ = ("_clock", "_lock", "_threads", "_worker_loop")
 
     kind: ClassVar[ContextKind] = ContextKind.WORKER
 
@@ -58,9 +58,6 @@ class WorkerContext(Context):
             raise RuntimeError(f"the worker pool {self.pool.name} is closed")
         super().run(handler, argument)
 
-    def drive(self, coroutine: Coroutine[Any, Any, object]) -> None:
-        self._coroutines.start(coroutine)
-
     def schedule(self) -> None:
         with self._lock:
             if self.is_scheduled:
@@ -73,16 +70,6 @@ class WorkerContext(Context):
             self.is_scheduled = False
             if not self._is_closed:
                 raise
-
-    @property
-    def is_busy(self) -> bool:
-        return self.is_scheduled or len(self._coroutines) > 0
-
-    async def cancel_coroutines(self, *, is_last: bool = False) -> None:
-        if self.is_busy:
-            await self._call(partial(self._coroutines.cancel, is_last=is_last))
-        elif is_last:
-            self._coroutines.close()
 
     def _take_turn(self) -> None:
         self._variables.run(self._run_handlers)

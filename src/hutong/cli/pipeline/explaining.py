@@ -47,7 +47,7 @@ def explain(
 
 
 def _explain_job(job: "Job", master: str, conf: list[str] | None, spark_log: str) -> None:
-    from hutong.pipelines.jobs.job import BOOTSTRAP_MARK, NAME_MARK
+    from hutong.pipelines.jobs.job import filled
 
     outputs = "\n".join(f"  {output}: {content}" for output, content in job.outputs)
     typer.echo(f"{job.name} ({job.kind})\n{job.summary}\n\nReads {job.reads}.\nMakes\n{outputs}\n")
@@ -59,7 +59,7 @@ def _explain_job(job: "Job", master: str, conf: list[str] | None, spark_log: str
     if job.name in FIXED:
         explain_fixed(job.name, master, conf, spark_log)
     if job.template is not None:
-        text = job.template.replace(NAME_MARK, f"my-{job.name}").replace(BOOTSTRAP_MARK, "127.0.0.1:9092")
+        text = filled(job.template, f"my-{job.name}", "127.0.0.1:9092")
         typer.echo(f"hutong pipeline init my-{job.name} --job {job.name} writes\n\n{text}")
 
 

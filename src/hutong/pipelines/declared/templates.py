@@ -7,7 +7,7 @@ from hutong.foundation.errors import ExitCode, UsageError
 from hutong.pipelines.declared.definition import NAME
 from hutong.pipelines.declared.problems import suggestion
 from hutong.pipelines.jobs import JOBS
-from hutong.pipelines.jobs.job import BOOTSTRAP_MARK, NAME_MARK
+from hutong.pipelines.jobs.job import filled
 
 TOPIC_MARK = "@TOPIC@"
 TOPIC_DEFAULT = "my-topic"
@@ -16,9 +16,7 @@ SQL = '''\
 # A data pipeline for `hutong pipeline`: topics come in, Spark computes, topics or files go out.
 # Check it with `hutong pipeline validate`, run it with `hutong pipeline run`.
 
-[pipeline]
-name = "@NAME@"
-bootstrap = "@BOOTSTRAP@"
+@PIPELINE@
 trigger = "5 seconds"             # or "available now" (up to the present end, then end), or "batch"
 
 [sources.records]                 # becomes a view of this name for SQL
@@ -74,8 +72,7 @@ def write_template(
     suffix = ".py" if python else ".toml"
     file = folder / f"{name.replace('-', '_') if python else name}{suffix}"
     has_topic = TOPIC_MARK in text or 'topic = "' in text
-    text = text.replace(NAME_MARK, name).replace(BOOTSTRAP_MARK, bootstrap)
-    text = text.replace(TOPIC_MARK, topic or TOPIC_DEFAULT)
+    text = filled(text, name, bootstrap).replace(TOPIC_MARK, topic or TOPIC_DEFAULT)
     if job is not None and topic is not None:  # the templates of jobs name their topics as examples
         text = re.sub(r'^topic = "[^"]*"', lambda _: f'topic = "{topic}"', text, count=1, flags=re.MULTILINE)
     try:

@@ -39,9 +39,7 @@ JOB = Job(
         Parameter("grace_minutes", "60", "how long replaced files stay for readers that began before"),
     ),
     template="""\
-[pipeline]
-name = "@NAME@"
-bootstrap = "@BOOTSTRAP@"
+@PIPELINE@
 trigger = "1 minute"               # or "available now": up to the present end
 
 [sources.records]

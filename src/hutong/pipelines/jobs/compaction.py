@@ -34,9 +34,7 @@ JOB = Job(
         Parameter("grace_minutes", "60", "how long replaced files stay for readers that began before"),
     ),
     template="""\
-[pipeline]
-name = "@NAME@"
-bootstrap = "@BOOTSTRAP@"
+@PIPELINE@
 trigger = "batch"
 
 [transform]

@@ -54,9 +54,7 @@ JOB = Job(
         Parameter("condition", "", "SQL over the record that must hold, too, such as length(value) < 1000"),
     ),
     template="""\
-[pipeline]
-name = "@NAME@"
-bootstrap = "@BOOTSTRAP@"
+@PIPELINE@
 trigger = "10 seconds"
 
 [sources.records]

@@ -30,9 +30,7 @@ JOB = Job(
         Parameter("delay", "10 minutes", "how long a stream remembers a record"),
     ),
     template="""\
-[pipeline]
-name = "@NAME@"
-bootstrap = "@BOOTSTRAP@"
+@PIPELINE@
 trigger = "10 seconds"             # "batch" de-duplicates all there is, exactly
 
 [sources.records]

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
     from hutong.pipelines.declared.definition import Pipeline
 
-NAME_MARK, BOOTSTRAP_MARK = "@NAME@", "@BOOTSTRAP@"
+PIPELINE = """\
+[pipeline]
+name = "@NAME@"
+bootstrap = "@BOOTSTRAP@"
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ class Job:
     """Its outputs: a DataFrame's, file's or topic's name, and its content."""
     parameters: tuple[Parameter, ...] = ()
     template: str | None = None
-    """The TOML that `hutong pipeline init --job` writes, `@NAME@` and `@BOOTSTRAP@` standing for what the user chose.
+    """The TOML that `hutong pipeline init --job` writes, with marks for what the user chooses; see `filled`.
 
     None for a job that is not for declared pipelines.
     """
@@ -77,3 +81,8 @@ class Work:
     """Set when the user asks for the end: finish the batch, then return."""
     show: Callable[[str], None]
     """Replaces the live line."""
+
+
+def filled(template: str, name: str, bootstrap: str) -> str:
+    """Replace the marks of a template: `@PIPELINE@` by the head of its table, then `@NAME@` and `@BOOTSTRAP@`."""
+    return template.replace("@PIPELINE@\n", PIPELINE).replace("@NAME@", name).replace("@BOOTSTRAP@", bootstrap)

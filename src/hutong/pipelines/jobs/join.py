@@ -51,9 +51,7 @@ JOB = Job(
     template="""\
 # Orders with their payments; an order that is not paid within an hour is emitted with nulls.
 
-[pipeline]
-name = "@NAME@"
-bootstrap = "@BOOTSTRAP@"
+@PIPELINE@
 trigger = "10 seconds"
 
 [sources.orders]

@@ -37,9 +37,7 @@ JOB = Job(
     template="""\
 # Orders with the customer of each, as a compacted topic has it: the latest value of a key counts.
 
-[pipeline]
-name = "@NAME@"
-bootstrap = "@BOOTSTRAP@"
+@PIPELINE@
 trigger = "10 seconds"
 
 [sources.orders]

@@ -34,9 +34,7 @@ JOB = Job(
         Parameter("origin", "no", "yes adds headers that tell topic, partition, offset and timestamp of before"),
     ),
     template="""\
-[pipeline]
-name = "@NAME@"
-bootstrap = "@BOOTSTRAP@"
+@PIPELINE@
 trigger = "batch"
 
 [sources.archive]

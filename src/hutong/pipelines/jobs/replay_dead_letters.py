@@ -43,9 +43,7 @@ JOB = Job(
         Parameter("replays_max", "3", "how many times a letter is sent back at most"),
     ),
     template="""\
-[pipeline]
-name = "@NAME@"
-bootstrap = "@BOOTSTRAP@"
+@PIPELINE@
 trigger = "available now"          # what is there now, and at the next run what came since
 
 [sources.letters]

@@ -41,9 +41,7 @@ JOB = Job(
     template="""\
 # Visits to a web server: the requests of one client with no pause of half an hour.
 
-[pipeline]
-name = "@NAME@"
-bootstrap = "@BOOTSTRAP@"
+@PIPELINE@
 trigger = "10 seconds"
 
 [sources.web]

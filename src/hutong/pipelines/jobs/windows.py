@@ -42,9 +42,7 @@ JOB = Job(
     template="""\
 # Requests and bytes of a web server per hour and status, from lines of its access log.
 
-[pipeline]
-name = "@NAME@"
-bootstrap = "@BOOTSTRAP@"
+@PIPELINE@
 trigger = "10 seconds"
 
 [sources.web]

@@ -30,9 +30,7 @@ JOB = Job(
         Parameter("letters_min", "1", "words of fewer letters are left out"),
     ),
     template="""\
-[pipeline]
-name = "@NAME@"
-bootstrap = "@BOOTSTRAP@"
+@PIPELINE@
 trigger = "10 seconds"
 
 [sources.texts]

@@ -9,6 +9,7 @@ from hutong.foundation.errors import UsageError
 from hutong.pipelines.declared.checking import read_and_check
 from hutong.pipelines.jobs import JOBS, join, lookup, pagerank, sessions, windows
 from hutong.pipelines.jobs.events import duration, named_frame, only_frame
+from hutong.pipelines.jobs.job import filled
 
 MINE = (join, lookup, pagerank, sessions, windows)
 FRAMES: Any = {"web": "a frame", "shop": "another"}
@@ -61,7 +62,7 @@ def test_every_job_is_in_the_library_with_a_template_that_is_sound(module: Any, 
     job = JOBS[module.JOB.name]
     assert job is module.JOB
     file = tmp_path / "mine.toml"
-    file.write_text((job.template or "").replace("@NAME@", "mine").replace("@BOOTSTRAP@", "127.0.0.1:9092"))
+    file.write_text(filled(job.template or "", "mine", "127.0.0.1:9092"))
     pipeline, problems = read_and_check(file)
     assert problems.found == []
     assert pipeline.transform.job == job.name

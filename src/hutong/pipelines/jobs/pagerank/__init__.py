@@ -59,9 +59,7 @@ JOB = Job(
     template="""\
 # Ranks pages by their links: one link per record, as source, a tab, target.
 
-[pipeline]
-name = "@NAME@"
-bootstrap = "@BOOTSTRAP@"
+@PIPELINE@
 trigger = "batch"
 
 [sources.links]
