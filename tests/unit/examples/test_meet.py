@@ -153,6 +153,7 @@ def test_a_peer_that_resets_the_connection_ends_the_program_with_1(capsys: pytes
 
     def reset() -> None:
         with listener, listener.accept()[0] as connection:
+            connection.recv(1)  # the other side has connected
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
 
     thread = threading.Thread(target=reset)
