@@ -19,28 +19,9 @@ from hutong.foundation.machine import Answer, Tick
 from hutong.foundation.machine_host import MachineEntry, MachineHost, ParkedCallers, StatePort
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import Owner, WaitTable
+from hutong.transactions import messages
 from hutong.transactions.machine import ID_BYTES, PARTITION_BYTES, Transaction
-from hutong.transactions.messages import (
-    CLASSIC,
-    EPOCH_BUMPING,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    Add,
-    EndTransaction,
-    Event,
-    Init,
-    Instruction,
-    MarkersFailed,
-    MarkersWritten,
-    PersistTransaction,
-    ProducerIdentity,
-    TopicPartition,
-    TransactionPersisted,
-    TransactionPersistFailed,
-    TransactionRecord,
-    TransactionReply,
-    WriteMarkers,
-)
+from hutong.transactions.messages import Event, Instruction, ProducerIdentity, TopicPartition, TransactionReply
 from hutong.transactions.ports import MarkerPort, ProducerIdPort
 from hutong.transactions.records import decode_key, decode_record, encode_key, encode_record
 from hutong.transactions.settings import TransactionSettings
@@ -125,7 +106,7 @@ class TransactionCoordinator:
         pending = entry.machine.pending_record if entry is not None else None
         # Only the very record that was doubtful settles the doubt. A retry of it may still follow, and changes nothing.
         if entry is not None and value is not None and pending is not None and encode_record(pending) == value:
-            self._feed(entry, TransactionPersisted(pending))
+            self._feed(entry, messages.TransactionPersisted(pending))
 
     def start(self) -> None:
         """Take the transactions up as replayed: finish what is decided, and wait for the others to end."""
@@ -174,7 +155,7 @@ class TransactionCoordinator:
                 self._host.get(transactional_id) or self._new_entry(transactional_id, producer_id, timeout_ms, holder),
                 owner,
                 then,
-                lambda ticket, now_ms: Init(ticket, now_ms, timeout_ms, expected, producer_id),
+                lambda ticket, now_ms: messages.Init(ticket, now_ms, timeout_ms, expected, producer_id),
             )
 
         self._with_producer_id(entry is None or entry.machine.needs_fresh_producer_id, event, then)
@@ -187,7 +168,7 @@ class TransactionCoordinator:
         owner: Owner | None,
         then: Then,
         *,
-        client_version: int = CLASSIC,
+        client_version: int = messages.CLASSIC,
     ) -> None:
         """Make partitions part of the producer's transaction."""
         entry = self._find(transactional_id, then)
@@ -202,7 +183,7 @@ class TransactionCoordinator:
             entry,
             owner,
             then,
-            lambda ticket, now_ms: Add(ticket, now_ms, producer, partitions, client_version),
+            lambda ticket, now_ms: messages.Add(ticket, now_ms, producer, partitions, client_version),
         )
 
     def end(
@@ -225,7 +206,9 @@ class TransactionCoordinator:
                 entry,
                 owner,
                 then,
-                lambda ticket, now_ms: EndTransaction(ticket, now_ms, producer, is_commit, client_version, producer_id),
+                lambda ticket, now_ms: messages.EndTransaction(
+                    ticket, now_ms, producer, is_commit, client_version, producer_id
+                ),
             )
 
         # Only an exhausted epoch needs a new producer id. All other ends stay synchronous.
@@ -306,7 +289,7 @@ class TransactionCoordinator:
         return False
 
     def _new_entry(self, transactional_id: str, producer_id: int, timeout_ms: int, holder: str) -> TransactionEntry:
-        record = TransactionRecord(producer_id, NO_PRODUCER_EPOCH, timeout_ms)
+        record = messages.TransactionRecord(producer_id, messages.NO_PRODUCER_EPOCH, timeout_ms)
         return self._put(TransactionEntry(transactional_id, Transaction(record, self.settings), holder))
 
     def _put(self, entry: TransactionEntry) -> TransactionEntry:
@@ -334,7 +317,7 @@ class TransactionCoordinator:
         """Go on with a producer id that nobody had; one that turns out not to be needed is no loss."""
         # Producer ids are reserved in blocks on disk, so one is taken only where the epoch is exhausted.
         if not is_needed:
-            event(NO_PRODUCER_ID)
+            event(messages.NO_PRODUCER_ID)
             return
 
         def taken(producer_id: int | HutongError) -> None:
@@ -391,7 +374,7 @@ class TransactionCoordinator:
                 wanted,
                 None,
                 lambda reply: settle(dict.fromkeys(wanted, reply.error)),
-                client_version=EPOCH_BUMPING,
+                client_version=messages.EPOCH_BUMPING,
             )
         else:
             settle(self.verify(transactional_id, producer, wanted))
@@ -409,16 +392,16 @@ class TransactionCoordinator:
             match instruction:
                 case Answer(ticket, reply):
                     self._callers.answer(ticket, reply)
-                case PersistTransaction(record):
+                case messages.PersistTransaction(record):
                     self._persist(entry, record)
-                case WriteMarkers():
+                case messages.WriteMarkers():
                     self._write_markers(entry, instruction)
 
-    def _persist(self, entry: TransactionEntry, record: TransactionRecord) -> None:
+    def _persist(self, entry: TransactionEntry, record: messages.TransactionRecord) -> None:
         def appended(error: HutongError | None) -> None:
             if error is None:
                 self._count(record)
-                self._feed(entry, TransactionPersisted(record))
+                self._feed(entry, messages.TransactionPersisted(record))
                 # Batches that wait for this id try again: the change that held them up is durable.
                 self._changes.resume_all(entry.key, None)
                 return
@@ -426,23 +409,23 @@ class TransactionCoordinator:
             is_refused = isinstance(error, Refused)
             # A refused record fails each time, so the client must not retry. All other errors leave a doubt.
             code = ErrorCode.UNKNOWN_SERVER_ERROR if is_refused else ErrorCode.COORDINATOR_NOT_AVAILABLE
-            self._feed(entry, TransactionPersistFailed(record, code, not is_refused, self._clock.wall_ms()))
+            self._feed(entry, messages.TransactionPersistFailed(record, code, not is_refused, self._clock.wall_ms()))
 
         self._host.append(entry, [(encode_key(entry.key), encode_record(record))], appended)
 
-    def _count(self, record: TransactionRecord) -> None:
+    def _count(self, record: messages.TransactionRecord) -> None:
         self.committed_total += record.state is TransactionState.COMPLETE_COMMIT
         self.aborted_total += record.state is TransactionState.COMPLETE_ABORT
 
-    def _write_markers(self, entry: TransactionEntry, instruction: WriteMarkers) -> None:
+    def _write_markers(self, entry: TransactionEntry, instruction: messages.WriteMarkers) -> None:
         def written(remaining: frozenset[TopicPartition]) -> None:
             now_ms = self._clock.wall_ms()
             # The machine retries the remaining markers later, while the answer to the client does not wait for them.
             if not remaining:
-                self._feed(entry, MarkersWritten(now_ms))
+                self._feed(entry, messages.MarkersWritten(now_ms))
                 return
             _log.warning("transactional id %s: %d markers are still to be written", entry.key, len(remaining))
-            self._feed(entry, MarkersFailed(remaining, now_ms))
+            self._feed(entry, messages.MarkersFailed(remaining, now_ms))
 
         self._markers.write(
             instruction.producer,

@@ -18,29 +18,12 @@ from hutong.foundation.fair_shares import NOBODY
 from hutong.foundation.machine import Answer
 from hutong.foundation.machine_host import MachineHost, ParkedCallers, StatePort
 from hutong.foundation.timers import TimerWheel
+from hutong.groups.classic import messages
 from hutong.groups.classic.entry import ClassicGroupEntry, bytes_of_join
 from hutong.groups.classic.machine import ClassicGroup
 from hutong.groups.classic.membership.admission import refused
 from hutong.groups.classic.membership.pending_ids import PendingIds
-from hutong.groups.classic.messages import (
-    Cause,
-    Event,
-    GroupPersisted,
-    GroupPersistFailed,
-    GroupRecord,
-    HandOver,
-    Instruction,
-    Join,
-    JoinReply,
-    Lapse,
-    LeaveGroup,
-    Leaver,
-    LeaveReply,
-    PersistGroup,
-    Rebalancing,
-    Retire,
-    SyncReply,
-)
+from hutong.groups.classic.messages import Cause, Event, Instruction, JoinReply, Leaver, LeaveReply, SyncReply
 from hutong.groups.classic.records import StoredClassicGroup, decode_group, encode_group
 from hutong.groups.classic.requests import join_error, join_event, sync_error, sync_event
 from hutong.groups.classic.states import GroupState
@@ -179,12 +162,12 @@ class GroupCoordinator:
         self._refusals.log_refusal(request.group_id, caller.holder, "its client's groups take up too much")
         return False
 
-    def _count_handed_out_id(self, group_id: str, event: Join, caller: GroupCaller) -> None:
+    def _count_handed_out_id(self, group_id: str, event: messages.Join, caller: GroupCaller) -> None:
         """A member id waits for its use; another one of the same client may lapse for it."""
         lapsed = self._pending.add(caller.holder, group_id, event.new_member_id, event.now_ms)
         # Fair among clients: a client beyond its share loses its own oldest id, never another client's.
         if lapsed is not None and (entry := self._host.get(lapsed[0])) is not None:
-            self._feed(entry, Lapse(lapsed[1], event.now_ms))
+            self._feed(entry, messages.Lapse(lapsed[1], event.now_ms))
 
     def sync(self, request: SyncGroupRequest, caller: GroupCaller, then: Callable[[SyncReply], None]) -> None:
         error = sync_error(request, caller.api_version, self.settings)
@@ -222,7 +205,7 @@ class GroupCoordinator:
         # No owner: a client leaves and closes its connection, and the reply does not depend on it.
         ticket = self._callers.park(then, LeaveReply((UNAVAILABLE,) * len(leavers)))
         if ticket is not None:
-            self._feed(entry, LeaveGroup(ticket, self._clock.monotonic_ms(), tuple(leavers)))
+            self._feed(entry, messages.LeaveGroup(ticket, self._clock.monotonic_ms(), tuple(leavers)))
 
     # ---- offsets
 
@@ -301,13 +284,13 @@ class GroupCoordinator:
         if entry is None or entry.machine.state is not GroupState.EMPTY:
             return False
         # DEAD before it is dropped: a late event gets COORDINATOR_NOT_AVAILABLE from it.
-        self._feed(entry, Retire())
+        self._feed(entry, messages.Retire())
         self._drop(entry)
         # The offsets stay: they belong to the id, whatever kind of group has it.
         self.offsets.log.forget_group(group_id, retried_by_retention)
         return True
 
-    def snapshot(self, group_id: str) -> GroupRecord | None:
+    def snapshot(self, group_id: str) -> messages.GroupRecord | None:
         """A stable group as it would be stored; None while it is not stable, or a request of a member waits."""
         entry = self._host.get(group_id)
         return entry.machine.snapshot() if entry is not None else None
@@ -317,7 +300,7 @@ class GroupCoordinator:
         entry = self._host.get(group_id)
         assert entry is not None, f"{group_id} is no classic group"
         # No answer is owed: `snapshot` was None if a request of a member had been waiting.
-        self._feed(entry, HandOver())
+        self._feed(entry, messages.HandOver())
         self._drop(entry)
 
     def delete(self, group_id: str, then: Callable[[ErrorCode], None]) -> None:
@@ -373,7 +356,7 @@ class GroupCoordinator:
         def ended(error: HutongError | None) -> None:
             # A commit may have come meanwhile. Its group stays, without a record of its own.
             if error is None and group.state is GroupState.EMPTY and not self.offsets.log.holds(group.group_id):
-                self._feed(entry, Retire())
+                self._feed(entry, messages.Retire())
                 self._drop(entry)
             then(error_code(error))
 
@@ -389,9 +372,9 @@ class GroupCoordinator:
             match instruction:
                 case Answer(ticket, reply):
                     self._callers.answer(ticket, reply)
-                case PersistGroup(record, cause):
+                case messages.PersistGroup(record, cause):
                     self._persist(entry, record, cause)
-                case Rebalancing(generation_id, reason):
+                case messages.Rebalancing(generation_id, reason):
                     self.rebalances_total += 1
                     _log.info("group %s rebalances after generation %d: %s", entry.key, generation_id, reason)
         self._tidy(entry)
@@ -404,7 +387,7 @@ class GroupCoordinator:
         if entry.machine.is_blank and not self.offsets.log.holds(entry.key):
             self._drop(entry)
 
-    def _persist(self, entry: ClassicGroupEntry, record: GroupRecord, cause: Cause) -> None:
+    def _persist(self, entry: ClassicGroupEntry, record: messages.GroupRecord, cause: Cause) -> None:
         since_ms = self._clock.wall_ms()
         # Retention counts from the moment when the last member left (KIP-211).
         entry.empty_since_ms = None if record.members else since_ms
@@ -412,12 +395,12 @@ class GroupCoordinator:
         def appended(error: HutongError | None) -> None:
             now_ms = self._clock.monotonic_ms()
             if error is None:
-                self._feed(entry, GroupPersisted(cause, now_ms))
+                self._feed(entry, messages.GroupPersisted(cause, now_ms))
                 return
             _log.error("group %s could not be stored: %s", entry.key, error)
             # A record that the log refuses (too large) fails again, so clients must not retry it. Other errors pass.
             code = ErrorCode.UNKNOWN_SERVER_ERROR if isinstance(error, Refused) else UNAVAILABLE
-            self._feed(entry, GroupPersistFailed(cause, code, now_ms))
+            self._feed(entry, messages.GroupPersistFailed(cause, code, now_ms))
 
         records = [(encode_group_key(GroupKey(entry.key)), encode_group(StoredClassicGroup(record, since_ms)))]
         self._host.append(entry, records, appended)
