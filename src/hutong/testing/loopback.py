@@ -25,7 +25,7 @@ from hutong.wire.kafka.schema import message_info
 
 CLIENT_ID: Final = "hutong.testing"
 HELPER: Final = Principal("Hutong", "testing")
-"""Who asks in the name of helpers: nobody is called that by SASL or a certificate. Their node lets it do everything."""
+"""The principal of helpers. SASL and certificates give no client this name, and the node allows it everything."""
 _SIZE_BYTES: Final = 4
 _frame_bytes_max: Final = ReactorLimits().frame_bytes_max
 

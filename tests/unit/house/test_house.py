@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 LINES_MAX = 500
-LONGER = {"bus/bus.py": 650, "bus/durable/consume/driver.py": 580, "rpc/delivery/machine.py": 520}  # one class each
+LONGER = {"rpc/delivery/machine.py": 501}  # one class
 FUNCTION_LINES_MAX = 70
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 

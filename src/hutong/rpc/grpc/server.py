@@ -192,7 +192,7 @@ class GrpcServer(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no t
             raise Refusal(_exhausted(LimitExceeded("QUESTION_BYTES_MAX", QUESTION_BYTES_MAX))) from None
 
     async def _answered(self, context: Any, answer: Coroutine[Any, Any, A]) -> A | None:
-        """What the call answers, if its client has no more under way than it may; anything else ends with a status."""
+        """Answer the call, unless its client has too many in progress; that and every failure end with a status."""
         address = context.peer().rpartition(":")[0]  # without the port
         self._count(address, context)
         try:

@@ -46,7 +46,7 @@ _WHAT_ONE_NODE_IS: Final = {
     "transaction.state.log.num.partitions": "1",
     "transaction.state.log.replication.factor": "1",
 }
-"""What tools ask a broker for that is no setting here, for it follows from how a node works."""
+"""Settings that tools ask a broker for and that a node fixes by its design."""
 _ALWAYS_GIVEN: Final = frozenset(
     ("advertised.listeners", "broker.id", "listener.security.protocol.map", "listeners", "log.dirs", "node.id")
 )

@@ -1,6 +1,6 @@
 """Access to the metrics: HTTP's Basic scheme (RFC 7617) with one user.
 
-Strategy: what a request says is compared, as it stands, with what it would say if it were right, in constant time.
+Strategy: the header of a request is compared with the right header, in constant time.
 
 Knows nothing of pages.
 """

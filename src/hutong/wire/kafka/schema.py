@@ -260,7 +260,7 @@ def _with_rows(table: type[T], *, frozen: bool) -> type[T]:
 
 
 def _first_init(self: Any, *arguments: Any, **keywords: Any) -> None:
-    """Stands in for `__init__` until the first instance is made by hand; decoders never need it."""
+    """Replace `__init__` until the first instance is made by hand; decoders never need it."""
     table = type(self)
     table.__init__ = _compile_init(table)
     table.__init__(self, *arguments, **keywords)
