@@ -92,10 +92,10 @@ class RequestChannel:
     __slots__ = (
         "_changed",
         "_close",
-        "_line",
+        "_queue",
+        "_queued_requests",
         "_ready",
-        "_standing",
-        "_told",
+        "_taken_notices",
         "held_bytes",
         "in_flight",
         "parked_bytes",
@@ -106,9 +106,9 @@ class RequestChannel:
         self._changed = changed
         self._close = close
         self._ready: list[Buffer] = []
-        self._line: deque[Pending] | None = None  # made on first use; its head, if any, is not answered yet
-        self._told: list[Callable[[], None]] = []  # notices to call once the ready buffers are taken
-        self._standing = 0  # requests that stand in line
+        self._queue: deque[Pending] | None = None  # made on first use; its head, if any, is not answered yet
+        self._taken_notices: list[Callable[[], None]] = []  # notices to call once the ready buffers are taken
+        self._queued_requests = 0  # requests whose answers are in the queue
         self.in_flight = 0
         self.unsent_bytes = 0
         self.held_bytes = 0
@@ -122,16 +122,17 @@ class RequestChannel:
     @property
     def pending_count(self) -> int:
         """Requests that are not answered yet, or answered behind one that is not."""
-        return self._standing
+        return self._queued_requests
 
     @property
     def waiting_count(self) -> int:
         """Requests that are answered behind one that is not."""
-        return sum(each._requests for each in self._line if each._state is _DONE) if self._line else 0
+        return sum(each._requests for each in self._queue if each._state is _DONE) if self._queue else 0
 
     def add(self, response: list[Buffer] | Pending | None, requests: int = 1) -> None:
         """Take the handler's response to the next request, or to that many requests together."""
         if isinstance(response, Pending):
+            # A Pending completed before the handler returns it is an ordinary answer, and costs no queue.
             if response._state is _WAITING:
                 self._wait(response, requests)
                 return
@@ -139,20 +140,20 @@ class RequestChannel:
                 self._close()
                 return
             if response.taken is not None:
-                self._told.append(response.taken)
+                self._taken_notices.append(response.taken)
             response = response._buffers
-        if response is None:
+        if response is None:  # a request without an answer, as Produce with acks=0: the order of the others holds
             return
         self.in_flight += requests
         size = 0
         for buffer in response:
             size += len(buffer)
-        if self._line:
+        if self._queue:  # an earlier request is pending: Kafka's clients match answers by their order
             answered = Pending()
             answered._state, answered._buffers, answered._size = _DONE, response, size
             answered._requests = requests
-            self._standing += requests
-            self._line.append(answered)
+            self._queued_requests += requests
+            self._queue.append(answered)
             self.held_bytes += size
         else:
             self._ready += response
@@ -168,51 +169,52 @@ class RequestChannel:
         """The buffers that are ready, in order; they count as sent from now on."""
         ready = self._ready
         self._ready = []
-        self.unsent_bytes = self.held_bytes
-        self.in_flight = self._standing
-        if self._told:
-            told, self._told = self._told, []
-            for taken in told:
+        self.unsent_bytes = self.held_bytes  # the rest is the driver's from now on
+        self.in_flight = self._queued_requests
+        if self._taken_notices:
+            # Replaced before the calls: a notice may begin the next request, whose answer adds a notice of its own.
+            notices, self._taken_notices = self._taken_notices, []
+            for taken in notices:
                 taken()
         return ready
 
     def end(self) -> None:
-        """The connection ends: whatever is pending is let go of; what is ready may still be taken."""
-        for pending in self._line or ():
+        """Release all pending answers, since the connection ends. Ready buffers may still be taken."""
+        for pending in self._queue or ():
             pending._channel = None
             pending._state = _GONE
-        self._line = None
-        self._standing = 0
+        self._queue = None
+        self._queued_requests = 0
         self.held_bytes = self.parked_bytes = 0
         self._changed = self._close = _nobody
 
     def _wait(self, pending: Pending, requests: int) -> None:
         pending._channel = self
         pending._requests = requests
-        if self._line is None:
-            self._line = deque()
-        self._line.append(pending)
-        self._standing += requests
+        if self._queue is None:
+            self._queue = deque()
+        self._queue.append(pending)
+        self._queued_requests += requests
         self.in_flight += requests
         self.parked_bytes += pending.parked_bytes
 
     def _completed(self, pending: Pending) -> None:
-        """Move what is answered from the head of the line to what is ready."""
+        """Move the answered requests from the head of the queue to the ready buffers."""
         pending._channel = None
         self.parked_bytes -= pending.parked_bytes
         for buffer in pending._buffers or ():
             pending._size += len(buffer)
         self.unsent_bytes += pending._size
         self.held_bytes += pending._size
-        line = self._line
-        assert line, "a pending answer stays in the queue until it is ready"
-        if line[0] is not pending:
-            return
-        while line and line[0]._state is _DONE:
-            answered = line.popleft()
-            self._standing -= answered._requests
+        queue = self._queue
+        assert queue, "a pending answer stays in the queue until it is ready"
+        if queue[0] is not pending:
+            return  # an earlier one is pending still, and its completion moves this one too
+        while queue and queue[0]._state is _DONE:
+            answered = queue.popleft()
+            self._queued_requests -= answered._requests
             self.held_bytes -= answered._size
             self._ready += answered._buffers or ()
             if answered.taken is not None:
-                self._told.append(answered.taken)
+                self._taken_notices.append(answered.taken)
         self._changed()

@@ -107,6 +107,7 @@ class Consumer:
         """Hand over nothing more, until `resume` or `fetch`."""
         with self._lock:
             self._demand = 0
+            # Cleared at once and under the lock, so that a message that arrives after this call is kept.
             self._is_plain = self._is_flowing = False
         return self
 
@@ -136,10 +137,10 @@ class Consumer:
             was_registered, self.is_registered = self.is_registered, False
             self._is_plain = self._is_flowing = False
             left, self._buffer = self._buffer, deque()
-        if was_registered:
+        if was_registered:  # also when the consumer's context closes, or two threads call: only one of them goes on
             state.consumers.pop(self, None)
             state.bus.remove_consumer(self)
-            self.context.run(self._end, left)
+            self.context.run(self._end, left)  # discard and end handlers belong to the consumer's context
         return DONE
 
     def take_carefully(self, message: Message) -> object:
@@ -155,7 +156,7 @@ class Consumer:
         """For the iteration: the oldest message kept, if there is one and no interceptor wants to see it first."""
         with self._lock:
             if not self._buffer or self._state.bus.inbound_chain:
-                return None
+                return None  # interceptors may drop or delay a message, so it comes by the handler instead
             message = self._buffer.popleft()
             self._is_telling = self._is_telling or not self._buffer
         _give_back(message)
@@ -163,7 +164,7 @@ class Consumer:
 
     def deliver(self, message: Message) -> object:
         """For the context: a message has arrived."""
-        if not self._is_plain:
+        if not self._is_plain:  # flowing: demand is unlimited and the buffer empty, so the lock is not needed
             return self._hand_over(message) if self._is_flowing else self._take(message)
         try:
             result = self._handler(message)  # type: ignore[misc]  # there is one while it is plain
@@ -218,12 +219,13 @@ class Consumer:
             self._is_telling = self._is_telling or not self._buffer
             if self._demand != UNLIMITED:
                 self._demand -= 1
-        self._go_on()
+        self._go_on()  # before the handler: it may pause, and one that raises must not stop the rest
         return self._hand_over(message)
 
     def _take(self, message: Message) -> object:
         """A message has arrived at a consumer with something special."""
         with self._lock:
+            # A buffered message goes first, so with a buffer even a wanted message queues behind it.
             is_wanted = self._demand and self._handler is not None and not self._buffer and self.is_registered
             if is_wanted and self._demand != UNLIMITED:
                 self._demand -= 1
@@ -236,7 +238,7 @@ class Consumer:
         return None
 
     def _hand_over(self, message: Message) -> object:
-        if message._variables is None:
+        if message._variables is None:  # nearly always: the sender has no context variables of its own
             return self._hand_over_here(message)
         self.context.enter(message._variables, self._hand_over_here, message)
         return None
@@ -250,7 +252,7 @@ class Consumer:
 
     def _passed(self, message: Message) -> None:
         """The message has gone through the interceptors; it is handled in the context wherever the last one ran."""
-        if self.context.is_current:
+        if self.context.is_current:  # `next` was called by the interceptor itself, in this context
             result = self._handle(message)
             if result is not None:
                 self.context.run(_itself, result)
@@ -266,11 +268,12 @@ class Consumer:
 
     def _handle(self, message: Message) -> object:
         handler = self._handler
-        if handler is None or not self.is_registered:
+        if handler is None or not self.is_registered:  # it changed while the message was in the context's queue
             self._discard(message)
             return None
         tracer = self._state.bus.tracer
         try:
+            # In an `async for` the handler only stores the message; the loop's body runs outside of any span here.
             if tracer is None or not self.is_traced or self._iteration is not None:
                 result = handler(message)
             else:
@@ -295,7 +298,7 @@ class Consumer:
 
     def _discard(self, message: Message) -> None:
         self.discarded_total += 1
-        _give_back(message)
+        _give_back(message)  # a producer must not wait for a message that was thrown away
         reason = f"its buffer of {self.max_buffered_messages} was full" if self.is_registered else "it has unregistered"
         if message._reply is not None:
             text = f"the consumer of {self.address!r} discarded the request: {reason}"
