@@ -1,1 +1,1 @@
-"""Consumer groups: who is a member, who owns what, and how far each group has read."""
+"""Consumer groups and share groups: members, assignments, and committed offsets."""

@@ -1,8 +1,8 @@
 """Memory of the members of all groups of a kind: most of it is their clients' choice, so it has a bound.
 
 Strategy: each group's bytes are noted after whatever happens to it, as its maker's, and makers share the bound
-(`foundation.fair_shares`). Who would take more than there is room for is refused; what takes no more than before
-always passes, so that groups go on at the bound.
+(`foundation.fair_shares`). A member that needs more than there is room for is refused; one that needs no more than
+before always passes, so that groups go on at the bound.
 
 Knows nothing of protocols or times.
 """

@@ -30,5 +30,5 @@ class ClassicGroups(Protocol):
         ...
 
     def hand_over(self, group_id: str) -> None:
-        """Forget a stable group, members and all: it goes on as one of another kind."""
+        """Forget a stable group with its members: it has become one of another kind."""
         ...

@@ -30,9 +30,9 @@ def is_exhausted(producer_epoch: int) -> bool:
 def initialised(
     record: TransactionRecord, expected: ProducerIdentity | None, timeout_ms: int, fresh_producer_id: int, now_ms: int
 ) -> TransactionRecord | None:
-    """A producer takes the id over, or goes on with it (KIP-360). None if it has been fenced."""
+    """Give the id to a new producer, or a new epoch to its own (KIP-360). None if the producer has been fenced."""
     producer_id, epoch = record.producer_id, record.producer_epoch
-    # The last epoch stays free for the fence, so the id goes on under a new producer id.
+    # The last epoch stays free for the fence, so the id gets a new producer id.
     if is_exhausted(epoch) and (expected is None or expected.producer_epoch == epoch):
         producer_id, new_epoch = fresh_producer_id, 0
         last_epoch = NO_PRODUCER_EPOCH if expected is None else epoch
@@ -83,7 +83,7 @@ def decided(
     """The decision to commit or abort: once durable, it is never changed."""
     epoch, last_epoch, next_producer_id = record.producer_epoch, record.last_producer_epoch, NO_PRODUCER_ID
     if client_version >= EPOCH_BUMPING:
-        # The answer to the end carries the new identity, so that the producer goes on without another InitProducerId.
+        # The answer to the end carries the new identity, so the producer needs no further InitProducerId.
         next_producer_id = fresh_producer_id if is_exhausted(epoch) else NO_PRODUCER_ID
         epoch, last_epoch = min(epoch + 1, EPOCH_MAX), epoch
     is_ongoing = record.state is TransactionState.ONGOING

@@ -296,7 +296,7 @@ class GroupCoordinator:
         return entry.machine.snapshot() if entry is not None else None
 
     def hand_over(self, group_id: str) -> None:
-        """Forget a stable group, members and all: it goes on as one of another kind, which deletes its record."""
+        """Forget a stable group with its members: it has become one of another kind, which deletes its record."""
         entry = self._host.get(group_id)
         assert entry is not None, f"{group_id} is no classic group"
         # No answer is owed: `snapshot` was None if a request of a member had been waiting.

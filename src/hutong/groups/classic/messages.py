@@ -152,7 +152,7 @@ class Retire:
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """A stable group in which nobody waits goes on as one of another kind; what it was is in its `portrait`."""
+    """A stable group without waiting requests becomes one of another kind, which is made of its `snapshot`."""
 
 
 Event: TypeAlias = Join | Sync | LeaveGroup | Lapse | Tick | GroupPersisted | GroupPersistFailed | Retire | HandOver

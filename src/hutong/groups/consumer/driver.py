@@ -368,7 +368,7 @@ class ConsumerGroupCoordinator:
         return False
 
     def _upgrade(self, group_id: str, holder: str) -> ConsumerGroupEntry | HeartbeatReply:
-        """A classic group that has members goes on under the broker's assignment, if that is allowed and possible."""
+        """Convert a classic group with members into a consumer group, if the policy and its metadata allow that."""
         refusal = HeartbeatReply(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
         if self.settings.migration_policy not in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL):
             return refusal

@@ -1,4 +1,4 @@
-"""The members of one group: who is here, who leads, which protocol they all speak.
+"""The members of one classic group: the table, the leader, and the protocol that all support.
 
 Strategy: keep small indexes next to the member table (instance id to member id, how many members speak each protocol)
 so that every question a join asks is O(1) in the size of the group. The table keeps the order of arrival: leadership

@@ -372,7 +372,7 @@ def _bury(run: OffsetRun) -> Bury:
 
 
 def _joined(pieces: Sequence[Acquired], batch_size: int) -> Iterator[Acquired]:
-    """Neighbours of as many deliveries together, while they stay within the size that the client likes."""
+    """Join adjacent pieces with the same number of deliveries, up to the batch size that the client prefers."""
     whole: Acquired | None = None
     for piece in pieces:
         if whole is None:

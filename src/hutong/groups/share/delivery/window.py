@@ -3,8 +3,9 @@
     start_offset <= ... runs, without a gap ... < end_offset
     all before it is done              all from it on was never handed out
 
-Strategy: a sorted list of runs; neighbours that are alike are one run, so what is kept is bounded by twice the number
-of offsets that are not done, however far the window reaches. A change cuts the runs at its ends and joins them again.
+Strategy: a sorted list of runs; adjacent offsets of the same state are one run, so what is kept is bounded by twice the
+number of offsets that are not done, however far the window reaches. A change cuts the runs at its ends and joins them
+again.
 
 Knows nothing of why a run changes, nor of time.
 """
@@ -106,7 +107,7 @@ class DeliveryWindow:
 
     def change(self, first: int, last: int, turn: Turn) -> None:
         """Let `turn` say of each part of a run between `first` and `last` what becomes of it."""
-        low = max(0, self._index(first) - 1)  # its neighbour may be joined
+        low = max(0, self._index(first) - 1)  # the run before may be joined
         high, pieces = low, list[OffsetRun]()
         while high < len(self._runs):
             run = self._runs[high]

@@ -158,7 +158,7 @@ class ShareGroup:
     def _leave(self, member_id: str) -> list[Instruction]:
         if member_id not in self._members:
             return [_refused(ErrorCode.UNKNOWN_MEMBER_ID, self._unknown(member_id))]
-        # Its session goes on: clients leave first, and then say what became of the last records.
+        # Its share session continues: clients leave first, and then acknowledge their last records.
         return [*self._remove([member_id]), ShareReply(ErrorCode.NONE, None, LEFT_EPOCH)]
 
     def _expel_silent(self, now_ms: int) -> list[Instruction]:
