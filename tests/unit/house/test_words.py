@@ -25,7 +25,7 @@ class Allowed(NamedTuple):
 
 PACKAGES: Final = {
     "hutong": Allowed(0, 0, 0),
-    "broker": Allowed(0, 0, 1.8),
+    "broker": Allowed(0, 0, 2.0),
     "bus": Allowed(0, 0, 2.6),
     "cli": Allowed(0, 1, 0.5),
     "examples": Allowed(0, 0, 0.8),

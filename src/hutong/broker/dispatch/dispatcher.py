@@ -195,7 +195,7 @@ class Dispatch:
         """Handle a long request in parts and on workers; it is held meanwhile."""
         decode, encode = partial(route.decode, frame, offset), partial(route.encode, header.correlation_id)
         long = LongRequest(frame, request, header.api_key, decode, route.handle, encode, route.errors_in, context)
-        done = self._broker.long_requests.look(long)
+        done = self._broker.long_requests.advance(long)
         if isinstance(done, Held):
             return HELD
         if done.encoded is None and header.api_key != _PRODUCE:

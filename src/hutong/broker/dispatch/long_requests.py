@@ -98,7 +98,7 @@ class LongRequests:
         kept = self._kept.get(session)
         return kept is not None and kept.frame is frame
 
-    def look(self, long: LongRequest) -> Finished | Held:
+    def advance(self, long: LongRequest) -> Finished | Held:
         """The request as far as it is to be done here, or HELD: then the session is released once it is done.
 
         Raises ProtocolError for bytes that are no request.

@@ -100,7 +100,7 @@ def handle(
     if is_little(request.topic_data):
         return _admitted(request, context, denied, None)
     examinations = context.broker.examinations
-    outcomes = examinations.look(_submitted(request, context, denied), context.session)
+    outcomes = examinations.examine(_submitted(request, context, denied), context.session)
     if isinstance(outcomes, Held):
         return HELD
     answer = _admitted(request, context, denied, outcomes)
@@ -120,12 +120,12 @@ def _admitted(
     if request.transactional_id is not None:
         try:
             # KIP-890: a batch of a transaction that has ended would hang in the log for ever, so each is checked.
-            looked = _look_at_transaction(request, request.transactional_id, denied, context)
+            checked = _check_transaction(request, request.transactional_id, denied, context)
         except Refused as refused:
             return _refused_whole(request, ErrorCode(refused.code), context)
-        if looked is HELD:
+        if checked is HELD:
             return HELD
-        refusals = looked
+        refusals = checked
     gather = Gather(ProduceResponse())
     appender = _Appender(request, context, gather, refusals, denied, outcomes)
     for topic_data in request.topic_data:
@@ -180,7 +180,7 @@ def _name(topic_data: TopicProduceData, context: RequestContext[ProduceParts]) -
     return topic_data.name if topic is None else topic.name
 
 
-def _look_at_transaction(
+def _check_transaction(
     request: ProduceRequest, transactional_id: str, denied: frozenset[str], context: RequestContext[ProduceParts]
 ) -> Refusals | Held:
     """The partitions whose batches belong to no open transaction, or HELD. Raises Refused."""
@@ -192,7 +192,9 @@ def _look_at_transaction(
             partition = topic.partition(data.index) if topic is not None else None
             if partition is not None and not partition.is_internal and partition.topic_name not in denied:
                 asked.append(SubmittedBatch(partition, data.records))
-    return broker.admissions.look(broker.transactions, transactional_id, context.api_version, asked, context.session)
+    return broker.admissions.check_transaction(
+        broker.transactions, transactional_id, context.api_version, asked, context.session
+    )
 
 
 class _Appender:

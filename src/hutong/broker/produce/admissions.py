@@ -87,7 +87,7 @@ class Admissions:
         """The connection has ended."""
         self._verdicts.pop(session.id, None)
 
-    def look(
+    def check_transaction(
         self,
         gateway: TransactionGateway,
         transactional_id: str,

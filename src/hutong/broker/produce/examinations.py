@@ -109,7 +109,7 @@ class Examinations:
         """The request is appended now, or its connection has ended."""
         self._kept.pop(session, None)
 
-    def look(self, batches: Sequence[Submitted], session: ClientSession) -> Sequence[Outcome | None] | Held:
+    def examine(self, batches: Sequence[Submitted], session: ClientSession) -> Sequence[Outcome | None] | Held:
         """The outcome of each batch, kept until `forget`; or HELD, and the session is released once all are there."""
         kept = self._kept.get(session)
         if kept is not None and kept.is_of(batches):

@@ -100,7 +100,7 @@ class Scene:
         long = LongRequest(
             self.frame, request, 0, lambda: None, handle or self.handle, lambda _: [], lambda _: None, context
         )
-        return self.long_requests.look(long)
+        return self.long_requests.advance(long)
 
 
 def test_each_loop_iteration_appends_one_part_when_that_takes_its_time() -> None:

@@ -128,6 +128,16 @@ async def test_many_partitions_that_move_together_are_looked_at_together(
     assert reads.total <= 10 * SLIM, "once for what moved together, not once for each"
 
 
+async def test_a_woken_fetch_is_answered_with_the_pass_that_woke_it(clients: Clients, reads: WorkPerIteration) -> None:
+    client, other = clients
+    client.send(fetch("slim", SLIM, max_wait_ms=WAIT_MS), VERSION)
+    await client.writer.drain()
+    await other.ask(produce("slim", SLIM - 1), 9)
+    answer = await asyncio.wait_for(client.receive(1, VERSION), WAIT_MS / 1000)
+    assert with_records(answer) == [SLIM - 1]
+    assert reads.total <= 2 * SLIM, "one pass before the wait, and one after it"
+
+
 async def test_a_client_that_leaves_while_its_fetch_looks_is_not_answered(
     tmp_path: Path, reads: WorkPerIteration
 ) -> None:

@@ -88,7 +88,7 @@ class Scene:
         return session_of(number, address, lambda: self.released.append(number))
 
     def look(self, session: ClientSession, *batches: Submitted) -> Any:
-        return self.examinations.look(batches, session)
+        return self.examinations.examine(batches, session)
 
     def turns(self) -> None:
         """Let everything on the loop happen; what waits for workers goes on waiting."""
