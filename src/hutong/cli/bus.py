@@ -8,13 +8,14 @@ Knows nothing of frames: `bridge_client` does.
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from hutong.cli import bridge_client
-from hutong.cli.bridge_client import BridgeRefusal, Frame, TcpBridgeClient
+from hutong.cli.bridge_client import BridgeRefusal, Frame, TcpBridgeClient, tls_of
 from hutong.cli.output import print_json, remark
 from hutong.foundation.errors import UsageError
 
@@ -60,11 +61,8 @@ def _add_one_way(kind: str, summary: str) -> None:
         tls_certificate: TlsCertificate = None,
     ) -> None:
         given = _body(body, is_text=is_text)
-        with TcpBridgeClient(bridge, _tls(tls, tls_ca, tls_certificate)) as client:
-            try:
-                client.tell(kind, address, given, headers_of(headers))
-            except BridgeRefusal as refusal:
-                raise client.refused(refusal, address) from None
+        with _connected(address, bridge, tls, tls_ca, tls_certificate) as client:
+            client.tell(kind, address, given, headers_of(headers))
 
 
 _add_one_way("send", "Give a message to one of those who listen at ADDRESS.")
@@ -86,11 +84,8 @@ def request(
 ) -> None:
     """Send a message and print the reply's body."""
     given = _body(body, is_text=is_text)
-    with TcpBridgeClient(bridge, _tls(tls, tls_ca, tls_certificate)) as client:
-        try:
-            reply = client.request(address, given, headers_of(headers), timeout_ms)
-        except BridgeRefusal as refusal:
-            raise client.refused(refusal, address) from None
+    with _connected(address, bridge, tls, tls_ca, tls_certificate) as client:
+        reply = client.request(address, given, headers_of(headers), timeout_ms)
     _print(reply, as_json=as_json)
 
 
@@ -109,22 +104,27 @@ def listen(
 ) -> None:
     """Print the body of each message that comes to ADDRESS, one a line, until Ctrl-C."""
     answer = _body(reply, is_text=False)
-    with TcpBridgeClient(bridge, _tls(tls, tls_ca, tls_certificate)) as client:
+    with _connected(address, bridge, tls, tls_ca, tls_certificate) as client:
+        client.tell("register", address, None, {})
+        remark(f"listening at {address}")
+        for number, message in enumerate(client.messages(), 1):
+            _print(message, as_json=as_json)
+            if reply is not None and "replyAddress" in message:
+                client.reply(message, answer)
+            if number == count:
+                return
+
+
+@contextmanager
+def _connected(
+    address: str, bridge: str, tls: bool, ca: Path | None, certificate: Path | None
+) -> Iterator[TcpBridgeClient]:
+    """Connect for a `with` block; a refusal in it becomes the sentence for the user."""
+    with TcpBridgeClient(bridge, tls_of(ca, certificate, wanted=tls)) as client:
         try:
-            client.tell("register", address, None, {})
-            remark(f"listening at {address}")
-            for number, message in enumerate(client.messages(), 1):
-                _print(message, as_json=as_json)
-                if reply is not None and "replyAddress" in message:
-                    client.reply(message, answer)
-                if number == count:
-                    return
+            yield client
         except BridgeRefusal as refusal:
             raise client.refused(refusal, address) from None
-
-
-def _tls(wanted: bool, ca: Path | None, certificate: Path | None) -> Any:
-    return bridge_client.tls_of(ca, certificate, wanted=wanted)
 
 
 def _body(text: str | None, *, is_text: bool) -> Any:

@@ -23,6 +23,7 @@ from hutong.cli.pipeline.options import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from hutong.pipelines.engine.progress import Show
     from hutong.pipelines.runner import Finished
 
 TopicOption = Annotated[str, typer.Option("--topic", "-t", metavar="TOPIC", help="Topic to read.", show_default=False)]
@@ -44,19 +45,12 @@ def access_log(
     as_json: AsJson = False,
 ) -> None:
     from hutong.foundation.clock import SystemClock
-    from hutong.pipelines import runner
-    from hutong.pipelines.engine.progress import live_line
-    from hutong.pipelines.results import prepare_folder
+    from hutong.pipelines.runner import check_input, run_access_log
 
-    source = runner.check_input(bootstrap, topic, properties_of(kafka))
-    prepare_folder(output)
+    source = check_input(bootstrap, topic, properties_of(kafka))
     quick = once and source.is_small
-    with (
-        live_line("starting Spark") as show,
-        _session("hutong access-log", master, conf, spark_log, quick=quick) as session,
-    ):
-        show(f"reading {topic}")
-        finished = runner.run_access_log(session, source, output, once, show, SystemClock())
+    with _begun("hutong access-log", topic, output, master, conf, spark_log, quick=quick) as (session, show):
+        finished = run_access_log(session, source, output, once, show, SystemClock())
     _report(finished, as_json)
 
 
@@ -72,18 +66,12 @@ def pagerank(
     as_json: AsJson = False,
 ) -> None:
     from hutong.foundation.clock import SystemClock
-    from hutong.pipelines import runner
-    from hutong.pipelines.engine.progress import live_line
-    from hutong.pipelines.results import prepare_folder
+    from hutong.pipelines.runner import check_input, run_pagerank
 
-    source = runner.check_input(bootstrap, topic, properties_of(kafka))
-    prepare_folder(output)
-    with (
-        live_line("starting Spark") as show,
-        _session("hutong pagerank", master, conf, spark_log, quick=source.is_small) as session,
-    ):
-        show(f"reading {topic}")
-        finished = runner.run_pagerank(session, source, output, iterations, show, SystemClock())
+    source = check_input(bootstrap, topic, properties_of(kafka))
+    quick = source.is_small
+    with _begun("hutong pagerank", topic, output, master, conf, spark_log, quick=quick) as (session, show):
+        finished = run_pagerank(session, source, output, iterations, show, SystemClock())
     _report(finished, as_json)
 
 
@@ -94,6 +82,20 @@ def explain_fixed(name: str, master: str, conf: list[str] | None, spark_log: str
     with _session(f"hutong explain {name}", master, conf, spark_log, quick=True) as session:
         explained = runner.explain_pagerank(session) if name == "pagerank" else runner.explain_access_log(session)
     typer.echo(explained)
+
+
+@contextmanager
+def _begun(
+    name: str, topic: str, output: Path, master: str, conf: list[str] | None, spark_log: str, *, quick: bool
+) -> Iterator[tuple["SparkSession", "Show"]]:
+    """Prepare the folder and start Spark, with a live line until the end of the block."""
+    from hutong.pipelines.engine.progress import live_line
+    from hutong.pipelines.results import prepare_folder
+
+    prepare_folder(output)
+    with live_line("starting Spark") as show, _session(name, master, conf, spark_log, quick=quick) as session:
+        show(f"reading {topic}")
+        yield session, show
 
 
 @contextmanager
