@@ -191,7 +191,7 @@ class LengthPrefixedFraming:
         self._start = b""
 
 
-def length_prefixed(kept_bytes_max: int = KEPT_BYTES_MAX) -> Callable[[int], LengthPrefixedFraming]:
+def length_prefixed() -> Callable[[int], LengthPrefixedFraming]:
     """A maker of framings, one for each connection of an acceptor, which share memory for large frames."""
-    memory = FrameMemory(kept_bytes_max)
+    memory = FrameMemory(KEPT_BYTES_MAX)
     return lambda frame_bytes_max: LengthPrefixedFraming(frame_bytes_max, memory)

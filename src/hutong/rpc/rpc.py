@@ -25,7 +25,7 @@ from hutong.rpc.call import IncomingCall
 from hutong.rpc.caller import Caller
 from hutong.rpc.delivery.deduplication import Deduplication
 from hutong.rpc.delivery.retry import Reliability
-from hutong.rpc.delivery_port import MakeReliable, Memory
+from hutong.rpc.delivery_port import Memory
 from hutong.rpc.description import ServiceDescription, describe
 from hutong.rpc.discovery import (
     DISCOVERY_ADDRESS,
@@ -71,10 +71,9 @@ class Rpc(Caller):
         bus: EventBus,
         runtime: Runtime,
         *,
-        make_reliable: MakeReliable | None = None,
         idle_ms: int = IDLE_MS_DEFAULT,
     ) -> None:
-        super().__init__(BusTransport(bus), make_reliable=make_reliable or Reliability(runtime.clock, runtime.wheel))
+        super().__init__(BusTransport(bus), make_reliable=Reliability(runtime.clock, runtime.wheel))
         self.bus = bus
         self.runtime = runtime
         self.registry = Registry()

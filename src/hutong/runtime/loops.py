@@ -5,13 +5,10 @@ Each has a timer wheel, which only its own thread may touch. Knows nothing of wh
 
 import asyncio
 import threading
-from collections.abc import Callable
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import TimerWheel
 from hutong.runtime.timers import LoopTimers
-
-LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
@@ -51,8 +48,8 @@ class ThreadedEventLoop(EventLoop):
 
     __slots__ = ("_thread",)
 
-    def __init__(self, name: str, clock: Clock, factory: LoopFactory = new_event_loop) -> None:
-        loop = factory()
+    def __init__(self, name: str, clock: Clock) -> None:
+        loop = new_event_loop()
         # A daemon thread, so that a process whose owner failed to close still ends.
         self._thread = threading.Thread(target=_run, args=(loop,), name=name, daemon=True)
         self._thread.start()

@@ -38,13 +38,12 @@ NAMES_MAX: Final = 1_000  # destinations, and methods, that metrics tell apart
 class BoundedNames:
     """Lets so many names through; any other is OTHER."""
 
-    def __init__(self, maximum: int = NAMES_MAX) -> None:
+    def __init__(self) -> None:
         self._known: set[str] = set()
-        self._maximum = maximum
 
     def __call__(self, name: str) -> str:
         if name not in self._known:
-            if len(self._known) >= self._maximum:
+            if len(self._known) >= NAMES_MAX:
                 return OTHER
             self._known.add(name)
         return name

@@ -76,7 +76,6 @@ class Dispatch:
         broker: Broker,
         listener: Listener,
         requests_total: dict[int, int] | None = None,
-        handlers: Mapping[int, Handle] = HANDLERS,
         identify: Callable[[Peer], Principal] = anonymous,
     ) -> None:
         """`identify` says who a client is when its connection opens, and raises ProtocolError to have it closed."""
@@ -87,11 +86,10 @@ class Dispatch:
         self.errors = broker.request_errors
         self._tracer = broker.tracer
         self._now_us = broker.clock.monotonic_us
-        self._handlers = handlers
         self._identify = identify
         self._routes: dict[int, Route] = {}
         self._log_limit = LogLimit()
-        self.requests_total = dict.fromkeys(handlers, 0) if requests_total is None else requests_total
+        self.requests_total = dict.fromkeys(HANDLERS, 0) if requests_total is None else requests_total
 
     def connection_opened(self, peer: Peer) -> None:
         """Make the client's session. Its principal is anonymous unless it has shown a certificate."""
@@ -354,7 +352,7 @@ class Dispatch:
         _log.warning("closing the connection of %s: %s (%d more like it before)", peer, error, skipped)
 
     def _add_route(self, api_key: int, api_version: int) -> Route:
-        handle = self._handlers.get(api_key)
+        handle = HANDLERS.get(api_key)
         if handle is None:
             raise ProtocolError(f"API key {api_key} is not supported")
         api, times, errors = BROKER_APIS[api_key], self._times.of(api_key), errors_in(api_key)

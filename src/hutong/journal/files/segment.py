@@ -117,9 +117,9 @@ class Segment:
         "readers",
     )
 
-    def __init__(self, base_position: int, path: Path, end_position: int | None = None) -> None:
+    def __init__(self, base_position: int, path: Path) -> None:
         self.base_position = base_position
-        self.end_position = end_position
+        self.end_position: int | None = None
         self.range_end: int | None = None
         self.generation = 0  # how often what is in it was cleaned
         self.held_bytes = 0  # of batches, once it is closed

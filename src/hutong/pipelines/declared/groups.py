@@ -6,7 +6,7 @@ delays a figure and nothing else.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from hutong.foundation.errors import PeerError, UsageError
@@ -19,17 +19,13 @@ from hutong.pipelines.declared.options import GROUP_OPTION, is_streaming, reader
 from hutong.pipelines.option_values import cluster_of
 
 COMMIT_MS_MAX = 5_000
-Open = Callable[[ClusterSettings], Cluster]
-Commit = Callable[[Cluster, str, Mapping[TopicPartition, int]], None]
 
 
 class GroupOffsets:
     """Hears of the progress of a pipeline's queries, from one thread, and commits it."""
 
-    def __init__(self, pipeline: Pipeline, connect: Open = open_cluster, commit: Commit = commit_offsets) -> None:
+    def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        self._connect = connect
-        self._commit = commit
         self._clusters: dict[ClusterSettings, Cluster] = {}
         self._reached: dict[str, dict[TopicPartition, int]] = {}
         """By query."""
@@ -63,8 +59,8 @@ class GroupOffsets:
         try:
             settings = cluster_of({**options, "kafka.default.api.timeout.ms": str(COMMIT_MS_MAX)})
             if settings not in self._clusters:
-                self._clusters[settings] = self._connect(settings)
-            self._commit(self._clusters[settings], options[GROUP_OPTION], offsets)
+                self._clusters[settings] = open_cluster(settings)
+            commit_offsets(self._clusters[settings], options[GROUP_OPTION], offsets)
         except (PeerError, UsageError):
             return  # tried again with the next batch
         self._committed |= offsets

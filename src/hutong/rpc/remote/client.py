@@ -23,7 +23,6 @@ from hutong.rpc.remote.wire import CALL
 from hutong.runtime.timers import LoopTimers
 
 if TYPE_CHECKING:
-    from hutong.rpc.delivery_port import MakeReliable
     from hutong.rpc.rpc import Rpc
 
 
@@ -45,7 +44,6 @@ class Client(Caller):
         limits: CallLimits | None = None,
         clock: Clock | None = None,
         pace: Pace | None = None,
-        make_reliable: "MakeReliable | None" = None,
     ) -> None:
         loop, clock = asyncio.get_running_loop(), clock or SystemClock()
         self.address = _checked(address)
@@ -56,7 +54,7 @@ class Client(Caller):
         if self.incoming is not None:
             self.remoting.register(CALL, self.incoming.receive)
         self.transport = DialledTransport(self._dial, loop, clock, wheel)
-        super().__init__(self.transport, make_reliable=make_reliable or Reliability(clock, wheel, pace=pace))
+        super().__init__(self.transport, make_reliable=Reliability(clock, wheel, pace=pace))
 
     @property
     def is_connected(self) -> bool:
