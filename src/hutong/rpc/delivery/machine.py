@@ -311,8 +311,7 @@ class Memory:
         session = self._sessions[name]
         call = session.calls[sequence]
         call.state, call.at_ms, call.outcome = CallState.FINISHING, event.now_ms, event.outcome
-        size = len(event.outcome)
-        settings = self.settings
+        size, settings = len(event.outcome), self.settings
         # A large outcome is answered once and then forgotten: a repeat learns that the call happened, not its result.
         if event.is_kept and size <= settings.outcome_bytes_max and self.kept_bytes + size <= settings.kept_bytes_max:
             call.kept = event.outcome
