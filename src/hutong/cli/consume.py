@@ -85,11 +85,14 @@ def read_records(
         raise UsageError(f"The topic {topic} has no partition {partition}.", ExitCode.NOINPUT)
     wanted = [(topic, number) for number in numbers if partition in (None, number)]
     spans = {at[1]: span for at, span in resolve(admin, wanted, position).items()}
+    # Without --follow the ends at the start are the goal: records that arrive meanwhile must not keep it running.
     if follow:
         unfinished = None
     else:
+        # An empty range is finished before it begins.
         unfinished = {number: span for number, span in spans.items() if span.start < span.high}
         spans = unfinished
+    # librdkafka requires a group id even for assigned partitions; nothing is committed under it.
     consumer = client.consumer(bootstrap, group_id="hutong-cli", enable_auto_commit=False, enable_partition_eof=True)
     try:
         consumer.assign([TopicPartition(topic, number, span.start) for number, span in spans.items()])
@@ -106,6 +109,7 @@ def _until_done(
         kept = []
         messages = consumer.consume(POLL_RECORDS, POLL_SECONDS)
         idle_polls = 0 if messages else idle_polls + 1
+        # librdkafka retries a malformed batch for ever, without an error.
         if unfinished and idle_polls >= IDLE_POLLS_MAX:
             idle_polls = 0
             _check_progress(consumer, topic, unfinished)
@@ -129,6 +133,7 @@ def _group_records(bootstrap: str, topic: str, group: str, *, follow: bool, maxi
     """Batches of messages of a group member; an offset is stored once its batch was written."""
     from hutong.cli import client
 
+    # Raises for an unknown topic: a group member would wait for it without a word.
     client.partitions_of(client.admin(bootstrap), topic)
     consumer = client.consumer(
         bootstrap,
@@ -148,6 +153,7 @@ def _until_ended(consumer: Any, topic: str, *, follow: bool, maximum: int | None
     remaining, idle_polls = maximum, 0
     is_ended: dict[int, bool] = {}
     while True:
+        # Not more than are wanted: a message that was fetched and not printed must not be stored.
         messages = consumer.consume(min(POLL_RECORDS, remaining or POLL_RECORDS), POLL_SECONDS)
         idle_polls = 0 if messages else idle_polls + 1
         if not follow and idle_polls >= IDLE_POLLS_MAX:
@@ -159,10 +165,12 @@ def _until_ended(consumer: Any, topic: str, *, follow: bool, maximum: int | None
         kept = [message for message in messages if message.error() is None]
         yield kept
         for message in kept:
+            # After the yield: the batch is printed, so a crash repeats records instead of losing them.
             consumer.store_offsets(message)
         if remaining is not None:
             remaining -= len(kept)
         assigned = [assignment.partition for assignment in consumer.assignment()]
+        # Before the first assignment there is nothing to be finished.
         if remaining == 0 or (not follow and assigned and all(is_ended.get(number) for number in assigned)):
             return
 
@@ -181,6 +189,7 @@ def _check_progress(consumer: Any, topic: str, numbers: Iterable[int]) -> None:
         except KafkaException:  # the broker is away: that may pass
             return
         (reached,) = consumer.position([at])
+        # Reading is stuck, not at the end.
         if reached.offset < high:
             where = f"offset {reached.offset}" if reached.offset >= 0 else "its first offset"
             raise UsageError(
@@ -213,6 +222,7 @@ def _copy(batches: Iterator[list[Any]], write: Write) -> None:
 
 def _raw_writer(key_separator: str | None) -> Write:
     """Bytes as they are, for a file or a pipe; escaped where a terminal would obey them."""
+    # Control sequences in records could change the terminal's state.
     if sys.stdout.isatty():
         return _escaped_writer(key_separator)
     output, separator = sys.stdout.buffer, key_separator.encode() if key_separator is not None else None

@@ -56,16 +56,19 @@ def dump(
             raise UsageError(f"There is no group {group}; there are {', '.join(groups)}.", ExitCode.NOINPUT)
         damage = _Damage()
         rows: Iterator[dict[str, Any]]
+        # A topic alone means its runs: files hold the records of many topics.
         if records or runs or topic is not None:
             found = _runs(wanted, _names(groups), topic, damage)
             rows = (row for run in found for row in _record_rows(run, damage)) if records else map(_run_row, found)
         else:
             rows = _file_rows(wanted)
         bounded = _Bounded(rows, limit)
+        # Records differ in shape, so they are always JSON.
         columns = () if records else RUN_COLUMNS if runs or topic else FILE_COLUMNS
         print_rows(bounded, columns, as_json=as_json or records)
         if bounded.is_cut:
             remark(f"There is more; --limit {limit} ended it (0 prints everything).")
+    # Scripts see damage even if the rows were cut at the limit.
     return ExitCode.DATAERR if damage.places else 0
 
 
@@ -84,6 +87,7 @@ def doctor(
     with _locked(folder) as groups:
         problems, rows = _examine(groups)
         print_rows(rows, ("group", "segments", "bytes", "problems"), as_json=as_json)
+        # Reading the catalogue takes a pass over its journal, and only sentences need names.
         names = _names(groups) if problems else {}
         for group, problem in problems:
             remark(_sentence(problem, group, names))
@@ -104,6 +108,7 @@ def _examine(groups: "dict[str, Inspector]") -> "tuple[list[tuple[str, Problem]]
     rows = []
     for name, inspector in groups.items():
         with progress(f"checking {name}"):
+            # Structure first, then the records inside batches whose CRC holds.
             found = inspector.problems() + find_false_batches(inspector)
         problems += [(name, problem) for problem in found]
         rows.append(_health_row(name, inspector, found))
@@ -116,6 +121,7 @@ def _repair(groups: "dict[str, Inspector]", problems: "list[tuple[str, Problem]]
     from hutong.journal.recover.repair import repair
 
     for _ in range(ROUNDS_MAX):
+        # Some remedies need a person: a missing file must be restored, a false batch read past.
         curable = [(group, problem) for group, problem in problems if problem.remedy not in WITHOUT_REPAIR]
         for group, problem in curable:
             remark(repair(groups[group], problem))
@@ -174,6 +180,7 @@ class _Bounded:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for number, row in enumerate(self._rows):
+            # A row after the limit exists: the output is cut, and says so.
             if self._limit and number >= self._limit:
                 self.is_cut = True
                 return
@@ -197,6 +204,7 @@ def _locked(folder: Path) -> Iterator["dict[str, Inspector]"]:
     if not (folder / "groups").is_dir():
         raise UsageError(f"{folder} is no data folder of a node.", ExitCode.NOINPUT)
     try:
+        # The node's own lock: a repair must not run next to a node.
         lock = DataDir(folder, os.urandom)
     except UsageError as error:
         if error.exit_code != ExitCode.TEMPFAIL:
@@ -223,6 +231,7 @@ def _runs(
             for run in part.runs:
                 log = _log_name(names, group, run.run.partition_id)
                 if topic is None or log.rpartition("/")[0] == topic:
+                    # Opened for each run: a listing may stop early, and a generator must not keep files open.
                     with segment.path.open("rb") as file:
                         file.seek(run.run.position - segment.base_position)
                         yield _FoundRun(group, log, part, run, file.read(run.run.bytes))
@@ -243,6 +252,7 @@ def _names(groups: "dict[str, Inspector]") -> Names:
     topics: dict[bytes, bytes | None] = {}
     catalogue = {name: inspector for name, inspector in groups.items() if name == CATALOGUE_GROUP}
     for run in _runs(catalogue, {}, None, None):
+        # The catalogue's last record of a topic counts, as in its replay.
         topics.update({record.key or b"": record.value for record in _records(run, None)})
     names = {
         (CATALOGUE_GROUP, 0): "__hutong_metadata/0",
@@ -250,6 +260,7 @@ def _names(groups: "dict[str, Inspector]") -> Names:
         ("share", 0): "__share_group_state/0",
     }
     for key, value in topics.items():
+        # None is the tombstone of a deleted topic.
         if key.startswith(CATALOGUE_KEY) and value is not None:
             entry = json.loads(value)
             topic = key.removeprefix(CATALOGUE_KEY).decode()

@@ -72,6 +72,7 @@ class Observer:
         """A topic that is not there is fine. Raises Refused."""
         request = DeleteTopicsRequest(topic_names=[name], timeout_ms=ANSWER_MS_MAX)
         answer = (await self._loopback.ask(request, 5)).responses[0]
+        # A test's clean-up may run twice.
         if answer.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             _check(answer.error_code, f"cannot delete the topic {name}", answer.error_message)
 
@@ -115,6 +116,7 @@ class Observer:
         written = [batches.Record(0, at_ms, raw_key, as_bytes(value), pairs) for value in values]
         batch = memoryview(batches.build_batch(written))
         data = TopicProduceData(topic, partition_data=[PartitionProduceData(partition, batch)])
+        # acks=-1: the answer comes when the batch is on disk.
         answer = (await self._loopback.ask(ProduceRequest(None, -1, ANSWER_MS_MAX, [data]), 9)).responses[0]
         (landed,) = answer.partition_responses
         _check(landed.error_code, f"cannot produce to {topic}/{partition}", landed.error_message)
@@ -126,6 +128,7 @@ class Observer:
     async def records(self, topic: str, count: int | None, partition: int | None, timeout_ms: int) -> list[Record]:
         """All records of the topic, partition by partition, once there are at least `count`. Raises WaitFailed."""
         due_ms = self._clock.monotonic_ms() + timeout_ms
+        # Without a count the call does not wait, not even for the topic.
         positions = await self._starts(topic, partition, due_ms if count else 0)
         found: list[Record] = []
         while True:
@@ -133,8 +136,10 @@ class Observer:
             is_waiting = count is not None and len(found) < count and left_ms > 0
             fetched, is_at_end = await self._fetch(topic, positions, left_ms if is_waiting else 0)
             found += fetched
+            # Read to the end in any case: a test that expects 3 records must see the fourth.
             if is_at_end and (not is_waiting or len(found) >= (count or 0)):
                 break
+        # Partitions are fetched in rotation, so records of one are interleaved with others.
         found.sort(key=lambda record: (record.partition, record.offset))
         if count is not None and len(found) < count:
             where = topic if partition is None else f"{topic}/{partition}"
@@ -155,6 +160,7 @@ class Observer:
         return await self._offsets(topic, partitions if partition is None else [partition], _EARLIEST)
 
     async def _offsets(self, topic: str, partitions: list[int], timestamp: int) -> dict[int, int]:
+        # -1 means the latest offset and -2 the earliest (ListOffsets).
         asked = [ListOffsetsPartition(number, timestamp=timestamp) for number in partitions]
         answer = await self._loopback.ask(ListOffsetsRequest(-1, 0, [ListOffsetsTopic(topic, asked)]), 5)
         for part in answer.topics[0].partitions:
@@ -184,8 +190,10 @@ class Observer:
             _check(part.error_code, f"cannot read {topic}/{part.partition_index}")
             position = positions[part.partition_index]
             found, end_offset = _records_in(topic, part)
+            # A fetch returns whole batches, so the first may begin before the position.
             records += [record for record in found if record.offset >= position]
             positions[part.partition_index] = max(position, end_offset)
+            # The last stable offset, as open transactions hide what follows.
             is_at_end = is_at_end and max(position, end_offset) >= part.last_stable_offset
         return records, is_at_end
 
@@ -284,6 +292,7 @@ def _records_in(topic: str, part: PartitionData) -> tuple[list[Record], int]:
     end_offset = 0
     for header, batch in batches.iterate_batches(memoryview(data)):
         end_offset = header.last_offset + 1
+        # As in Kafka's Fetcher: aborted transactions enter at their first offset and leave at their marker.
         while begins and begins[0][0] < end_offset:
             aborting.add(begins.pop(0)[1])
         if header.is_control:

@@ -133,6 +133,7 @@ class Inspector:
             next_base = name.range_end
             if next_base is None:
                 next_base = base + size if following is None else following.base_position
+            # A cleaned segment covers more positions than it stores bytes.
             end = next_base if name.stored_bytes is None else base + name.stored_bytes
             found.append(SegmentFile(path, base, end, next_base, size))
         return found
@@ -144,6 +145,7 @@ class Inspector:
         for number, segment in enumerate(segments):
             for part in self._parts(segment, segments[number + 1 :], checkpoint.position if checkpoint else 0):
                 yield segment, part
+                # Everything after an unflushed tear is dropped by a repair, so it is not examined.
                 if isinstance(part, Problem) and part.remedy is Remedy.CUT:
                     return
 
@@ -178,8 +180,10 @@ class Inspector:
         for number, segment in enumerate(segments):
             is_last = number + 1 == len(segments)
             end_position = ends.get(segment.path, segment.base_position)
+            # The index of a damaged segment is rebuilt by its repair.
             if segment.path not in damaged and not (is_cut and segment.path not in ends):
                 problems += self._examine_index(segment, end_position, is_last)
+            # Positions are continuous over all segments; a gap is a lost file, which no repair can replace.
             if not is_last and segment.next_position != segments[number + 1].base_position:
                 sentence = f"the next segment should begin at position {segment.next_position}: a file is missing"
                 problems.append(Problem(segment.path, end_position, sentence, Remedy.RESTORE))
@@ -255,14 +259,18 @@ class Inspector:
                 yield scanned
         except CorruptData as error:
             sentence = str(error)
+        # A newer version's format: not damage, and nothing a repair may touch.
         except UnknownFormat as error:
             yield Problem(segment.path, position, str(error), Remedy.RESTORE)
             return None
+        # A sound chunk behind the damage proves that the damage had been flushed: chunks are flushed in order.
         behind = look_behind(window, position, window.end_position, self._windows(later))
         if sentence is None:
+            # The end of the segment, no damage.
             if behind.first is None and position >= must_end:
                 return None
             sentence = "no chunk begins there, where one should; a file is missing, or this one was cut or blanked"
+        # No proof that the place was ever flushed: a torn write, never acknowledged. The next start cuts it by itself.
         if behind.witness is None and vouched_position <= position:
             yield Problem(segment.path, position, sentence, Remedy.CUT)
             return None
@@ -288,10 +296,12 @@ class Inspector:
             entries = tuple(damaged_runs(window, header)) if header.end <= window.end_position else ()
         except CorruptData:
             entries = ()
+        # The header is intact, so only the runs whose CRC fails are given up, not the whole chunk.
         if entries:
             runs = list(header.runs())
             lost = [Lost(run.partition_id, run.base_offset, run.end_offset) for run in map(runs.__getitem__, entries)]
             return Problem(segment.path, position, sentence, Remedy.GIVE_UP, header.end, entries, lost)
+        # No room for the chunk header that marks a place as given up.
         if end - position < _BRIDGE_BYTES_MIN:
             return Problem(segment.path, position, sentence, Remedy.RESTORE)
         return Problem(segment.path, position, sentence, Remedy.GIVE_UP, end)
@@ -324,6 +334,7 @@ class Inspector:
             sentence = f"the index covers the journal up to position {covered}, its segment ends at {end_position}"
             return [Problem(path, None, sentence, Remedy.REBUILD_INDEX)]
         try:
+            # An index is derived data: comparing it with a new one finds every fault.
             is_right = self._agrees(index, self.rebuilt(segment, covered))
         except CorruptData:  # it ends in the middle of a chunk
             is_right = False
@@ -351,6 +362,7 @@ class Inspector:
         if not segments:
             sentence = f"everything up to position {checkpoint.position} had been flushed, and there is no segment"
             return [Problem(path, None, sentence, Remedy.RESTORE)]
+        # A checkpoint beyond the sound journal would start recovery in the middle of nowhere.
         if not segments[0].base_position <= checkpoint.position <= end_position:
             sentence = f"it speaks of position {checkpoint.position}, the sound journal ends at {end_position}"
             return [Problem(path, None, sentence, Remedy.REMOVE_CHECKPOINT)]
@@ -373,6 +385,7 @@ class _Ledger:
 
     def sound(self, scanned: ScannedChunk) -> None:
         for run, _, _ in scanned.runs:
+            # The log was deleted; a later log may have its number and start at 0 again.
             if run.kind == chunk.DELETED:
                 self._ends.pop(run.partition_id, None)
             elif run.kind == chunk.BATCHES or run.offset_count:
@@ -384,6 +397,7 @@ class _Ledger:
             for lost in problem.lost:
                 self._seen(lost.partition_id, lost.first_offset)
                 self._ends[lost.partition_id] = lost.end_offset
+        # Without a header the logs of the lost runs are unknown: later offsets of each log show its gap.
         elif problem.remedy is Remedy.GIVE_UP:
             self._nameless.append((problem, set()))
 
@@ -392,12 +406,14 @@ class _Ledger:
         if checkpoint is None:
             return
         for partition_id, log in checkpoint.logs.items():
+            # A log that ends in the damaged place has no later run; its checkpointed end shows the loss.
             self._seen(partition_id, log.end_offset)
         for problem, _ in self._nameless:
             logs = checkpoint.logs
             kept = [
                 lost._replace(first_offset=max(lost.first_offset, logs[lost.partition_id].start_offset))
                 for lost in problem.lost
+                # Offsets below a log's start were deleted by retention, and are no loss.
                 if lost.partition_id in logs
             ]
             problem.lost[:] = [lost for lost in kept if lost.first_offset < lost.end_offset]
@@ -406,6 +422,7 @@ class _Ledger:
         """Note the log's next offset; damaged places since its last end may have held the offsets in between."""
         end = self._ends.get(partition_id, 0)
         for problem, seen in self._nameless:
+            # Only the first run after the place shows its gap.
             if partition_id not in seen:
                 seen.add(partition_id)
                 if offset > end:
