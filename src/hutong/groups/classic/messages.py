@@ -198,7 +198,7 @@ Reply: TypeAlias = JoinReply | SyncReply | LeaveReply
 
 @dataclass(frozen=True, slots=True)
 class PersistGroup:
-    """Make the record durable, then say `Persisted(cause)` or `PersistFailed(cause, ...)`."""
+    """Make the record durable, then send `GroupPersisted(cause)` or `GroupPersistFailed(cause, ...)`."""
 
     record: GroupRecord
     cause: Cause
