@@ -1,6 +1,6 @@
 """A target behind the decoders: every handler of a whole node, given streams of requests that were never seen before.
 
-Strategy: a node in this process, on a disk in memory, whose reactor hands its handler over by the door for tests. An
+Strategy: a node in this process, on a disk in memory, whose reactor hands its handler over by the gate for tests. An
 input is what one client sends: frames, cut as the reactor cuts them, the express lane included. Whatever a handler
 raises but ProtocolError, what loop and contexts are told of, and every ERROR with a traceback in the log, is a find.
 The node lives on from input to input, as nodes do, and is replaced before what inputs leave behind is too much.
@@ -25,8 +25,8 @@ from tests.unit.wire.messages import fill
 
 from hutong.foundation.errors import ProtocolError
 from hutong.reactor.channel import Held, Pending
-from hutong.reactor.door import Cut
 from hutong.reactor.framing import LengthPrefixedFraming
+from hutong.reactor.gate import Cut
 from hutong.reactor.handler import Handler, Peer
 from hutong.server.broker.broker_part import BrokerPart
 from hutong.server.configuration.loader import load
@@ -67,7 +67,7 @@ SETTINGS: Final = {
 
 
 class _Open:
-    """The door: lets everybody in, and keeps the handler."""
+    """The gate: lets everybody in, and keeps the handler."""
 
     handler: Handler
 
@@ -105,12 +105,12 @@ class FuzzedNode:
         logging.getLogger("hutong").addHandler(self._troubles)
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(self._troubles.note)
-        self._door = _Open()
+        self._gate = _Open()
         self._loop.run_until_complete(self._start())
 
     async def _start(self) -> None:
         settings = load(None, {}, {**SETTINGS, "node.data_dir": str(Path(self._folder.name) / "data")}).settings
-        broker = BrokerPart(settings, disk=MemoryDisk(), door=self._door, is_embedded=True)
+        broker = BrokerPart(settings, disk=MemoryDisk(), gate=self._gate, is_embedded=True)
         self._node = node_of(broker)
         await self._node.start()
         await self._feed(_framed(CreateTopicsRequest([CreatableTopic("t", 2, 1)]), 7))
@@ -129,7 +129,7 @@ class FuzzedNode:
         logging.getLogger("hutong").removeHandler(self._troubles)
 
     async def _feed(self, data: bytes) -> None:
-        handler = self._door.handler
+        handler = self._gate.handler
         peer = Peer(self.inputs, "127.0.0.1", 1, LengthPrefixedFraming(FRAME_BYTES_MAX))
         handler.connection_opened(peer)
         try:

@@ -55,7 +55,7 @@ def test_seeds_are_good_ones(target: Target) -> None:
 def test_what_a_handler_raises_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fuzzer's own test: a fault of a handler, and one in what it leaves to the loop, are not lost on the way."""
     node = FuzzedNode()
-    handler = node._door.handler
+    handler = node._gate.handler
     asked = next(iter(TARGETS["node"].seeds()))
     monkeypatch.setattr(handler, "request_received", lambda frame, peer: 1 / 0)
     with pytest.raises(ZeroDivisionError):

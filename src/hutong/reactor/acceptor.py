@@ -17,9 +17,9 @@ from itertools import count
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.connection_quotas import ConnectionLimits, ConnectionQuotas
-from hutong.reactor.door import Door
 from hutong.reactor.figures import CloseReason, ReactorFigures
 from hutong.reactor.framing import Framing
+from hutong.reactor.gate import ConnectionGate
 from hutong.reactor.handler import Handler, Peer
 from hutong.reactor.handshakes import Handshakes
 from hutong.reactor.intake import Intake
@@ -43,7 +43,7 @@ class Acceptor:
         clock: Clock,
         wheel: TimerWheel,
         limits: ReactorLimits | None = None,
-        door: Door | None = None,
+        gate: ConnectionGate | None = None,
         name: str = "",
         quotas: ConnectionQuotas | None = None,
         memory: MemoryWatch | None = None,
@@ -67,8 +67,8 @@ class Acceptor:
         self._open = OpenConnections(clock, wheel)
         self.memory = memory or MemoryWatch(self.limits.memory_bytes_max, loop, clock, wheel)
         self.memory.add(self._open, self.figures)
-        if door is not None:
-            handler = door.before(handler, self._open.cut)
+        if gate is not None:
+            handler = gate.before(handler, self._open.cut)
         shed, look = self._open.shed, self.memory.mark_passed
         self._around = AcceptorServices(
             loop, handler, framing, clock, wheel, self.limits, self.figures, self._admit, self._left, shed, look
@@ -78,7 +78,7 @@ class Acceptor:
             loop,
             name,
             quotas or own,
-            (lambda _address: True) if door is None else door.admits,
+            (lambda _address: True) if gate is None else gate.admits,
             clock=clock,
             wheel=wheel,
             limits=self.limits,

@@ -47,7 +47,7 @@ class Intake:
         figures: ReactorFigures,
         waits: bool,
     ) -> None:
-        """`admits` is asked for each address first (a door)."""
+        """`admits` is asked for each address first (a gate)."""
         self.entered_total = 0
         self.left_total = 0
         self._loop = loop

@@ -40,7 +40,7 @@ class Life:
         self._network = network
         self._disk = MortalDisk(disk)
         self.has_bridges = settings.tcp_bridge.listen is not None or settings.sockjs.listen is not None
-        broker = BrokerPart(settings, disk=self._disk, door=network, users=users, is_embedded=True)
+        broker = BrokerPart(settings, disk=self._disk, gate=network, users=users, is_embedded=True)
         self._node = node_of(broker)
         self._loopback: Loopback | None = None
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from hutong.foundation.errors import ProtocolError
 from hutong.reactor.channel import HELD, Held, Pending, Response
-from hutong.reactor.door import Cut
+from hutong.reactor.gate import Cut
 from hutong.reactor.handler import Handler, Peer
 from hutong.testing.answers import Buffers, when_answered
 from hutong.testing.refusals import refusal

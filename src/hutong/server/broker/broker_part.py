@@ -27,7 +27,7 @@ from hutong.server.monitoring.sources import Sources
 
 if TYPE_CHECKING:
     from hutong.bus.bridge.bridge import Bridge
-    from hutong.reactor.door import Door
+    from hutong.reactor.gate import ConnectionGate
 
 
 class BrokerPart(NodePart):
@@ -41,13 +41,13 @@ class BrokerPart(NodePart):
         settings: Settings,
         *,
         disk: Disk | None = None,
-        door: "Door | None" = None,
+        gate: "ConnectionGate | None" = None,
         users: Mapping[str, str] | None = None,
         is_embedded: bool = False,
     ) -> None:
         self.settings = settings
         self._disk = disk or RealDisk()
-        self._door = door
+        self._gate = gate
         self._users = users
         self._is_embedded = is_embedded
 
@@ -58,7 +58,7 @@ class BrokerPart(NodePart):
         """Recover, replay, accept clients. Raises UsageError, StorageError."""
         await self.open_monitor(node)
         clock = node.runtime.clock
-        broker = BrokerVerticle(self.settings, self._disk, clock, self._sources, self._door, self._users)
+        broker = BrokerVerticle(self.settings, self._disk, clock, self._sources, self._gate, self._users)
         if self.settings.kafka.tracing:
             broker.tracer = node.tracing().requests
         await node.deploy("broker", broker)

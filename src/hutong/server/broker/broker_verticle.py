@@ -39,7 +39,7 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.errors import OwnerGone
 from hutong.foundation.waiting.table import WaitTable
 from hutong.journal.files.disk import Disk
-from hutong.reactor.door import Door
+from hutong.reactor.gate import ConnectionGate
 from hutong.runtime.verticles import Verticle
 from hutong.server.broker.data_dir import DataDir
 from hutong.server.broker.environment import BrokerEnvironment
@@ -77,7 +77,7 @@ class BrokerVerticle(Verticle):
         disk: Disk,
         clock: Clock,
         sources: Sources,
-        door: Door | None = None,
+        gate: ConnectionGate | None = None,
         users: Mapping[str, str] | None = None,
     ) -> None:
         """`users` get these passwords, by name, before anybody can connect."""
@@ -85,7 +85,7 @@ class BrokerVerticle(Verticle):
         self._disk = disk
         self._clock = clock
         self._sources = sources
-        self._door = door
+        self._gate = gate
         self._users = dict(users or {})
         self._admin = AdminState(settings.node.id, translate.topic_defaults(settings), os.urandom)
         self.tracer: RequestTracer | None = None  # set before the start, where requests are traced
@@ -259,7 +259,7 @@ class BrokerVerticle(Verticle):
         sources.waits |= self._authenticators.waits
         connections_max = self._journals.connections_max()
         self._listeners = KafkaListeners(
-            loop, settings, self._clock, wheel, self._door, self._authenticators, connections_max
+            loop, settings, self._clock, wheel, self._gate, self._authenticators, connections_max
         )
         sources.memory = self._listeners.memory
         sources.certificates = self._listeners.certificates

@@ -24,9 +24,9 @@ from hutong.foundation.errors import ExitCode, UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.acceptor import Acceptor, close_longest_idle
 from hutong.reactor.connection_quotas import ConnectionLimits, ConnectionQuotas
-from hutong.reactor.door import Door
 from hutong.reactor.figures import ReactorFigures
 from hutong.reactor.framing import length_prefixed
+from hutong.reactor.gate import ConnectionGate
 from hutong.reactor.handler import Peer
 from hutong.reactor.memory_watch import MemoryWatch
 from hutong.security.certificate_principals import CertificatePrincipals
@@ -53,7 +53,7 @@ class KafkaListeners:
         settings: Settings,
         clock: Clock,
         wheel: TimerWheel,
-        door: Door | None,
+        gate: ConnectionGate | None,
         authenticators: Authenticators,
         connections_max: int,
     ) -> None:
@@ -63,7 +63,7 @@ class KafkaListeners:
         self._settings = settings
         self._clock = clock
         self._wheel = wheel
-        self._door = door
+        self._gate = gate
         self._memory = MemoryWatch(settings.network.memory_bytes_max, loop, clock, wheel)
         self._authenticators = authenticators
         self._plans = planned(settings.kafka)
@@ -106,7 +106,7 @@ class KafkaListeners:
             clock=self._clock,
             wheel=self._wheel,
             limits=translate.reactor_limits(self._settings),
-            door=self._door,
+            gate=self._gate,
             name=listener.name,
             quotas=quotas,
             memory=self._memory,

@@ -4,7 +4,7 @@ Strategy: one object by constructor, asked once for each connection and once for
 lets everybody in within its limits and pays nothing. Doubles for tests break a network here, with the same connections,
 limits and order of answers as in earnest.
 
-Knows nothing of what a door may be good for.
+Knows nothing of the purpose of a gate.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ Cut = Callable[[Callable[[Peer], bool]], int]
 """Ends, at once and with what is unsent, the connections of all peers for which the condition holds; how many."""
 
 
-class Door(Protocol):
+class ConnectionGate(Protocol):
     """Its methods are called on the acceptor's loop."""
 
     def admits(self, address: str) -> bool:

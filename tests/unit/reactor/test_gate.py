@@ -1,4 +1,4 @@
-"""The door of an acceptor, on real sockets: who comes in, what stands before the handler, whom it cuts off."""
+"""The gate of an acceptor, on real sockets: who comes in, what stands before the handler, whom it cuts off."""
 
 import asyncio
 
@@ -6,9 +6,9 @@ from hutong.foundation.clock import SystemClock
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.acceptor import Acceptor
 from hutong.reactor.channel import Pending, Response
-from hutong.reactor.door import Cut
 from hutong.reactor.figures import CloseReason
 from hutong.reactor.framing import LengthPrefixedFraming
+from hutong.reactor.gate import Cut
 from hutong.reactor.handler import Handler, Peer
 from hutong.wire.buffer import Buffer
 
@@ -35,7 +35,7 @@ class Echo:
 
 
 class Porter:
-    """A door that is open or not, and that answers in the handler's place when told to."""
+    """A gate that is open or not, and that answers in the handler's place when told to."""
 
     def __init__(self) -> None:
         self.is_open = True
@@ -68,7 +68,7 @@ async def opened(porter: Porter, echo: Echo) -> tuple[Acceptor, int]:
     clock = SystemClock()
     wheel = TimerWheel(clock.monotonic_ms())
     loop = asyncio.get_running_loop()
-    acceptor = Acceptor(loop, echo, LengthPrefixedFraming, clock=clock, wheel=wheel, door=porter)
+    acceptor = Acceptor(loop, echo, LengthPrefixedFraming, clock=clock, wheel=wheel, gate=porter)
     _, port = await acceptor.listen("127.0.0.1", 0)
     return acceptor, port
 
