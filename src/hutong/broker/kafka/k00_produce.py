@@ -28,7 +28,6 @@ from hutong.broker.handling.context import Later, RequestContext
 from hutong.broker.handling.gather import Gather, put_error
 from hutong.broker.produce.admissions import SubmittedBatch
 from hutong.broker.produce.examinations import Submitted, is_little
-from hutong.broker.produce.parts import ProduceParts
 from hutong.broker.produce.record_checks import RefusedRecords, check_header, check_records, rules_for
 from hutong.broker.rights.authorization import may, permitted
 from hutong.foundation.errors import Expired, HutongError, ProtocolError, Refused
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from hutong.broker.handling.node_facts import BrokerSettings
     from hutong.broker.produce.admissions import Refusals
     from hutong.broker.produce.examinations import Outcome
+    from hutong.broker.produce.parts import ProduceParts
     from hutong.broker.produce.record_checks import BatchRules, CheckedBatch
     from hutong.broker.topics.catalogue import Topics
     from hutong.broker.topics.partition import Partition, Topic

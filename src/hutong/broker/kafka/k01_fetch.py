@@ -21,12 +21,16 @@ error and a throttle time (KIP-219).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hutong.broker.fetch import incremental_fetch
-from hutong.broker.fetch.parts import FetchParts
 from hutong.broker.fetch.pending_fetch import PendingFetch
 from hutong.broker.fetch.session_table import NO_SESSION_EPOCH, NO_SESSION_ID
 from hutong.broker.handling.context import Later, RequestContext
 from hutong.wire.kafka.apis.k01_fetch import FetchRequest, FetchResponse
+
+if TYPE_CHECKING:
+    from hutong.broker.fetch.parts import FetchParts
 
 API_KEY = 1
 
