@@ -12,8 +12,8 @@ import pytest
 from tests.compat.report import cells
 from tests.support.maven import jars_alone
 
-SCRIPT: Final = pathlib.Path(__file__).parent / "spark_kafka" / "jobs.py"
-BOTH: Final = SCRIPT.with_name("both.py")
+ROOT: Final = pathlib.Path(__file__).parents[2]
+JOBS, BOTH = "tests.compat.spark_kafka.jobs", "tests.compat.spark_kafka.both"
 # The jars that the pyspark wheel lacks: its own poms name a repository that need not be reachable.
 JARS: Final = (
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
@@ -50,12 +50,12 @@ def test_committed_records(bootstrap: str, jars: str) -> None:
 
 def test_our_source_reads_what_sparks_own_reads(bootstrap: str, jars: str) -> None:
     """The same rows, types, tasks, refusals and micro-batches; and checkpoints go from one to the other."""
-    _run(bootstrap, jars, "rows", "offsets", "cuts", "gone", "committed", "streams", script=BOTH)
+    _run(bootstrap, jars, "rows", "offsets", "cuts", "gone", "committed", "streams", module=BOTH)
 
 
-def _run(bootstrap: str, jars: str, *names: str, script: pathlib.Path = SCRIPT) -> None:
-    words = [sys.executable, str(script), bootstrap, jars, f"spark-{secrets.token_hex(4)}", *names]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=RUN_S_MAX)
+def _run(bootstrap: str, jars: str, *names: str, module: str = JOBS) -> None:
+    words = [sys.executable, "-m", module, bootstrap, jars, f"spark-{secrets.token_hex(4)}", *names]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=RUN_S_MAX, cwd=ROOT)
     results = {line["job"]: line["error"] for line in map(json.loads, done.stdout.splitlines())}
     assert results.keys() == set(names), done.stderr[-3000:]
     for name, error in results.items():

@@ -59,6 +59,17 @@ def histories_until_broken(
     return None
 
 
+def assert_transcript_notices(
+    safeguard: Safeguard, patch: pytest.MonkeyPatch, errors: type[Exception] | tuple[type[Exception], ...]
+) -> None:
+    """Run the transcript with the safeguard and without: it covers a state that random histories hit too seldom."""
+    assert safeguard.transcript is not None
+    safeguard.transcript()
+    safeguard.leave_out(patch)
+    with pytest.raises(errors):
+        safeguard.transcript()
+
+
 def print_safeguards(safeguards: Iterable[Safeguard], search: Callable[[Safeguard], int | None]) -> None:
     """Print for each how many histories it took."""
     for safeguard in safeguards:

@@ -4,7 +4,7 @@ import hypothesis
 import pytest
 from hypothesis import HealthCheck
 from hypothesis.stateful import run_state_machine_as_test
-from tests.fault.ablation_search import Safeguard
+from tests.fault.ablation_search import Safeguard, assert_transcript_notices
 from tests.fault.call_ablations import SAFEGUARDS, histories_until_noticed
 from tests.fault.call_history import CallHistory
 
@@ -25,9 +25,4 @@ def test_a_safeguard_switched_off_breaks_a_history(safeguard: Safeguard) -> None
 
 @pytest.mark.parametrize("safeguard", [each for each in SAFEGUARDS if each.transcript is not None], ids=str)
 def test_a_safeguard_switched_off_breaks_its_transcript(safeguard: Safeguard, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a history by chance hits too seldom."""
-    assert safeguard.transcript is not None
-    safeguard.transcript()
-    safeguard.leave_out(monkeypatch)
-    with pytest.raises(AssertionError):
-        safeguard.transcript()
+    assert_transcript_notices(safeguard, monkeypatch, AssertionError)

@@ -1,37 +1,30 @@
-"""The same reads through Spark's own Kafka source and through ours: `both.py BOOTSTRAP JARS PREFIX NAME...`.
+"""The same reads through Spark's own Kafka source and through ours.
+
+Run as `python -m tests.compat.spark_kafka.both BOOTSTRAP JARS PREFIX NAME...`.
 
 Each job makes topics whose names begin with PREFIX and prints one line of JSON: its name and the error it ended with.
 """
 
 import json
-import sys
 import tempfile
-import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
-
-from hutong.pipelines.engine.session import spark_session
+from confluent_kafka.admin import NewTopic
+from tests.compat.spark_kafka.running import BasePlace, run_jobs
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 START_MS: Final = 1_700_000_000_000
 FORMATS: Final = ("kafka", "hutong")
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
-class Place:
+class Place(BasePlace):
     """A session, a broker, and names for topics."""
-
-    def __init__(self, spark: "SparkSession", bootstrap: str, prefix: str) -> None:
-        self.spark = spark
-        self.bootstrap = bootstrap
-        self.prefix = prefix
-        self.admin = AdminClient({"bootstrap.servers": bootstrap})
 
     def topic(self, word: str, partitions: int = 2) -> str:
         name = f"{self.prefix}-{word}"
@@ -207,17 +200,5 @@ JOBS: Final[dict[str, Callable[[Place], None]]] = {
 }
 
 
-def main() -> None:
-    bootstrap, jars, prefix, *names = sys.argv[1:]
-    with spark_session("both", "local[2]", {"spark.jars": jars}, quick=True) as spark:
-        for name in names:
-            error = None
-            try:
-                JOBS[name](Place(spark, bootstrap, f"{prefix}-{name}"))
-            except Exception:  # noqa: BLE001 - it is told
-                error = traceback.format_exc()
-            print(json.dumps({"job": name, "error": error}), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    run_jobs("both", JOBS, Place)

@@ -1,35 +1,28 @@
-"""What Spark jobs do through Spark's own JVM connector for Kafka: `jobs.py BOOTSTRAP JARS PREFIX NAME...`.
+"""Jobs through Spark's own JVM connector for Kafka.
+
+Run as `python -m tests.compat.spark_kafka.jobs BOOTSTRAP JARS PREFIX NAME...`.
 
 Each job makes topics whose names begin with PREFIX and prints one line of JSON: its name and the error it ended with.
 One session for all, since its start is slow; and a process of its own, since a session takes its jars when it starts.
 """
 
 import json
-import sys
 import tempfile
-import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
-
-from hutong.pipelines.engine.session import spark_session
+from confluent_kafka.admin import NewTopic
+from tests.compat.spark_kafka.running import BasePlace, run_jobs
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 START_MS: Final = 1_700_000_000_000
 
 
-class Place:
+class Place(BasePlace):
     """A session, a broker, and names for topics."""
-
-    def __init__(self, spark: "SparkSession", bootstrap: str, prefix: str) -> None:
-        self.spark = spark
-        self.bootstrap = bootstrap
-        self.prefix = prefix
-        self.admin = AdminClient({"bootstrap.servers": bootstrap})
 
     def topic(self, word: str, partitions: int = 2) -> str:
         name = f"{self.prefix}-{word}"
@@ -162,17 +155,5 @@ JOBS: Final[dict[str, Callable[[Place], None]]] = {
 }
 
 
-def main() -> None:
-    bootstrap, jars, prefix, *names = sys.argv[1:]
-    with spark_session("jobs", "local[2]", {"spark.jars": jars}, quick=True) as spark:
-        for name in names:
-            error = None
-            try:
-                JOBS[name](Place(spark, bootstrap, f"{prefix}-{name}"))
-            except Exception:  # noqa: BLE001 - it is told
-                error = traceback.format_exc()
-            print(json.dumps({"job": name, "error": error}), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    run_jobs("jobs", JOBS, Place)
