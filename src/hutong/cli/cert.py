@@ -20,7 +20,7 @@ app = typer.Typer(name="cert", help="Certificates for TLS.", no_args_is_help=Tru
 
 @app.callback()
 def _cert() -> None:
-    """Keeps `dev` a command of its own, also while it is the only one."""
+    """Keep `dev` a command of its own, also while it is the only one."""
 
 
 @app.command()

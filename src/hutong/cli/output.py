@@ -78,7 +78,7 @@ def utc(timestamp_ms: int) -> str:
 
 @contextmanager
 def progress(label: str) -> Iterator[Callable[[int], None]]:
-    """Yields `advance(count)`. Counts on standard error where that is a terminal; shows nothing elsewhere."""
+    """Yield `advance(count)`. Counts on standard error where that is a terminal; shows nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda count: None
         return

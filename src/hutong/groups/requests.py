@@ -1,4 +1,4 @@
-"""The sender of a request to a group, and the checks that requests of all kinds of groups need.
+"""The sender of a request to a group, and the checks of form and size that need no group. All kinds use them.
 
 Pure. Knows the settings' bounds, and nothing of groups.
 """

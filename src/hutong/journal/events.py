@@ -11,7 +11,7 @@ from hutong.journal.files.segment import Segment
 
 
 def _ignore(*_: object) -> None:
-    """Does nothing: the reaction to an event before the parts are connected."""
+    """Do nothing: the reaction to an event before the parts are connected."""
 
 
 class JournalEvents:

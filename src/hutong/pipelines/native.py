@@ -32,7 +32,7 @@ VARLONG_SHIFT_MAX = 63
 
 
 def discard_stale_code(folder: Path) -> None:
-    """Removes machine code in `folder` that is older than any source there.
+    """Remove machine code in `folder` that is older than any source there.
 
     numba compiles a function again when the function's own file changed, but not when a function or a constant that it
     took from another file did.
@@ -161,7 +161,7 @@ def read_int64(data: BytePointer, position: int) -> int:
 
 @inlined
 def write_varint(target: BytePointer, position: int, number: int) -> int:
-    """Writes a signed 32-bit number, zig-zag coded, and returns the position after it. At most 5 bytes."""
+    """Write a signed 32-bit number, zig-zag coded, and return the position after it. At most 5 bytes."""
     rest = np.uint64((number << 1) ^ (number >> 63))
     while rest > np.uint64(127):
         target[position] = np.uint8((rest & np.uint64(127)) | np.uint64(128))

@@ -9,7 +9,7 @@ from hutong.foundation.errors import ExitCode, UsageError
 
 
 def prepare_folder(folder: Path) -> Path:
-    """Makes the output folder where it is missing. Raises UsageError when that cannot be."""
+    """Make the output folder where it is missing. Raises UsageError when that cannot be."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -20,7 +20,7 @@ def prepare_folder(folder: Path) -> Path:
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Replaces `path`: a line of column names, then the rows. Floats keep all their digits."""
+    """Replace `path`: a line of column names, then the rows. Floats keep all their digits."""
     draft = path.with_name(f".{path.name}.new")
     with draft.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -30,7 +30,7 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replaces `path`."""
+    """Replace `path`."""
     draft = path.with_name(f".{path.name}.new")
     draft.write_text(text + "\n", encoding="utf-8")
     draft.replace(path)

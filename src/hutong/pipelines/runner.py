@@ -194,7 +194,7 @@ def _write_counts(output: Path, rows: list["Row"]) -> None:
 
 
 def _follow(queries: list["StreamingQuery"], ended: threading.Event, show: Show, clock: Clock) -> int:
-    """Waits for all queries to end, or for `ended`, then stops them. How many records the first one read."""
+    """Wait for all queries to end, or for `ended`, then stop them. How many records the first one read."""
     began_ms = clock.monotonic_ms()
     rows_of_batch: dict[int, int] = {}
     try:
@@ -225,7 +225,7 @@ def _sample(session: "SparkSession", lines: tuple[str, ...]) -> "DataFrame":
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Turns what Spark raises into a UsageError of one sentence."""
+    """Turn what Spark raises into a UsageError of one sentence."""
     from pyspark.errors import PySparkException
 
     try:

@@ -44,8 +44,10 @@ class ListeningSocket:
         failed: Callable[[OSError], None],
         descriptors_max: int | None = None,
     ) -> None:
-        """`listener` is bound, does not block, and is this object's from now on. No connection has a descriptor from
-        `descriptors_max` on: the default is what the process may have now, less what is kept for files.
+        """`listener` is bound, does not block, and is this object's from now on.
+
+        No connection has a descriptor from `descriptors_max` on: the default is what the process may have now, less
+        what is kept for files.
         """
         self._loop = loop
         self._listener = listener

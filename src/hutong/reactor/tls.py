@@ -63,7 +63,7 @@ def server_context(
     crl_files: Sequence[Path] = (),
     crl_check: CrlCheck = CrlCheck.LEAF,
 ) -> ssl.SSLContext:
-    """Shows the certificate (chain) in a PEM file, whose key is in another one or in the same.
+    """Show the certificate (chain) in a PEM file, whose key is in another one or in the same.
 
     With `client_ca`, clients must show a certificate that one of those authorities has signed, unless `client_auth`
     says otherwise. `ciphers` are those of TLS 1.2 in OpenSSL's words, its own choice where empty. With `crl_files`

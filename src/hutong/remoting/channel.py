@@ -199,8 +199,9 @@ class Channel:
         *,
         at_once: bool = False,
     ) -> None:
-        """Answer by the fast path; nothing happens once the peer has gone. `at_once`: no further frame will follow
-        soon.
+        """Answer by the fast path; nothing happens once the peer has gone.
+
+        `at_once`: no further frame will follow soon.
 
         For a processor that returned None and keeps its requests within bounds by itself; one that returned LATER calls
         `forget` as well. Hooks do not see it, and it is binary whatever the request was.

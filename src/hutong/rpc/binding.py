@@ -199,7 +199,7 @@ def statistics_of(
 
 
 async def _drained(dispatcher: Dispatcher) -> None:
-    """Returns when no call of the dispatcher is under way any more."""
+    """Return when no call of the dispatcher is under way any more."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[None] = loop.create_future()
 

@@ -86,8 +86,7 @@ class Caller:
         self, method: Callable[P, Awaitable[T]], /, *arguments: P.args, **named: P.kwargs
     ) -> "asyncio.Future[T]": ...
     def go(self, method: Any, /, *arguments: Any, **named: Any) -> "asyncio.Future[Any]":
-        """Start a call now and return its future: `go(orders.place, "apple")`, or by name `go("orders", "place",
-        {...})`.
+        """Start a call now: `go(orders.place, "apple")`, or by name `go("orders", "place", {...})`. Return its future.
 
         For the event loop; a thread without one takes `go_from_thread`. Cancelling the future abandons the call. A
         failure that is never retrieved goes to the exception handler of the caller's context, else to that of the event

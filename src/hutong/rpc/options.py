@@ -64,8 +64,9 @@ class CallOptions:
         request_id: str | None = None,
         delivery: Delivery | None = None,
     ) -> "CallOptions":
-        """Return a copy with the given options replaced. `timeout` is in seconds; headers are added to the existing
-        ones.
+        """Return a copy with the given options replaced.
+
+        `timeout` is in seconds; headers are added to the existing ones.
 
         A given header replaces all of the same name, in any case. A request id is for one call, so it is not kept.
         """

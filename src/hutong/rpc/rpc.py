@@ -60,8 +60,9 @@ class Terms(NamedTuple):
 
 
 class Rpc(Caller):
-    """Made on the event loop of the bus; `node.rpc` is a node's own. Everything but `go_from_thread` is for that loop,
-    or for handlers in contexts of the same runtime that call proxies.
+    """Made on the event loop of the bus; `node.rpc` is a node's own.
+
+    Everything but `go_from_thread` is for that loop, or for handlers in contexts of the same runtime that call proxies.
 
     References and streams are closed when they have been idle for `idle_ms`.
     """

@@ -80,7 +80,7 @@ class BlockedThreads:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread; waits for the look that is under way."""
+        """End the thread; waits for the look that is under way."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()

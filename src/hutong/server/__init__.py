@@ -1,0 +1,1 @@
+"""A node: its settings, its parts, and the programs that run it."""

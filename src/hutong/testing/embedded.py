@@ -130,7 +130,7 @@ class EmbeddedNode:
         return None if self._life is None else self._life.sockjs
 
     def start(self) -> "EmbeddedNode":
-        """Returns once clients are accepted; does nothing where they are. Raises UsageError, StorageError."""
+        """Return once clients are accepted; does nothing where they are. Raises UsageError, StorageError."""
         if self._thread is not None:
             self.run(self.begin())
             return self
@@ -241,12 +241,12 @@ class EmbeddedNode:
         return self._wait(self.observer.wait_for_group(name, members, state, _ms(timeout_s)), "wait_for_group")
 
     def wait_for_lag(self, group: str, topic: str, lag: int = 0, *, timeout_s: float = TIMEOUT_S) -> list[Standing]:
-        """Returns once the group has committed all but `lag` records of the topic, or fewer. Raises WaitFailed."""
+        """Return once the group has committed all but `lag` records of the topic, or fewer. Raises WaitFailed."""
         __tracebackhide__ = True
         return self._wait(self.observer.wait_for_lag(group, topic, lag, _ms(timeout_s)), "wait_for_lag")
 
     def wait_for_fault(self, fault: Fault, hits: int = 1, *, timeout_s: float = TIMEOUT_S) -> None:
-        """Returns once somebody has met the fault, so often. Raises WaitFailed."""
+        """Return once somebody has met the fault, so often. Raises WaitFailed."""
         __tracebackhide__ = True
         return self._wait(wait_for_hits(lambda: fault.hits, hits, _ms(timeout_s), SystemClock()), "wait_for_fault")
 

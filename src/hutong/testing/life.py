@@ -45,7 +45,7 @@ class Life:
         self._loopback: Loopback | None = None
 
     async def start(self) -> None:
-        """Returns once clients are accepted. Raises what the node raises, and closes it first."""
+        """Return once clients are accepted. Raises what the node raises, and closes it first."""
         try:
             ready = await self._node.start()
         except BaseException:

@@ -270,7 +270,7 @@ class Observer:
 
 
 async def wait_for_hits(count: Callable[[], int], hits: int, timeout_ms: int, clock: Clock) -> None:
-    """Returns once a fault was met so often. Raises WaitFailed."""
+    """Return once a fault was met so often. Raises WaitFailed."""
     due_ms = clock.monotonic_ms() + timeout_ms
     while count() < hits:
         if clock.monotonic_ms() >= due_ms:

@@ -200,8 +200,9 @@ class Transaction:
         return self._store(changed, event.ticket, _identity(changed))
 
     def _may_continue(self, expected: ProducerIdentity) -> bool:
-        """Return True if a producer that names its former id and epoch may still be the owner; its epoch is checked
-        later.
+        """Return True if a producer with this former id and epoch may still be the owner.
+
+        Its epoch is checked later.
 
         A new id continues anything. What an exhausted epoch was exchanged for is known by the id before it.
         """

@@ -65,8 +65,10 @@ class DiskReads:
     def read(
         self, cold: DiskRead[list[memoryview]], partition: Partition, offset: int, session: ClientSession, then: Then
     ) -> None:
-        """`then` gets whole, sound batches, or once: StorageError (CorruptData where a batch is damaged), Expired or
-        LimitExceeded where the node is too busy, OwnerGone.
+        """Read batches; `then` gets whole, sound batches, or one error.
+
+        The errors: StorageError (CorruptData for a damaged batch), Expired or LimitExceeded if the node is too busy,
+        OwnerGone.
         """
 
         def ended(outcome: list[memoryview] | HutongError) -> None:

@@ -198,9 +198,10 @@ def _check_transaction(
 
 
 class _Appender:
-    """Appends the batches of one request; `refusals` are those of its transaction, None if it belongs to none. To the
-    topics that are `denied` nothing is appended. `outcomes` are those of the batches in the request's order, None where
-    they are little and checked here.
+    """Appends the batches of one request; `refusals` are those of its transaction, None if it belongs to none.
+
+    To the topics that are `denied` nothing is appended. `outcomes` are those of the batches in the request's order,
+    None where they are little and checked here.
 
     What waits for the disk is acknowledged once for each partition group: its batches are in the stream one behind the
     other, so that all are safe when the last one is. A thousand partitions cost a thousand appends, but one wait.

@@ -1,5 +1,6 @@
-"""DeleteGroups (key 42, versions 0-2): forget empty groups with all their offsets (KIP-229), also those of open
-transactions.
+"""DeleteGroups (key 42, versions 0-2): delete empty groups with all their offsets (KIP-229).
+
+That includes offsets of open transactions.
 
 A group with members is refused with NON_EMPTY_GROUP, one that does not exist with GROUP_ID_NOT_FOUND. The client needs
 DELETE of the group.

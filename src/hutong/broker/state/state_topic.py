@@ -57,7 +57,7 @@ class StateStorage(Protocol):
         ...
 
     async def read(self, offset: int) -> Sequence[memoryview]:
-        """Runs of whole batches from the one that holds `offset` on; at least one batch. Only before any append."""
+        """A run of whole batches from the one that holds `offset` on; at least one batch. Only before any append."""
         ...
 
     def trim_before(self, offset: int) -> None:

@@ -1,5 +1,4 @@
-"""Records on their way into the log: one idempotent producer of the client library and the thread that hears its
-reports.
+"""Records on their way into the log: one idempotent producer of the client library, and the thread of its reports.
 
 Strategy: a record is handed over at once, by any thread; its outcome comes on the thread of the reports, which sleeps
 while nothing is under way. A producer that failed for good (the library says when) is retired: what it still holds

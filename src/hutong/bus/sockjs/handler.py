@@ -44,8 +44,11 @@ _SESSION_COOKIE: Final = re.compile(r"(?:^|;)\s*JSESSIONID=([A-Za-z0-9_.-]{1,100
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The public face of a server. `prefix` begins with a slash; `cookie_needed`: a balancer keeps clients at one
-    node by JSESSIONID. See Visitors for `origins`, `hosts` and `is_secure`."""
+    """The public face of a server.
+
+    `prefix` begins with a slash; `cookie_needed`: a balancer keeps clients at one node by JSESSIONID. See Visitors for
+    `origins`, `hosts` and `is_secure`.
+    """
 
     prefix: str = "/eventbus"
     origins: tuple[str, ...] = ()

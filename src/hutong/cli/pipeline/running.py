@@ -143,7 +143,7 @@ def _ask_to_end(supervisor_pid: int) -> bool:
 
 
 def _end_orphan(folder: "PipelineFolder") -> None:
-    """Ends a driver whose supervisor was killed, with its Java process. The lock it inherited shows it is alive."""
+    """End a driver whose supervisor was killed, with its Java process. The lock it inherited shows it is alive."""
     last = folder.last_record()
     if last is not None and folder.supervisor_pid is not None:
         with suppress(ProcessLookupError, PermissionError):

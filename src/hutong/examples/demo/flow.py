@@ -112,7 +112,7 @@ class LiveStream:
 
     @contextmanager
     def flowing(self) -> Iterator[None]:
-        """Reads on a thread of its own until the block has ended and everything sent has come back."""
+        """Read on a thread of its own until the block has ended and everything sent has come back."""
         with ThreadPoolExecutor(1, "demo-live-reader") as pool:
             reading = pool.submit(self._read)
             try:

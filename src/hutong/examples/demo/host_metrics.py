@@ -1,4 +1,4 @@
-"""This machine's load, sampled live with psutil while the demo runs.
+"""Live samples of the machine's load, taken with psutil while the demo runs.
 
 Strategy: one thread with a fixed rhythm hands each sample to a callback; it is owned by a `with` block that stops it.
 

@@ -60,7 +60,7 @@ class DemoJobs:
 
 @contextmanager
 def spark_jobs(bootstrap: str, output: Path) -> Iterator[DemoJobs]:
-    """Starts Spark and stops it at the end. Raises UsageError when it does not start."""
+    """Start Spark and stop it at the end. Raises UsageError when it does not start."""
     with live_line("Spark is starting") as show, spark_session("hutong demo", quick=True) as session:
         yield DemoJobs(session, bootstrap, output, show)
 

@@ -50,7 +50,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 
 @contextmanager
 def serving(folder: Path, lines: list[str]) -> Iterator[int]:
-    """Yields the port of a server for `folder`; it appends a line per request and is gone afterwards."""
+    """Yield the port of a server for `folder`; it appends a line per request and is gone afterwards."""
     handler = functools.partial(_Handler, lines=lines, directory=str(folder))
     with http.server.HTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, name="demo-web-server", kwargs={"poll_interval": 0.05})

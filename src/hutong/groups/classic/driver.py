@@ -1,9 +1,10 @@
-"""The group coordinator: carries out what groups decide, and is what the rest of the node sees of them.
+"""The coordinator of classic groups: executes their decisions, and is the rest of the node's view of them.
 
 Strategy: each request becomes an event of one group, in a `MachineHost`. Each instruction that comes back is an answer
 to a parked request, a record to append, or a line for the log.
 
-Contains no decision about membership (`machine.py`), retention (`offsets/store.py`) or input (`requests.py`).
+Contains no decision about membership (`machine.py`), retention (`groups/offsets/store.py`) or input
+(`groups/requests.py`).
 Belongs to one loop.
 """
 

@@ -357,7 +357,8 @@ class ConsumerGroupCoordinator:
     ) -> bool:
         """Return True if the group's client has room for so many bytes of one member.
 
-        A member that needs no more bytes than it, or the instance before it, had always passes."""
+        A member that needs no more bytes than it, or the instance before it, had always passes.
+        """
         group_id = entry.machine.group_id
         # A static member under a new id replaces the old one, so its bytes count once.
         known_id = entry.machine.static_ids.get(instance_id or "", member_id)

@@ -76,7 +76,8 @@ class OffsetStore:
     ) -> bool:
         """Return True if these changes keep within the bounds, with `waiting` offsets in addition.
 
-        Changes that add nothing always pass."""
+        Changes that add nothing always pass.
+        """
         offsets, notes_bytes = len(changes), sum(len(new.metadata) for _, new in changes if new is not None)
         notes_left = bounds.offset_notes_bytes_max - self.notes_bytes
         if self._count + waiting + offsets <= bounds.offsets_max and notes_bytes <= notes_left:

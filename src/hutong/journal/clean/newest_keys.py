@@ -27,8 +27,10 @@ def keys_in(buffer_bytes: int) -> int:
 
 
 class KeyMap:
-    """At most `entries_max` keys, in so many times 32 to 64 bytes. A word of 0 in the place of an offset plus one is a
-    free slot."""
+    """At most `entries_max` keys, in so many times 32 to 64 bytes.
+
+    A word of 0 in the place of an offset plus one is a free slot.
+    """
 
     __slots__ = ("_count", "_entries_max", "_mask", "_slots", "_words")
 

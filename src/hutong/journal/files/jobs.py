@@ -34,8 +34,9 @@ class Jobs:
         return self._in_flight
 
     def submit(self, work: Callable[[], T], then: Callable[[T | BaseException], None]) -> None:
-        """Submit work that writes; each piece starts after the result of the one before. Raises nothing: `then` gets
-        the error if the offload refuses.
+        """Submit work that writes; each piece starts after the result of the one before.
+
+        Raises nothing: `then` gets the error if the offload refuses.
         """
         self._in_flight += 1
         self._queued.append((work, then))

@@ -69,7 +69,7 @@ class ArchiveFolder:
         )
 
     def commit(self, change: Change) -> Version | None:
-        """Puts what `change` makes of the latest snapshot in its place. None when it makes nothing of it."""
+        """Put what `change` makes of the latest snapshot in its place. None when it makes nothing of it."""
         for _ in range(COMMIT_ATTEMPTS_MAX):
             latest = self.latest()
             changed = change(latest.snapshot)
@@ -85,7 +85,7 @@ class ArchiveFolder:
         )
 
     def prepare(self) -> None:
-        """Makes an archive of an empty folder, so that what a killed writer leaves there is known to be ours."""
+        """Make an archive of an empty folder, so that what a killed writer leaves there is known to be ours."""
         if self.latest().number < 0:
             self.commit(lambda snapshot: snapshot)
 
@@ -94,7 +94,7 @@ class ArchiveFolder:
         return self.path / STAGING / self._fresh_name()
 
     def adopt(self, staged: Path) -> tuple[DataFile, ...]:
-        """Moves the data files under `staged` to their partitions. They do not count before they are committed."""
+        """Move the data files under `staged` to their partitions. They do not count before they are committed."""
         files = [self._move(source, staged) for source in sorted(staged.glob(DATA_PATTERN))]
         for folder in {self.path / file.partition for file in files}:
             _sync(folder)
@@ -102,7 +102,7 @@ class ArchiveFolder:
         return tuple(files)
 
     def vacuum(self, grace_ms: int) -> int:
-        """Deletes what has not counted for `grace_ms`: replaced files and leftovers. Returns how many files."""
+        """Delete what has not counted for `grace_ms`: replaced files and leftovers. Return how many files."""
         before_ms = self._clock.wall_ms() - grace_ms
         snapshot = self.latest().snapshot
         expired = [file.path for file in snapshot.removed if file.at_ms <= before_ms]

@@ -197,7 +197,7 @@ class Cluster:
         self._connections.clear()
 
     def _connection(self, address: Address) -> Connection:
-        """Opens or re-uses. One that is not idle was left in the middle of an answer: it cannot be used again."""
+        """Open or reuse. One that is not idle was left in the middle of an answer: it cannot be used again."""
         connection = self._connections.get(address)
         if connection is not None and connection.is_idle:
             return connection
@@ -265,7 +265,7 @@ def raise_refusal(error_code: int, what: str) -> None:
 
 
 def parse_bootstrap(text: str) -> tuple[Address, ...]:
-    """Reads `host:port,host:port`; an IPv6 host is in brackets. Raises ValueError."""
+    """Read `host:port,host:port`; an IPv6 host is in brackets. Raises ValueError."""
     addresses = []
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         host, separator, port = part.rpartition(":")

@@ -130,12 +130,12 @@ class Connection:
         return version
 
     def request(self, message: Message, version: int | None = None) -> Message:
-        """Sends and waits for the answer."""
+        """Send and wait for the answer."""
         self.send(message, version)
         return self.receive()
 
     def send(self, message: Message, version: int | None = None) -> None:
-        """Sends without waiting; each `send` must be followed by one `receive`."""
+        """Send without waiting; each `send` must be followed by one `receive`."""
         api_key = message_info(type(message)).api_key
         sent = _Sent(api_key, self.version_of(api_key) if version is None else version, self._next_correlation_id)
         buffers = encode_request_frame(message, sent.version, sent.correlation_id, CLIENT_ID)
@@ -163,7 +163,7 @@ class Connection:
             raise
 
     def close(self) -> None:
-        """Drops the connection and whatever is in flight."""
+        """Drop the connection and whatever is in flight."""
         self._transport.close()
 
     def _send_all(self, buffers: list[Buffer]) -> None:

@@ -36,7 +36,7 @@ class CommittedOffset(NamedTuple):
 
 
 def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Commits positions for a group. Raises Refused, for one when the group has members."""
+    """Commit positions for a group. Raises Refused, for one when the group has members."""
     commit_through(Coordinators(cluster), group, offsets)
 
 

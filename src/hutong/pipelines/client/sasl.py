@@ -20,7 +20,7 @@ REPEATED_CHARACTERS_MAX = 200
 
 
 def log_in(connection: Connection, login: Login, nonce: Callable[[], str]) -> int:
-    """Returns the session's length in ms, 0 for endless. Raises AccessDenied, ProtocolError or Unavailable."""
+    """Return the session's length in ms, 0 for endless. Raises AccessDenied, ProtocolError or Unavailable."""
     _agree(connection, login.mechanism)
     if login.mechanism == PLAIN:
         return _step(connection, login, f"\0{login.user}\0{login.password}".encode()).session_lifetime_ms

@@ -10,8 +10,9 @@ PLAIN = "PLAIN"
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Trusted authorities and our own certificate, as PEM files. Each connection reads them again, so renewal takes
-    effect.
+    """Trusted authorities and our own certificate, as PEM files.
+
+    Each connection reads them again, so renewal takes effect.
 
     Without trusted authorities those of the machine apply. `identity_path` holds our certificates and their key.
     """

@@ -83,7 +83,7 @@ class Transactions:
         return self._produce_version
 
     def begin(self, transactional_id: str, timeout_ms: int) -> Identity:
-        """Takes an id over: what its last owner left open is aborted, and its owner shut out."""
+        """Take an id over: what its last owner left open is aborted, and its owner shut out."""
         request = InitProducerIdRequest(transactional_id, timeout_ms)
 
         def attempt() -> Identity:
@@ -113,7 +113,7 @@ class Transactions:
         self.coordinators.retrying(attempt)
 
     def commit_offset(self, owner: Identity, group: str, partition: TopicPartition, committed: CommittedOffset) -> None:
-        """Makes an offset of a group part of the transaction."""
+        """Make an offset of a group part of the transaction."""
         adding = AddOffsetsToTxnRequest(owner.transactional_id, *owner.producer, group)
         offset = TxnOffsetCommitRequestPartition(partition.partition, committed.offset, -1, committed.metadata)
         topic = TxnOffsetCommitRequestTopic(partition.topic, [offset])
@@ -134,7 +134,7 @@ class Transactions:
         self.coordinators.retrying(commit)
 
     def end(self, transactions: Sequence[Identity], *, is_commit: bool, retry_ms: int | None = None) -> list[Refused]:
-        """Ends each; what was ended the same way before is ended well. The refusals of those that could not be."""
+        """End each; what was ended the same way before is ended well. The refusals of those that could not be."""
         left = {one.transactional_id: one for one in transactions}
         refused: list[Refused] = []
 
@@ -179,7 +179,7 @@ class Transactions:
         return [one for one in found if one.startswith(prefix)]
 
     def _end_some(self, ids: list[str], left: dict[str, Identity], refused: list[Refused], is_commit: bool) -> None:
-        """Sends all, then takes the answers: coordinators write markers for several at a time."""
+        """Send all, then take the answers: coordinators write markers for several at a time."""
         sent = self.coordinators.connections(Kind.TRANSACTION, ids)
         for connection, mine in sent.items():
             for one in mine:

@@ -22,7 +22,7 @@ MASTER = "local[1]"
 
 
 def analyse(session: "SparkSession", pipeline: Pipeline, problems: Problems) -> "dict[str, DataFrame]":
-    """Notes what Spark refuses; the outputs by sink as far as they could be built."""
+    """Note what Spark refuses; the outputs by sink as far as they could be built."""
     try:
         frames = frames_of(session, pipeline)
         if runs_by_itself(pipeline.transform):

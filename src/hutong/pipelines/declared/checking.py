@@ -46,7 +46,7 @@ STRATEGIES = ("subscribe", "subscribePattern", "assign")
 
 
 def check(pipeline: Pipeline, problems: Problems) -> None:
-    """Notes everything that keeps the pipeline from running, or will surprise its owner."""
+    """Note everything that keeps the pipeline from running, or will surprise its owner."""
     _check_head(pipeline, problems)
     _check_transform(pipeline, problems)
     if not pipeline.sources and not runs_by_itself(pipeline.transform):

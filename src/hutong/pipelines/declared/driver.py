@@ -38,7 +38,7 @@ STOP = "stop"
 
 
 def main() -> int:
-    """Runs the request on standard input. The exit code."""
+    """Run the request on standard input. The exit code."""
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     signal.signal(signal.SIGINT, lambda *_: stop.set())
@@ -53,7 +53,7 @@ def drive(
     clock: Clock,
     prepare: "Callable[[SparkSession], None]" = lambda session: None,
 ) -> int:
-    """Runs a pipeline once, keeping the run's record. `prepare` gets the session first. The exit code."""
+    """Run a pipeline once, keeping the run's record. `prepare` gets the session first. The exit code."""
     keeper = _Keeper(request, clock)
     keeper.note(STARTING)
     try:

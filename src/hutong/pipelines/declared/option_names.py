@@ -41,7 +41,7 @@ WRITING = ("topic", "delivery", "includeHeaders", "checkpointLocation", "queryNa
 
 
 def check_names(where: str, options: Mapping[str, str], known: tuple[str, ...], problems: Problems) -> None:
-    """Notes what is like a known name and is none; a name that is like none may be known to a later version."""
+    """Note what is like a known name and is none; a name that is like none may be known to a later version."""
     folded = {name.lower() for name in known}
     for name in options:
         if name.lower() in folded or name.lower().startswith(KAFKA_PREFIX):

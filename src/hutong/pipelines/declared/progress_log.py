@@ -63,7 +63,7 @@ class ProgressLog:
 
     @contextmanager
     def attached(self, session: "SparkSession") -> Iterator[None]:
-        """Listens to the session's queries."""
+        """Listen to the session's queries."""
         listener = _listener(self)
         session.streams.addListener(listener)
         try:

@@ -30,7 +30,7 @@ class Reached:
 
 
 def check_topics(pipeline: Pipeline, problems: Problems) -> None:
-    """Notes brokers that do not answer and topics that do not exist. To be called when `checking` found nothing."""
+    """Note brokers that do not answer and topics that do not exist. To be called when `checking` found nothing."""
     reached = Reached()
     for name, source in pipeline.sources.items():
         if source.kind == TOPIC:

@@ -85,7 +85,7 @@ def read_pipeline(file: Path, environment: Mapping[str, str] = os.environ) -> tu
 
 
 def load_module(file: Path) -> ModuleType:
-    """Runs a Python file of the user's as a module of its stem's name. Raises UsageError when that fails."""
+    """Run a Python file of the user's as a module of its stem's name. Raises UsageError when that fails."""
     specification = importlib.util.spec_from_file_location(file.stem, file)
     if specification is None or specification.loader is None or not file.is_file():
         raise UsageError(f"there is no Python file {file}", ExitCode.NOINPUT)

@@ -82,7 +82,7 @@ class RunFolder:
         return self.path / "events"
 
     def write(self, record: RunRecord) -> None:
-        """Replaces the record."""
+        """Replace the record."""
         draft = self.path / ".run.json.new"
         draft.write_text(json.dumps(asdict(record), indent=2) + "\n", encoding="utf-8")
         draft.replace(self.path / "run.json")
@@ -99,7 +99,7 @@ class RunFolder:
         return record if type(record.pid) is int and record.pid > 0 else None
 
     def append_progress(self, line: str) -> None:
-        """Adds one progress: a JSON document without line breaks."""
+        """Add one progress: a JSON document without line breaks."""
         if self.progress.exists() and self.progress.stat().st_size > PROGRESS_BYTES_MAX:
             self.progress.replace(self.path / "progress.1.jsonl")
         with self.progress.open("a", encoding="utf-8") as file:
@@ -129,7 +129,7 @@ class PipelineFolder:
         return self.path / "checkpoint"
 
     def new_run(self, run_id: str) -> RunFolder:
-        """Makes the folder of a run, and drops the oldest runs. Raises UsageError when that cannot be."""
+        """Make the folder of a run, and drop the oldest runs. Raises UsageError when that cannot be."""
         for old in self.runs()[: -RUNS_MAX + 1]:
             shutil.rmtree(old.path, ignore_errors=True)
         run = RunFolder(self.path / "runs" / run_id)
@@ -183,7 +183,7 @@ class PipelineFolder:
 
     @contextmanager
     def locked(self) -> Iterator[int]:
-        """Holds the pipeline for this process and yields the lock's descriptor. Raises UsageError when another does."""
+        """Hold the pipeline for this process and yield the lock's descriptor. Raises UsageError when another does."""
         try:
             self._make()
             file = os.fdopen(_open_lock(self.path / "lock"), "a+b")

@@ -42,7 +42,7 @@ class Surroundings:
 
 
 def run(session: "SparkSession", pipeline: Pipeline, around: Surroundings) -> str | None:
-    """Runs until the input or the user's patience ends. A text for the user, if a job has one."""
+    """Run until the input or the user's patience ends. A text for the user, if a job has one."""
     frames = frames_of(session, pipeline)
     if runs_by_itself(pipeline.transform):
         return _run_job(session, pipeline, frames, around)
@@ -125,7 +125,7 @@ def _follow(queries: "list[StreamingQuery]", around: Surroundings) -> None:
 
 
 def _finish_batches(queries: "list[StreamingQuery]", around: Surroundings) -> None:
-    """Ends each query as soon as it is between two batches, or when its time is over."""
+    """End each query as soon as it is between two batches, or when its time is over."""
     deadline_ms = around.clock.monotonic_ms() + around.grace_s * 1000
     done_before = {query.id: around.log.batches_done(query.id) for query in queries}
     left = [query for query in queries if query.isActive]

@@ -44,7 +44,7 @@ def translate(error: Exception) -> HutongError:
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Turns what Spark raises in the block into a UsageError of one sentence, with nothing of Java around it.
+    """Turn what Spark raises in the block into a UsageError of one sentence, with nothing of Java around it.
 
         with plain_errors():
             query.awaitTermination()

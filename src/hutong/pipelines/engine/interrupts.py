@@ -14,7 +14,7 @@ from types import FrameType
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Keeps the handler that was there before, whatever the block installs. Of no effect outside the main thread."""
+    """Keep the handler that was there before, whatever the block installs. Of no effect outside the main thread."""
     before = signal.getsignal(signal.SIGINT)
     root = logging.getLogger()
     if not root.handlers:
@@ -28,7 +28,7 @@ def undisturbed() -> Iterator[None]:
 
 @contextmanager
 def as_event() -> Iterator[threading.Event]:
-    """Yields an event that the first interrupt sets; a second one is a KeyboardInterrupt. For the main thread."""
+    """Yield an event that the first interrupt sets; a second one is a KeyboardInterrupt. For the main thread."""
     interrupted = threading.Event()
     before = signal.getsignal(signal.SIGINT)
 

@@ -59,7 +59,7 @@ def java_version(java: Path) -> int:
 
 
 def write_wrapper(java: Path, folder: Path) -> Path:
-    """Makes `folder` a JAVA_HOME whose `bin/java` starts `java` without what it does not know; returns `folder`."""
+    """Make `folder` a JAVA_HOME whose `bin/java` starts `java` without what it does not know; return `folder`."""
     dropped = [VECTOR_MODULE]
     if java_version(java) >= SECURITY_ACTION_GONE_IN:
         dropped.append(SECURITY_ACTION)

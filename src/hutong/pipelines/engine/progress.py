@@ -59,7 +59,7 @@ class Lines:
 
 @contextmanager
 def watched(context: "SparkContext", show: Show) -> Iterator[None]:
-    """Shows the stage at work and its tasks, from a thread that ends with the block."""
+    """Show the stage at work and its tasks, from a thread that ends with the block."""
     ended = threading.Event()
 
     def watch() -> None:

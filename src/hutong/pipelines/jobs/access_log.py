@@ -52,7 +52,7 @@ SAMPLE = (
 
 
 def parsed(records: "DataFrame") -> "DataFrame":
-    """Adds `hour_utc`, `client`, `path`, `status`, `bytes`, and `reason`, which is null where nothing is amiss."""
+    """Add `hour_utc`, `client`, `path`, `status`, `bytes`, and `reason`, which is null where nothing is amiss."""
     from pyspark.sql import functions as f
 
     line = f.decode(f.when(f.is_valid_utf8("value"), f.col("value")), "UTF-8")

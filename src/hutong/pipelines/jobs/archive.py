@@ -102,7 +102,7 @@ def open_archive(path: str) -> ArchiveFolder:
 
 
 def dated(records: "DataFrame", event_time: str) -> "DataFrame":
-    """Adds the column `date`, the UTC date of the SQL expression `event_time`. Raises UsageError when there is one."""
+    """Add the column `date`, the UTC date of the SQL expression `event_time`. Raises UsageError when there is one."""
     from pyspark.sql import functions as f
 
     if DATE in records.columns:
@@ -112,7 +112,7 @@ def dated(records: "DataFrame", event_time: str) -> "DataFrame":
 
 
 def add_rows(rows: "DataFrame", archive: ArchiveFolder, batch: BatchOf | None) -> bool:
-    """Writes dated rows and makes them count. False when this batch was there before."""
+    """Write dated rows and make them count. False when this batch was there before."""
     if batch is not None and archive.latest().snapshot.holds(batch):
         return False
     staged = archive.staging()
@@ -135,7 +135,7 @@ def batch_writer(archive: ArchiveFolder) -> Callable[["DataFrame", int], None]:
 
 
 def follow(query: "StreamingQuery", stop: threading.Event) -> None:
-    """Waits for a query's end, or for `stop` and then the end of its batch. Raises what the query failed with."""
+    """Wait for a query's end, or for `stop` and then the end of its batch. Raises what the query failed with."""
     try:
         while not query.awaitTermination(REFRESH_S) and not stop.is_set():
             pass

@@ -95,7 +95,7 @@ def compact(
 
 
 def compact_group(session: "SparkSession", archive: ArchiveFolder, clock: Clock, group: tuple[DataFile, ...]) -> int:
-    """Makes one file of a group. How many were made: none where another compaction was faster."""
+    """Make one file of a group. How many were made: none where another compaction was faster."""
     staged = archive.staging()
     _joined(session, archive, group).write.parquet(str(staged / group[0].partition))
     files = archive.adopt(staged)

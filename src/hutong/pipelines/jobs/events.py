@@ -78,7 +78,7 @@ def only_frame(frames: Frames, parameters: Parameters) -> "DataFrame":
 
 
 def timed(frame: "DataFrame", parameters: Parameters) -> "DataFrame":
-    """Adds `event_time`, the expression in the parameter `time`, with a watermark that is `delay` behind it.
+    """Add `event_time`, the expression in the parameter `time`, with a watermark that is `delay` behind it.
 
     With `lines = "combined"` the values are lines of an access log: `client`, `time`, `path`, `status` and `bytes` are
     there to be used, and lines that cannot be read are left out. An empty `delay` keeps the source's own watermark.

@@ -73,5 +73,5 @@ def source_time(headers: "Column") -> "Column":
 
 
 def with_free_partition(records: "DataFrame") -> "DataFrame":
-    """Renames the column `partition`, which a sink would obey: another topic may have other partitions."""
+    """Rename the column `partition`, which a sink would obey: another topic may have other partitions."""
     return records.withColumnRenamed("partition", "source_partition")

@@ -241,7 +241,7 @@ def _job_name(properties: Event, stages: list[dict[str, Any]]) -> str:
 
 
 def _keep(known: dict[int, int], key: int, value: int) -> None:
-    """Adds to a memory that is bounded as the stages are."""
+    """Add to a memory that is bounded as the stages are."""
     known[key] = value
     if len(known) > STAGE_COUNT_MAX:
         # The oldest entry.

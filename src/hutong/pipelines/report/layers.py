@@ -156,7 +156,7 @@ def _close_up(
     half: Callable[[Spot], float],
     gap: float,
 ) -> None:
-    """Moves parts of the graph that hang together as near to those left of them as they can stand."""
+    """Move parts of the graph that hang together as near to those left of them as they can stand."""
     reached: dict[int, float] = {}
     for part in sorted(_parts(rows, links), key=lambda part: (min(centres[spot] for spot in part), min(part).node)):
         lefts = [(spot.row, centres[spot] - half(spot)) for spot in part]

@@ -56,7 +56,7 @@ class BatchProducer:
         self._in_flight: dict[Connection, list[_Batch]] = {}  # the heads of queues
 
     def send(self, records: EncodedRecords) -> None:
-        """Takes a batch for delivery. Raises what kept an earlier batch from being delivered."""
+        """Take a batch for delivery. Raises what kept an earlier batch from being delivered."""
         if self._identity is None:
             self._identity = self._cluster.new_producer()
         sequence = self._next_sequence.get(records.partition, 0)
@@ -76,7 +76,7 @@ class BatchProducer:
         return bool(self._in_flight) and all(connection.has_answer for connection in self._in_flight)
 
     def flush(self) -> None:
-        """Waits until every batch is acknowledged."""
+        """Wait until every batch is acknowledged."""
         while self._queues:
             self._cluster.retrying(self._exchange)
 
@@ -89,7 +89,7 @@ class BatchProducer:
                 raise
 
     def _exchange(self) -> None:
-        """Sends the first batch of each partition, unless done already, and takes the answers."""
+        """Send the first batch of each partition, unless done already, and take the answers."""
         if not self._in_flight:
             self._send_heads()
         failure: Unavailable | Refused | None = None
@@ -126,7 +126,7 @@ class BatchProducer:
         return None if self._transaction is None else self._transaction.produce_version
 
     def _take_answers(self, response: ProduceResponse, batches: list[_Batch]) -> None:
-        """Removes what was acknowledged; raises the refusal of one that was not."""
+        """Remove what was acknowledged; raises the refusal of one that was not."""
         codes = {
             TopicPartition(topic.name, answer.index): answer.error_code
             for topic in response.responses

@@ -150,7 +150,7 @@ def batch_of(messages: Messages, batch_id: int) -> Batch | None:
 
 
 def write_batches(tables: Iterator["pyarrow.RecordBatch"], options: SinkOptions, task: Task) -> Written:
-    """Writes one task's rows, in a Python worker, and returns once all are acknowledged."""
+    """Write one task's rows, in a Python worker, and return once all are acknowledged."""
     from hutong.pipelines.sink.encode.encoder import Encoder
     from hutong.pipelines.sink.transactional import is_exactly_once, open_producer
 

@@ -93,7 +93,7 @@ def limit(start: Offsets, end: Offsets, records_max: int) -> Offsets:
 
 
 def duration_ms(text: str) -> int:
-    """Reads `90s`, `15m`, `500` (milliseconds) and the like. Raises ValueError."""
+    """Read `90s`, `15m`, `500` (milliseconds) and the like. Raises ValueError."""
     found = re.fullmatch(r"(\d{1,12})\s*([a-z]*)", text.strip().lower())
     if not found or found[2] not in UNITS_MS:
         raise ValueError(f"'{text}' is no time: write a whole number and ms, s, m, h or d")

@@ -53,7 +53,7 @@ def ending_rule(options: Mapping[str, str], streaming: bool) -> OffsetRule:
 
 
 def assignment(text: str) -> list[TopicPartition]:
-    """Reads {"topic": [0, 1]}. Raises ValueError."""
+    """Read {"topic": [0, 1]}. Raises ValueError."""
     assigned = [
         TopicPartition(typed(topic, str), typed(partition, int))
         for topic, partitions in typed(json.loads(text), dict).items()
@@ -81,7 +81,7 @@ def _rule(options: Mapping[str, str], side: str, default: int) -> OffsetRule:
 
 
 def _must_match(options: Mapping[str, str], side: str) -> bool:
-    """Ends after the last record are the end; starts after it are an error unless the user allows them."""
+    """End after the last record are the end; starts after it are an error unless the user allows them."""
     strategy = options.get("startingOffsetsByTimestampStrategy", "error").lower()
     if strategy not in ("error", "latest"):
         raise UsageError(f"option startingOffsetsByTimestampStrategy is '{strategy}': take error or latest")
@@ -89,7 +89,7 @@ def _must_match(options: Mapping[str, str], side: str) -> bool:
 
 
 def _by_partition(text: str) -> dict[TopicPartition, int]:
-    """Reads {"topic": {"0": 23, "1": -2}}."""
+    """Read {"topic": {"0": 23, "1": -2}}."""
     return {
         TopicPartition(typed(topic, str), int(partition)): _position(typed(number, int))
         for topic, numbers in typed(json.loads(text), dict).items()

@@ -102,8 +102,9 @@ def at(cluster: Cluster, partitions: Iterable[TopicPartition], position: int) ->
 def settled(
     look: Callable[[], Offsets], known: Mapping[TopicPartition, int], again: int, pause: Callable[[], None]
 ) -> Offsets:
-    """Return the result of `look`. While it contradicts known offsets, repeat it up to `again` times, each after a
-    `pause`.
+    """Return the result of `look`.
+
+    While it contradicts known offsets, repeat it up to `again` times, each after a `pause`.
 
     A partition that is gone or ends before an offset that was reached may be a broker with stale metadata (KAFKA-7703);
     if it stays so, the data is lost.

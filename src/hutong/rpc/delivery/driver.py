@@ -94,8 +94,9 @@ class _Asker(NamedTuple):
 
 
 class CallMemory:
-    """The calls that one service remembers (a `delivery_port.Memory`). `open` on the loop of `wheel`, `begin` in any
-    context.
+    """The calls that one service remembers (a `delivery_port.Memory`).
+
+    `open` on the loop of `wheel`, `begin` in any context.
 
     Figures: executed_total, replayed_total (answered from memory), waited_total (for one in progress), refused_total.
     """

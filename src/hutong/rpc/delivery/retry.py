@@ -44,8 +44,10 @@ PAUSES_MAX: Final = 1_000_000  # calls that wait for their next attempt
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The pauses between attempts. The n-th pause is the first times `factor` to the power n-1, at most `pause_ms_max`,
-    less a random share of up to `jitter` (0 to 1).
+    """The pauses between attempts.
+
+    The n-th pause is the first times `factor` to the power n-1, at most `pause_ms_max`, less a random share of up to
+    `jitter` (0 to 1).
 
     `first_pause_ms` follows an attempt that failed, `first_patience_ms` one without an answer. Raises UsageError for
     invalid values.

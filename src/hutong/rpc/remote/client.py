@@ -113,8 +113,7 @@ def connect(
 
 
 def caller_of(call: IncomingCall) -> Caller:
-    """Return a caller for calls back to the peer that made `call` (mostly `current_call()`), while its connection
-    lasts.
+    """Return a caller for calls back to the peer that made `call`, while its connection lasts.
 
     Calls fail with NoService if that side offers no services. Raises UsageError for a call of another transport. For
     the loop of the connection, which is the node's first.

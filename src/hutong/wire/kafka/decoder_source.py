@@ -76,7 +76,7 @@ class _DecoderWriter:
         self._labels: dict[str, str] = {}  # target to what error messages call it
 
     def table(self, table: type[Any], target: str) -> None:
-        """Reads one table into a new object bound to `target`, a local name."""
+        """Read one table into a new object bound to `target`, a local name."""
         source, layout = self._source, TableAt(table, self._version)
         name = source.constant(table.__name__, table)
         frozen = is_value(table)
@@ -121,7 +121,7 @@ class _DecoderWriter:
                 self._bytes(wire_type, target, nullable)
 
     def _flush(self) -> None:
-        """Writes the run that was held back."""
+        """Write the run that was held back."""
         source, run = self._source, self._run
         if not run:
             return
@@ -137,7 +137,7 @@ class _DecoderWriter:
         self._run = []
 
     def _length(self, wire_type: WireType) -> str:
-        """Reads a length or count and returns its local name; compact ones are one higher, zero meaning null."""
+        """Read a length or count and return its local name; compact ones are one higher, zero meaning null."""
         length = self._source.fresh("length")
         self._run.append((length_code(wire_type, self._flexible), length))
         self._flush()
@@ -149,7 +149,7 @@ class _DecoderWriter:
 
     @contextmanager
     def _unless_null(self, length: str, target: str, nullable: bool) -> Iterator[None]:
-        """Writes what null and negative lengths mean; inside goes what all others mean."""
+        """Write what null and negative lengths mean; inside goes what all others mean."""
         source = self._source
         if nullable:
             # Null is 0 in compact lengths (KIP-482) and -1 in others.

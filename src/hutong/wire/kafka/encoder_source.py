@@ -41,7 +41,7 @@ class _EncoderWriter:
         self._run: list[tuple[str, str]] = []  # struct code, expression
 
     def table(self, table: type[Any], target: str) -> None:
-        """Writes the fields of the object bound to `target`; nothing is held back when it returns."""
+        """Write the fields of the object bound to `target`; nothing is held back when it returns."""
         layout = TableAt(table, self._version)
         for field, row in layout.plain:
             self._value(row.wire_type, f"{target}.{field}", row.is_nullable(self._version))
@@ -81,7 +81,7 @@ class _EncoderWriter:
             self._run = []
 
     def _length(self, wire_type: WireType, length: str) -> None:
-        """Writes the run and the length bound to `length`; a compact one is already one higher."""
+        """Write the run and the length bound to `length`; a compact one is already one higher."""
         source, run = self._source, self._run
         short = [*run, (length_code(wire_type, self._flexible), length)]
         self._run = []

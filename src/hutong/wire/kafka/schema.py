@@ -38,7 +38,7 @@ class Versions:
     @classmethod
     @cache
     def parse(cls, text: str) -> "Versions":
-        """Reads `3-13`, `9+` or `2`."""
+        """Read `3-13`, `9+` or `2`."""
         if text.endswith("+"):
             return cls(int(text[:-1]), None)
         first, _, last = text.partition("-")
@@ -199,7 +199,7 @@ def nested(
 
 @dataclass_transform()
 def struct(table: type[T]) -> type[T]:
-    """Turns a class whose attributes are rows into a slotted dataclass: the elements of arrays."""
+    """Turn a class whose attributes are rows into a slotted dataclass: the elements of arrays."""
     return _with_rows(table, frozen=False)
 
 
@@ -213,7 +213,7 @@ def value(table: type[T]) -> type[T]:
 def message(
     *, versions: str, api_key: int = NOT_AN_API, flexible: str | None = None, open_ended: bool = False
 ) -> Callable[[type[T]], type[T]]:
-    """Turns a class whose attributes are rows into a slotted dataclass that the engine can encode and decode."""
+    """Turn a class whose attributes are rows into a slotted dataclass that the engine can encode and decode."""
     accepted = Versions.parse(versions)
     if accepted.last is None:
         raise ValueError("the versions of a message end somewhere")
@@ -246,7 +246,7 @@ def is_value(table: type[Any]) -> bool:
 
 
 def _with_rows(table: type[T], *, frozen: bool) -> type[T]:
-    """Makes the dataclass, its methods shared or made at first use.
+    """Make the dataclass, its methods shared or made at first use.
 
     There are some 150 tables; what dataclasses generates for each of them would be a tenth of a second of every start.
     """

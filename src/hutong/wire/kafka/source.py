@@ -36,7 +36,7 @@ class Source:
         return f"{prefix}_{count}"
 
     def constant(self, name: str, item: object) -> str:
-        """Makes `item` visible to the generated function under `name`."""
+        """Make `item` visible to the generated function under `name`."""
         held = self._namespace.setdefault(name, item)
         assert held is item, f"{name} refers to another object already"
         return name

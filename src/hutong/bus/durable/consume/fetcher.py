@@ -278,7 +278,7 @@ def _leave(consumer: Consumer) -> None:
 
 
 def _commit(consumer: Consumer, topic: str, positions: Positions) -> None:
-    """Waits for it. Raises KafkaException."""
+    """Wait for it. Raises KafkaException."""
     for done in consumer.commit(offsets=_places(topic, positions), asynchronous=False) or () if positions else ():
         if done.error is not None:
             raise KafkaException(done.error)

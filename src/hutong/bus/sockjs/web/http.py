@@ -73,8 +73,10 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class PipelinedBytes:
-    """More has come than is looked at in one turn: go on with `next_slice`, and read no more until it `is_behind` no
-    longer."""
+    """More has come than one step processes.
+
+    Continue with `next_slice`, and read no more until `is_behind` is False.
+    """
 
 
 HttpEvent = HttpRequest | HttpFault | Ready | PipelinedBytes | str

@@ -65,8 +65,11 @@ _TRANSPORTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SockJsRoute:
-    """`session` is the client's name for its session, empty where the endpoint has none; `callback` None where missing
-    or not a name."""
+    """A parsed path.
+
+    `session` is the client's name for its session, empty for an endpoint without one; `callback` is None if missing or
+    no name.
+    """
 
     endpoint: SockJsEndpoint
     methods: tuple[str, ...]

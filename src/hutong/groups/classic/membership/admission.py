@@ -1,4 +1,4 @@
-"""Checks of a JoinGroup before it changes anything. Pure."""
+"""Checks of a JoinGroup against the group's state, before it changes anything. Pure."""
 
 from hutong.groups.classic.membership.member_table import ClassicMember, MemberTable
 from hutong.groups.classic.messages import Join, JoinReply

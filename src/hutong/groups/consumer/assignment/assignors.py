@@ -42,7 +42,7 @@ def uniform(members: Mapping[str, Subscriber], topics: Mapping[bytes, int]) -> A
 
 
 def range_(members: Mapping[str, Subscriber], topics: Mapping[bytes, int]) -> Assignment:
-    """Runs of neighbouring partitions, topic by topic."""
+    """Runs of adjacent partitions, topic by topic."""
     shares: dict[str, set[Partition]] = {member_id: set() for member_id in members}
     order = sorted(members, key=lambda member_id: (members[member_id].instance_id or member_id, member_id))
     readers: dict[bytes, list[str]] = {}

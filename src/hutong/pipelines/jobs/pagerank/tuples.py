@@ -38,5 +38,5 @@ def contributions_of(targets: Iterable[str], rank: float) -> Iterator[tuple[str,
 
 
 def ranking(ranks: "RDD[Any]") -> list[Rank]:
-    """Runs the job and brings the ranks to the driver, in the order of the result."""
+    """Run the job and bring the ranks to the driver, in the order of the result."""
     return sorted((Rank(page, rank) for page, rank in ranks.collect()), key=lambda row: (-row.rank, row.page))

@@ -75,7 +75,7 @@ class Committer:
         self._transactions = transactions
 
     def commit(self, batch: Batch) -> None:
-        """Returns once the batch counts. Raises TakenOver, HalfDone, or what the brokers refuse."""
+        """Return once the batch counts. Raises TakenOver, HalfDone, or what the brokers refuse."""
         if not batch.written.transactions and not self._is_recorded(batch):
             return
         owner = self._transactions.begin(owner_id(batch.query_id), OWNER_TIMEOUT_MS)
@@ -88,8 +88,9 @@ class Committer:
             self._sweep(batch.query_id, frozenset())
 
     def settle(self, query_id: str, version: int) -> bool:
-        """Finish earlier decisions before an application writes a version. Return True if the version is committed
-        already.
+        """Finish earlier decisions before an application writes a version.
+
+        Return True if the version is committed already.
 
         A committed version is recorded without its transactions, because later tasks may reuse their ids. Of two jobs
         with one id the later one fences the other. Raises Outdated, HalfDone, TakenOver, or the brokers' refusal.
@@ -174,7 +175,7 @@ class Committer:
         self._sweep(batch.query_id, frozenset(one.transactional_id for one in wanted))
 
     def commit_job(self, written: Decision) -> None:
-        """Ends the transactions of a batch job, all of which must be open. Raises HalfDone."""
+        """End the transactions of a batch job, all of which must be open. Raises HalfDone."""
         identities = _identities(written.transactions)
         outcomes = self._transactions.outcomes(identities)
         next_step(written, None, outcomes)  # raises where something was aborted

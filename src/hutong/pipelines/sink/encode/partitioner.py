@@ -14,7 +14,7 @@ MASK = 0xFFFF_FFFF
 
 @compiled
 def assign_partitions(keys: BinaryRows, partition_count: int, sticky: int, chosen: Int32s) -> None:
-    """Replaces every negative number in `chosen` (one per row) by the partition of the row's key, or by `sticky`."""
+    """Replace every negative number in `chosen` (one per row) by the partition of the row's key, or by `sticky`."""
     content, ends, valid = pointer_to(keys.content), pointer_to(keys.ends), pointer_to(keys.valid)
     partitions = pointer_to(chosen)
     for row in range(chosen.shape[0]):

@@ -21,7 +21,7 @@ ATTRIBUTES_BYTES = 1
 
 @compiled
 def encode_records(rows: RecordRows, chosen: Int64s, target: Bytes, begin: int, end: int) -> tuple[int, int, int]:
-    """Writes records from the front of `chosen` (row numbers) to `target[begin:]`, while they end before `end`.
+    """Write records from the front of `chosen` (row numbers) to `target[begin:]`, while they end before `end`.
 
     Returns how many were written, the position after them, and how many bytes the first needs that did not fit.
     """
@@ -68,7 +68,7 @@ def headers_size(headers: HeaderRows, row: int) -> int:
 
 @compiled
 def write_headers(target: BytePointer, position: int, headers: HeaderRows, row: int) -> int:
-    """Writes a record's headers and returns the position after them."""
+    """Write a record's headers and return the position after them."""
     if not headers.present:
         return write_varint(target, position, 0)
     first, end = int(headers.ends[row]), int(headers.ends[row + 1])
@@ -90,7 +90,7 @@ def bytes_size(column: BinaryRows, row: int) -> int:
 
 @inlined
 def write_bytes(target: BytePointer, position: int, column: BinaryRows, row: int) -> int:
-    """Writes a value with its length before it, -1 for null, and returns the position after it."""
+    """Write a value with its length before it, -1 for null, and return the position after it."""
     if not column.present or column.valid[row] == 0:
         return write_varint(target, position, -1)
     start = int(column.ends[row])

@@ -121,7 +121,7 @@ class Decoder:
             yield self._assembler.batch(arena)
 
     def _sections(self, records: memoryview, rows: Int64s) -> Iterator[Section]:
-        """Runs of uncompressed batches, and compressed batches one by one, in order."""
+        """Run of uncompressed batches, and compressed batches one by one, in order."""
         data = bytes_of(records)
         compressed = np.flatnonzero(rows[:, ATTRIBUTES] & CODEC_MASK).tolist()
         start = 0

@@ -91,7 +91,7 @@ def check_crcs(records: memoryview, rows: Int64s) -> None:
 
 @compiled
 def scan_headers(data: Bytes, rows: Int64s) -> tuple[int, int]:
-    """Fills `rows` from the front; returns how many batches are whole, and a problem code."""
+    """Fill `rows` from the front; return how many batches are whole, and a problem code."""
     content, size = pointer_to(data), data.shape[0]
     position, next_offset = 0, 0
     for found in range(rows.shape[0]):
@@ -115,7 +115,7 @@ def scan_headers(data: Bytes, rows: Int64s) -> tuple[int, int]:
 
 @compiled
 def read_header(data: BytePointer, position: int, end: int, row: Int64s) -> int:
-    """Fills one row from the whole batch at `position`; returns a problem code."""
+    """Fill one row from the whole batch at `position`; return a problem code."""
     row[POSITION] = position
     row[END] = end
     row[RECORDS_AT] = position + HEADER_BYTES

@@ -134,7 +134,7 @@ class RecordFields(NamedTuple):
 def decode_batches(
     data: Bytes, rows: Int64s, window: Window, columns: RecordColumns, cursor: Int64s
 ) -> tuple[int, int]:
-    """Appends the records of all batches in `rows` (index rows into `data`, uncompressed) at `cursor`.
+    """Append the records of all batches in `rows` (index rows into `data`, uncompressed) at `cursor`.
 
     Returns a problem code and the number of the batch it was met in.
     """
@@ -149,7 +149,7 @@ def decode_batches(
 
 @compiled
 def decode_batch(data: BytePointer, batch: Int64s, window: Window, columns: RecordColumns, cursor: Int64s) -> int:
-    """Appends one batch's records at `cursor`; returns a problem code."""
+    """Append one batch's records at `cursor`; return a problem code."""
     first, window_end, with_key, with_value, with_headers = window
     base_offset, last_delta, batch_end = batch[BASE_OFFSET], batch[LAST_OFFSET] - batch[BASE_OFFSET], batch[END]
     # Held in locals because, for all the compiler knows, writing a value's bytes could change the cursor.
@@ -212,7 +212,7 @@ def read_record(data: BytePointer, position: int, batch_end: int, next_delta: in
 
 @compiled
 def append_headers(data: BytePointer, position: int, end: int, headers: HeaderColumn, row: int, cursor: Int64s) -> int:
-    """Appends a record's headers, whose bytes are exactly `position` to `end`; returns a problem code.
+    """Append a record's headers, whose bytes are exactly `position` to `end`; return a problem code.
 
     A record without headers gets a null, as Spark's own Kafka source has it.
     """
@@ -247,7 +247,7 @@ def append_headers(data: BytePointer, position: int, end: int, headers: HeaderCo
 
 @inlined
 def append_bytes(data: BytePointer, position: int, size: int, column: BinaryColumn, row: int, filled: int) -> int:
-    """Sets a row to `size` bytes of `data`, or to null when `size` is negative.
+    """Set a row to `size` bytes of `data`, or to null when `size` is negative.
 
     `filled` is how many bytes the column holds. Returns how many it holds then, or -1 when its buffer is too small.
     """

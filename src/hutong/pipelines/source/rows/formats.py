@@ -42,7 +42,7 @@ AS_IT_CAME = Format()
 
 @dataclass(frozen=True, slots=True)
 class RowFormat:
-    """The conversion of records to rows. `undecodable` determines the result of an undecodable key or value:
+    """The conversion of records to rows. `undecodable` determines the result of an undecodable key or value.
 
     `fail`; `null`: the key or value is null; `skip`: no row; `keep`: null, with a column that marks it.
     """

@@ -1,6 +1,7 @@
 """DescribeShareGroupOffsets (key 90), versions 0 and 1, flexible from 0 (KIP-932).
 
-Version 1 adds the lag (KIP-1226)."""
+Version 1 adds the lag (KIP-1226).
+"""
 
 from hutong.wire.kafka.schema import INT32, array, int16, int32, int64, message, string, struct, uuid
 
