@@ -67,7 +67,7 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """Nobody waits for the message any more. One that was begun is not affected: it goes on until it is done."""
+    """The message is no longer needed. One that was begun is not affected: it continues until it is done."""
 
     key: Key
     message: int
@@ -92,7 +92,7 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """Somebody can run: let a turn begin soon."""
+    """An actor can run: begin a turn soon."""
 
 
 Event = Sent | TurnBegun | Processed | Suspended | Resumed | Withdrawn
@@ -167,21 +167,23 @@ class Scheduler:
             assert 0 < len(actor.mailbox) <= self._mailbox_max or actor.suspends or actor is self._running
             assert actor.suspends >= 0 or actor is self._running
             is_ready = bool(actor.mailbox) and actor is not self._running and not actor.suspends
-            assert is_ready == (actor.place is not None), "a message that can be processed has its place in line"
+            assert is_ready == (actor.place is not None), "a message that can be processed is in a queue"
         assert not self._actors.keys() & self._idle_used_us.keys()
 
     def _send(self, sent: Sent) -> list[Instruction]:
+        # Only a new actor counts: those with messages keep their place at the bound.
         if sent.key not in self._actors and len(self._actors) >= self._actors_max:
             return [Refuse(sent.message, "actors_max", self._actors_max)]
         actor = self._actor(sent.key)
         if len(actor.mailbox) >= self._mailbox_max:
             return [Refuse(sent.message, "mailbox_max", self._mailbox_max)]
         actor.mailbox[sent.message] = sent.cost
-        return self._stand_in_line(actor)
+        return self._enqueue(actor)
 
     def _actor(self, key: Key) -> _Actor:
         actor = self._actors.get(key)
         if actor is None:
+            # An actor that pauses keeps its used time, or a client could reset its fairness by pausing.
             actor = self._actors[key] = _Actor(key, self._idle_used_us.pop(key, 0))
         return actor
 
@@ -198,6 +200,7 @@ class Scheduler:
 
     def _process_first(self, actor: _Actor) -> Process:
         message, cost = next(iter(actor.mailbox.items()))
+        # A message that goes on in a later turn holds its cost already.
         if not actor.is_begun:
             actor.is_begun = True
             self.cost_begun += cost
@@ -211,12 +214,13 @@ class Scheduler:
         if processed.is_done:
             self.cost_begun -= actor.mailbox.popitem(last=False)[1]
             actor.is_begun = False
+            # The quota is checked between messages alone: a message is not interrupted.
             is_over = processed.ends_turn or self._turn_used_us >= self._quota_us
             if not is_over and self._may_go_on(actor):
                 return [self._process_first(actor)]
         self._running = None
         actor.suspends = max(0, actor.suspends)
-        self._stand_in_line(actor)
+        self._enqueue(actor)
         self._forget_if_idle(actor)
         return self._wake()
 
@@ -236,19 +240,21 @@ class Scheduler:
 
     def _resume(self, key: Key) -> list[Instruction]:
         actor = self._actors.get(key)
+        # A resume without a suspend; while the actor runs it may come before its suspend.
         if actor is None or (actor.suspends <= 0 and actor is not self._running):
             return []
         actor.suspends -= 1
         if actor is self._running:
             return []
         self._forget_if_idle(actor)
-        return self._stand_in_line(actor)
+        return self._enqueue(actor)
 
     def _withdraw(self, key: Key, message: int) -> list[Instruction]:
         actor = self._actors.get(key)
         if actor is None or message not in actor.mailbox:
             return []
         is_first = next(iter(actor.mailbox)) == message
+        # It is being processed, and its result is dropped by the driver.
         if is_first and actor.is_begun:
             return []
         del actor.mailbox[message]
@@ -257,10 +263,13 @@ class Scheduler:
             self._forget_if_idle(actor)
         return self._wake() if is_first else []  # those behind a large one may fit
 
-    def _stand_in_line(self, actor: _Actor) -> list[Instruction]:
+    def _enqueue(self, actor: _Actor) -> list[Instruction]:
         if actor.place is None and actor.mailbox and actor.suspends <= 0 and actor is not self._running:
             self._arrivals += 1
+            # Round robin by the turn in which it became ready, then least used time, then arrival.
             actor.place = (self.turns_total, actor.used_us, self._arrivals, actor)
+            # Begun messages hold their cost, so they never need room: two queues keep them from waiting behind one that
+            # does.
             heapq.heappush(self._going_on if actor.is_begun else self._beginning, actor.place)
         return self._wake()
 
@@ -268,6 +277,7 @@ class Scheduler:
         if not actor.mailbox and not actor.suspends and actor is not self._running:
             del self._actors[actor.key]
             self._idle_used_us[actor.key] = actor.used_us
+            # The longest idle one loses its history.
             if len(self._idle_used_us) > IDLE_ACTORS_MAX:
                 self._idle_used_us.popitem(last=False)
 
@@ -277,12 +287,14 @@ class Scheduler:
     def _next(self) -> _Actor | None:
         """The actor that runs next, or None when none can run."""
         going_on, beginning = _first(self._going_on), _first(self._beginning)
+        # The head waits for room, and nothing overtakes it: small messages would starve a large one.
         if beginning is not None and not self._fits(_first_cost(beginning[3])):
             beginning = None
         ready = [place for place in (going_on, beginning) if place is not None]
         return min(ready)[3] if ready else None
 
     def _fits(self, cost: int) -> bool:
+        # A message larger than the bound runs alone.
         return not self.cost_begun or self.cost_begun + cost <= self._cost_max
 
 
@@ -290,8 +302,8 @@ def _first_cost(actor: _Actor) -> int:
     return next(iter(actor.mailbox.values()))
 
 
-def _first(line: list[_Place]) -> _Place | None:
-    """The head of a line, rid of the places that their actors have left."""
-    while line and line[0][3].place is not line[0]:
-        heapq.heappop(line)
-    return line[0] if line else None
+def _first(queue: list[_Place]) -> _Place | None:
+    """Return the head of a queue, after dropping places that their actors have left."""
+    while queue and queue[0][3].place is not queue[0]:
+        heapq.heappop(queue)
+    return queue[0] if queue else None

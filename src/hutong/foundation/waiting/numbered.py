@@ -173,6 +173,7 @@ class WaitQueue(Generic[V]):
         while True:
             generation = self._open
             try:
+                # `next` of a range iterator is atomic under the GIL: no lock on this path.
                 number = next(generation.numbers)
             except StopIteration:
                 if self._table._make_room(self, wait):
@@ -237,6 +238,7 @@ class NumberedWaitTable(Generic[V]):
         queue = self._queues.get(rounded_ms)
         if queue is None:
             with self._lock:
+                # Another thread may have made it between the look-up and the lock.
                 queue = self._queues.setdefault(rounded_ms, WaitQueue(self, rounded_ms))
         return queue
 
@@ -250,9 +252,11 @@ class NumberedWaitTable(Generic[V]):
             for queue in self._queues.values():
                 queue._closed.clear()
             left = [wait for generation in generations for wait in list(generation.waiting.values())]
+        # Outside the lock: a continuation may park another wait, which needs it.
         failed = sum([wait.fail(self._ended) for wait in left])
         for generation in generations:
             self.numbers._generations.pop(generation.number, None)
+        # The wheel belongs to its loop, and any thread may close the table.
         self._post(self._stop_timers)
         return failed
 
@@ -325,6 +329,7 @@ class NumberedWaitTable(Generic[V]):
             room += self._reclaim_numbers(queue)
         if room < 1:
             raise LimitExceeded(self.name, self._capacity)
+        # The generation's numbers are used up before its time: the rest of its waits expire together.
         if generation.next_number + BLOCK_MAX > generation.number + 1 << self.numbers.bits:
             self._close_generation(
                 queue, _FOREVER_MS if queue.timeout_ms == NEVER else self._clock.monotonic_ms() + queue.timeout_ms
@@ -337,6 +342,7 @@ class NumberedWaitTable(Generic[V]):
             self.numbers._generations[generation.number] = generation
         first, size = generation.next_number, min(room, BLOCK_MAX)
         generation.next_number += size
+        # A block at a time: the capacity is enforced here and not for each wait.
         generation.numbers = iter(range(first, first + size))
         self._handed_total += size
         queue._open = generation
@@ -362,6 +368,7 @@ class NumberedWaitTable(Generic[V]):
         generation.due_ms = due_ms
         self._unused_total += length_hint(generation.numbers)
         generation.numbers = _NO_NUMBERS
+        # A bounded share of the waits whose waiters gave up, so that closing stays cheap.
         self._forget(generation, CHECKED_MAX)
         if generation.waiting:
             queue._closed.append(generation)
@@ -377,6 +384,7 @@ class NumberedWaitTable(Generic[V]):
             return
         at_ms = min(times_ms)
         if queue._timer is not None:
+            # An earlier timer checks the queue and arms again: cheaper than moving it.
             if queue._timer_ms <= at_ms:
                 return
             queue._timer.cancel()
@@ -390,6 +398,8 @@ class NumberedWaitTable(Generic[V]):
         now_ms = self._clock.monotonic_ms()
         with self._lock:
             if queue._open is not self._idle and queue._open.closes_ms <= now_ms:
+                # From the close on, so that the youngest wait has its whole timeout; the oldest waits a sixteenth
+                # longer.
                 self._close_generation(queue, now_ms + queue.timeout_ms)
         try:
             self._expire(queue, now_ms)

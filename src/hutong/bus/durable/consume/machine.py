@@ -150,6 +150,7 @@ class DurableConsumerMachine:
         assert event.partition not in self._partitions, "assigned twice"
         partition = PartitionState(event.partition, event.offset, event.offset)
         partition.caution = Caution(event.note) if event.note is not None else None
+        # Records below the committed offset are repeats.
         partition.last_offset = event.offset - 1
         self._partitions[event.partition] = partition
 
@@ -157,8 +158,11 @@ class DurableConsumerMachine:
         for number in event.partitions:
             partition = self._partitions.pop(number, None)
             for entry in partition.entries if partition else ():
+                # Handlers cannot be stopped. Until they end, a partition that comes back must not deliver the same
+                # records.
                 if entry.state in (RecordState.NOTING, RecordState.HANDLING):
                     self._strays[number] = self._strays.get(number, 0) + 1
+                # Results of dropped entries count for nothing: the new owner handles them.
                 entry.state = RecordState.DROPPED
         self._ready = deque(entry for entry in self._ready if entry.state is RecordState.READY)
         self._due = [due for due in self._due if due[2].state is not RecordState.DROPPED]
@@ -176,14 +180,17 @@ class DurableConsumerMachine:
             partition.entries.append(entry)
             partition.bytes_held += record.size_bytes
             self._queue(partition, entry)
+        # Counted and weighed: a thousand small records or a few large ones fill the memory.
         full = len(partition.entries) >= self._bounds.records or partition.bytes_held >= self._bounds.bytes
         if full and not partition.is_paused:
             partition.is_paused = True
             self._out.append(Pause(partition.number))
 
     def _queue_key(self, partition: PartitionState, record: FetchedRecord) -> Hashable:
+        # One queue for all. After a crash messages are taken one at a time, to find the one that crashes the process.
         if self._order is Order.PARTITION or partition.caution is not None:
             return None
+        # A record without a key has no order to keep.
         return record.offset if record.key is None else record.key
 
     def _queue(self, partition: PartitionState, entry: RecordEntry) -> None:
@@ -205,25 +212,30 @@ class DurableConsumerMachine:
     def _pump(self) -> None:
         """Begin what waits for a slot, in order of its coming."""
         held = []
+        # None means no demand is set: then slots alone bound it.
         while self._ready and self._slots and self._demand != 0:
             entry = self._ready.popleft()
             if self._is_held(entry):
                 held.append(entry)
             else:
                 self._take_slot(entry)
+        # Back in front, in their old order.
         self._ready.extendleft(reversed(held))
 
     def _take_slot(self, entry: RecordEntry) -> None:
         caution = entry.partition.caution
         if caution is not None and entry.offset != entry.partition.position:
             caution.crashes = 0  # those were of a message that is not in the log any more
+        # Before the handler runs: it would crash the process again.
         if caution is not None and self._has_crashed_too_often(caution):
             return self._give_up(entry)
         self._slots -= 1
         if self._demand is not None:
             self._demand -= 1
+        # The note is written before delivery, so that the next process knows which message was in hand.
         if caution is not None and caution.is_note_due:
             entry.state = RecordState.NOTING
+            # The note is stored with this offset, so this is a commit as well.
             entry.partition.committed = entry.offset
             self._out.append(WriteNote(entry, caution.note_before()))
         else:
@@ -245,6 +257,7 @@ class DurableConsumerMachine:
             return True
         number = entry.partition.number
         self._strays[number] -= 1
+        # The last old handler has ended: the partition may deliver again.
         if not self._strays[number]:
             del self._strays[number]
         return False
@@ -272,6 +285,7 @@ class DurableConsumerMachine:
         note = entry.partition.caution.failed() if entry.partition.caution is not None else None
         if note is not None:  # it was not this one that ended the process, not this time
             self._out.append(TakeBackNote(entry.partition.number, entry.offset, note))
+        # A handler may declare a failure final, such as a malformed message.
         if event.is_final or self._retry.gives_up_after(entry.attempts):
             self._give_up(entry)
         else:
@@ -310,11 +324,14 @@ class DurableConsumerMachine:
         if entry.state is RecordState.DROPPED:
             return
         if event.is_hopeless:
+            # Skipping it would lose it, and retrying cannot help: a person must look.
             self._stop(entry, f"its dead letter was refused: {event.reason}")
         else:
+            # The log is unavailable for a while; the longest pause, as nothing else of this partition depends on it.
             self._wait(entry, event.now_ms + max(1, self._retry.delay_ms_max))
 
     def _demanded(self, event: Demand) -> None:
+        # 0 pauses at once: demand that was left is dropped.
         if event.count is None or event.count == 0:
             self._demand = event.count
         elif self._demand is not None:
@@ -344,12 +361,14 @@ class DurableConsumerMachine:
 
     def _prune(self, partition: PartitionState) -> None:
         entries = partition.entries
+        # The committed offset passes only finished entries without a gap.
         while entries and entries[0].state is RecordState.DONE:
             done = entries.popleft()
             partition.position = done.offset + 1
             partition.bytes_held -= done.record.size_bytes
         if (
             partition.is_paused
+            # Resumed at half, so that a full partition does not pause and resume with every record.
             and len(entries) * 2 <= self._bounds.records
             and partition.bytes_held * 2 <= self._bounds.bytes
         ):
@@ -370,5 +389,6 @@ class DurableConsumerMachine:
                 entry.queue_key = self._queue_key(partition, entry.record)
                 queue = partition.queues.setdefault(entry.queue_key, deque())
                 queue.append(entry)
+                # First of its key: it was queued behind another key's entry.
                 if len(queue) == 1 and entry.state is RecordState.QUEUED:
                     self._begin(entry)
