@@ -104,17 +104,19 @@ class ConnectedClient:
     def has_ended(self) -> bool:
         return self._owner.has_ended
 
-    # What the transport calls.
+    # Called by the transport.
 
     def receive(self, data: Buffer | str) -> bool:
         """One frame of the client. False: not now; keep it, and those behind it, until `Outlet.resume`."""
+        # Frames stay in order: while the authenticator decides on one, the transport keeps the rest.
         if self._is_asking:
             return False
         around = self._around
         around.figures.frames_in_total += 1
         frame = decode(data, around.dialect)
+        # Neither reaches the bus, so neither needs authentication.
         if isinstance(frame, Malformed) or frame.kind is Kind.PING:
-            self._tell(frame)
+            self._feed_session(frame)
         elif around.authenticator is None:
             self._pass(frame)
         else:
@@ -123,18 +125,19 @@ class ConnectedClient:
 
     def frame_too_large(self) -> None:
         """The client began a frame that the transport does not take: send an error and close its connection."""
-        self._tell(messages.FrameTooLarge())
+        self._feed_session(messages.FrameTooLarge())
 
     def sending_changed(self, is_paused: bool) -> None:
         """True while more is unsent to this client than the bound."""
         if is_paused is not self.session.is_paused and not self.has_ended:
-            self._tell(messages.SendingPaused() if is_paused else messages.SendingResumed())
+            self._feed_session(messages.SendingPaused() if is_paused else messages.SendingResumed())
 
     def ended(self) -> None:
         """Its connection is gone: leave nothing behind. A second call does nothing."""
         if self.has_ended:
             return
         around = self._around
+        # Fails the replies that this client owes, so that their requesters do not wait for the timeout.
         self._owner.end(OwnerGone("the bridge client that was asked has gone"))
         consumers, self._consumers = self._consumers, {}
         for consumer in consumers.values():
@@ -146,7 +149,7 @@ class ConnectedClient:
             reply.cancel()
         self.happens(BridgeEvent(EventKind.CLOSED, self.peer))
 
-    # Who is asked before anything is done.
+    # Authentication, and the event hook.
 
     def happens(self, event: BridgeEvent) -> bool:
         """Ask the event hook, if there is one; True lets the event pass."""
@@ -164,7 +167,7 @@ class ConnectedClient:
             verdict = authenticator(self.peer, frame)
         except Exception as error:  # noqa: BLE001  # a user's code, as above
             self._around.context.fail(error)
-            self._tell(messages.Denied(frame, Code.AUTH_ERROR))
+            self._feed_session(messages.Denied(frame, Code.AUTH_ERROR))
             return
         if isinstance(verdict, Verdict):
             self._judged(frame, verdict)
@@ -173,11 +176,12 @@ class ConnectedClient:
             self._around.context.run(partial(self._await_verdict, frame), verdict)
         else:
             self._around.context.fail(TypeError(f"an authenticator returns a Verdict, not {type(verdict).__name__}"))
-            self._tell(messages.Denied(frame, Code.AUTH_ERROR))
+            self._feed_session(messages.Denied(frame, Code.AUTH_ERROR))
 
     async def _await_verdict(self, frame: ClientFrame, coming: Awaitable[Verdict]) -> None:
-        """Goes on with the frame once its verdict is there; then with those behind it."""
+        """Continue with the frame once its verdict is there; then with later frames."""
         try:
+            # An authenticator that never answers must not hold the connection for ever.
             async with asyncio.timeout(self._around.limits.reply_timeout_ms / 1000):
                 verdict = await coming
         except Exception as error:  # noqa: BLE001  # a user's code, as above
@@ -189,34 +193,37 @@ class ConnectedClient:
         if isinstance(verdict, Verdict):
             self._judged(frame, verdict)
         else:
-            self._tell(messages.Denied(frame, Code.AUTH_ERROR))
+            self._feed_session(messages.Denied(frame, Code.AUTH_ERROR))
         self._outlet.resume()
 
     def _judged(self, frame: ClientFrame, verdict: Verdict) -> None:
         if verdict.value is None:
             self._pass(frame)
         else:
-            self._tell(messages.Denied(frame, verdict.value))
+            self._feed_session(messages.Denied(frame, verdict.value))
 
     def _pass(self, frame: ClientFrame) -> None:
         """The frame may go on, unless the event hook blocks or changes it."""
         if self._around.hook is not None:
             event = BridgeEvent(EventKind(frame.kind.value), self.peer, frame.address, frame.body, frame.headers)
             if not self.happens(event):
+                # The two bridges of Vert.x have different words for it.
                 code = Code.BLOCKED if self._around.dialect is Dialect.TCP else Code.REJECTED
-                self._tell(messages.Denied(frame, code))
+                self._feed_session(messages.Denied(frame, code))
                 return
+            # The hook may have changed the event.
             frame = msgspec.structs.replace(frame, address=event.address, body=event.body, headers=event.headers)
-        self._tell(frame)
+        self._feed_session(frame)
 
-    # What the session wants done.
+    # Instructions of the session.
 
-    def _tell(self, event: Event, message: Message | None = None) -> None:
-        """`message` is what the event is about, where it came from the bus."""
+    def _feed_session(self, event: Event, message: Message | None = None) -> None:
+        """Feed an event to the session, and execute its instructions. `message` is the event's bus message, if any."""
         for instruction in self.session.handle(event):
             self._carry_out(instruction, message)
 
     def _carry_out(self, instruction: Instruction, message: Message | None) -> None:
+        # First, since nearly every instruction is one.
         if isinstance(instruction, messages.Write):
             self._write(instruction.frame, instruction.code)
             return
@@ -260,9 +267,9 @@ class ConnectedClient:
         if self.session.is_paused:
             self._unsent_bytes += len(frame)
             if self._unsent_bytes > self._around.limits.unsent_bytes_max:
-                self._tell(messages.TooSlow())
+                self._feed_session(messages.TooSlow())
 
-    # What it sends and asks.
+    # Messages of the client.
 
     def _send(self, frame: ClientFrame, *, is_request: bool) -> None:
         bus = self._around.bus
@@ -271,6 +278,7 @@ class ConnectedClient:
                 self._await_reply(frame, bus.request(frame.address, frame.body, _options(frame)))
             elif frame.kind is Kind.PUBLISH:
                 stored = bus.publish(frame.address, frame.body, _options(frame))
+                # A durable address: the outcome comes when the log has stored the record.
                 if isinstance(stored, Promise):
                     stored.then(partial(self._stored, frame))
             else:
@@ -281,7 +289,7 @@ class ConnectedClient:
     def _stored(self, frame: ClientFrame, outcome: object) -> None:
         """Handle the outcome of a publication at a durable address. One that is stored needs no report."""
         if isinstance(outcome, HutongError) and not self.has_ended:
-            self._tell(messages.Denied(frame, Code.NOT_DELIVERED))
+            self._feed_session(messages.Denied(frame, Code.NOT_DELIVERED))
 
     def _answer(self, message: Message, outcome: Answer | HutongError) -> None:
         """Handle the outcome of a message that this client was to answer."""
@@ -289,7 +297,7 @@ class ConnectedClient:
             if not isinstance(outcome, Expired):
                 message.fail(BUILT_IN_CODE, str(outcome))
             elif message.reply_address is not None:
-                self._tell(messages.ReplyExpired(message.reply_address))
+                self._feed_session(messages.ReplyExpired(message.reply_address))
             return
         frame, is_request = outcome
         try:
@@ -300,6 +308,7 @@ class ConnectedClient:
             else:
                 message.reply(frame.body, _options(frame))
         except Exception as error:  # noqa: BLE001  # as above
+            # The requester on the bus must not wait for a reply that cannot be encoded.
             if message._reply is not None:
                 message._reply.fail(carrying_failed("the reply", error))
             self._not_sent(frame, is_request, error)
@@ -311,7 +320,7 @@ class ConnectedClient:
         if is_request:
             self._request_failed(frame, ReplyError(FailureType.ERROR, BUILT_IN_CODE, str(error)))
         else:
-            self._tell(messages.Denied(frame, Code.NOT_DELIVERED))
+            self._feed_session(messages.Denied(frame, Code.NOT_DELIVERED))
 
     def _await_reply(self, frame: ClientFrame, reply: Reply) -> None:
         self._requests.add(reply)
@@ -330,18 +339,21 @@ class ConnectedClient:
             self._request_failed(frame, ReplyError(FailureType.ERROR, BUILT_IN_CODE, Code.BLOCKED))
             return
         body, headers = received
-        self._tell(messages.Answered(frame.address, frame.reply_address, body, headers, outcome.reply_address), outcome)
+        self._feed_session(
+            messages.Answered(frame.address, frame.reply_address, body, headers, outcome.reply_address), outcome
+        )
 
     def _request_failed(self, frame: ClientFrame, error: HutongError) -> None:
         assert frame.reply_address is not None
         if not isinstance(error, ReplyError):
             error = ReplyError(FailureType.ERROR, BUILT_IN_CODE, str(error))
+        # The text of a handler's exception is for the log, not for clients.
         text = HANDLER_RAISED if isinstance(error, HandlerRaised) else error.message
-        self._tell(
+        self._feed_session(
             messages.AnswerFailed(frame.address, frame.reply_address, error.failure_code, error.failure_type.name, text)
         )
 
-    # What it hears and owes.
+    # Messages to the client, and replies that it owes.
 
     def _register(self, number: int, address: str) -> None:
         around = self._around
@@ -353,9 +365,10 @@ class ConnectedClient:
                 max_buffered_messages=around.limits.buffered_messages_max,
             )
         except (HutongError, TypeError, ValueError):  # a bound of the bus, an address that is its own or durable
-            self._tell(messages.RegistrationFailed(number))
+            self._feed_session(messages.RegistrationFailed(number))
             return
         consumer.discard_handler = self._discarded
+        # Without a hook nobody changes bodies, so all clients of an address share one copy.
         consumer.shares_bodies = around.hook is None
         if self.session.is_paused:
             consumer.pause()
@@ -370,7 +383,7 @@ class ConnectedClient:
             message.fail(BUILT_IN_CODE, Code.BLOCKED)
             return
         body, headers = received
-        self._tell(messages.Delivered(number, body, headers, message.reply_address, message.is_send), message)
+        self._feed_session(messages.Delivered(number, body, headers, message.reply_address, message.is_send), message)
 
     def _received(self, address: str, message: Message) -> Received | None:
         """The message's body and headers as the event hook leaves them, None where it blocks it."""
@@ -387,9 +400,9 @@ class ConnectedClient:
             around.replies_owed.park(key, partial(self._answer, message), deadline_ms=deadline_ms, owner=self._owner)
         except HutongError as error:  # all clients together owe too many
             message.fail(BUILT_IN_CODE, str(error))
-            self._tell(messages.ReplyExpired(reply_address))
+            self._feed_session(messages.ReplyExpired(reply_address))
 
-    # While it does not read.
+    # A client that does not read.
 
     def _pause(self) -> None:
         around = self._around
@@ -408,11 +421,11 @@ class ConnectedClient:
 
     def _too_slow(self, outcome: HutongError | None) -> None:
         if isinstance(outcome, Expired):
-            self._tell(messages.TooSlow())
+            self._feed_session(messages.TooSlow())
 
     def _discarded(self, message: Message) -> None:
         if self.session.is_paused and not self.has_ended:
-            self._tell(messages.TooSlow())
+            self._feed_session(messages.TooSlow())
 
 
 def _options(frame: ClientFrame) -> DeliveryOptions:

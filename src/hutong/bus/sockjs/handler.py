@@ -135,103 +135,106 @@ class SockJSHandler:
         self._prefix = site.prefix.rstrip("/")
         self._visitors = Visitors(site.origins, site.hosts, is_secure=site.is_secure)
         self._entropy = entropy
-        self._lines: dict[Peer, _RequestQueue] = {}
+        self._queues: dict[Peer, _RequestQueue] = {}
 
-    # What the reactor calls.
+    # Called by the reactor.
 
     def connection_opened(self, peer: Peer) -> None:
-        self._lines[peer] = _RequestQueue(self, peer)
+        self._queues[peer] = _RequestQueue(self, peer)
 
     def connection_closed(self, peer: Peer) -> None:
-        self._lines.pop(peer).lost()
+        self._queues.pop(peer).lost()
 
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
-        event, line = cast(HttpEvent, frame), self._lines[peer]
-        if isinstance(event, str) and line.session is not None and line.session.is_holding:
+        event, queue = cast(HttpEvent, frame), self._queues[peer]
+        # Back-pressure: the connection is not read until the session takes messages again.
+        if isinstance(event, str) and queue.session is not None and queue.session.is_holding:
             return HELD
         if isinstance(event, PipelinedBytes):
-            return self._catch_up_later(line)
-        self._work(line, (event,))
+            return self._process_rest_later(queue)
+        self._work(queue, (event,))
         return []
 
-    def go_on(self, line: _RequestQueue) -> None:
-        """An answer is complete: send it, and see what the client has asked meanwhile."""
-        self._work(line, ())
+    def go_on(self, queue: _RequestQueue) -> None:
+        """Send a complete answer, and process requests that arrived meanwhile."""
+        self._work(queue, ())
 
-    # What came faster than it is worked on.
+    # Bytes that arrive faster than they are processed.
 
-    def _catch_up_later(self, line: _RequestQueue) -> Response:
-        """The connection is not read meanwhile; then this is asked again."""
-        if not line.http.is_behind or line.http.is_finished:
+    def _process_rest_later(self, queue: _RequestQueue) -> Response:
+        """Hold the connection unread until the rest is processed."""
+        if not queue.http.is_behind or queue.http.is_finished:
             return []
-        self._soon(line)
+        self._soon(queue)
         return HELD
 
-    def _soon(self, line: _RequestQueue) -> None:
-        self.sessions.soon(lambda: self._catch_up(line))
+    def _soon(self, queue: _RequestQueue) -> None:
+        self.sessions.soon(lambda: self._catch_up(queue))
 
-    def _catch_up(self, line: _RequestQueue) -> None:
-        """One slice in each turn of the loop."""
-        session, http = line.session, line.http
-        if line.peer not in self._lines:
+    def _catch_up(self, queue: _RequestQueue) -> None:
+        """Process one slice in each loop iteration."""
+        session, http = queue.session, queue.http
+        if queue.peer not in self._queues:
             return
         if session is not None and session.is_holding:
-            session.when_taken(lambda: self._soon(line))
+            session.when_taken(lambda: self._soon(queue))
             return
-        self._work(line, http.next_slice())
+        self._work(queue, http.next_slice())
         if http.failure is not None:
-            line.peer.close()
+            queue.peer.close()
         elif http.is_behind:
-            self._soon(line)
+            self._soon(queue)
         else:
-            line.peer.release()
+            queue.peer.release()
 
-    # One event after the other.
+    # Processing, one event after the other.
 
-    def _work(self, line: _RequestQueue, events: Sequence[HttpEvent]) -> None:
-        if line.is_working:  # an answer that was complete at once: the loop below goes on
+    def _work(self, queue: _RequestQueue, events: Sequence[HttpEvent]) -> None:
+        if queue.is_working:  # an answer that was complete at once: the loop below goes on
             return
-        line.is_working = True
+        queue.is_working = True
         while True:
             for event in events:
-                self._take(line, event)
-            line.send()
-            events = line.http.next_events()
+                self._take(queue, event)
+            queue.send()
+            events = queue.http.next_events()
             if not events:
                 break
-        line.is_working = False
+        queue.is_working = False
 
-    def _take(self, line: _RequestQueue, event: HttpEvent) -> None:
+    def _take(self, queue: _RequestQueue, event: HttpEvent) -> None:
         match event:
             case HttpRequest():
-                self._asked(line, event)
+                self._asked(queue, event)
             case HttpFault(status, text):
-                line.http.refuse(status, text)
+                queue.http.refuse(status, text)
             case str():
-                self._message(line, event)
+                self._message(queue, event)
             case Ready() | PipelinedBytes():
                 pass
 
-    def _asked(self, line: _RequestQueue, request: HttpRequest) -> None:
+    def _asked(self, queue: _RequestQueue, request: HttpRequest) -> None:
         route = find_route(request.target, self._prefix)
+        # Before anything else: an unknown Host is the sign of DNS rebinding.
         if not self._visitors.knows_host(request.headers):
-            self._respond(line, answers.text(403, _UNKNOWN_HOST))
+            self._respond(queue, answers.text(403, _UNKNOWN_HOST))
         elif route is None:
-            self._respond(line, answers.not_found(self._prefix))
+            self._respond(queue, answers.not_found(self._prefix))
         elif request.method not in route.methods:
-            self._respond(line, answers.not_allowed(route.methods))
+            self._respond(queue, answers.not_allowed(route.methods))
+        # A page of another origin may not use the bridge with the user's cookies.
         elif not self._may(request, route.endpoint):
-            self._respond(line, answers.text(403, _FOREIGN_PAGE, [("Vary", "Origin")]))
+            self._respond(queue, answers.text(403, _FOREIGN_PAGE, [("Vary", "Origin")]))
         elif request.method == "OPTIONS":
-            self._respond(line, answers.preflight(route.methods, self._shared(request)))
+            self._respond(queue, answers.preflight(route.methods, self._shared(request)))
         elif route.endpoint in (SockJsEndpoint.WEBSOCKET, SockJsEndpoint.RAW_WEBSOCKET):
-            self._upgrade(line, request, is_raw=route.endpoint is SockJsEndpoint.RAW_WEBSOCKET)
+            self._upgrade(queue, request, is_raw=route.endpoint is SockJsEndpoint.RAW_WEBSOCKET)
         elif route.endpoint in (SockJsEndpoint.XHR_SEND, SockJsEndpoint.JSONP_SEND):
-            self._sent(line, request, route)
+            self._sent(queue, request, route)
         elif route.endpoint in TRANSPORTS:
-            self._open(line, request, route, TRANSPORTS[route.endpoint])
+            self._open(queue, request, route, TRANSPORTS[route.endpoint])
         else:
-            self._respond(line, self._page(request, route.endpoint))
+            self._respond(queue, self._page(request, route.endpoint))
 
     def _may(self, request: HttpRequest, endpoint: SockJsEndpoint) -> bool:
         visitors, headers = self._visitors, request.headers
@@ -249,64 +252,66 @@ class SockJSHandler:
     # Transports.
 
     def _open(
-        self, line: _RequestQueue, request: HttpRequest, route: SockJsRoute, transport: FallbackTransport
+        self, queue: _RequestQueue, request: HttpRequest, route: SockJsRoute, transport: FallbackTransport
     ) -> None:
         """The response of a transport: from now on a receiver of its session."""
         if transport.needs_callback and route.callback is None:
             wrong = 'invalid "callback" parameter' if route.has_callback else '"callback" parameter required'
-            self._respond(line, answers.text(500, f"{wrong}\n", [NO_STORE]))
+            self._respond(queue, answers.text(500, f"{wrong}\n", [NO_STORE]))
             return
         try:
-            session = self.sessions.find_or_make(route.session, _peer(line, request))
+            session = self.sessions.find_or_make(route.session, _peer(queue, request))
         except LimitExceeded as error:
-            self._respond(line, answers.text(503, f"{error}\n", self._shared(request)))
+            self._respond(queue, answers.text(503, f"{error}\n", self._shared(request)))
             return
         callback = route.callback or ""
         nosniff = ("X-Content-Type-Options", "nosniff")
-        line.http.begin(200, [("Content-Type", transport.content_type), NO_STORE, nosniff, *self._shared(request)])
+        queue.http.begin(200, [("Content-Type", transport.content_type), NO_STORE, nosniff, *self._shared(request)])
         prelude = transport.prelude(callback)
         if prelude:
-            line.http.send(prelude.encode())
+            queue.http.send(prelude.encode())
+        # A poll ends with its first frame; a stream after so many bytes, so that browsers free the response's memory.
         room_bytes = self.sessions.limits.response_bytes_max if transport.is_streaming else 0
-        line.attach(session, transport, callback, room_bytes)
+        queue.attach(session, transport, callback, room_bytes)
 
-    def _sent(self, line: _RequestQueue, request: HttpRequest, route: SockJsRoute) -> None:
+    def _sent(self, queue: _RequestQueue, request: HttpRequest, route: SockJsRoute) -> None:
         """Messages of a client that has no WebSocket."""
         shared = self._shared(request)
         session = self.sessions.find(route.session)
         is_jsonp = route.endpoint is SockJsEndpoint.JSONP_SEND
         if session is None or not session.is_open:
-            self._respond(line, answers.text(404, "There is no such session.\n", shared))
+            self._respond(queue, answers.text(404, "There is no such session.\n", shared))
             return
         if session.is_holding:
-            self._respond(line, answers.text(503, "The messages before these are not taken yet.\n", shared))
+            self._respond(queue, answers.text(503, "The messages before these are not taken yet.\n", shared))
             return
         kind = request.headers.get("content-type", "")
         payload = form_payload(request.body, kind) if is_jsonp else request.body
+        # None is a form without the field, which counts as broken JSON in SockJS's own tests.
         if not payload and payload is not None:
-            self._respond(line, answers.text(500, "Payload expected.\n", shared))
+            self._respond(queue, answers.text(500, "Payload expected.\n", shared))
             return
         texts = None if payload is None else decode_messages(payload)
         if texts is None:
-            self._respond(line, answers.text(500, "Broken JSON encoding.\n", shared))
+            self._respond(queue, answers.text(500, "Broken JSON encoding.\n", shared))
             return
         done = (
             HttpAnswer(200, [TEXT, NO_STORE, *shared], b"ok")
             if is_jsonp
             else HttpAnswer(204, [TEXT, NO_STORE, *shared])
         )
-        session.came(texts, lambda: self._taken(line, done))
+        session.came(texts, lambda: self._taken(queue, done))
 
-    def _taken(self, line: _RequestQueue, done: HttpAnswer) -> None:
-        if line.peer in self._lines:  # else it has gone meanwhile
-            self._respond(line, done)
-            self.go_on(line)
+    def _taken(self, queue: _RequestQueue, done: HttpAnswer) -> None:
+        if queue.peer in self._queues:  # else it has gone meanwhile
+            self._respond(queue, done)
+            self.go_on(queue)
 
     # WebSockets.
 
-    def _upgrade(self, line: _RequestQueue, request: HttpRequest, *, is_raw: bool) -> None:
-        """Switch to WebSocket (RFC 6455, 4.2), or say why not."""
-        headers, http = request.headers, line.http
+    def _upgrade(self, queue: _RequestQueue, request: HttpRequest, *, is_raw: bool) -> None:
+        """Switch to WebSocket, or refuse with the reason (RFC 6455, section 4.2)."""
+        headers, http = request.headers, queue.http
         wishes = [word.strip().lower() for word in headers.get("connection", "").split(",")]
         if headers.get("upgrade", "").strip().lower() != "websocket":
             http.refuse(400, 'Can "Upgrade" only to "WebSocket".\n')
@@ -314,6 +319,7 @@ class SockJSHandler:
         if "upgrade" not in wishes:
             http.refuse(400, '"Connection" must be "Upgrade".\n')
             return
+        # RFC 6455, section 4.4: 426 with the supported version.
         if headers.get("sec-websocket-version") != "13":
             http.refuse(426, "Only version 13 of WebSocket is spoken here.\n", [("Sec-WebSocket-Version", "13")])
             return
@@ -322,26 +328,27 @@ class SockJSHandler:
             http.refuse(400, '"Sec-WebSocket-Key" must be 16 bytes in base64.\n')
             return
         texts = http.accept_websocket(key)
-        line.attach_websocket(self.sessions.make_single(_peer(line, request), is_raw=is_raw), is_raw=is_raw)
+        queue.attach_websocket(self.sessions.make_single(_peer(queue, request), is_raw=is_raw), is_raw=is_raw)
+        # Messages that a client sent right behind its handshake.
         for text in texts:
-            self._take(line, text)
+            self._take(queue, text)
 
-    def _message(self, line: _RequestQueue, text: str) -> None:
+    def _message(self, queue: _RequestQueue, text: str) -> None:
         """A message on a WebSocket: an array of messages, or one as it is where it is raw."""
-        session = line.session
-        assert line.http.websocket is not None
+        session = queue.session
+        assert queue.http.websocket is not None
         if session is None or not text:
             return
-        texts = [text] if line.is_raw else decode_messages(text)
+        texts = [text] if queue.is_raw else decode_messages(text)
         if texts is None:
-            line.http.websocket.close(1002, "Broken JSON encoding.")
+            queue.http.websocket.close(1002, "Broken JSON encoding.")
             return
-        session.came(texts, line.peer.release)
+        session.came(texts, queue.peer.release)
 
     # Answers.
 
-    def _respond(self, line: _RequestQueue, answer: HttpAnswer) -> None:
-        line.http.respond(answer.status, answer.headers, answer.body)
+    def _respond(self, queue: _RequestQueue, answer: HttpAnswer) -> None:
+        queue.http.respond(answer.status, answer.headers, answer.body)
 
     def _shared(self, request: HttpRequest) -> Fields:
         """The headers of every answer of a session: who may read it, and the cookie of a balancer."""
@@ -352,6 +359,6 @@ class SockJSHandler:
         return fields
 
 
-def _peer(line: _RequestQueue, request: HttpRequest) -> BridgePeer:
-    peer = line.peer
+def _peer(queue: _RequestQueue, request: HttpRequest) -> BridgePeer:
+    peer = queue.peer
     return BridgePeer(0, peer.address, peer.port, peer.certificate, request.headers)

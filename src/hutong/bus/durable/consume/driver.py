@@ -80,6 +80,7 @@ class DurableConsumer:
         "_is_ready",
         "_iteration",
         "_log",
+        "_logged_troubles",
         "_loop",
         "_machine",
         "_over",
@@ -87,7 +88,6 @@ class DurableConsumer:
         "_state",
         "_tick",
         "_tick_ms",
-        "_told",
         "address",
         "buried_total",
         "context",
@@ -142,10 +142,10 @@ class DurableConsumer:
         self.is_over = False
         self._ready: list[Promise[None]] = []
         self._over: list[Promise[None]] = []
-        self._told: set[str] = set()  # troubles since the last success, so that each is logged once
+        self._logged_troubles: set[str] = set()  # troubles since the last success, so that each is logged once
         self._fetcher.start()
 
-    # What users call
+    # The API for users
 
     def handler(self, handler: Handler | None) -> "DurableConsumer":
         """Receive with `handler` from now on; with None nothing more is begun."""
@@ -198,7 +198,7 @@ class DurableConsumer:
     def __repr__(self) -> str:
         return f"<DurableConsumer {self.address!r} of {self.options.group!r}{'' if self.is_registered else ', ended'}>"
 
-    # What the fetcher says, on the loop
+    # Called by the fetcher, on the loop
 
     def assigned(self, starts: Sequence[Start]) -> None:
         for partition, offset, note in starts:
@@ -207,33 +207,34 @@ class DurableConsumer:
                     "%s, partition %d: its last owner in group %s left no goodbye at offset %d; going on carefully",
                     self.address, partition, self.options.group, offset,
                 )  # fmt: skip
-            self._play(PartitionAssigned(partition, offset, note))
+            self._feed_machine(PartitionAssigned(partition, offset, note))
         self._is_ready = True
         settle_all(self._ready, None)
 
     def revoked(self, partitions: Sequence[int], answer: "Future[dict[int, int]]") -> None:
         self._fetcher.forget(partitions)
         self._commits.forget(partitions)
+        # The client library's rebalance callback waits for the offsets, and commits them before the partitions go.
         answer.set_result(self._machine.farewell(partitions))
-        self._play(Revoked(partitions))
+        self._feed_machine(Revoked(partitions))
 
     def lost(self, partitions: Sequence[int] | None) -> None:
         partitions = self._machine.assigned if partitions is None else partitions
         self._fetcher.forget(partitions)
         self._commits.forget(partitions)
-        self._play(Revoked(partitions))
+        self._feed_machine(Revoked(partitions))
 
     def committed(self, error: str | None) -> None:
         self._commits.settled(error)
 
     def arrived(self, records: Mapping[int, Sequence[StoredRecord]]) -> None:
-        self._told.clear()
+        self._logged_troubles.clear()
         for partition, of_it in records.items():
-            self._play(Arrived(partition, of_it))
+            self._feed_machine(Arrived(partition, of_it))
 
     def troubled(self, code: str, text: str, *, is_hopeless: bool) -> None:
-        if code not in self._told:
-            self._told.add(code)
+        if code not in self._logged_troubles:
+            self._logged_troubles.add(code)
             _log.warning("%s, group %s: %s", self.address, self.options.group, text)
         if is_hopeless:
             self._stop(text)
@@ -255,9 +256,9 @@ class DurableConsumer:
         if self.end_handler is not None:
             self.context.run(lambda handler: handler(), self.end_handler)
 
-    # What the machine says
+    # Instructions of the machine
 
-    def _play(self, event: Event) -> None:
+    def _feed_machine(self, event: Event) -> None:
         for instruction in self._machine.handle(event):
             self._carry_out(instruction)
         due_ms = self._machine.next_tick_ms()
@@ -287,6 +288,7 @@ class DurableConsumer:
         try:
             message = DurableMessage.of(self.address, record, entry.attempts)
             self.context.run(self._handle, (entry, message))
+        # A body that cannot be decoded is a failure of this message, not of the consumer.
         except (UnreadableBody, LimitExceeded) as error:
             self.post_outcome(entry, error, None)
 
@@ -335,15 +337,15 @@ class DurableConsumer:
     def _outcome(self, entry: RecordEntry, error: BaseException | None, message: DurableMessage | None) -> None:
         if error is None:
             self.handled_total += 1
-            self._play(Handled(entry))
+            self._feed_machine(Handled(entry))
             self._commit_soon()
         else:
             self.failed_total += 1
             after_ms = message.retry_after_ms if message is not None else None
             now_ms, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
             is_final = isinstance(error, UnreadableBody)
-            _log.warning("%s failed attempt %d: %s", self._place(entry), entry.attempts, _told(error))
-            self._play(Failed(entry, type(error).__name__, str(error), now_ms, wall_ms, after_ms, is_final))
+            _log.warning("%s failed attempt %d: %s", self._place(entry), entry.attempts, _error_text(error))
+            self._feed_machine(Failed(entry, type(error).__name__, str(error), now_ms, wall_ms, after_ms, is_final))
         if self._grace is not None and self._is_idle():
             self._depart()
 
@@ -366,6 +368,7 @@ class DurableConsumer:
             except (LimitExceeded, PublishFailed) as error:
                 self._buried(entry, error)
 
+        # The topic is made with its first letter, as most consumers never need it.
         self._log.make_dead_letter_topic(topic, lambda: self._post(made))
 
     def _buried(self, entry: RecordEntry, outcome: Stored | HutongError) -> None:
@@ -375,16 +378,16 @@ class DurableConsumer:
                 "%s was given up after %d attempts (%s: %s); it is in %s",
                 self._place(entry), entry.attempts, entry.error_type, entry.error_text, outcome.topic,
             )  # fmt: skip
-            self._play(RecordBuried(entry))
+            self._feed_machine(RecordBuried(entry))
             self._commit_soon()
         else:
             hopeless = isinstance(outcome, PublishFailed) and outcome.is_hopeless
             _log.warning("%s: its dead letter was not stored: %s", self._place(entry), outcome)
-            self._play(NotBuried(entry, str(outcome), hopeless, self._clock.monotonic_ms()))
+            self._feed_machine(NotBuried(entry, str(outcome), hopeless, self._clock.monotonic_ms()))
 
     def _noted(self, entry: RecordEntry, error: str | None) -> None:
         self._warn(error)
-        self._play(NoteWritten(entry))
+        self._feed_machine(NoteWritten(entry))
 
     def _stop(self, reason: str) -> None:
         if self.failure is None:
@@ -405,7 +408,7 @@ class DurableConsumer:
 
     def _ticked(self) -> None:
         self._tick = None
-        self._play(RetryTick(max(self._tick_ms, self._clock.monotonic_ms())))
+        self._feed_machine(RetryTick(max(self._tick_ms, self._clock.monotonic_ms())))
 
     def _commit_soon(self) -> None:
         if self._commit_timer is None and not self.is_over:
@@ -421,6 +424,7 @@ class DurableConsumer:
     def _committed(self, taken: Iterable[int], error: str | None) -> None:
         self._warn(error)
         if error is not None:
+            # The next commit includes them again; offsets only grow, so nothing is committed twice in error.
             self._machine.give_back_commits(taken)
             self._commit_soon()
 
@@ -429,7 +433,7 @@ class DurableConsumer:
             _log.warning("%s, group %s: a commit failed: %s", self.address, self.options.group, error)
 
     def _ask(self, count: int | None) -> None:
-        self._post(lambda: self._play(Demand(count)))
+        self._post(lambda: self._feed_machine(Demand(count)))
 
     def _post(self, call: Callable[[], object]) -> None:
         self._loop.call_soon_threadsafe(call)
@@ -440,7 +444,7 @@ class DurableConsumer:
         if not self.is_registered:
             return
         self.is_registered = False
-        self._play(Demand(0))
+        self._feed_machine(Demand(0))
         if self._is_idle():
             self._depart()
         else:
@@ -492,5 +496,5 @@ def _record(entry: RecordEntry) -> StoredRecord:
     return record
 
 
-def _told(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
