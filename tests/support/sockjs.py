@@ -237,7 +237,7 @@ class Http:
         return self.finish(self.begin(method, path, body, **headers), method)
 
     def finish(self, reply: Reply, method: str = "GET") -> Reply:
-        if reply.status in (204, 304) or method == "HEAD":
+        if reply.status in (101, 204, 304) or method == "HEAD":
             return reply
         if "content-length" in reply.headers:
             reply.body = self.file.read(int(reply.headers["content-length"]))

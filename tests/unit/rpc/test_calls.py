@@ -262,3 +262,4 @@ async def test_a_call_from_a_thread_that_is_asked_for_or_cancelled_is_not_report
     gc.collect()
     await asyncio.sleep(0)
     assert reported == []
+    store.gates["a"].set()  # the service goes on without its caller: unbinding would wait for it

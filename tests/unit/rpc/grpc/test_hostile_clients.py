@@ -182,6 +182,7 @@ async def test_one_address_leaves_calls_for_others(rpc: Rpc) -> None:
             call.cancel()
         await until(lambda: not scene.server._calls)
         await scene.must_go_on()
+        scene.pinged.go_on.set()  # the service goes on without its callers: unbinding would wait for it
 
 
 @asynccontextmanager
@@ -204,10 +205,10 @@ async def from_address(local: str, address: str) -> AsyncIterator[Any]:
         yield channel
 
 
-async def test_a_thousand_streams_that_nobody_reads(rpc: Rpc) -> None:
+async def test_a_hundred_streams_that_nobody_reads(rpc: Rpc) -> None:
     async with scene_of(rpc, streams_per_connection_max=1_000) as scene:
-        streams = [scene.client.call("Fill", size=10_000) for _ in range(200)]
-        await until(lambda: scene.pinged.produced >= 200)
+        streams = [scene.client.call("Fill", size=60_000) for _ in range(100)]
+        await until(lambda: scene.pinged.produced >= 100)
         await scene.must_go_on()
         produced = -1
         while produced != scene.pinged.produced:  # as much as the windows hold
