@@ -130,6 +130,7 @@ class Authentication:
 
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
         login = _session(peer).login
+        # The fast path of an authenticated connection: two comparisons for each request.
         if login is None or (login.is_open and frame[:_KEY_BYTES] != _HANDSHAKE_BYTES):
             return self._dispatch.request_received(frame, peer)
         try:
@@ -141,8 +142,10 @@ class Authentication:
 
     def _received(self, frame: Buffer, peer: Peer, login: Login) -> Response:
         phase = login.phase
+        # Held unread: the answer that is due comes first, and a failed client gets no further one.
         if phase in (Phase.CHECKING, Phase.FAILED):
             return HELD
+        # SaslHandshake version 0: bare SASL messages without a request header.
         if phase is Phase.EXCHANGE and login.is_raw:
             return self._step(bytes(frame), peer, login, sasl_frames.raw)
         header, body_at = decode_request_header(frame)
@@ -150,10 +153,12 @@ class Authentication:
             return self._continue(header, frame, body_at, peer, login)
         if header.api_key == HANDSHAKE:
             return self._begin(header, frame, body_at, peer, login)
+        # Not open any more, so its session has expired: Kafka closes as well (KIP-368).
         if phase is Phase.AUTHENTICATED:
             self._figures.expired_total += 1
             peer.close()
             return None
+        # Allowed before authentication, as clients need it to choose a SaslHandshake version (KIP-35).
         if header.api_key == API_VERSIONS:
             return self._dispatch.request_received(frame, peer)
         return self._refuse_misplaced(header, peer, login)
@@ -201,6 +206,7 @@ class Authentication:
             return self._check_later(check, now_ms + wait_ms)
         if isinstance(check.asked, CheckProof):
             step = check.login.proved(check.asked)
+            # A malformed proof says nothing about the password.
             self._note_guess(check, None if _is_of_other_cause(step) else isinstance(step, Accepted))
             return self._answer(check, step)
         return self._check_password(check, check.asked)
@@ -214,6 +220,7 @@ class Authentication:
             self._waits.turns.park(check.peer, turn, deadline_ms=at_ms, owner=check.peer.owner)
         except LimitExceeded:
             return self._answer(check, check.login.fail(Fault.BUSY, _BUSY))
+        # The first delay of this check; it may be delayed again.
         if check.promised is None:
             self._figures.delayed_total += 1
             check.promised = Pending()
@@ -242,6 +249,7 @@ class Authentication:
         try:
             self._workers.submit(partial(self._password_check(asked.user), asked.password), worked)
         except LimitExceeded:
+            # The worker never got it, so its answer will not come.
             ticket.abandon()
             self._note_guess(check, None)
             return self._answer(check, login.fail(Fault.BUSY, _BUSY))
@@ -287,6 +295,7 @@ class Authentication:
         mechanism = login.mechanism or ""
         totals[mechanism] = totals.get(mechanism, 0) + 1
         _session(peer).principal = Principal(USER, user)
+        # The small limit was for strangers.
         peer.frame_limit = self._frame_bytes_max
         if login.session_ms:
             self._begin_session(peer, login)

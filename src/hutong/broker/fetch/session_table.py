@@ -71,6 +71,7 @@ class Entry:
             or data.error_code
             or data.high_watermark != self.high_watermark
             or data.log_start_offset != self.log_start_offset
+            # A follower must see it to truncate (KIP-595).
             or data.diverging_epoch.epoch >= 0
         )
 
@@ -81,6 +82,7 @@ class Entry:
 
     def watch(self, log: Watched) -> None:
         """Be due at the log's next call."""
+        # A topic that was deleted and made again has another log.
         if self.watched is not log:
             self.unwatch()
             self.watched = log
@@ -177,12 +179,14 @@ class FetchSession:
     def in_turn(self) -> list[Entry]:
         """The due entries, in the order in which they may fill an answer."""
         due = list(self.due)
+        # Most answers concern one partition: sorting a single entry is not free at this rate.
         if len(due) > 1:
             due.sort(key=lambda entry: entry.turn)
         return due
 
     def wake_no_more(self, wake: Callable[[], None]) -> None:
         """The request that asked for `wake` waits no longer; another one may."""
+        # A newer request of the session may have set its own.
         if self.wake == wake:
             self.wake = _nobody_waits
 
@@ -240,6 +244,7 @@ class FetchSessions:
         holder: str = NOBODY,
     ) -> FetchSession | None:
         """A new session for the wanted partitions, or None if there is no room, or none for this client."""
+        # Before an eviction: a client over its share must not push out another's session.
         if not self._partitions.may_take(holder, len(wanted)):
             return None
         if len(self._sessions) >= self._slots.maximum and not self._evict(len(wanted), is_follower, now_ms):
@@ -274,8 +279,10 @@ class FetchSessions:
         session = self._sessions.get(session_id)
         if session is None:
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        # A lost answer: the client must start over with a full fetch (KIP-227).
         if session.epoch != epoch:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        # The client upgraded to version 13 within the session (KIP-516).
         if session.uses_ids != uses_ids:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
         for topic in topics:
@@ -289,6 +296,7 @@ class FetchSessions:
             self._drop(session)
             return session
         more = len(session.entries) - session.cached_size
+        # The list has grown beyond the bound: without a session the client sends full fetches.
         if more > 0 and not self._partitions.may_take(session.holder, more):
             self._drop(session)
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
@@ -317,6 +325,8 @@ class FetchSessions:
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
             return False
+        # Kafka's rule (FetchSessionCache.tryEvict): the stale one first, else one with fewer partitions, where
+        # followers win against consumers.
         if now_ms - oldest.used_at_ms > EVICTION_MS:
             evicted = oldest
         else:
@@ -334,6 +344,7 @@ class FetchSessions:
         self._forget_worth(session)
         self._partitions.take(session.holder, len(session.entries) - session.cached_size)
         session.cached_size = len(session.entries)
+        # A session younger than that is safe, or sessions would evict each other in turn.
         is_settled = now_ms - session.created_at_ms > EVICTION_MS
         if is_settled or not session.is_follower:
             insort(self._for_followers, _worth(session))
@@ -357,6 +368,7 @@ class FetchSessions:
     def _new_id(self) -> int:
         while True:
             session_id = int.from_bytes(self._random_bytes(4), "big") & EPOCH_MAX
+            # Random ids, as in Kafka: a client of a former process finds no session by chance.
             if session_id != NO_SESSION_ID and session_id not in self._sessions:
                 return session_id
 

@@ -131,6 +131,7 @@ class ShareFetches:
             if queue is None:
                 queue = self._queues[key] = _WaitQueue(key, self.logs.find(key), lambda key=key: self.offered(key))  # type: ignore[misc]
                 if queue.partition is not None:
+                    # Released and expired records call `offered` themselves; the log reports new ones.
                     queue.partition.log.watch(queue.wake)
             queue.waiting[fetch] = None
 
@@ -154,8 +155,10 @@ class ShareFetches:
         queue.is_due = False
         if self._due:
             self._arm()  # one share partition in each loop iteration, so that other connections are served between
+        # Its last fetch was answered meanwhile.
         if self._queues.get(queue.key) is not queue:
             return
+        # A fetch that reads another partition right now is passed over, not waited for.
         first = next((fetch for fetch in queue.waiting if not fetch.is_in_service), None)
         if first is None:
             queue.has_missed = True
@@ -224,6 +227,7 @@ class ShareFetch:
     def begin(self) -> None:
         self._open += 1
         for key in self._keys:
+            # Fetches that wait already come first: overtaking them would starve a member.
             if not self._has_enough and not self._all.is_awaited(key):
                 self._look(key)
         self._ended()
@@ -248,6 +252,7 @@ class ShareFetch:
         self._all.groups.deliveries.open(key, opened)
 
     def _read(self, key: PartitionKey, machine: SharePartition, rounds: int) -> None:
+        # Nothing may be acquired for a client that has gone: its records would stay locked until the timeout (KIP-932).
         if self._session.owner.has_ended or not rounds or self._has_enough:
             self._ended()
             return
@@ -315,12 +320,14 @@ class ShareFetch:
                 self._fail(key, outcome)
             elif outcome:
                 self._got(key, batches, outcome)
+            # All of it was control or aborted records: continue after them, in bounded rounds.
             elif machine.next_offset() not in (None, offset):
                 self._read(key, machine, rounds - 1)  # what was there is not for readers
             else:
                 self._ended()
 
         taken = self._all.groups.deliveries.acquire(key, event, handed)
+        # At once and not when they are stored: other partitions of this fetch are read meanwhile.
         self._records_left -= taken
         self._all.records_total += taken
         if taken:
@@ -411,6 +418,7 @@ def _spans(batches: Sequence[Batch], partition: Partition, is_committed: bool) -
     aborted: deque[tuple[int, int]] = deque()
     if is_committed and batches:
         found = partition.log.aborted_between(batches[0][0].base_offset, batches[-1][0].last_offset + 1)
+        # By first offset, as batches are visited in that order.
         aborted.extend(sorted(found, key=lambda entry: entry[1]))
     ended_badly: set[int] = set()
     for header, _ in batches:
@@ -418,6 +426,7 @@ def _spans(batches: Sequence[Batch], partition: Partition, is_committed: bool) -
             ended_badly.add(aborted.popleft()[0])
         if header.is_control:
             ended_badly.discard(header.producer_id)
+        # As in Kafka's fetcher: aborted from the first offset to the producer's next marker.
         is_aborted = header.is_transactional and header.producer_id in ended_badly
         yield BatchSpan(header.base_offset, header.last_offset, header.is_control or is_aborted)
 

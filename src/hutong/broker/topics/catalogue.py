@@ -140,6 +140,7 @@ class Topics:
     def start(self, state: StateLog) -> None:
         """From here on changes are recorded in `state`. Called once, after replay."""
         self._state = state
+        # Ids are reserved in blocks; the rest of a former block is skipped, so that no log of a lost topic is reused.
         self._next_log_id = self._log_ids_end
 
     def replay(self, key: bytes, value: bytes | None) -> None:
@@ -170,6 +171,7 @@ class Topics:
         check_topic_name(name)
         if name in self._by_name or name in self._being_created:
             raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        # Kafka refuses such pairs, since metric names would collide.
         twin = self._by_flat_name.get(name.replace(".", "_"), name)
         if twin != name:
             raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {twin}.")
@@ -201,7 +203,9 @@ class Topics:
             "partitions": self._take_log_ids(partition_count),
             "config": checked,
         }
+        # Until the record is durable, so that two requests do not create it twice.
         self._being_created.add(name)
+        # Before the record is durable: requests at the same time must not pass the bound together.
         self.budget.note(name, partition_count, holder)
         self._record(name, record, lambda error: self._created(name, record, error))
 
@@ -254,6 +258,7 @@ class Topics:
         self.budget.note(topic.name, count)
 
         def grown(error: HutongError | None) -> None:
+            # Back to the old count, unless the topic was deleted meanwhile.
             if error is not None and self._by_name.get(topic.name) is topic:
                 self.budget.note(topic.name, len(topic.partitions))
             then(error)
@@ -312,6 +317,7 @@ class Topics:
         }
 
         def changed(error: HutongError | None) -> None:
+            # It may have been deleted between the append and its outcome.
             if error is None and topic.name in self._by_name:
                 self._put(topic.name, record)
             then(error)
@@ -352,6 +358,7 @@ class Topics:
         config = effective(overrides, self.defaults)
         topic = self._by_name.get(name)
         topic_id = bytes.fromhex(record["id"])
+        # Deleted and made again: the name is the same, the logs are not.
         if topic is None or topic.topic_id != topic_id:
             topic = Topic(name, topic_id, group, [], overrides, config, is_internal=False)
             self._by_name[name] = topic
@@ -359,6 +366,7 @@ class Topics:
             self._by_flat_name.setdefault(name.replace(".", "_"), name)
         topic.overrides = overrides
         journal = self._journals[group]
+        # Partitions are only ever added.
         for index in range(len(topic.log_ids), len(log_ids)):
             topic.partitions.append(Partition(name, index, journal.log(log_ids[index]), config, is_internal=False))
         topic.log_ids = log_ids
