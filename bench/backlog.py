@@ -1,4 +1,4 @@
-"""What readers of a backlog cost those who read the newest records.
+"""The cost of backlog readers to readers of the newest records.
 
 Strategy: ten tail readers, each with a topic of its own and a fetch that waits; records go to them in turn at a fixed
 rate, whatever becomes of those before (an open loop, so a stall shows in every record that it delays). Their latency,
@@ -184,7 +184,7 @@ class _Tail:
         self._ask()
 
     def _take(self, reply: bytes) -> int:
-        """How many records came."""
+        """The number of records received."""
         if self._layout.error_code(reply):
             raise BrokerError(f"fetch: error {self._layout.error_code(reply)}")
         records = self._layout.records(reply)

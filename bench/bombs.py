@@ -1,8 +1,8 @@
 """Requests that cost far more than their bytes: `python -m bench bombs`.
 
 Strategy: a node of its own, and a process that asks for nothing much, again and again, while this one sends one bomb
-after the other. For each the longest wait of the other is told, beside the longest before it, and the node's resident
-size. The bombs are made before and sent as they are. What they are: batches that unpack to much, batches of very many
+after the other. For each it prints the longest wait of the other, the longest before it, and the node's resident size.
+The bombs are made before and sent as they are. What they are: batches that unpack to much, batches of very many
 records, requests that name very many things, requests that never arrive whole. On the loopback alone, and bounded.
 """
 

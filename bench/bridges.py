@@ -1,4 +1,4 @@
-"""How long hostile clients of the bridges make a node's loop work in one piece: `python -m bench bridges`.
+"""The longest work of a node's loop for hostile clients of the bridges: `python -m bench bridges`.
 
 Strategy: a node in a process of its own, the attacks of the tests one after the other, and the node's own measurement
 on its page of metrics: processor time of the loop's thread, so that what else the machine does counts for little.

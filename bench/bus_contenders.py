@@ -1,8 +1,8 @@
-"""Who is measured by `python -m bench bus`, each doing the same job in the way its own documentation shows.
+"""The contenders of `python -m bench bus`, each doing the same job in the way its own documentation shows.
 
 The job: one message of 100 characters to one address with one handler. The whole job: two headers, a value of a class
-of the user's own that the handler gets as its own copy, and something that looks at every message on the way out and
-on the way in. Where a library has no such thing, its user would write what stands here.
+of the user's own that the handler gets as its own copy, and something that looks at every message on the way out and on
+the way in. Where a library has no such thing, its user would write what stands here.
 
 Knows nothing of clocks and turns.
 """
@@ -39,7 +39,7 @@ ORDER: Final = Order(12345, "x" * 50, 1.5)
 
 
 def copied(order: Order) -> Order:
-    """What a codec does with it in one process."""
+    """A codec's work on it in one process."""
     return Order(order.number, order.name, order.price)
 
 
@@ -55,14 +55,14 @@ class Looker:
 
 @dataclass(slots=True)
 class Event:
-    """What who sends headers through a bare emitter makes of a message."""
+    """A message with headers, as a user of a bare emitter would write it."""
 
     headers: dict[str, str]
     body: Any
 
 
 class Around:
-    """What a user writes around a bare emitter to have headers, codecs by type and interceptors."""
+    """Headers, codecs by type and interceptors around a bare emitter, as a user would write them."""
 
     def __init__(self, handle: "Handle") -> None:
         self._handle = handle

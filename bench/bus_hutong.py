@@ -30,7 +30,7 @@ AWAITED_PER_LOOK: Final = 10  # requests between two looks at the clock
 
 
 class OrderCodec:
-    """What a user writes for a type of their own."""
+    """A user's codec for their own type."""
 
     name = "order"
 

@@ -22,7 +22,7 @@ USAGES: Final = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUT
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """Who signs; `path` is its own certificate."""
+    """The signing authority; `path` is its own certificate."""
 
     path: pathlib.Path
     key: ec.EllipticCurvePrivateKey

@@ -109,7 +109,7 @@ def encoding(key: int, version: int, message: Any, theirs: Any) -> dict[str, Cal
 
 
 def whole_path() -> dict[str, dict[str, Call]]:
-    """What surrounds the bodies in a broker; the others have no like of it."""
+    """Headers around the bodies in a broker; the others have no equivalent."""
     frame = b"".join(encode_request_frame(produce_request(1, 1), PRODUCE_VERSION, 1, "rdkafka"))[4:]
     response = produce_response(1, 1)
     small = memoryview(build_batch([Record(value=bytes(100))]))

@@ -1,4 +1,4 @@
-"""What a process costs, and how samples are summed up.
+"""Costs of a process, and summaries of samples.
 
 Strategy: CPU and memory are read from /proc for the process and all its children, so that a broker of several processes
 counts whole. Knows nothing of brokers.
@@ -40,7 +40,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def wake_ups(pid: int) -> int:
-    """How often threads of the family have gone to sleep of their own will so far: once for each wake-up."""
+    """The number of voluntary sleeps of the family's threads so far: one for each wake-up."""
     switches = 0
     for member in family(pid):
         for task in pathlib.Path(f"/proc/{member}/task").glob("*/status"):

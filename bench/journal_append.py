@@ -1,4 +1,4 @@
-"""What the journal alone costs: loop time per append, throughput of large batches, acknowledged appends per second.
+"""The cost of the journal alone: loop time per append, throughput of large batches, acknowledged appends per second.
 
     python -m bench.journal_append [--directory DIR]
 

@@ -29,7 +29,7 @@ _BATCH_BODY = struct.Struct(">hiqqqhii")
 
 @dataclass(frozen=True, slots=True)
 class ProducerState:
-    """What an idempotent producer stamps on a batch (KIP-98)."""
+    """An idempotent producer's fields in a batch (KIP-98)."""
 
     producer_id: int = -1
     epoch: int = -1
@@ -101,7 +101,7 @@ def produce_request(topic: str, batch: bytes, *, acks: int = 1, correlation_id: 
 
 @dataclass(frozen=True, slots=True)
 class ProduceReplyLayout:
-    """Where things stand in a Produce v9 reply about one partition (offsets include the four size bytes)."""
+    """Positions in a Produce v9 reply about one partition (offsets include the four size bytes)."""
 
     error_at: int
     size: int  # of a whole reply without error messages
@@ -132,7 +132,7 @@ def fetch_request(
 
 @dataclass(frozen=True, slots=True)
 class FetchLayout:
-    """Where things stand in `fetch_request` and in its v11 reply (offsets include the four size bytes)."""
+    """Positions in `fetch_request` and in its v11 reply (offsets include the four size bytes)."""
 
     offset_at: int
     reply_error_at: int

@@ -33,7 +33,7 @@ SILENCE_S_MAX: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How much is in flight: connections, and requests on each."""
+    """The load in flight: connections, and requests on each."""
 
     name: str
     connections: int
@@ -48,7 +48,7 @@ SHAPES: Final = (PING_PONG, DEEP_64, WIDE_100)
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a turn of the generator saw."""
+    """The findings of one run of the generator."""
 
     requests: int
     seconds: float
@@ -171,7 +171,7 @@ class Producer:
 
 
 def _receive_all(peer: ssl.SSLSocket, bytes_max: int) -> bytes:
-    """What has arrived: epoll tells nothing of what is decrypted already."""
+    """Read arrived data: epoll does not report data that TLS has decrypted already."""
     data = peer.recv(bytes_max)
     while peer.pending():
         data += peer.recv(bytes_max)

@@ -1,9 +1,9 @@
 """The least a Kafka client will talk to, to find out what the client alone can do: `python -m bench.null_broker`.
 
-Strategy: one topic kept in memory (the newest one produced to), batches taken as they come, no check of anything,
-every answer laid out by hand; what the load generator sent before is answered as then, without a look into it. It
-speaks just the versions that it advertises. Never a broker: it forgets all but one topic, and everything where topics
-have more partitions than one (`python -m bench.null_broker 10`: ten).
+Strategy: one topic kept in memory (the newest one produced to), batches taken as they come, no check of anything, every
+answer laid out by hand; what the load generator sent before is answered as then, without a look into it. It speaks just
+the versions that it advertises. Never a broker: it forgets all but one topic, and everything where topics have more
+partitions than one (`python -m bench.null_broker 10`: ten).
 """
 
 import asyncio
@@ -73,7 +73,7 @@ class Log:
 
 
 class Server:
-    """What the connections share."""
+    """The shared state of the connections."""
 
     def __init__(self) -> None:
         self.address = ("127.0.0.1", 0)

@@ -1,4 +1,4 @@
-"""What many partitions cost: `python -m bench partitions [--topics 100] [--partitions 10]`.
+"""The cost of many partitions: `python -m bench partitions [--topics 100] [--partitions 10]`.
 
 Strategy: the same producer sends the same number of records, once to one partition and once to all partitions of many
 topics, in alternating turns to the same node; each topic gets its first record before the clock starts. The client has

@@ -1,4 +1,4 @@
-"""How soon a node with much data is back after kill -9: `python -m bench recovery [--gigabytes 10]`.
+"""The restart time of a node with much data after kill -9: `python -m bench recovery [--gigabytes 10]`.
 
 Strategy: a real node is filled by a real producer with large records, then loaded with small ones (the worst a scan can
 meet) and killed in the middle of it. Each turn starts a node on the same folder and takes the time from the start of

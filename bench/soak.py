@@ -1,4 +1,4 @@
-"""Whether a node's memory stays as it is: `python -m bench soak [--minutes 60]`.
+"""A node's memory over time: `python -m bench soak [--minutes 60]`.
 
 Strategy: a steady mixed load at a rate that leaves the machine room: producers with and without idempotence, consumers
 at the end that commit, one that reads old data again and again, and clients that come and go (`bench.churn`). Retention

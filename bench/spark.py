@@ -252,7 +252,7 @@ def _progress(line: str) -> None:
 
 
 def _print_goals(results: Results) -> None:
-    """How many times as fast as each of the others ours is, beside what it means to be."""
+    """Our speed relative to each of the others, with the goals."""
     table = Table(title="hutong is so many times as fast as", title_justify="left", title_style="bold")
     others = [JVM.name, TUNED.name, ONCE.name, CEILING.name]
     for heading in ("", *others):

@@ -1,4 +1,4 @@
-"""What Spark's Python Data Source API can do at most: sources that only hand over, and a writer that only counts.
+"""The ceiling of Spark's Python Data Source API: sources that only hand over, and a writer that only counts.
 
 Strategy: the batches of the source are built once per task and handed over again and again, of the columns of Kafka
 records and about as large as one fetch; the writer looks at nothing but the number of rows. What a real source or sink

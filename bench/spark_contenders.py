@@ -1,4 +1,4 @@
-"""Who is compared in `python -m bench spark`, with which options, and how many times as fast ours means to be."""
+"""The contenders of `python -m bench spark`, their options, and our goals."""
 
 from typing import Final
 

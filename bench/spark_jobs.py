@@ -87,7 +87,7 @@ def local_session(jars: str | None, memory: str, settings: Sequence[str] = ()) -
 
 
 class Jobs:
-    """What can be timed. Each method raises RuntimeError when a job did not do what it was to do."""
+    """The timed jobs. Each method raises RuntimeError when a job did not do what it was to do."""
 
     def __init__(self, spark: "SparkSession", scratch: pathlib.Path, batch_bytes: int) -> None:
         self._spark = spark

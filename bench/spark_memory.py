@@ -1,4 +1,4 @@
-"""How much memory a job takes while it runs: of Spark's Java machine and of the Python workers.
+"""The memory of a running job: of Spark's Java machine and of the Python workers.
 
 Strategy: a thread adds up the resident sizes from /proc a few times a second; what counts is whether the peak of the
 second half of the run lies above that of the first. Knows nothing of the job.

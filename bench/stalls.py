@@ -71,7 +71,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _turn(folder: pathlib.Path, without: str, options: argparse.Namespace) -> dict[str, dict[str, float]]:
-    """What the node and the empty loop tell about the same seconds."""
+    """Figures of the node and of the empty loop for the same seconds."""
     topics = Topics("stalls", options.topics, options.partitions)
     with ExitStack() as stack:
         node = stack.enter_context(_start(folder, "node", without))

@@ -3,8 +3,8 @@
 Strategy: a fresh process on a fresh data directory each turn, and a raw connection that creates a topic and produces to
 it as soon as the broker says that it is ready. Kafka is started by a script that formats its directory first and waits
 for it; that time is not counted: its clock starts with the broker's own process, as the script's ready line reports.
-Hutong is started once more as images do it, which keep no bytecode: then every module that is imported is compiled.
-An embedded node starts in a process of its own, too: tests pay for its import once, and for each start behind that.
+Hutong is started once more as images do it, which keep no bytecode: then every module that is imported is compiled. An
+embedded node starts in a process of its own, too: tests pay for its import once, and for each start behind that.
 """
 
 import pathlib
@@ -87,7 +87,7 @@ def measure_embedded(target: Target, turn: int) -> dict[Figure, float]:
 
 
 def measure_idle(seconds: float, target: Target, turn: int) -> dict[Figure, float]:
-    """How often a broker that nobody asks anything wakes up, and what that costs."""
+    """The wake-ups of an idle broker, and their cost."""
     assert target.pid
     time.sleep(SETTLE_S)
     woken, ran_s, begun_s = wake_ups(target.pid), running_seconds(target.pid), time.monotonic()

@@ -75,7 +75,7 @@ class Load:
         return self
 
     def stop(self) -> dict[str, float]:
-        """What it did: `records`, `seconds`, `cpu_seconds` of the client. Raises RuntimeError if it failed."""
+        """Its results: `records`, `seconds`, `cpu_seconds` of the client. Raises RuntimeError if it failed."""
         assert self._process
         self._process.send_signal(signal.SIGTERM)
         return self.wait()

@@ -4,8 +4,8 @@ Strategy: a node of its own, and clients in processes of their own (`bench.storm
 that ask once and stay: what each costs is the growth of the node's resident size, and what is left when they went is
 told. Then a few steady clients, alone for a while, and again while connections come at a rate, half of them hostile:
 garbage, lengths of gigabytes, frames that never end, questions whose answers nobody reads, resets. What counts is the
-99th percentile of the steady clients in both, and the node's memory afterwards beside that before.
-Bounded in time and number, on the loopback alone.
+99th percentile of the steady clients in both, and the node's memory afterwards beside that before. Bounded in time and
+number, on the loopback alone.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """What connections that only stay cost, in bytes; negative where the node had it already."""
+    """The bytes of one idle connection; negative if the node had the memory already."""
 
     connections: int
     bytes_each: float

@@ -60,7 +60,7 @@ class Target:
 
     @property
     def address(self) -> str:
-        """Where clients under measurement connect."""
+        """The address for clients under measurement."""
         return self.tls.address if self.tls else self.bootstrap
 
     def tls_context(self) -> ssl.SSLContext | None:
@@ -69,7 +69,7 @@ class Target:
 
     @property
     def librdkafka(self) -> dict[str, str]:
-        """How librdkafka reaches it."""
+        """librdkafka's settings for it."""
         if self.tls is None:
             return {"bootstrap.servers": self.bootstrap}
         return {

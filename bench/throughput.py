@@ -1,9 +1,8 @@
 """Bulk throughput by librdkafka: how fast one partition takes and gives records, and what that costs the broker.
 
 Strategy: `produce_batch` and `consume(n)`, which spend the least of Python per record; the bare server shows how much
-of a figure is the client's. Success is checked without a callback for each record: librdkafka reports errors only,
-none may come, and the partition's offsets must have advanced by exactly the records sent. Consumed offsets must have
-no gap.
+of a figure is the client's. Success is checked without a callback for each record: librdkafka reports errors only, none
+may come, and the partition's offsets must have advanced by exactly the records sent. Consumed offsets must have no gap.
 """
 
 import time
@@ -64,7 +63,7 @@ def measurements(targets: Sequence[Target], *, records: int, turns: int) -> list
 
 
 def memory_measurement(targets: Sequence[Target]) -> Measurement:
-    """What the brokers hold after everything that ran before."""
+    """The brokers' memory after all earlier measurements."""
     known = [target for target in targets if target.pid and not target.is_ceiling]
     return Measurement("memory after the load", measure_memory, known, turns=1, warm_up=False)
 

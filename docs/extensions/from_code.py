@@ -70,7 +70,7 @@ class MetricsTable(SphinxDirective):
 
 
 class RightsTable(SphinxDirective):
-    """What each Kafka API asks the ACLs for."""
+    """The ACL operations that each Kafka API needs."""
 
     def run(self) -> list[nodes.Node]:
         from hutong.broker.apis import BROKER_APIS
@@ -87,7 +87,7 @@ _KINDS = {2: "the topic", 3: "the group", 4: "the cluster", 5: "the transactiona
 
 
 class CommandHelp(SphinxDirective):
-    """What `hutong COMMAND --help` prints."""
+    """The output of `hutong COMMAND --help`."""
 
     required_arguments = 1
     final_argument_whitespace = True

@@ -72,7 +72,7 @@ class TcpBridgeClient:
                 raise BridgeRefusal(frame)
 
     def request(self, address: str, body: Any, headers: dict[str, str], timeout_ms: int) -> Frame:
-        """The reply. Raises BridgeRefusal for a failure of whatever kind."""
+        """Return the reply. Raises BridgeRefusal for a failure of any kind."""
         self._socket.settimeout(timeout_ms / 1000 + ANSWER_TIMEOUT_SECONDS)
         reply_address = str(uuid.uuid4())
         request = {"type": "send", "address": address, "replyAddress": reply_address, "body": body}

@@ -157,7 +157,7 @@ class MachineHost(Generic[EntryT, EventT, InstructionT]):
         return self._entries.get(entry.key) is entry
 
     def __iter__(self) -> Iterator[EntryT]:
-        """Every entry; those there are now, whatever is put or removed meanwhile."""
+        """Iterate over the entries of this moment; later changes do not matter."""
         return iter(list(self._entries.values()))
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Coarse timers: a hierarchical wheel in which adding and cancelling cost the same whatever the deadline.
+"""Coarse timers: a hierarchical wheel in which adding and cancelling cost the same for every deadline.
 
 Strategy: time is cut into ticks. A timer is kept in the level given by the highest bit in which its tick differs from
 the current one, six bits a level, so a slot is only ever entered from before it and never wraps (the scheme of Tokio's

@@ -60,7 +60,7 @@ class TraceContext:
 
 
 def read_trace(pairs: Iterable[tuple[str, HeaderValue]]) -> TraceContext | None:
-    """The trace that headers tell of, whatever the case of their names; None where they tell of none."""
+    """Return the trace of the headers, whose names match in any case; None without one."""
     parents: list[HeaderValue] = []
     states: list[HeaderValue] = []
     for name, value in pairs:

@@ -1,6 +1,6 @@
 """Memory of the members of all groups of a kind: most of it is their clients' choice, so it has a bound.
 
-Strategy: each group's bytes are noted after whatever happens to it, as its maker's, and makers share the bound
+Strategy: each group's bytes are recorded after every event, as its maker's, and makers share the bound
 (`foundation.fair_shares`). A member that needs more than there is room for is refused; one that needs no more than
 before always passes, so that groups go on at the bound.
 

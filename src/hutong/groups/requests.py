@@ -15,7 +15,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 class GroupCaller:
     """The sender of a request: `client_host` is for administrators, `owner` ends with the connection.
 
-    `holder` is the client whose share of the bounds the request counts against, whatever connections it has.
+    `holder` is the client whose share of the bounds the request counts against, over all its connections.
     """
 
     api_version: int

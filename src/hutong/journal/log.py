@@ -83,7 +83,7 @@ class PartitionLog(LogAppends):
     ) -> "Views | DiskRead[list[memoryview]]":
         """Whole batches from the one that holds `offset` up to `up_to` (the high watermark by default).
 
-        At most `max_bytes`; with `at_least_one` the first batch whatever its size. If the cache does not hold them, the
+        At most `max_bytes`; with `at_least_one` the first batch at any size. If the cache does not hold them, the
         result is a DiskRead of at most `disk_bytes_max`, for `read_from_page_cache` or else `read_from_disk`. Raises
         Refused with OFFSET_OUT_OF_RANGE.
         """

@@ -54,9 +54,8 @@ class Acceptor:
 
         With `quotas`, which know this acceptor by its name, the bounds of connections in `limits` do not count.
         `memory` watches what the connections hold, together with those of other acceptors; without one this acceptor
-        has its own, with the bound of its limits.
-        `figures` may be those of several acceptors together.
-        Acceptors with one handler behind them share `peer_ids`: it may keep state by the number of a peer.
+        has its own, with the bound of its limits. `figures` may be those of several acceptors together. Acceptors with
+        one handler behind them share `peer_ids`: it may keep state by the number of a peer.
         """
         self.limits = limits or ReactorLimits()
         self.figures = figures or ReactorFigures()
@@ -176,7 +175,7 @@ class Acceptor:
 
 
 def close_longest_idle(acceptors: Iterable[Acceptor], count: int) -> None:
-    """End so many connections of these acceptors, those first on which nothing has passed for the longest time."""
+    """Close `count` connections of these acceptors, the longest idle first."""
     connections = [connection for acceptor in acceptors for connection in acceptor._open]
     for connection in nsmallest(count, connections, key=lambda connection: connection.active_at_ms):
         connection.abort(CloseReason.EXCESS)

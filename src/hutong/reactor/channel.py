@@ -1,4 +1,4 @@
-"""The request channel of one connection: answers leave in the order of their requests, whatever order they come in.
+"""The request channel of one connection: answers leave in the order of their requests, even if they come in another.
 
 Strategy: while nothing is pending, an answer goes straight to what is ready to send; behind a pending one it waits in
 line. So the common case, a request answered at once, costs no queue at all.

@@ -7,8 +7,8 @@ answered at once count until the driver has taken the answers, and a turn ends w
 backlog goes on when the other connections had theirs.
 
 Time arrives with each event; how long a turn takes is read from the clock that the constructor is given. A timer is
-only a reminder: `handle_timer` looks at what is really overdue, so that a request costs no timer.
-Knows nothing of sockets, of the loop, or of what a frame means.
+only a reminder: `handle_timer` looks at what is really overdue, so that a request costs no timer. Knows nothing of
+sockets, of the loop, or of what a frame means.
 """
 
 from collections import deque
@@ -401,7 +401,7 @@ class Connection:
                 self._queue(backlog, _bytes_in(backlog))
 
     def _queue(self, backlog: deque[Buffer], size: int) -> None:
-        """Keep frames that may not be begun yet, so many bytes of them."""
+        """Keep frames that may not be begun yet, and count their bytes."""
         is_held = bool(self._holds & _BY_HANDLER)
         waits_for_us = not self._holds and not self._sending_is_paused and not self._channel.pending_count
         self._backlog = backlog

@@ -66,7 +66,7 @@ class ReactorFigures:
         self.receiving_bytes_by_ip: dict[str, int] = {}  # the same by address, without those that have none
 
     def change_receiving(self, address: str, size: int) -> None:
-        """The unfinished frames of an address hold so many bytes more, or fewer."""
+        """Add to the bytes of an address's unfinished frames; negative to subtract."""
         self.receiving_bytes += size
         held = self.receiving_bytes_by_ip.get(address, 0) + size
         if held:

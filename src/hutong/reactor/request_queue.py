@@ -2,9 +2,9 @@
 
 Strategy: a request is begun in the step that received it, unless its connection has too many under way already. Only
 what waits for nothing but the processor counts as queued: who does not read his answers, or is held, must not keep
-others from being read. Bytes count all the same, as memory does, with those of requests that have not arrived whole.
-At a bound no connection is read but those in the middle of a request, so that each that was begun can end, and for
-each request that leaves the queue the one that has waited longest, once: the one that fills the queue must not keep the
+others from being read. Bytes count all the same, as memory does, with those of requests that have not arrived whole. At
+a bound no connection is read but those in the middle of a request, so that each that was begun can end, and for each
+request that leaves the queue the one that has waited longest, once: the one that fills the queue must not keep the
 others out until all of its own is done. Below the bound all continue.
 
 Knows nothing of connections or clocks: times are given with what happens.
@@ -38,7 +38,7 @@ class RequestQueue:
         self._let_in: set[Callable[[], None]] = set()  # who may be read once although it is full
 
     def change(self, requests: int, size: int, now_ms: int | None = None) -> None:
-        """So many more, or fewer, requests and bytes are kept. No time is given by who only ends."""
+        """Add to the kept requests and bytes; negative to subtract. Without a time only the end is recorded."""
         if now_ms is not None and now_ms > self._now_ms:
             self._now_ms = now_ms
         self.requests += requests

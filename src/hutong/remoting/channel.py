@@ -1,9 +1,9 @@
 """A channel: one connection, over which either side asks and either side answers, in any order.
 
 Strategy: what this side asks is parked in a numbered wait table of the channel's own, under a number of 31 bits that is
-the frame's opaque. So an invocation costs its frame and one dictionary entry, the end of the connection
-is the end of its waits, and a peer can only answer what it was asked. Frames are pushed; those of one loop iteration
-leave in one write.
+the frame's opaque. So an invocation costs its frame and one dictionary entry, the end of the connection is the end of
+its waits, and a peer can only answer what it was asked. Frames are pushed; those of one loop iteration leave in one
+write.
 
 Bounds, since a peer may not read: at most `invocations_max` answers are awaited; beyond `unsent_bytes_max` nothing more
 is asked; beyond `unsent_answer_bytes_max` of answers, or `unanswered_max` answers owed, the peer's requests are held
@@ -204,7 +204,7 @@ class Channel:
         `at_once`: no further frame will follow soon.
 
         For a processor that returned None and keeps its requests within bounds by itself; one that returned LATER calls
-        `forget` as well. Hooks do not see it, and it is binary whatever the request was.
+        `forget` as well. Hooks do not see it, and it is binary for every request.
         """
         frame = encode_binary(code, opaque, IS_RESPONSE, ext_block, body, remark)
         if at_once:
@@ -298,7 +298,7 @@ class Channel:
         self._send_question(frame, wait)
 
     def _check_room(self, size: int, wait: Wait[Command]) -> None:
-        """A frame may be asked on its own whatever its size, but not behind too much that the peer does not read."""
+        """A single frame may have any size, but not after too many bytes that the peer does not read."""
         unsent_bytes, unsent_bytes_max = self.peer.unsent_bytes(), self._endpoint.limits.unsent_bytes_max
         if unsent_bytes and unsent_bytes + size > unsent_bytes_max:
             wait.abandon()  # parked before its number was known, which the frame needs

@@ -1,7 +1,8 @@
 """Descriptions of services, read from a Protocol's signatures when it is declared.
 
 Strategy: for each method a struct of its arguments is made, so that msgspec does all conversion: of names, of missing
-and additional ones, of types. Whatever could not travel is refused here, in a sentence, instead of at the first call.
+and additional ones, of types. Types that cannot be encoded are refused here, in a sentence, instead of at the first
+call.
 
 Pure: knows no event loop, no transport and no implementation.
 """

@@ -82,7 +82,7 @@ class ServiceError(CallFailed):
 
     @classmethod
     def from_failure(cls, failure: Failure) -> "ServiceError":
-        """The error as its caller sees it, whatever the class's own `__init__` takes."""
+        """Make the error as its caller sees it, without calling the class's own `__init__`."""
         error = cls.__new__(cls)
         ServiceError.__init__(error, failure.message, code=failure.code, debug_info=failure.debug_info)
         return error

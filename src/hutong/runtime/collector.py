@@ -1,10 +1,10 @@
 """Python's cyclic collector, kept from stopping the loop.
 
 Strategy: nearly everything is freed by its last reference; the collector is there for the rare cycle. So what start-up
-made is frozen (moved where no collection looks), a collection begins only when so many objects were made on top that
-it is worth a millisecond, and what has survived two looks is frozen as well: the oldest generation is always empty, and
-no collection ever costs more than the few objects made since the last. With the interpreter's own thresholds a thousand
-busy partitions spend a tenth of the processor here, in pauses of up to 50 ms (`bench stalls`).
+made is frozen (moved where no collection looks), a collection begins only after enough new objects to be worth a
+millisecond, and what has survived two looks is frozen as well: the oldest generation is always empty, and no collection
+ever costs more than the few objects made since the last. With the interpreter's own thresholds a thousand busy
+partitions spend a tenth of the processor here, in pauses of up to 50 ms (`bench stalls`).
 
 A cycle that was frozen alive is not found after its death. Hence a sweep through everything, which takes as long as the
 heap is large: when it is due and nobody works, or at last when it is long overdue.

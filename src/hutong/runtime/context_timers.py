@@ -1,7 +1,7 @@
 """Timers of a context: set and cancelled from any thread, kept by the wheel of the context's loop.
 
-Strategy: the wheel says when, the context calls the handler as any other. Who takes the handler out of its timer owns
-it, and one step of the interpreter does that: so a one-shot timer is either called or cancelled, whatever the threads.
+Strategy: the wheel says when, the context calls the handler as any other. A thread takes the handler out of its timer
+in one step of the interpreter and owns it then. So a one-shot timer is either called or cancelled, with any threads.
 
 Knows nothing of what a handler does.
 """

@@ -45,7 +45,7 @@ class Coroutines:
             del self._tasks[handler]
 
     def close(self) -> None:
-        """Cancel whatever is started from now on."""
+        """Cancel every coroutine that is started from now on."""
         self._is_closed = True
 
     async def cancel(self, *, is_last: bool = False) -> None:

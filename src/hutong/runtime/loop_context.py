@@ -1,4 +1,7 @@
-"""The context of an event loop: one `call_soon` for each turn, whatever is queued. This is the hot path of the bus."""
+"""The context of an event loop: one `call_soon` for each loop iteration, for all queued calls.
+
+This is the hot path of the bus.
+"""
 
 import threading
 from asyncio import iscoroutine

@@ -1,8 +1,8 @@
 """Threads for work that blocks: a pool that grows by demand, and pools that share a name.
 
-Strategy: one bounded queue, read by at most so many threads; a thread is started only when there is more to do than
-there are threads, so a pool that nobody uses costs nothing. Each thread notes when what it does began, for the checker
-of blocked threads. A shared pool is counted by its users, and the last of them closes it.
+Strategy: one bounded queue, read by a bounded number of threads; a thread is started only when there is more work than
+threads, so a pool that nobody uses costs nothing. Each thread notes when what it does began, for the checker of blocked
+threads. A shared pool is counted by its users, and the last of them closes it.
 
 Knows nothing of what the work does. Work that must keep its order is the caller's to execute one by one.
 """

@@ -1,8 +1,8 @@
 """The runtime: makes contexts, owns the loops and threads they run on, and ends all of it.
 
 Strategy: the loop it is made on is the first; contexts are dealt round robin over it and over `event_loops - 1` others,
-which run in threads of their own. Blocking work and workers share one pool of threads, or one by name. Whatever changes
-deployments is done on the first loop, so nothing there is locked.
+which run in threads of their own. Blocking work and workers share one pool of threads, or one by name. Deployments
+change on the first loop alone, so they need no lock.
 
 Knows no messaging.
 """

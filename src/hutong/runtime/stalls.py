@@ -3,12 +3,12 @@
 Strategy: a timer that is due every few milliseconds notes how late it is served. Lateness is what any event that came
 at that moment would have waited, so its distribution is that of the waits, not only of the worst turn. It costs two
 hundred short callbacks a second at most; a stall shorter than the interval may pass between two of them, one that is
-longer cannot. Next to it is the processor time of the loop's thread since the time before: on a machine that does
-other work too, a loop is late without having done anything.
+longer cannot. Next to it is the processor time of the loop's thread since the time before: on a machine that does other
+work too, a loop is late without having done anything.
 
 A loop that has done nothing for a while is looked at once a second only, until the next bytes of a connection arrive
 (`wake_by`) or such a look finds work: two hundred wake-ups a second would keep an idle machine's processor from sleep.
-The time at rest counts as so many intervals in which nothing was late.
+The time at rest counts as intervals without a delay.
 
 Knows nothing of what the loop does. The loop's timers count in milliseconds, so lateness below two is no stall.
 """

@@ -1,7 +1,7 @@
 """From a certificate's subject to a user's name, by rules as Kafka has them (ssl.principal.mapping.rules, KIP-371).
 
-Strategy: rules are tried in their order, the first whose pattern matches the whole subject names the user. Patterns
-are RE2's, which take linear time whatever is matched.
+Strategy: rules are tried in their order, the first whose pattern matches the whole subject names the user. Patterns are
+RE2's, which take linear time on every input.
 
 Knows nothing of certificates.
 """

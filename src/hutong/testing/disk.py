@@ -2,13 +2,13 @@
 
 Strategy: each file keeps what a process sees and what the platter holds; the difference is a list of operations since
 the last flush. A crash lets some of them through: sizes in order, as a journalling file system keeps them, sectors in
-any selection, so that writes are lost, torn and reordered. Names follow the same rule per directory. Nothing happens
-by chance: the random source is the caller's.
+any selection, so that writes are lost, torn and reordered. Names follow the same rule per directory. Nothing happens by
+chance: the random source is the caller's.
 
-Faults to arm: a capacity, flipped bits, the power going in the middle of some work (after so many changes each further
-one raises, until `crash`), and by plan what `hutong.testing.faults` can say: errors, half written data, latency, on any
-call. A flush that fails loses the bytes, which count as clean afterwards, as in Linux. `failing_flushes` is short for
-the plan that most tests want.
+Faults to arm: a capacity, flipped bits, the power going in the middle of some work (after a number of changes each
+further one raises, until `crash`), and by plan what `hutong.testing.faults` can say: errors, half written data,
+latency, on any call. A flush that fails loses the bytes, which count as clean afterwards, as in Linux.
+`failing_flushes` is short for the plan that most tests want.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """A node in the process of its test: a real broker on a real port, with helpers that wait and switches that break it.
 
 Strategy: one thread with one loop for as long as the `EmbeddedNode` is open; on it one life of a node after the other,
-on the same port and the same data. Every method may be called from any thread. Those that wait for something would
-stop an event loop that runs on the caller's thread, so they refuse to, and `aio` has the same to be awaited there.
+on the same port and the same data. Every method may be called from any thread. Those that wait for something would stop
+an event loop that runs on the caller's thread, so they refuse to, and `aio` has the same to be awaited there.
 
 Knows nothing of pytest.
 """
@@ -56,10 +56,10 @@ _OWN: Final = ("kafka.listen", "kafka.listeners", "kafka.advertised", "metrics.l
 class EmbeddedNode:
     """A node of this process, in a `with` block or from `start` to `close`.
 
-    `topics` are made when it starts. Its data are in memory unless a folder is given. `settings` are those of
-    `hutong config`, as {"log.retention_ms": "1000"}. `users` have these passwords, by name, where the settings ask
-    clients who they are ({"kafka.protocol": "SASL_PLAINTEXT", "sasl.allow_without_tls": "true"}). Raises UsageError for
-    a setting that is not known.
+    `topics` are made when it starts. Its data are in memory unless a folder is given. `settings` are those of `hutong
+    config`, as {"log.retention_ms": "1000"}. `users` have these passwords, by name, where the settings ask clients who
+    they are ({"kafka.protocol": "SASL_PLAINTEXT", "sasl.allow_without_tls": "true"}). Raises UsageError for a setting
+    that is not known.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class EmbeddedNode:
     def records(
         self, topic: str, count: int | None = None, *, partition: int | None = None, timeout_s: float = TIMEOUT_S
     ) -> list[Record]:
-        """All records of the topic, partition by partition; with a count, once there are at least so many.
+        """All records of the topic, partition by partition; with a count, once there are at least that many.
 
         Raises WaitFailed, which lists what is there, when they do not come in time.
         """
@@ -236,7 +236,7 @@ class EmbeddedNode:
     def wait_for_group(
         self, name: str, members: int | None = None, state: str = "Stable", *, timeout_s: float = TIMEOUT_S
     ) -> Group:
-        """The group, once it is in that state, with so many members if a number is given. Raises WaitFailed."""
+        """Return the group once it is in that state, with that number of members if given. Raises WaitFailed."""
         __tracebackhide__ = True
         return self._wait(self.observer.wait_for_group(name, members, state, _ms(timeout_s)), "wait_for_group")
 

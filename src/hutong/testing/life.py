@@ -1,8 +1,8 @@
 """One life of an embedded node, from its start to an orderly stop or a sudden death. All on the node's loop.
 
-Strategy: the seam between this package and the server: whatever makes a node is named here and nowhere else. A node
-that is killed loses its connections and its disk at once; then its threads and timers end, which nothing
-outside can notice any more.
+Strategy: the seam between this package and the server: the classes that make a node are named here and nowhere else. A
+node that is killed loses its connections and its disk at once; then its threads and timers end, which nothing outside
+can notice any more.
 
 Knows nothing of tests, of threads that wait, or of who keeps the data.
 """

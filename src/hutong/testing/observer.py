@@ -1,8 +1,8 @@
 """Looks into a node and waits for what is to be there: topics, records, groups, offsets. All on the node's loop.
 
-Strategy: every question is a Kafka request. Records are waited for by a fetch, which the node parks until they come.
-No request of Kafka's waits for a group or its offsets, so these are asked for again every few milliseconds. Each wait
-ends with what was wanted, or with WaitFailed and what there was instead.
+Strategy: every question is a Kafka request. Records are waited for by a fetch, which the node parks until they come. No
+request of Kafka's waits for a group or its offsets, so these are asked for again every few milliseconds. Each wait ends
+with what was wanted, or with WaitFailed and what there was instead.
 
 Knows nothing of sockets, threads or faults.
 """
@@ -212,7 +212,7 @@ class Observer:
         return Group(name, described.group_state, _members_of(described))
 
     async def wait_for_group(self, name: str, members: int | None, state: str, timeout_ms: int) -> Group:
-        """The group once it is in that state with so many members (None: any number).
+        """Return the group once it is in that state with that number of members (None: any).
 
         Raises WaitFailed, and ValueError for a state that no group is ever in.
         """

@@ -36,7 +36,7 @@ NAMES_MAX: Final = 1_000  # destinations, and methods, that metrics tell apart
 
 
 class BoundedNames:
-    """Lets so many names through; any other is OTHER."""
+    """Admit a bounded number of names; any other becomes OTHER."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()

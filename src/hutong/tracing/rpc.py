@@ -1,4 +1,4 @@
-"""Tracing of calls, whatever carries them: at the caller around the transport, at the service around the dispatcher.
+"""Tracing of calls on every transport: at the caller around the transport, at the service around the dispatcher.
 
 Knows no transport and no door.
 """

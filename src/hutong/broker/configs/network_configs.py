@@ -1,7 +1,7 @@
 """The bounds of connections as Kafka lets a running broker change them, under its names, and what they come to.
 
-Strategy: a setting of the node, or, where Kafka has it so, of one listener under `listener.name.NAME.`. Whatever
-changes, the bounds are worked out anew from all of them.
+Strategy: a setting of the node, or, where Kafka has it so, of one listener under `listener.name.NAME.`. After any
+change the bounds are computed from all of them.
 
 Knows nothing of connections.
 """

@@ -1,10 +1,10 @@
-"""Long requests: of so many things that decoding, handling and encoding them at once would hold the loop.
+"""Long requests: their decoding, handling and encoding at once would hold the loop.
 
 Strategy: a byte of a request can become an object many times its size. A request longer than LONG_FROM_BYTES is decoded
 on a worker; one that is shorter is decoded on the loop, and is long when it has very many elements. Long requests are
-handled part by part (`request_parts`) in loop iterations that others have between, and their answers are
-encoded on a worker. The request is held in its connection meanwhile, with all that come behind it, and the finished
-answer is found when it is given again: so nothing overtakes it. Kinds without parts are only decoded here.
+handled part by part (`request_parts`) in loop iterations that others have between, and their answers are encoded on a
+worker. The request is held in its connection meanwhile, with all that come behind it, and the finished answer is found
+when it is given again: so nothing overtakes it. Kinds without parts are only decoded here.
 
 The bytes of a Produce are records, so it is long by its elements alone. Its parts do not wait for each other's
 acknowledgement, and the connection is released once all of them are appended.

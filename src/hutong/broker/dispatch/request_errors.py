@@ -1,8 +1,8 @@
 """Requests that failed, by API and error code, as Kafka counts them (RequestMetrics' ErrorsPerSec).
 
 Strategy: which fields of an answer are error codes follows from its table; a reader for them is made once for each API.
-An answer without an error costs its reader's look, and nothing is counted: requests without an error are the others.
-An answer with several errors counts once for each code that it has.
+An answer without an error costs its reader's look, and nothing is counted: requests without an error are the others. An
+answer with several errors counts once for each code that it has.
 
 Knows nothing of what the codes mean.
 """
@@ -30,7 +30,7 @@ class RequestErrors:
         self.failed_total: dict[int, int] = {}  # by API: answers with any error
 
     def note(self, api_key: int, codes: set[int], answers: int = 1) -> None:
-        """So many answers had these errors."""
+        """Count answers with these errors."""
         self.failed_total[api_key] = self.failed_total.get(api_key, 0) + answers
         for code in codes:
             self.totals[api_key, code] = self.totals.get((api_key, code), 0) + answers

@@ -100,7 +100,7 @@ def parts_of(request: Any, api_version: int) -> list[Any]:
 
 
 def has_many(request: Any) -> bool:
-    """True if a decoded request has so many elements that it must be handled in parts."""
+    """Return True if a decoded request has too many elements to be handled at once."""
     match request:
         case ProduceRequest():
             return elements_in(request) > WHOLE_PRODUCE_MAX
@@ -160,7 +160,7 @@ def _questions_of(request: Any, known: _List) -> str:
 
 
 def _list_parts(request: Any, known: _List) -> list[Any]:
-    """Parts of so many names. All that say the same name are in one part, where its handler sees them together."""
+    """Split into parts of `count` names. Equal names are in one part, so that its handler sees them together."""
     field = _questions_of(request, known)
     questions = getattr(request, field)
     if known.name_of is None:

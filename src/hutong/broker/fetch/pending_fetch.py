@@ -1,7 +1,7 @@
 """A fetch until its answer: passes over its partitions, and the wait between them.
 
-Strategy: make one pass; if it found enough, answer. Otherwise park one continuation and watch every partition. The
-pass that finds enough data after a wake-up is the one that is answered, so a woken fetch reads its partitions once.
+Strategy: make one pass; if it found enough, answer. Otherwise park one continuation and watch every partition. The pass
+that finds enough data after a wake-up is the one that is answered, so a woken fetch reads its partitions once.
 
 Fetches of more than WHOLE_PARTITIONS_MAX partitions make their passes in stretches, with loop iterations for other
 connections between them (`broker/dispatch/long_requests.py`). So do all fetches that wake a second time, because a
@@ -155,7 +155,7 @@ class PendingFetch:
         return self._request.topics if self._session_fetch is None else self._session_fetch.topics()
 
     def _is_wide(self) -> bool:
-        """True if the request may read so many partitions that it must do so in stretches."""
+        """True if the request may read too many partitions for one pass."""
         session_fetch, count = self._session_fetch, 0
         for topic in self._request.topics:
             count += len(topic.partitions)

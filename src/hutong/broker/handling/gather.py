@@ -1,8 +1,7 @@
-"""One response out of many answers: complete when each of its parts has settled, in whatever order.
+"""One response out of many answers: complete when each of its parts has settled, in any order.
 
 Strategy: the handler says `expect()` for each part before it starts it, and `settled()` comes once for each. Whether
-some settle while the handler still runs makes no difference, because completion is only looked at once it has
-returned.
+some settle while the handler still runs makes no difference, because completion is only looked at once it has returned.
 
 Knows nothing of what the parts are.
 """

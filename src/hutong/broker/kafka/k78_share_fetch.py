@@ -6,8 +6,8 @@ come back, and `acquired_records` says which of their records are the member's. 
 record more than asked is taken (KIP-1206), and acknowledge type 4 renews a lock (KIP-1222); such a request takes none.
 
 Session errors are those of Kafka: SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED.
-`min_bytes` is taken as 1 whatever is asked: who waits for more would hold locks meanwhile.
-The client needs READ of the group and of each topic.
+`min_bytes` counts as 1: a fetch that waits for more would hold record locks meanwhile. The client needs READ of the
+group and of each topic.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class PartitionBudget:
         return self._shares.may_take(holder, more)
 
     def note(self, name: str, count: int, holder: str | None = None) -> None:
-        """The topic has, or will have, so many partitions. `holder` is None where it is as it was."""
+        """Set a topic's number of partitions. With `holder` None the owner stays."""
         before_holder, before = self._topics.get(name, (NOBODY, 0))
         holder = before_holder if holder is None else holder
         self._shares.release(before_holder, before)

@@ -86,7 +86,7 @@ class Compaction:
     """Has compacted topics cleaned where that is due, looking each `interval_ms`, from `start` to `stop`.
 
     The interval is asked for after each look; `interval_changed` lets a new one count at once. `report` gets a sentence
-    about whatever keeps cleaning from its work, each once.
+    about each obstacle to cleaning, once.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A bridge: what all clients of one listener share, whatever carries their frames.
+"""A bridge: the state that all clients of one listener share, over any transport.
 
 A transport makes one, calls `connect` for each client that opens a connection, and then `ConnectedClient.receive`,
 `ConnectedClient.sending_changed` and, when the connection is gone, `ConnectedClient.ended`.

@@ -5,7 +5,7 @@ it may still answer; from that, the permissions and the limits it decides everyt
 refusals are tested without a socket, a bus or a clock. It does not wait: the driver parks what waits and reports how
 that ended.
 
-A client may answer a message it was given whatever the permissions say, and only such messages: the reply addresses of
+A client may answer every message it was given, without a permission, and only such messages: the reply addresses of
 others are theirs (`REPLY_PREFIX`), even where a permission is as wide as `.*`.
 
 Knows nothing of the event bus, of time, or of how frames travel.

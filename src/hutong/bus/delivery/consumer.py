@@ -112,7 +112,7 @@ class Consumer:
         return self
 
     def resume(self) -> "Consumer":
-        """Hand over whatever comes, first what was kept."""
+        """Deliver messages, buffered ones first."""
         with self._lock:
             self._demand = UNLIMITED
         self._go_on()

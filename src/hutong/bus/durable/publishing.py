@@ -4,7 +4,7 @@ Strategy: a record is handed over at once, by any thread; its outcome comes on t
 while nothing is under way. A producer that failed for good (the library says when) is retired: what it still holds
 fails, and the next record opens a new one.
 
-Knows nothing of bodies, messages or loops: `settle` is called with the outcome on whatever thread hears of it.
+Knows nothing of bodies, messages or loops: `settle` is called with the outcome, on any thread.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Headers of a message: names and values in order, a name as often as one likes, found whatever its case.
+"""Headers of a message: names and values in order, names may repeat, and match in upper and lower case.
 
 Strategy: a plain tuple of pairs, replaced by every change. Messages carry few headers, and a short tuple is scanned
 faster than anything is hashed; and headers that are sent on are shared until one of both sides makes a change.
@@ -55,7 +55,7 @@ class Headers:
         return self
 
     def get(self, name: str, default: str | None = None) -> str | None:
-        """The first value of the name, whatever its case."""
+        """The first value of the name, in upper or lower case."""
         lowered = name.lower()
         for present, value in self.pairs:
             if present.lower() == lowered:
@@ -63,7 +63,7 @@ class Headers:
         return default
 
     def get_all(self, name: str) -> list[str]:
-        """Every value of the name, whatever its case, in order."""
+        """Every value of the name, in upper or lower case, in order."""
         lowered = name.lower()
         return [value for present, value in self.pairs if present.lower() == lowered]
 

@@ -77,7 +77,7 @@ class Reply(Promise[Message]):
         return f"{REPLY_PREFIX}{self._number}"
 
     def watch(self, ended: Callable[["BaseException | None"], object]) -> None:
-        """Call `ended(error)` once when it is over, error or None, on whatever thread that happens."""
+        """Call `ended(error)` once when it is over, error or None, on any thread."""
         self.then(lambda outcome: ended(outcome if isinstance(outcome, BaseException) else None))
 
     def fail_without_handlers(self) -> None:

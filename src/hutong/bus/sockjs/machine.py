@@ -1,12 +1,12 @@
-"""One SockJS session: its rules, whatever carries it (SockJS 0.3.4, "Session-based URLs").
+"""One SockJS session: its rules on every transport (SockJS 0.3.4, "Session-based URLs").
 
-Strategy: frames leave through one receiver at a time; a second one is refused (2010). A receiver takes
-any number of frames (WebSocket), some bytes of them (streaming) or one (polling). Between two receivers messages wait
-here; a session without one for too long is lost. One whose receiver breaks off is interrupted (1002) for good, since
-nobody knows what arrived. A closed session is remembered for a while, so that its client learns that it is.
+Strategy: frames leave through one receiver at a time; a second one is refused (2010). A receiver takes any number of
+frames (WebSocket), some bytes of them (streaming) or one (polling). Between two receivers messages wait here; a session
+without one for too long is lost. One whose receiver breaks off is interrupted (1002) for good, since nobody knows what
+arrived. A closed session is remembered for a while, so that its client learns that it is.
 
-What is said within one turn of the loop leaves together: a poll that carried the first message alone would cost a round
-trip for each further one.
+All frames of one loop iteration leave together: a poll that carried the first message alone would cost a round trip for
+each further one.
 
 Knows nothing of HTTP, of loops, or of what the messages mean; time comes with each event.
 """

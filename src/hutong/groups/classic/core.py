@@ -238,7 +238,7 @@ class ClassicGroupCore:
         self.answer(ticket, reply)
 
     def end_requests(self, member: ClassicMember, error: ErrorCode) -> None:
-        """Answer whatever request of this member is parked here, so that none is ever left or answered twice."""
+        """Answer this member's parked request, if any, so that none is left or answered twice."""
         if member.join_ticket is not None:
             self.answer(member.join_ticket, JoinReply(error, member.member_id))
             member.join_ticket = None

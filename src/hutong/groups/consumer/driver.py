@@ -355,7 +355,7 @@ class ConsumerGroupCoordinator:
     def _has_room(
         self, entry: ConsumerGroupEntry, member_id: str, instance_id: str | None, wanted_bytes: int, caller: GroupCaller
     ) -> bool:
-        """Return True if the group's client has room for so many bytes of one member.
+        """Return True if the group's client has room for this size of one member.
 
         A member that needs no more bytes than it, or the instance before it, had always passes.
         """

@@ -94,7 +94,7 @@ class SubscribedTopicsChanged:
 
 @dataclass(frozen=True, slots=True)
 class StoreFailed:
-    """These records are not on disk: they are stored again with whatever comes next."""
+    """These records are not on disk: they are stored again with the next change."""
 
     keys: tuple[RecordKey, ...]
 
@@ -180,7 +180,7 @@ class ConsumerGroupDescription:
 
 @dataclass(slots=True)
 class StoredGroup:
-    """A group as replayed: whatever records there were of it."""
+    """A group as replayed from its records."""
 
     epoch: int = 0
     metadata_hash: int = 0

@@ -127,7 +127,7 @@ class TransactionalOffsets:
         self._state.append_all(entries, appended)
 
     def end(self, producer_id: int, then: Appended, *, is_commit: bool) -> None:
-        """Commit or drop whatever waits for the end of the producer's transaction; then call back."""
+        """Commit or drop the offsets that wait for the end of the producer's transaction; then call back."""
         if producer_id not in self._unconfirmed:
             self._end(producer_id, then, is_commit)
             return
@@ -149,11 +149,11 @@ class TransactionalOffsets:
         self._forget(found, then)
 
     def forget_group(self, group_id: str, then: Appended) -> None:
-        """Drop whatever of the group waits."""
+        """Drop the group's waiting offsets."""
         self.forget(list(self._by_group.get(group_id, ())), then)
 
     def forget_topic(self, topic: str, then: Appended) -> None:
-        """Drop whatever waits for a topic that is no more."""
+        """Drop waiting offsets of a deleted topic."""
         self.forget([key for keys in self._by_group.values() for key in keys if key.topic == topic], then)
 
     def check_invariants(self) -> None:
@@ -269,7 +269,7 @@ class TransactionalOffsets:
             del self._by_group[key.group_id]
 
     def _overtake(self, key: OffsetKey) -> None:
-        """An offset was committed for the partition: whatever waits was committed before."""
+        """Record a later commit for the partition: waiting offsets are older."""
         for producer_id in self._producers_of(key):
             self._by_producer[producer_id][key].is_overtaken = True
 

@@ -40,8 +40,7 @@ class RememberedBatch(NamedTuple):
 class ProducerState:
     """The state of one producer. `batches` are its newest ones, oldest first, all of `epoch`.
 
-    `coordinator_epoch` is that of its newest marker. Never changed, only replaced, so that
-    any thread may read it.
+    `coordinator_epoch` is that of its newest marker. Never changed, only replaced, so that any thread may read it.
     """
 
     __slots__ = ("batches", "coordinator_epoch", "epoch", "seen_at_ms")
@@ -94,8 +93,8 @@ class Producers:
     ) -> int | None:
         """Take in a batch of `count` records that would get `base_offset`.
 
-        Returns None if it is new, and remembers it; the original base offset if it is a repetition. Raises Refused
-        with OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH or INVALID_TXN_STATE, and remembers nothing.
+        Returns None if it is new, and remembers it; the original base offset if it is a repetition. Raises Refused with
+        OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH or INVALID_TXN_STATE, and remembers nothing.
         """
         state = self._states.get(producer_id)
         if state is not None and base_sequence != NO_SEQUENCE:
@@ -158,7 +157,7 @@ class Producers:
         self._states[producer_id] = state
 
     def states(self) -> Mapping[int, ProducerState]:
-        """Every producer's state by id, longest silent first, as it is now: it stays so, on whatever thread it is read.
+        """Every producer's state by id, longest silent first, as a snapshot that any thread may read.
 
         Costs nothing here: the next change is made to a copy.
         """

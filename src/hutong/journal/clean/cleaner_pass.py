@@ -3,14 +3,14 @@
 Strategy: two walks, oldest segment first. The first puts the newest offset of every key in the dirty parts into a map
 of fixed size, and ends early once that is full. The second walk starts at the oldest segment and rewrites each one that
 loses something; small adjacent segments become one. Older segments are always done before newer ones. So a pass that
-ends anywhere, even by a crash, keeps the newest record of each key, and removes no tombstone before the records that
-it deletes.
+ends anywhere, even by a crash, keeps the newest record of each key, and removes no tombstone before the records that it
+deletes.
 
-    yields     int         so many bytes were read or written: a good moment to pause
+    yields     int         the number of bytes read or written: a good moment to pause
                Rewritten   a cleaned segment is durable on disk, under a name that replaces its sources
 
-Blocks; runs on a worker, in slices. Every batch that is copied is checked first: rot must not get a new file.
-Knows nothing of the running journal: what it may touch is in the plan.
+Blocks; runs on a worker, in slices. Every batch that is copied is checked first: rot must not get a new file. Knows
+nothing of the running journal: what it may touch is in the plan.
 """
 
 from collections.abc import Generator, Iterator

@@ -1,6 +1,6 @@
 """One log's transactions in a cleaning: the aborted ones, and the markers that are still needed.
 
-Strategy: Kafka's rules. Data of an aborted transaction goes with the first cleaning, whatever its keys. A marker stays
+Strategy: Kafka's rules. Data of an aborted transaction is removed by the first cleaning, for all keys. A marker stays
 while any batch of its transaction is there; the first cleaning that meets it without one sets the time from which on it
 may go, as with tombstones, so that readers in the middle of the transaction still learn how it ended (KIP-534).
 

@@ -27,7 +27,7 @@ def keys_in(buffer_bytes: int) -> int:
 
 
 class KeyMap:
-    """At most `entries_max` keys, in so many times 32 to 64 bytes.
+    """At most `entries_max` keys, of 32 to 64 bytes each.
 
     A word of 0 in the place of an offset plus one is a free slot.
     """

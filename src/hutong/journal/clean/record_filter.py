@@ -5,8 +5,8 @@ horizon, which its first cleaning sets and stores in the batch (KIP-534). A reco
 compacted log. Batches keep their offsets. A batch that loses all records is removed, unless it is the newest of its log
 or an idempotent producer may repeat it: then its header stays.
 
-In a log with transactions, data of aborted ones is removed whatever its keys, and markers some time after the data of
-their transactions (`cleaner_transactions.py`).
+In a log with transactions, data of aborted ones is removed for all keys, and markers some time after the data of their
+transactions (`cleaner_transactions.py`).
 
 A batch that cannot be unpacked stays as it is. It may hide an older value of any key, so from then on no tombstone of
 that log is removed.

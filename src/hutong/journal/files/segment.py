@@ -10,8 +10,8 @@ the file) and cut to its exact size once the segment is closed, so that only the
 A cleaned segment never takes the name of another. Until the segments that it replaces are removed, both are in the
 folder; a start believes the higher generation, which was complete before it got its name.
 
-Knows nothing of chunks. `file` and `allocated_bytes` of a segment belong to the flush in flight; everything else to
-the loop.
+Knows nothing of chunks. `file` and `allocated_bytes` of a segment belong to the flush in flight; everything else to the
+loop.
 """
 
 from collections.abc import Iterable
@@ -95,8 +95,8 @@ def _replaces(cleaned: SegmentName, other: SegmentName) -> bool:
 class Segment:
     """One file of the journal, positions `base_position` to before `end_position` (None while it is written).
 
-    A cleaned one represents the positions up to `range_end`, where the next one begins, whatever its own size. Most
-    often a gap follows it; it may also be a little larger than its sources, for delete horizons need bytes.
+    A cleaned one represents the positions up to `range_end`, where the next one begins, independent of its own size.
+    Most often a gap follows it; it may also be a little larger than its sources, for delete horizons need bytes.
     """
 
     __slots__ = (

@@ -2,8 +2,8 @@
 
 A run was validated when it was appended, so one in memory is only cut. One from a disk is checked again. A batch's CRC
 covers everything from the attributes on. Magic, leader epoch and base offset, which it leaves out, must agree with the
-chunk's header; a wrong length, also left out, makes the CRC fail.
-Knows nothing of records; decoding them is the wire's.
+chunk's header; a wrong length, also left out, makes the CRC fail. Knows nothing of records; decoding them is the
+wire's.
 """
 
 import struct
@@ -25,7 +25,7 @@ _BATCH_BYTES_MIN: Final = HEADER_BYTES - LENGTH_END
 def cut(view: memoryview, offset: int, limit: int, max_bytes: int, at_least_one: bool) -> memoryview:
     """The whole batches of a run from the one that holds `offset` up to `limit`, at most `max_bytes` of them.
 
-    With `at_least_one` the first is taken whatever its size. Raises CorruptData where a length leads out of the run.
+    With `at_least_one` the first is taken at any size. Raises CorruptData for a length beyond the run.
     """
     start, total = 0, len(view)
     first, last_end = -1, 0
@@ -77,8 +77,8 @@ def find_damage(
 ) -> Damage | None:
     """Check the whole batches in `view`, the first of which should have `next_offset`.
 
-    Returns None if they are as they were appended. Offsets follow on each other and stay before
-    `end_offset`; with `gaps_allowed` some may be missing.
+    Returns None if they are as they were appended. Offsets follow on each other and stay before `end_offset`; with
+    `gaps_allowed` some may be missing.
     """
     start, total = 0, len(view)
     unpack = _CHECKED.unpack_from

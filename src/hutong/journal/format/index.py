@@ -2,16 +2,16 @@
 
 Strategy: sparse. Runs of one partition that follow each other are merged into an *extent* until it holds enough data or
 spans enough of the journal; inside an extent a reader walks the chunk headers from the first to the last. So memory is
-bounded by the bytes indexed, whatever the size of the batches. An index can always be rebuilt from its segment, hence a
-damaged or missing file is never an error, only work.
+bounded by the bytes indexed, for batches of any size. An index can always be rebuilt from its segment, hence a damaged
+or missing file is never an error, only work.
 
     prefix   magic, version, CRC-32C of head and summary
     head     CRC-32C of the extents, base position, end position, partition count
     summary  per partition: id, extent count, first offset, end offset, bytes, max timestamp
     extents  per partition: base offsets, first chunk positions, last chunk positions, max timestamps (8 bytes each)
 
-The summary can be read without the extents: that is what a start needs of a closed segment. Extents are
-little-endian (they are loaded as arrays), everything else is big-endian.
+The summary can be read without the extents: that is what a start needs of a closed segment. Extents are little-endian
+(they are loaded as arrays), everything else is big-endian.
 """
 
 import struct

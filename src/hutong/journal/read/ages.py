@@ -2,7 +2,7 @@
 
 Strategy: in the cache the header of a batch has it. For the rest the index knows the greatest timestamp of each extent,
 and the spans that of each closed segment; between two of those the timestamp is interpolated by offset. So an answer
-costs a bisection or two, whatever the size of the log.
+costs a bisection or two for a log of any size.
 
 Knows nothing of files and reads none. Timestamps are what the records carry: their producer's clock, or ours.
 """

@@ -69,7 +69,7 @@ class CachedRuns:
     ) -> Views | None:
         """Whole batches from the one that holds `offset` up to `limit`, or None if that one is not in the cache.
 
-        At most `max_bytes` and `runs_max` runs; with `at_least_one` the first batch whatever its size.
+        At most `max_bytes` and `runs_max` runs; with `at_least_one` the first batch at any size.
         """
         base_offsets, positions, sizes = self._base_offsets, self._positions, self._sizes
         first = bisect_right(base_offsets, offset) - 1

@@ -2,9 +2,8 @@
 
 Strategy: the window is a stretch of the file, brought into an arena of memory by positional reads. A run that continues
 past the window is completed by a read behind it into the same arena. So nothing is read twice, and a run that straddles
-two reads is still one view. A read brings more while most of its bytes are wanted (a partition read from
-end to end) and less while they are not (one quiet partition among a thousand busy ones), so that reading ahead follows
-demand.
+two reads is still one view. A read brings more while most of its bytes are wanted (a partition read from end to end)
+and less while they are not (one quiet partition among a thousand busy ones), so that reading ahead follows demand.
 
 Batches that a walk returns have passed its checks: the chunk's header guarantees the place and the offsets of a run,
 each batch's own CRC the rest. Damage ends a read; a read that begins there fails with CorruptData.
@@ -190,8 +189,8 @@ class Walk:
     def read(self, offset: int, limit: int, max_bytes: int, at_least_one: bool, runs_max: int) -> list[memoryview]:
         """Whole, sound batches from the one that holds `offset` up to `limit`: at most `max_bytes` and `runs_max` runs.
 
-        With `at_least_one` the first batch whatever its size. What is damaged, or not in memory, ends what is found;
-        where nothing was found before it, CorruptData or WouldBlock is raised.
+        With `at_least_one` the first batch at any size. Damage, or a part that is not in memory, ends the result; with
+        nothing found before it, CorruptData or WouldBlock is raised.
         """
         found: list[memoryview] = []
         found_bytes = 0

@@ -49,7 +49,7 @@ def _write(disk: Disk, sizes: list[tuple[DiskFile, int]], files: list[File]) -> 
 
 
 def _state_of(log: PartitionLog) -> LogState:
-    """A log's state in what does not change any more, whatever becomes of the log."""
+    """A copy of a log's state; later changes of the log do not affect it."""
     state = LogState(log.start_offset, log.end_offset)
     if log.producers is not None:
         state.producers = log.producers.states()

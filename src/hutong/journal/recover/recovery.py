@@ -220,7 +220,7 @@ class _Recovery:
         return segments[0].base_position <= position
 
     def _end_of(self, segments: list[Segment]) -> int:
-        """The position at which the files end, whatever their content."""
+        """The position at which the files end, with any content."""
         if not segments:
             return 0
         last = segments[-1]
@@ -411,9 +411,9 @@ class _Recovery:
     def _write_again(self, segments: list[Segment], start: int, end: int) -> None:
         """Write and flush the newest bytes again before anything is acknowledged on top of them.
 
-        A flush that failed before the last stop has left pages that look clean and are not on disk (Rebello et al.,
-        ATC '20): they read well now and would be gone after a power loss. Only bytes that can have been
-        in flight are written again; everything before them was flushed with success.
+        A flush that failed before the last stop has left pages that look clean and are not on disk (Rebello et al., ATC
+        '20): they read well now and would be gone after a power loss. Only bytes that can have been in flight are
+        written again; everything before them was flushed with success.
         """
         settings = self._settings
         # Unflushed bytes are bounded: twice the limit of congestion, then one batch and one chunk on top.

@@ -163,7 +163,7 @@ class Connection:
             raise
 
     def close(self) -> None:
-        """Drop the connection and whatever is in flight."""
+        """Drop the connection and all requests in flight."""
         self._transport.close()
 
     def _send_all(self, buffers: list[Buffer]) -> None:

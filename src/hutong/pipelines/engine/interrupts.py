@@ -14,7 +14,7 @@ from types import FrameType
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Keep the handler that was there before, whatever the block installs. Of no effect outside the main thread."""
+    """Restore the previous signal handler after the block. Of no effect outside the main thread."""
     before = signal.getsignal(signal.SIGINT)
     root = logging.getLogger()
     if not root.handlers:

@@ -41,7 +41,7 @@ class Series:
 
 
 def thinned(items: Sequence[T], count_max: int = POINT_COUNT_MAX) -> list[list[T]]:
-    """Group consecutive items, so that there are so many groups at most; each item is in one."""
+    """Group consecutive items into `count_max` groups at most; each item is in one."""
     groups = min(len(items), count_max)
     edges = [len(items) * index // groups for index in range(groups + 1)] if groups else [0]
     return [list(items[begin:end]) for begin, end in pairwise(edges)]

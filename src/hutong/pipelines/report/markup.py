@@ -55,7 +55,7 @@ def svg(width: float, height: float, label: str, content: str, *, alone: bool = 
 
 
 def shortened(text: str, columns_max: int) -> str:
-    """Cut in the middle where it is longer than so many columns; letters of East Asia take two."""
+    """Cut in the middle if it is longer than the given columns; letters of East Asia take two."""
     if _columns(text) <= columns_max:
         return text
     head, tail = "", ""

@@ -1,4 +1,4 @@
-"""Limits of a micro-batch: at most so many records, and none before there are enough.
+"""Limits of a micro-batch: a greatest number of records, and a least one before it starts.
 
 Options, arithmetic and defaults are those of Spark's own Kafka source: `maxOffsetsPerTrigger`, `minOffsetsPerTrigger`,
 `maxTriggerDelay`. Knows nothing of brokers or Spark.

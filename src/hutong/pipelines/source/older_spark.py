@@ -17,14 +17,14 @@ class ReadAllAvailable(ReadLimit):
 
 @dataclass(frozen=True)
 class ReadMaxRows(ReadLimit):
-    """At most so many rows."""
+    """A greatest number of rows."""
 
     max_rows: int
 
 
 @dataclass(frozen=True)
 class ReadMinRows(ReadLimit):
-    """At least so many rows."""
+    """A least number of rows."""
 
     min_rows: int
 

@@ -66,7 +66,7 @@ def map_service(service: ServiceDescription, package: str | None = None) -> Serv
 def _parts(
     catalogue: Catalogue, service: ServiceDescription, method: MethodDescription
 ) -> tuple[list[Part], list[Part]]:
-    """The fields of arguments and result, with whatever types they name."""
+    """The fields of arguments and result, with the types that they name."""
     where = f"{service.name.rpartition('.')[2]}.{method.name}"
     if method.kind is Kind.REFERENCE:
         raise UsageError(

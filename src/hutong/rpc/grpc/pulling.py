@@ -42,7 +42,7 @@ class Pulling:
         self._is_closed = False
 
     def ask(self, told: Done) -> None:
-        """Tell the next item, END, or a failure; on whatever thread. Raises LimitExceeded."""
+        """Deliver the next item, END, or a failure, on any thread. Raises LimitExceeded."""
         try:
             self._owner.context.run(self._step, told)
         except RuntimeError:

@@ -82,7 +82,7 @@ async def reflect(offers: Offers, context: Any, request_ms: int, taken_ms: int) 
     """Answer one stream of questions, as things are now.
 
     Raises TimeoutError where the client is silent for `request_ms` or takes no answer for `taken_ms`: an open stream is
-    a call under way, of which there are so many. Raises ReflectionTooLarge.
+    a call in progress, and their number is bounded. Raises ReflectionTooLarge.
     """
     servicer = reflection.aio.ReflectionServicer([*offers.names, NAME], Pools(offers.pools))
 

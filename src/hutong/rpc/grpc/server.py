@@ -41,7 +41,7 @@ class Answering(Streaming, Protocol):
     """A dispatcher that executes calls. To a call that `takes_streams` it answers with an async iterator."""
 
     def submit(self, call: IncomingCall, done: Done) -> None:
-        """Execute it soon, and tell `done` on whatever thread. Raises LimitExceeded."""
+        """Execute it soon, and call `done` on any thread. Raises LimitExceeded."""
 
 
 class Round(Protocol):

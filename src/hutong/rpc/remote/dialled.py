@@ -107,7 +107,7 @@ class DialledTransport:
 
 
 class _Held:
-    """A call that waits for a connection. Abandoning it abandons whatever it waits for by then."""
+    """A call that waits for a connection. Abandoning it abandons its current wait."""
 
     __slots__ = ("_answer", "_block", "_body", "_is_abandoned", "_is_sent", "_now_ms", "deadline_ms", "parked")
 

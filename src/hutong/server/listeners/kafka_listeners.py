@@ -57,7 +57,7 @@ class KafkaListeners:
         authenticators: Authenticators,
         connections_max: int,
     ) -> None:
-        """`connections_max` is what the process has open files for, whatever the settings say."""
+        """`connections_max` is bounded by the process's open files, above the settings."""
         self._connections_max = connections_max
         self._loop = loop
         self._settings = settings

@@ -1,6 +1,6 @@
 """Messages to bytes and back: one function per API, version and direction, compiled from the tables at first use.
 
-A decoder raises ProtocolError and nothing else, whatever the bytes.
+A decoder raises ProtocolError and nothing else, for all bytes.
 """
 
 from collections.abc import Callable

@@ -1,9 +1,10 @@
 """The codecs of record batches: gzip from the standard library, the others through cramjam.
 
-Strategy: output is bounded by a limit of the caller, and work is linear in the input and that limit, whatever the input
-promises. Output above BUFFER_BYTES_MAX goes to anonymous memory of the limit's size: the system gives its pages only
-as they are written, so nothing is unpacked twice, cleared, or joined while the interpreter is locked. cramjam and zlib
-unlock it, hence large batches can be unpacked on another thread without stopping this one. Knows nothing of batches.
+Strategy: output is bounded by a limit of the caller, and work is linear in the input and that limit; sizes that the
+input claims do not matter. Output above BUFFER_BYTES_MAX goes to anonymous memory of the limit's size: the system gives
+its pages only as they are written, so nothing is unpacked twice, cleared, or joined while the interpreter is locked.
+cramjam and zlib unlock it, hence large batches can be unpacked on another thread without stopping this one. Knows
+nothing of batches.
 """
 
 import importlib

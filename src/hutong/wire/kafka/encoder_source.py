@@ -4,8 +4,8 @@ Strategy: pieces are gathered in a list and joined once; neighbouring fixed-widt
 follows them, are packed by one precompiled struct; a compact length below 128 is one byte of that struct. Records are
 never copied: the pieces so far are joined and the record buffers follow them in the output as they are.
 
-A value that does not fit its field is our own fault and raises whatever Python raises. A field that a version does not
-carry is left out, whatever its value.
+A value that does not fit its field is our own fault and raises Python's own error. A field that a version does not
+carry is left out.
 """
 
 from typing import Any

@@ -1,8 +1,8 @@
 """Checks of a batch's content: unpacked within a bound, then walked once, as Kafka's LogValidator does.
 
 Strategy: the walk is compiled where the installation could build it (`_record_walk.c`, about 10 ns a record), else
-`record_walk` does the same in Python. A caller on a loop passes `LOOP_BYTES_MAX` and hands the batch to a worker with
-a larger bound when LimitExceeded says that it is too large. The work is linear in the bound, whatever the bytes.
+`record_walk` does the same in Python. A caller on a loop passes `LOOP_BYTES_MAX` and hands the batch to a worker with a
+larger bound when LimitExceeded says that it is too large. The work is linear in the bound, for all bytes.
 
 Knows nothing of topics, times of day, threads.
 """

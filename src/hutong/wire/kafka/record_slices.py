@@ -94,7 +94,7 @@ def rebuild_batch(
 ) -> bytes:
     """A batch like that of `header`, at the same offsets and of the same producer, with these `count` records.
 
-    Its offsets reach as far as before, whatever records are left (`last_offset_delta` stays), and so do its sequences.
+    Its range of offsets stays (`last_offset_delta`), even if the last records are removed, and so do its sequences.
     Raises UsageError when the codec is not installed.
     """
     batch = bytearray(HEADER_BYTES)

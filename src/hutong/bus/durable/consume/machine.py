@@ -4,8 +4,8 @@ Strategy: each partition holds its records in the order of the log until they ar
 may be committed is that of the oldest record not yet done, so nothing unfinished is ever passed. Records stand in
 queues: one queue for the whole partition, or one for each key; only the first of a queue is in hand, and what failed
 keeps its queue waiting until its next attempt, so order is kept by construction. A slot is taken before a handler
-begins and freed when its outcome comes, whatever became of the partition meanwhile; a partition that comes back while
-an old handler still runs waits for it.
+begins and freed with its outcome, even if the partition was revoked meanwhile; a partition that comes back while an old
+handler still runs waits for it.
 
 Knows nothing of brokers, loops, clocks or chance: time arrives with events, chance by constructor, and the driver
 carries out the instructions. For each Deliver it must bring one Handled or Failed, for each Bury one RecordBuried or

@@ -132,7 +132,7 @@ class NotBuried:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """So many more may be delivered; None: any number; 0 takes all demand back."""
+    """The number of further messages to deliver; None: any number; 0 cancels all demand."""
 
     count: int | None
 

@@ -1,7 +1,7 @@
 """Retries: the delays between attempts, and the point at which a message is given up.
 
-Strategy: exponential back-off with a ceiling, shortened by a random share so that consumers that failed together do
-not come back together. Knows nothing of messages, clocks or chance: chance arrives as a number.
+Strategy: exponential back-off with a ceiling, shortened by a random share so that consumers that failed together do not
+come back together. Knows nothing of messages, clocks or chance: chance arrives as a number.
 """
 
 import enum
@@ -24,10 +24,10 @@ class Order(enum.Enum):
 class Retry:
     """The number of attempts and the delays between. The defaults try for about 13 seconds.
 
-    `attempts` counts the first one too; None tries for ever. The pause after the n-th failure is `first_delay_ms`
-    times `factor` to the power n-1, at most `delay_ms_max`, less a random share of up to `jitter` (0 to 1). `crashes`
-    is how often the process may end while this one message is in hand, before it is given up; None means for ever.
-    Raises UsageError for values that make no sense.
+    `attempts` counts the first one too; None tries for ever. The pause after the n-th failure is `first_delay_ms` times
+    `factor` to the power n-1, at most `delay_ms_max`, less a random share of up to `jitter` (0 to 1). `crashes` is how
+    often the process may end while this one message is in hand, before it is given up; None means for ever. Raises
+    UsageError for values that make no sense.
     """
 
     attempts: int | None = 8
@@ -51,7 +51,7 @@ class Retry:
         return self.attempts is not None and attempts >= self.attempts
 
     def delay_ms(self, failures: int, chance: float) -> int:
-        """The pause after so many failures (1 or more); `chance` is from 0 up to 1."""
+        """The pause after this number of failures (1 or more); `chance` is from 0 up to 1."""
         grown: float = self.first_delay_ms
         for _ in range(failures - 1):  # not a power: that overflows long before a patient consumer gives up
             grown = min(grown * self.factor, self.delay_ms_max)

@@ -1,7 +1,7 @@
 """Fall-back transports: the head of each one's response, its preamble, and its wrapping of frames.
 
-Strategy: a response is either ended by its first frame (polling) or goes on until so many bytes were sent that the
-client should begin a new one (streaming), since scripts keep all of a response in memory. Knows nothing of sessions.
+Strategy: a response is either ended by its first frame (polling) or continues up to a bound of bytes, after which the
+client begins a new one (streaming), since scripts keep all of a response in memory. Knows nothing of sessions.
 """
 
 import re

@@ -84,7 +84,7 @@ def _uniform_alike(members: Mapping[str, Subscriber], topics: Mapping[bytes, int
 
 
 class _Levels:
-    """Members by their loads: for each number of partitions, the members that have so many, as bits of an integer.
+    """Members by their loads: for each number of partitions, the members with that number, as bits of an integer.
 
     Bits follow the order of names, so the lowest bit of a level is the member that comes first. The least loaded of 500
     readers costs a handful of integer operations, not 500 comparisons.

@@ -2,8 +2,8 @@
 
 Strategy: an event that changes a machine's state is answered once that state is on disk. One write is on its way for a
 partition at a time; what changes meanwhile goes with the next one, so that many answers share a write, and each write
-has the whole state. Where one fails the machine is dropped and taken up again from what is durable: whatever it had
-handed out since is available again, and no client has an answer that says otherwise.
+has the whole state. After a failed write the machine is dropped and rebuilt from the durable state: records acquired
+since are available again, and no client has an answer that contradicts it.
 
 Decides nothing of records (`delivery/machine.py`). Knows nothing of sessions, requests or how a log is read.
 """

@@ -1,9 +1,8 @@
 """The members of one share group: events in, instructions out.
 
-Strategy: whatever changes what must be assigned (a member comes, goes or subscribes to something else, a topic grows)
-raises the group's epoch and assigns anew at once; there is nothing to be revoked first, because partitions may be
-shared. A member learns of it with its next heartbeat and has the group's epoch from then on. Leases are kept in
-the order of renewal, so who is silent for too long is found at the front.
+Strategy: each change of members, subscriptions or topics raises the group's epoch and assigns anew at once. Nothing is
+revoked first, because partitions may be shared. A member learns of it with its next heartbeat and has the group's epoch
+from then on. Leases are kept in the order of renewal, so members that are silent for too long are at the front.
 
 Topics are assigned by their ids: one that was deleted and made again is another topic, and its partitions are news to
 those who had the old one's.

@@ -115,7 +115,7 @@ class Arena:
         return self._lease is None or self._lease() is None
 
     def has_room(self, row_count: int, byte_count: int) -> bool:
-        """Return True if it has room for so many more records and bytes."""
+        """Return True if it has room for these further records and bytes."""
         return self.rows_taken + row_count <= self._row_count and self.bytes_taken + byte_count <= self._byte_count
 
     def take(self, row_count: int, byte_count: int) -> None:
