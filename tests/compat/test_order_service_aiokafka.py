@@ -10,6 +10,9 @@ pytestmark = [
     pytest.mark.hutong_topic(ORDERS, partitions=2),
     pytest.mark.hutong_topic(INVOICES),
     pytest.mark.hutong_topic(REJECTED),
+    # aiokafka leaves the socket of a broken connection to the collector.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:unclosed transport:ResourceWarning"),
 ]
 TIMEOUT_S = 30.0  # of waits for clients that back off
 

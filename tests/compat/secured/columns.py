@@ -32,5 +32,6 @@ FILLS: Final[dict[str, Callable[..., pytest.MarkDecorator]]] = {
 MARKS: Final = [
     pytest.mark.timeout(300),
     pytest.mark.filterwarnings("ignore:unclosed <s:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:unclosed transport:ResourceWarning"),
     pytest.mark.usefixtures("leaked_sockets"),
 ]

@@ -24,7 +24,7 @@ from tests.compat.secured.jobs import (
 )
 from tests.support.waiting import until
 
-BOOTSTRAP_MS: Final = 1_000  # it goes on trying for so long, whatever it is told
+BOOTSTRAP_MS: Final = 3_000  # it retries for so long after each answer; failed guesses are slowed down, too
 GROUP: Final[dict[str, Any]] = {
     "auto_offset_reset": "earliest",
     "enable_auto_commit": False,
