@@ -1,10 +1,10 @@
 """The cost of backlog readers to readers of the newest records.
 
 Strategy: ten tail readers, each with a topic of its own and a fetch that waits; records go to them in turn at a fixed
-rate, whatever becomes of those before (an open loop, so a stall shows in every record that it delays). Their latency,
-from the send of a record to its arrival, is taken alone, and then again while ten backlog groups read gigabytes that
-the machine no longer has in memory: each group starts at another tenth of the log and goes round; whenever all of it
-was read together, it is dropped from the page cache again.
+rate, independent of earlier ones (an open loop, so a stall shows in every record that it delays). Their latency, from
+the send of a record to its arrival, is taken alone, and then again while ten backlog groups read gigabytes that the
+machine no longer has in memory: each group starts at another tenth of the log and goes round; whenever all of it was
+read together, it is dropped from the page cache again.
 
 Groups are raw connections: to a broker a fetch belongs to no group. They live in one process of low priority, since
 elsewhere they would run on machines of their own. Where the broker's folder is not known nothing is dropped, and the

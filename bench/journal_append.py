@@ -4,7 +4,8 @@
 
 Strategy: batches as the broker hands them over (validated, header parsed), straight into a log on a uvloop loop.
 `append + seal + acknowledge` is the loop's own time: turns are driven back to back and the process's time on the loop
-thread is what counts. The fsync figures are closed loops: so many appends in flight, one more for each acknowledged.
+thread is what counts. The fsync figures are closed loops: a fixed number of appends in flight, one more for each
+acknowledged.
 
 Knows nothing of brokers; the network's share is measured by `bench.compare`.
 """

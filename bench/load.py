@@ -3,8 +3,8 @@
 Strategy: every connection keeps `window` requests in flight and sends one for each reply. Requests form a ring in
 memory with rising correlation ids, so that sending n of them is one slice. Replies have one size; of every one the
 size, the correlation id and the error code are checked: by one comparison when a reply comes alone, by strided slices
-when many come in one read. Whatever differs is decoded and raised: a refused request is fast and must not count.
-Sockets are driven by epoll directly, which costs the generator less than half of what an event loop's callbacks do.
+when many come in one read. Any other reply is decoded and raised: a refused request is fast and must not count. Sockets
+are driven by epoll directly, which costs the generator less than half of what an event loop's callbacks do.
 
 A closed loop says nothing of latency at a given rate: a stall is one slow sample, not the many that waited (coordinated
 omission). Knows nothing of the targets.

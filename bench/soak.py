@@ -3,8 +3,8 @@
 Strategy: a steady mixed load at a rate that leaves the machine room: producers with and without idempotence, consumers
 at the end that commit, one that reads old data again and again, and clients that come and go (`bench.churn`). Retention
 is short, so that segments die as fast as they are made. The node's memory is read each second from /proc. What counts
-is the resident size at the end beside that after the first minute, both as medians of ten seconds; threads and open
-files are told too, since they leak as memory does.
+is the resident size at the end, compared with that after the first minute, both as medians of ten seconds. Threads and
+open files are printed too, since they leak as memory does.
 """
 
 import argparse

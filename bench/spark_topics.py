@@ -1,7 +1,7 @@
 """The topics that Spark reads under measurement, as a Java producer would have filled them; made and deleted here.
 
 Strategy: librdkafka sends records of 1,000 keys and random values, spread evenly, in batches of 16 KB, which is what
-Java clients send by default. Whatever is not acknowledged raises.
+Java clients send by default. An unacknowledged record raises.
 """
 
 import random

@@ -1,8 +1,8 @@
 """Idle connections and storms of them: `python -m bench storm [--tls]`.
 
-Strategy: a node of its own, and clients in processes of their own (`bench.storm_clients`). First so many connections
-that ask once and stay: what each costs is the growth of the node's resident size, and what is left when they went is
-told. Then a few steady clients, alone for a while, and again while connections come at a rate, half of them hostile:
+Strategy: a node of its own, and clients in processes of their own (`bench.storm_clients`). First many connections that
+send one request and stay: the cost of each is the growth of the node's resident size, and the rest after they leave is
+printed. Then a few steady clients, alone for a while, and again while connections come at a rate, half of them hostile:
 garbage, lengths of gigabytes, frames that never end, questions whose answers nobody reads, resets. What counts is the
 99th percentile of the steady clients in both, and the node's memory afterwards beside that before. Bounded in time and
 number, on the loopback alone.

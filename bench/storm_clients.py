@@ -4,9 +4,9 @@
     python -m bench.storm_clients steady ADDRESS SECONDS      a few that produce at a fixed pace; their waits as JSON
     python -m bench.storm_clients storm ADDRESS SECONDS RATE  new ones all the time, half of them hostile; counts
 
-Strategy: blocking sockets for what is set up in peace, one epoll for the storm. Whoever is steady sends by the clock,
-and his wait begins when he should have sent (no coordinated omission). Each says `ready` when it stands. Loopback only;
-sockets come from several loopback addresses, since one has too few ports for long storms.
+Strategy: blocking sockets for the steady clients, one epoll for the storm. A steady client sends by the clock, and its
+wait begins at the scheduled time (no coordinated omission). Each prints `ready` when connected. Loopback only; sockets
+come from several loopback addresses, since one has too few ports for long storms.
 """
 
 import json

@@ -4,8 +4,8 @@
     TEST_BROKER=SCRIPT python -m pytest -q bench/suite.py           # one Kafka for the session, started by the script
 
 Strategy: tests of the order service as a team with a container writes them: topics made and deleted around each test,
-results read with a client. Both brokers get the same requests from the same clients; Kafka is told not to wait for
-further members of a group, as its container images are. `SCRIPT start --port N --set K=V` prints `ready HOST:PORT`.
+results read with a client. Both brokers get the same requests from the same clients; Kafka is set not to wait for
+further members of a group, as in its container images. `SCRIPT start --port N --set K=V` prints `ready HOST:PORT`.
 """
 
 import os

@@ -18,11 +18,10 @@ from hutong.wire.buffer import Buffer
 class Peer:
     """The other end of a connection, as the handler sees it.
 
-    `owner` ends with the connection, and with it everything parked under it. `certificate` is the one that the peer has
-    shown, as `ssl.SSLSocket.getpeercert` gives it, `certificate_der` the same whole; None where none was asked for or
-    there is no TLS. `express` is the
-    handler's short way for what this peer sends again and again, None while there is none. `session` is whatever the
-    handler keeps for the connection. `queued_ms` is how long the request now given has waited for others of its
+    `owner` ends with the connection, and with it everything parked under it. `certificate` is the peer's, as
+    `ssl.SSLSocket.getpeercert` returns it, `certificate_der` the same in DER; None without a certificate or TLS.
+    `express` is the handler's fast path for requests that this peer repeats, None without one. `session` is the
+    handler's own state of the connection. `queued_ms` is the time that the current request has waited for others of its
     connection.
 
     The functions may be called at any time and more than once, and do nothing once the connection is gone. `release`

@@ -1,9 +1,9 @@
 """One socket that listens: takes connections from the kernel's queue, or leaves them there.
 
-Strategy: accepted by hand, a bounded number in each turn of the loop, and not watched while it is paused. The loops'
-own servers accept whatever comes; here those for whom there is no room stay in the kernel's queue, whose length is
-bounded too, as Kafka's acceptor has it. One that would take the process's last descriptors is closed: those are for
-files. Descriptors are numbered from the lowest that is free, so the number of a new one says how many there are.
+Strategy: connections are accepted here, a bounded number in each loop iteration, and none while it is paused. The
+loops' own servers accept every connection. Here connections without room stay in the kernel's queue, whose length is
+bounded too, as in Kafka's acceptor. A connection that would take the process's last descriptors is closed: those are
+for files. The kernel assigns the lowest free descriptor, so the number of a new one shows how many are in use.
 
 Knows nothing of limits, TLS or who is served.
 """

@@ -1,7 +1,7 @@
 """Channel events: reported to listeners one by one, behind a bounded queue, so that none holds up a connection.
 
-Strategy: an event is queued and told in a later turn of the loop, so many a turn. When `events_max` wait, further ones
-are dropped and counted, with one warning for each time this begins.
+Strategy: an event is queued and delivered in a later loop iteration, a bounded number in each. When `events_max` wait,
+further ones are dropped and counted, with one warning each time this begins.
 
 Knows no frames.
 """

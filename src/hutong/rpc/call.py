@@ -27,7 +27,7 @@ AUTH_TOKEN: Final = "auth-token"
 
 
 class IncomingCall(Struct, eq=False):
-    """One call that has arrived. Transports subclass it, with whatever `arguments` decodes."""
+    """One call that has arrived. Transports subclass it, with the data that `arguments` decodes."""
 
     address: str  # of the service
     action: str  # the method that is called

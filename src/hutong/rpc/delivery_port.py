@@ -1,7 +1,7 @@
 """The ports of delivery semantics: the memory of a service, and what a proxy that tries again makes of a transport.
 
-A binding without a memory executes what arrives; a proxy without retries sends once. Whatever does more is behind these
-two, so that neither a dispatcher nor a proxy knows how it is done.
+A binding without a memory executes what arrives; a proxy without retries sends once. Memories and retries are behind
+these two ports, so that neither a dispatcher nor a proxy knows them.
 """
 
 from collections.abc import Callable

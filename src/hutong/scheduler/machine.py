@@ -254,7 +254,7 @@ class Scheduler:
         if actor is None or message not in actor.mailbox:
             return []
         is_first = next(iter(actor.mailbox)) == message
-        # It is being processed, and its result is dropped by the driver.
+        # It is being processed, and continues until it is done.
         if is_first and actor.is_begun:
             return []
         del actor.mailbox[message]

@@ -27,7 +27,7 @@ def expires_at_ms(certificate: bytes) -> int:
 
 def time_ms(tag: int, text: bytes) -> int:
     """A UTCTime or GeneralizedTime (`TIME_TAGS`) in wall time. Raises ProtocolError."""
-    # Imported here, as few nodes have certificates and the import costs every start 2 ms.
+    # Imported here, as few nodes have certificates and every start would pay for the import.
     from datetime import UTC, datetime
 
     try:

@@ -264,7 +264,7 @@ class Prefixes:
         return place > 0 and name.startswith(self._sorted[place - 1])
 
 
-_A_NAME: Final = "hardcode"  # Kafka's stand-in for a resource with any name (AclAuthorizer)
+_A_NAME: Final = "hardcode"  # Kafka's own stand-in for a resource with any name
 
 
 def _is_covered(name: str, kind: _Kind) -> bool:

@@ -287,7 +287,7 @@ class SockJSHandler:
             return
         kind = request.headers.get("content-type", "")
         payload = form_payload(request.body, kind) if is_jsonp else request.body
-        # None is a form without the field, which counts as broken JSON in SockJS's own tests.
+        # None means a form that cannot be read: answered below as broken JSON.
         if not payload and payload is not None:
             self._respond(queue, answers.text(500, "Payload expected.\n", shared))
             return

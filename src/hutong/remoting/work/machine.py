@@ -1,8 +1,8 @@
 """The queue of an executor: who may begin, who waits, who is refused, and who has waited too long.
 
-Strategy: jobs begin in the order they came, so many at a time; those that wait do so in one queue, in which deadlines
-rise, so that only its head is ever looked at. A job whose place in the queue is older than `wait_ms_max` leaves it
-unserved: its asker has had enough of waiting, and the ones behind it still have time (RocketMQ's BrokerFastFailure).
+Strategy: jobs begin in the order of arrival, a bounded number at a time. Others wait in one queue with rising
+deadlines, so that only its head is checked. A job that has waited longer than `wait_ms_max` leaves it unserved: its
+requester has given up, and later ones still have time (RocketMQ's BrokerFastFailure).
 
 Knows no threads and no clock: time arrives with each event.
 """

@@ -1,8 +1,8 @@
 """Fingerprints of calls: the way to tell a repeated request from another call under the same request id.
 
 Strategy: a digest of the arguments as JSON has them, with sorted names. So it is the same in every process and over
-every transport, whatever order the caller's names have. Names and values count as the caller sent them; defaults do
-not, so a service that gains a parameter still knows earlier calls.
+every transport, for any order of the caller's names. Names and values count as the caller sent them; defaults do not,
+so a service that gains a parameter still knows earlier calls.
 
 Knows no store.
 """

@@ -82,7 +82,7 @@ class MemorySettings:
 
     `keep_for_ms`: how long an unacknowledged outcome is kept. `clock_skew_ms`: the tolerated error of callers' clocks.
     `tidy_after`: acknowledged calls after which a session's are deleted together. `caller_shares`: one caller from
-    outside holds at most one in so many of sessions, calls, calls in progress and bytes.
+    outside holds at most this fraction, 1/n, of sessions, calls, calls in progress and bytes.
     """
 
     keep_for_ms: int = 3_600_000

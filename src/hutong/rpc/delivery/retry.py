@@ -66,7 +66,7 @@ class Pace:
             raise UsageError("Pace: factor is from 1 to 100 and jitter from 0 to 1.")
 
     def pause_ms(self, attempts: int, chance: float, *, is_silent: bool) -> int:
-        """After so many attempts (1 or more); `chance` is from 0 up to 1."""
+        """The pause after this number of attempts (1 or more); `chance` is from 0 up to 1."""
         first = self.first_patience_ms if is_silent else self.first_pause_ms
         grown = min(first * self.factor ** min(attempts - 1, 64), self.pause_ms_max)
         return max(1, round(grown * (1 - self.jitter * chance)))
@@ -135,7 +135,7 @@ class ReliableTransport:
         """Raises TypeError or ValueError for arguments that cannot be encoded."""
         reliability = self._reliability
         loop = _get_running_loop()
-        # Without a running loop the caller is already on the transport's thread, as in callbacks.
+        # No hop is needed: the caller is on the transport's own loop, or in a thread without any.
         if loop is None or loop is reliability.loop:
             return self._begin(call, timeout_ms, done)
         attempts: list[Abandon] = []

@@ -44,8 +44,8 @@ class Kind(StrEnum):
 class ClientFrame(msgspec.Struct, frozen=True, gc=False):
     """A client's frame after all checks. `address` is empty for a ping alone.
 
-    `headers` are those of the message, in order; the headers `timeout`, `localOnly` and `codecName` became
-    `timeout_ms` (1 to TIMEOUT_MS_MAX), `local_only` and `codec_name`. `failure` is (code, text) of a reply that fails.
+    `headers` are those of the message, in order; the headers `timeout`, `localOnly` and `codecName` became `timeout_ms`
+    (1 to TIMEOUT_MS_MAX), `local_only` and `codec_name`. `failure` is (code, text) of a reply that fails.
     """
 
     kind: Kind
@@ -100,7 +100,7 @@ def decode(data: Buffer | str, dialect: Dialect) -> ClientFrame | Malformed:
     kind = _KINDS.get(raw.type) if isinstance(raw.type, str) else None
     if kind is None:
         return Malformed(Code.UNKNOWN_TYPE if dialect is Dialect.TCP else Code.INVALID_TYPE)
-    # A ping's other members are ignored, as Vert.x does.
+    # A ping needs no address, and its other members are ignored.
     if kind is Kind.PING:
         return _PING
     if _may_be_vast(data) and is_vast((raw.body, raw.headers)):
