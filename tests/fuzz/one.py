@@ -76,15 +76,15 @@ def _with_atheris(name: str, seconds: int, folder: Path) -> int:
 
 def _watch_generated_code(atheris: Any) -> None:
     """Decoders of Kafka's messages are made from tables when they are first needed: the eye is on them too."""
-    from hutong.wire.kafka.source import Source
+    from hutong.wire.kafka.source import SourceCode
 
-    plain = Source.compile
+    plain = SourceCode.compile
 
-    def compiled(self: Source, function: str) -> Callable[..., Any]:
+    def compiled(self: SourceCode, function: str) -> Callable[..., Any]:
         watched: Callable[..., Any] = atheris.instrument_func(plain(self, function))
         return watched
 
-    Source.compile = compiled  # type: ignore[method-assign]
+    SourceCode.compile = compiled  # type: ignore[method-assign]
 
 
 def _plainly(name: str, seconds: int, folder: Path) -> int:

@@ -26,7 +26,7 @@ from hutong.groups.share import records as share_records
 from hutong.groups.share.delivery.window import OffsetRun, ShareRecordState
 from hutong.journal.append.producers import ProducerState, RememberedBatch
 from hutong.journal.format import chunk, clean_offsets, index
-from hutong.journal.read.walk import Window
+from hutong.journal.read.walk import SegmentWindow
 from hutong.journal.recover import checkpoint
 from hutong.journal.recover.scan import scan_chunks
 from hutong.rpc.delivery import records as call_records
@@ -45,7 +45,7 @@ def read_journal(data: bytes) -> object:
     disk.make_directory(PATH.parent)
     file = disk.create(PATH)
     file.write([data], 0)
-    window = Window(file, 0, len(data), len(data), False)
+    window = SegmentWindow(file, 0, len(data), len(data), False)
     return list(scan_chunks(window, 0, len(data)))
 
 

@@ -21,7 +21,7 @@ from hutong.cli.output import print_rows, progress, remark, text_or_base64, utc
 from hutong.foundation.errors import ExitCode, HutongError, LimitExceeded, ProtocolError, UsageError
 
 if TYPE_CHECKING:
-    from hutong.journal.recover.inspect import Inspector, Problem
+    from hutong.journal.recover.inspect import Inspector, JournalProblem
     from hutong.journal.recover.scan import ScannedChunk, ScannedRun
     from hutong.wire.kafka.records import Record
 
@@ -101,10 +101,10 @@ def doctor(
         return _repair(groups, problems)
 
 
-def _examine(groups: "dict[str, Inspector]") -> "tuple[list[tuple[str, Problem]], list[dict[str, Any]]]":
+def _examine(groups: "dict[str, Inspector]") -> "tuple[list[tuple[str, JournalProblem]], list[dict[str, Any]]]":
     from hutong.journal.recover.stored_records import find_false_batches
 
-    problems: list[tuple[str, Problem]] = []
+    problems: list[tuple[str, JournalProblem]] = []
     rows = []
     for name, inspector in groups.items():
         with progress(f"checking {name}"):
@@ -115,7 +115,7 @@ def _examine(groups: "dict[str, Inspector]") -> "tuple[list[tuple[str, Problem]]
     return problems, rows
 
 
-def _repair(groups: "dict[str, Inspector]", problems: "list[tuple[str, Problem]]") -> int:
+def _repair(groups: "dict[str, Inspector]", problems: "list[tuple[str, JournalProblem]]") -> int:
     """Apply remedies until nothing is wrong or nothing more can be done: one repair may bring to light another."""
     from hutong.journal.recover.inspect import WITHOUT_REPAIR
     from hutong.journal.recover.repair import repair
@@ -136,7 +136,7 @@ def _repair(groups: "dict[str, Inspector]", problems: "list[tuple[str, Problem]]
     return ExitCode.DATAERR
 
 
-def _sentence(problem: "Problem", group: str, names: Names) -> str:
+def _sentence(problem: "JournalProblem", group: str, names: Names) -> str:
     """The problem, and the offsets that its remedy would lose, or that readers must pass."""
     from hutong.journal.recover.inspect import Remedy
 
@@ -157,7 +157,7 @@ class _Damage:
     def __init__(self) -> None:
         self.places: set[str] = set()
 
-    def tell(self, problem: "Problem") -> None:
+    def tell(self, problem: "JournalProblem") -> None:
         self._tell(f"{problem.path} at position {problem.position}", problem.sentence)
 
     def tell_batch(self, log: str, base_offset: int, error: HutongError) -> None:
@@ -220,11 +220,11 @@ def _locked(folder: Path) -> Iterator["dict[str, Inspector]"]:
 def _runs(
     groups: "dict[str, Inspector]", names: Names, topic: str | None, damage: _Damage | None
 ) -> Iterator[_FoundRun]:
-    from hutong.journal.recover.inspect import Problem
+    from hutong.journal.recover.inspect import JournalProblem
 
     for group, inspector in groups.items():
         for segment, part in inspector.contents():
-            if isinstance(part, Problem):
+            if isinstance(part, JournalProblem):
                 if damage is not None:
                     damage.tell(part)
                 continue
@@ -310,7 +310,7 @@ def _record_rows(found: _FoundRun, damage: _Damage) -> Iterator[dict[str, Any]]:
         }
 
 
-def _health_row(name: str, inspector: "Inspector", problems: "list[Problem]") -> dict[str, Any]:
+def _health_row(name: str, inspector: "Inspector", problems: "list[JournalProblem]") -> dict[str, Any]:
     segments = inspector.segments()
     return {
         "group": name,

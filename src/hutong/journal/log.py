@@ -22,7 +22,7 @@ from hutong.journal.files.spans import LogSpans, Span
 from hutong.journal.format import chunk
 from hutong.journal.format.index import Extent, Extents
 from hutong.journal.read import ages
-from hutong.journal.read.reader import DiskRead, Reader
+from hutong.journal.read.reader import DiskRead, JournalReader
 from hutong.journal.read.runs import Views
 from hutong.journal.read.timestamps import Found, TimestampSearch
 from hutong.journal.read.walk import Walk, WouldBlock, extents_from
@@ -43,7 +43,7 @@ class LogStores:
 
     __slots__ = ("cache", "events", "progress", "reader", "segments", "settings", "writer")
 
-    def __init__(self, resources: JournalResources, progress: Progress, writer: Writer, reader: Reader) -> None:
+    def __init__(self, resources: JournalResources, progress: Progress, writer: Writer, reader: JournalReader) -> None:
         self.settings: JournalSettings = resources.settings
         self.cache: RegionCache = resources.cache
         self.segments: Segments = resources.segments

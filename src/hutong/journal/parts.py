@@ -36,7 +36,7 @@ from hutong.journal.files.segment import Segment
 from hutong.journal.files.segments import Segments
 from hutong.journal.files.spans import span_of
 from hutong.journal.log import LogStores, PartitionLog
-from hutong.journal.read.reader import Reader
+from hutong.journal.read.reader import JournalReader
 from hutong.journal.recover.checkpointer import Checkpointer
 from hutong.journal.recover.recovery import Recovered
 from hutong.journal.resources import JournalResources
@@ -92,7 +92,7 @@ class JournalParts:
         self.replicator: Replicator = host.replicator or OwnMajority()
         self.writer = Writer(resources, self.progress, self.replicator, host.call_soon, recovered.leader_epoch)
         self.flusher = Flusher(resources, self.progress, self.writer)
-        self.reader = Reader(resources)
+        self.reader = JournalReader(resources)
         self.stores = LogStores(resources, self.progress, self.writer, self.reader)
         self.logs: dict[int, PartitionLog] = {}
         known_position = position - recovered.report.scanned_bytes  # as far as the checkpoint on disk reaches

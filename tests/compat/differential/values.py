@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, Final
 
 from hutong.wire.kafka.records import Record, build_batch
-from hutong.wire.kafka.schema import Array, Fixed, Opaque, Records, Row, Struct, Text, WireType, rows_of
+from hutong.wire.kafka.schema import Array, FixedWidth, Opaque, Records, Row, Struct, Text, WireType, rows_of
 
 TOPICS: Final = ["alpha", "beta", "gamma", "compacted"]
 GROUPS: Final = ["red", "green", "blue"]
@@ -186,13 +186,13 @@ def _value(wire_type: WireType, name: str, version: int, random: Random, parent:
             return random.choice(["a", "", "Straße"])
         case Opaque():
             return random.randbytes(random.choice([0, 4]))
-        case Fixed("?", _):
+        case FixedWidth("?", _):
             return random.random() < 0.5
-        case Fixed("16s", _):
+        case FixedWidth("16s", _):
             return bytes(16)
-        case Fixed("d", _):
+        case FixedWidth("d", _):
             return random.choice([0.0, 1.0, 1e9])
-        case Fixed():
+        case FixedWidth():
             return random.choice([0, 1, -1])
 
 

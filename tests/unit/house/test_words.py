@@ -50,10 +50,10 @@ PACKAGES: Final = {
 # waits for a name of its own. Schemas of Kafka's requests are left out: their nested classes have Kafka's names.
 TWINS: Final = frozenset(
     """
-    Absent Address Answer Batch CommittedOffset Connection Decision Delivery Failure Fault Field Finished Fixed
-    Found Job Kind Listener Login Member Memory Message Operation Outcome Parameter Phase Problem Reader Record
-    Refusal Round Run Services Source Stored Stream Surroundings Tick Topic TopicPartition Transactions Wait
-    Window _Batch _Horizon _Kept _Parser _Refusal
+    Absent Address Answer Batch CommittedOffset Connection Delivery Failure Fault Field Finished
+    Found Job Kind Listener Login Member Memory Message Operation Outcome Parameter Phase Record
+    Refusal Round Services Stored Surroundings Tick Topic TopicPartition Wait
+    _Batch _Horizon _Parser
     """.split()  # noqa: SIM905
 )
 

@@ -6,7 +6,18 @@ from typing import Any
 from hutong.wire.buffer import Buffer
 from hutong.wire.kafka import codecs
 from hutong.wire.kafka.registry import APIS, Api
-from hutong.wire.kafka.schema import Array, Fixed, Opaque, Records, Row, Struct, Text, WireType, message_info, rows_of
+from hutong.wire.kafka.schema import (
+    Array,
+    FixedWidth,
+    Opaque,
+    Records,
+    Row,
+    Struct,
+    Text,
+    WireType,
+    message_info,
+    rows_of,
+)
 
 TEXTS = ["", "a", "topic-1", "Straße 胡同 🚲", "x" * 126, "y" * 127, "z" * 300]
 INTEGER_BITS = {"b": 8, "h": 16, "i": 32, "q": 64}
@@ -57,15 +68,15 @@ def _value_of_row(name: str, row: Row, version: int, random: Random) -> Any:
 
 def _value(wire_type: WireType, version: int, random: Random) -> Any:
     match wire_type:
-        case Fixed("?", _):
+        case FixedWidth("?", _):
             return random.random() < 0.5
-        case Fixed("16s", _):
+        case FixedWidth("16s", _):
             return random.randbytes(16)
-        case Fixed("d", _):
+        case FixedWidth("d", _):
             return random.choice([0.0, 1.5, -2.25e300, float(1 << 40)])
-        case Fixed("H", _):
+        case FixedWidth("H", _):
             return random.choice([0, 1, 9092, 0xFFFF])
-        case Fixed(code, _):
+        case FixedWidth(code, _):
             return _integer(INTEGER_BITS[code], random)
         case Text():
             return random.choice(TEXTS)

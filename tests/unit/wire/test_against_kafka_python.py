@@ -9,7 +9,7 @@ from kafka.protocol.api_message import ApiMessage
 from tests.unit.wire.messages import EVERY_MESSAGE, api_of, decode, encode, fill, flat, name_of
 
 from hutong.wire.kafka.apis.k18_api_versions import ApiVersionsResponse
-from hutong.wire.kafka.schema import Array, Fixed, Row, Struct, WireType, rows_of
+from hutong.wire.kafka.schema import Array, FixedWidth, Row, Struct, WireType, rows_of
 
 EXAMPLES = 5
 NOT_IN_KAFKA_PYTHON = {
@@ -66,9 +66,9 @@ def _plain_row(item: Any, row: Row, version: int) -> Any:
 
 def _plain(item: Any, wire_type: WireType, version: int) -> Any:
     match item, wire_type:
-        case None, Fixed("i", _):
+        case None, FixedWidth("i", _):
             return -(2**31)  # authorized operations that were not asked for
-        case set(), Fixed("i", bytes_):
+        case set(), FixedWidth("i", bytes_):
             bits = sum(1 << bit for bit in item)
             return bits - (1 << 8 * bytes_) if bits >> 8 * bytes_ - 1 else bits
         case None, _:

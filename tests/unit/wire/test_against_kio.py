@@ -13,7 +13,7 @@ from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 from tests.unit.wire.messages import EVERY_MESSAGE, api_of, decode, encode, fill, flat, name_of
 
-from hutong.wire.kafka.schema import ZERO_UUID, Array, Fixed, Struct, WireType, rows_of
+from hutong.wire.kafka.schema import ZERO_UUID, Array, FixedWidth, Struct, WireType, rows_of
 
 EXAMPLES = 5
 
@@ -52,9 +52,9 @@ def _plain(item: Any, wire_type: WireType, version: int) -> Any:
             return [_plain(one, element, version) for one in item]
         case _, Struct(table) if item is not None:
             return flat_kio(item, table, version)
-        case None, Fixed("16s", _):
+        case None, FixedWidth("16s", _):
             return ZERO_UUID
-        case None, Fixed("q", _):
+        case None, FixedWidth("q", _):
             return -1  # a date that is not given
         case IntEnum(), _:
             return item.value

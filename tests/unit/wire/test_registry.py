@@ -4,7 +4,18 @@ import typing
 import pytest
 
 from hutong.wire.kafka.registry import APIS, UnknownApi, api
-from hutong.wire.kafka.schema import RECORDS, Array, Fixed, Opaque, Row, Struct, Text, WireType, message_info, rows_of
+from hutong.wire.kafka.schema import (
+    RECORDS,
+    Array,
+    FixedWidth,
+    Opaque,
+    Row,
+    Struct,
+    Text,
+    WireType,
+    message_info,
+    rows_of,
+)
 
 KAFKA_4_3 = {  # key: name, first and last version, first flexible version
     0: ("Produce", 3, 13, 9),
@@ -137,7 +148,7 @@ def _annotation(row: Row) -> str:
 
 def _type_name(wire_type: WireType) -> str:
     match wire_type:
-        case Fixed(code, _):
+        case FixedWidth(code, _):
             return PYTHON_TYPES[code]
         case Text():
             return "str"

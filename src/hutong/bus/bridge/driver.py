@@ -39,7 +39,7 @@ from hutong.foundation.errors import Expired, HutongError, OwnerGone, UsageError
 from hutong.foundation.waiting.table import Owner, Parked, WaitTable
 from hutong.runtime.contexts import Context
 from hutong.wire.buffer import Buffer
-from hutong.wire.vertx.client_frames import ClientFrame, Kind, Malformed, decode
+from hutong.wire.vertx.client_frames import ClientFrame, FrameKind, Malformed, decode
 from hutong.wire.vertx.codes import Code, Dialect
 from hutong.wire.vertx.server_frames import FrameEncoder
 
@@ -115,7 +115,7 @@ class ConnectedClient:
         around.figures.frames_in_total += 1
         frame = decode(data, around.dialect)
         # Neither reaches the bus, so neither needs authentication.
-        if isinstance(frame, Malformed) or frame.kind is Kind.PING:
+        if isinstance(frame, Malformed) or frame.kind is FrameKind.PING:
             self._feed_session(frame)
         elif around.authenticator is None:
             self._pass(frame)
@@ -276,7 +276,7 @@ class ConnectedClient:
         try:
             if is_request:
                 self._await_reply(frame, bus.request(frame.address, frame.body, _options(frame)))
-            elif frame.kind is Kind.PUBLISH:
+            elif frame.kind is FrameKind.PUBLISH:
                 stored = bus.publish(frame.address, frame.body, _options(frame))
                 # A durable address: the outcome comes when the log has stored the record.
                 if isinstance(stored, Promise):

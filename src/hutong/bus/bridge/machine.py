@@ -41,14 +41,14 @@ from hutong.bus.bridge.messages import (
     Write,
 )
 from hutong.bus.bridge.permissions import Permissions
-from hutong.wire.vertx.client_frames import ClientFrame, Kind, Malformed
+from hutong.wire.vertx.client_frames import ClientFrame, FrameKind, Malformed
 from hutong.wire.vertx.codes import Code, Dialect
 from hutong.wire.vertx.server_frames import PONG, FrameEncoder, Unencodable, encode_error, encode_failure
 
 REPLY_PREFIX: Final = "__hutong.reply."
 """The prefix of the bus's own reply addresses."""
 
-_SEND, _PUBLISH, _REGISTER, _UNREGISTER, _PING = Kind  # looking a member up costs more than the rest of a test
+_SEND, _PUBLISH, _REGISTER, _UNREGISTER, _PING = FrameKind  # looking a member up costs more than the rest of a test
 
 
 class BridgeSession:

@@ -19,7 +19,7 @@ from hutong.journal.append.log_tail import LogTail
 from hutong.journal.append.producers import Producers
 from hutong.journal.append.progress import WhenSafe
 from hutong.journal.append.qos import Qos
-from hutong.journal.append.transactions import Transactions
+from hutong.journal.append.transactions import LogTransactions
 from hutong.journal.append.writer import Writer
 from hutong.journal.settings import JournalSettings
 from hutong.wire.kafka.control_records import build_marker
@@ -60,7 +60,7 @@ class LogAppends(LogTail):
     ) -> None:
         super().__init__(partition_id, start_offset, end_offset)
         self.producers: Producers | None = None
-        self.transactions: Transactions | None = None  # until the first transactional batch
+        self.transactions: LogTransactions | None = None  # until the first transactional batch
         self.markers_total = 0  # appended since the start
         self.when_safe = writer.when_safe  # the method itself: one call less, of 45 ns, on the way of every produce
         self._writer = writer
@@ -231,6 +231,6 @@ class LogAppends(LogTail):
         transactions = self.transactions
         if transactions is None:
             assert self.producers is not None, "a transaction begins with an admitted batch"
-            transactions = self.transactions = Transactions()
+            transactions = self.transactions = LogTransactions()
             self.producers.in_transaction = transactions.open
         transactions.begin(producer_id, self.end_offset)

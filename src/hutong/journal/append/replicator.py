@@ -13,7 +13,7 @@ from typing import Protocol
 from hutong.foundation.errors import HutongError
 
 
-class Stream(Protocol):
+class JournalStream(Protocol):
     """The newest part of the journal's byte stream. `journal/` implements it by its cache."""
 
     @property
@@ -42,7 +42,7 @@ class Commits(Protocol):
 class Replicator(Protocol):
     """Ships one journal's stream. All calls come on the loop, and so must all answers."""
 
-    def start(self, stream: Stream, commits: Commits) -> None:
+    def start(self, stream: JournalStream, commits: Commits) -> None:
         """Begin at the present end of the stream; recovery deals with everything before."""
         ...
 
@@ -61,7 +61,7 @@ class OwnMajority:
     def __init__(self) -> None:
         self._commits: Commits | None = None
 
-    def start(self, stream: Stream, commits: Commits) -> None:
+    def start(self, stream: JournalStream, commits: Commits) -> None:
         self._commits = commits
 
     def sealed(self, end_position: int) -> None:

@@ -100,7 +100,7 @@ def _number_from(rows: "array[int]", offset: int) -> int:
     return bisect_left(range(len(rows) // ROW_NUMBERS), offset, key=lambda number: rows[ROW_NUMBERS * number + 2])
 
 
-class Transactions:
+class LogTransactions:
     """`open` has the first offset of each open transaction by producer id, oldest first."""
 
     __slots__ = ("_ended", "aborted", "open")

@@ -19,9 +19,9 @@ from typing import Final
 from hutong.foundation.errors import HutongError, LimitExceeded, StorageError, StorageShortage
 from hutong.foundation.timers import Timer
 from hutong.journal.append.progress import WhenSafe
-from hutong.journal.clean.cleaner_pass import CleaningPass, PassResult, Plan, Rewritten, Source, Steps
+from hutong.journal.clean.cleaner_pass import CleaningPass, PassResult, Plan, Rewritten, SourceSegment, Steps
 from hutong.journal.clean.cleaner_transactions import CleanedTransactions
-from hutong.journal.clean.compaction import CompactionPolicy, Decision, LogShare, decide, garbage, share_of
+from hutong.journal.clean.compaction import CompactionDecision, CompactionPolicy, LogShare, decide, garbage, share_of
 from hutong.journal.clean.record_filter import LogRules
 from hutong.journal.files.disk import replace_file
 from hutong.journal.files.segment import Segment
@@ -71,7 +71,7 @@ class Cleaner(JournalPart):
         self._when_flushed = when_flushed
         self._deletion_ms = deletion_ms
         self._policies: Mapping[int, CompactionPolicy] = {}
-        self._decision: Decision | None = None
+        self._decision: CompactionDecision | None = None
         self._steps: Steps | None = None
         self._is_in_flight = False
         self._is_pumping = False
@@ -147,14 +147,14 @@ class Cleaner(JournalPart):
             and segment.next_position <= known_position
         ]
 
-    def _garbage_in(self, closed: list[Segment]) -> Decision | None:
+    def _garbage_in(self, closed: list[Segment]) -> CompactionDecision | None:
         if not self._may_have_garbage:
             return None
         self._may_have_garbage = False
         found = garbage(self._logs.values(), closed)
-        return Decision([], max(found) + 1, frozenset(found)) if found else None
+        return CompactionDecision([], max(found) + 1, frozenset(found)) if found else None
 
-    def _begin_pass(self, decision: Decision) -> None:
+    def _begin_pass(self, decision: CompactionDecision) -> None:
         plan = self._plan(decision)
 
         def flushed(error: HutongError | None) -> None:
@@ -167,7 +167,7 @@ class Cleaner(JournalPart):
         # The plan relies on the logs as they are, above all on their starts: a crash must not revert those.
         self._when_flushed(flushed)
 
-    def _plan(self, decision: Decision) -> Plan:
+    def _plan(self, decision: CompactionDecision) -> Plan:
         dirty = {share.partition_id: share for share in decision.shares}
         segments = [segment for segment in self._closed_segments() if segment.base_position < decision.end_position]
         touched = set(decision.garbage)
@@ -183,7 +183,7 @@ class Cleaner(JournalPart):
                 dirty_position = min(dirty_position, log.spans[number].base_position)
         following = [segment.base_position for segment in self._segments.all()][1:]
         sources = [
-            Source(
+            SourceSegment(
                 segment,
                 segment.path,
                 segment.base_position,

@@ -76,7 +76,7 @@ class CleanedFile:
         if self._bytes >= self._chunk_bytes_max or len(self._runs) >= chunk.ENTRIES_MAX // 2:
             self.seal_chunk()
 
-    def add_statement(self, statement: chunk.Run) -> None:
+    def add_statement(self, statement: chunk.LogRun) -> None:
         """Add a statement about a log, behind all that was added before."""
         if self._runs:
             self.seal_chunk()

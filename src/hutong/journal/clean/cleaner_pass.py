@@ -27,12 +27,12 @@ from hutong.journal.files.disk import Disk
 from hutong.journal.files.segment import Segment, SegmentName
 from hutong.journal.format import chunk
 from hutong.journal.format.index import SegmentIndex
-from hutong.journal.read.walk import Window
+from hutong.journal.read.walk import SegmentWindow
 from hutong.journal.settings import JournalSettings
 from hutong.wire.kafka.records import BatchHeader, is_intact, iterate_batches
 
 
-class Source(NamedTuple):
+class SourceSegment(NamedTuple):
     """A segment as a pass finds it. Without `is_touched` it holds nothing that a pass could change."""
 
     segment: Segment
@@ -48,7 +48,7 @@ class Source(NamedTuple):
 class Plan:
     """The task of a pass: the oldest segments in order, and the rules of every log that exists."""
 
-    sources: list[Source]
+    sources: list[SourceSegment]
     rules: dict[int, LogRules]
     dirty_position: int  # where the first segment begins that has anything dirty
     now_ms: int
@@ -58,7 +58,7 @@ class Plan:
 class Rewritten:
     """These segments are replaced by one, of which this is the name and the index."""
 
-    sources: list[Source]
+    sources: list[SourceSegment]
     name: SegmentName
     index: SegmentIndex
 
@@ -123,7 +123,7 @@ class CleaningPass:
                 log.mapped_offset = max(log.mapped_offset, log.limit_offset)
         return self._plan.sources[-1].range_end
 
-    def _note_source(self, source: Source) -> Generator[int, None, bool]:
+    def _note_source(self, source: SourceSegment) -> Generator[int, None, bool]:
         """Note the keys of one segment. Returns False if the map is full."""
         with self._opened(source) as window:
             for header in _chunks(window, source):
@@ -138,7 +138,7 @@ class CleaningPass:
                             return False
         return True
 
-    def _is_dirty(self, log: LogRules, run: chunk.Run) -> bool:
+    def _is_dirty(self, log: LogRules, run: chunk.LogRun) -> bool:
         return (
             log.is_compacted
             and run.kind == chunk.BATCHES
@@ -147,7 +147,7 @@ class CleaningPass:
             and log.partition_id not in self._result.problems
         )
 
-    def _note_run(self, source: Source, log: LogRules, view: memoryview) -> Generator[int, None, bool]:
+    def _note_run(self, source: SourceSegment, log: LogRules, view: memoryview) -> Generator[int, None, bool]:
         yield len(view)
         for header, batch in _batches(source, view):
             if header.last_offset < log.mapped_offset:
@@ -174,9 +174,9 @@ class CleaningPass:
 
     # -- the second walk
 
-    def _groups(self, end_position: int) -> Iterator[list[Source]]:
+    def _groups(self, end_position: int) -> Iterator[list[SourceSegment]]:
         """Adjacent segments that fit into one; untouched segments are left out."""
-        group: list[Source] = []
+        group: list[SourceSegment] = []
         size = 0
         for source in self._plan.sources:
             if source.base_position >= end_position:
@@ -191,7 +191,7 @@ class CleaningPass:
         if group:
             yield group
 
-    def _rewrite(self, group: list[Source]) -> Generator["int | Rewritten", None, None]:
+    def _rewrite(self, group: list[SourceSegment]) -> Generator["int | Rewritten", None, None]:
         """Write a group again, if anything in it changes.
 
         Setting the delete horizon of tombstones (KIP-534) costs some bytes for each record of a batch. If nothing else
@@ -216,7 +216,7 @@ class CleaningPass:
             output.discard()
         raise StorageError(f"{group[0].path} would outgrow its place by being cleaned")
 
-    def _filter_group(self, group: list[Source]) -> Generator["int | Rewritten", None, CleanedFile | None]:
+    def _filter_group(self, group: list[SourceSegment]) -> Generator["int | Rewritten", None, CleanedFile | None]:
         """Write the remains of a group, not yet published. Returns None if nothing changes."""
         base_position = group[0].base_position
         output = CleanedFile(self._disk, self._directory, base_position, self._settings)
@@ -240,7 +240,9 @@ class CleaningPass:
         output.discard()
         return None
 
-    def _filter_source(self, source: Source, output: CleanedFile, starts: "_Starts") -> Generator[int, None, bool]:
+    def _filter_source(
+        self, source: SourceSegment, output: CleanedFile, starts: "_Starts"
+    ) -> Generator[int, None, bool]:
         """Copy the remains of one segment. Returns True if anything was left out or rewritten."""
         is_changed = False
         written = output.position
@@ -262,7 +264,7 @@ class CleaningPass:
         return is_changed
 
     def _filter_run(
-        self, source: Source, log: LogRules, view: memoryview, output: CleanedFile, starts: "_Starts"
+        self, source: SourceSegment, log: LogRules, view: memoryview, output: CleanedFile, starts: "_Starts"
     ) -> Generator[int, None, bool]:
         is_changed = False
         for header, batch in _batches(source, view):
@@ -274,7 +276,7 @@ class CleaningPass:
                 output.add_batch(log.partition_id, header, kept)
         return is_changed
 
-    def _keep_statement(self, output: CleanedFile, starts: "_Starts", run: chunk.Run, log: LogRules | None) -> bool:
+    def _keep_statement(self, output: CleanedFile, starts: "_Starts", run: chunk.LogRun, log: LogRules | None) -> bool:
         """Keep a statement while older segments may hold data of its log. Returns True if it stays."""
         if run.kind == chunk.DELETED:
             # All older data of the log goes in this very segment, but there may be some in older ones.
@@ -290,11 +292,11 @@ class CleaningPass:
     # -- both
 
     @contextmanager
-    def _opened(self, source: Source) -> Iterator[Window]:
+    def _opened(self, source: SourceSegment) -> Iterator[SegmentWindow]:
         file = self._disk.open(source.path)
         try:
             size = self._settings.read_ahead_bytes
-            yield Window(file, source.base_position, source.end_position, size, is_cached_only=False)
+            yield SegmentWindow(file, source.base_position, source.end_position, size, is_cached_only=False)
         finally:
             file.close()
 
@@ -323,7 +325,7 @@ class _Starts:
             if first < header.base_offset:
                 self._state(log.partition_id, first)
 
-    def is_news(self, run: chunk.Run) -> bool:
+    def is_news(self, run: chunk.LogRun) -> bool:
         """True if a statement moves the log's start beyond those stated so far; it counts as stated then."""
         if self._stated.get(run.partition_id, -1) >= run.base_offset:
             return False
@@ -340,7 +342,7 @@ class _Starts:
             self._output.state_start(partition_id, offset)
 
 
-def _chunks(window: Window, source: Source) -> Iterator[chunk.Chunk]:
+def _chunks(window: SegmentWindow, source: SourceSegment) -> Iterator[chunk.Chunk]:
     position = source.base_position
     while position < source.end_position:
         header = window.chunk_at(position)
@@ -348,7 +350,7 @@ def _chunks(window: Window, source: Source) -> Iterator[chunk.Chunk]:
         position = header.end
 
 
-def _batches(source: Source, view: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:
+def _batches(source: SourceSegment, view: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:
     """The batches of a run, each checked. Raises CorruptData."""
     size = 0
     try:

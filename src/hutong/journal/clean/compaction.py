@@ -60,7 +60,7 @@ class LogShare(NamedTuple):
         return self.dirty_bytes > 0 and (self.is_overdue or self.dirty_ratio >= self.min_dirty_ratio)
 
 
-class Decision(NamedTuple):
+class CompactionDecision(NamedTuple):
     """The logs to clean, the most rewarding first, in the segments that begin before `end_position`.
 
     The segments that begin at the `garbage` positions are written again even if none of the logs has anything there.
@@ -101,7 +101,7 @@ def share_of(log: PartitionLog, policy: CompactionPolicy, now_ms: int, closed_po
     )
 
 
-def decide(shares: Iterable[LogShare], segments: Iterable[tuple[int, int]]) -> Decision | None:
+def decide(shares: Iterable[LogShare], segments: Iterable[tuple[int, int]]) -> CompactionDecision | None:
     """The logs to clean now, None if nothing is due. `segments`: base position and size of each closed one."""
     cleanable = [share for share in shares if share.dirty_bytes > 0]
     due = [share for share in cleanable if share.is_due]
@@ -113,7 +113,7 @@ def decide(shares: Iterable[LogShare], segments: Iterable[tuple[int, int]]) -> D
     is_worth = sum(share.dirty_bytes for share in chosen) >= WORTH_SHARE * (passed_bytes - CHEAP_BYTES)
     if not is_worth and not any(share.is_overdue for share in due):
         return None
-    return Decision(chosen, end_position)
+    return CompactionDecision(chosen, end_position)
 
 
 def garbage(logs: Iterable[PartitionLog], segments: Iterable[Segment]) -> set[int]:

@@ -109,7 +109,7 @@ class RecordFilter:
             return self._emptied(rules, header, batch)
         try:
             data = unpack_records(header, batch, self._unpacked_bytes_max)
-            kept = _Kept()
+            kept = _KeptRecords()
             for number, record in enumerate(_slices(header, data), 1):
                 kept.add(record, stays=self._stays(rules, header, record))
                 if not number % RECORDS_PER_SLICE:
@@ -126,7 +126,7 @@ class RecordFilter:
             return self._emptied(rules, header, batch)
         try:
             data = unpack_records(header, batch, self._unpacked_bytes_max)
-            kept = _Kept()
+            kept = _KeptRecords()
             for record in _slices(header, data):
                 kept.add(record, stays=True)
         except _UNREADABLE:
@@ -148,7 +148,7 @@ class RecordFilter:
         return has_horizon and header.base_timestamp_ms <= self._now_ms and not rules.keeps_tombstones
 
     def _rebuilt(
-        self, rules: LogRules, header: BatchHeader, batch: Buffer, data: bytes, kept: "_Kept"
+        self, rules: LogRules, header: BatchHeader, batch: Buffer, data: bytes, kept: "_KeptRecords"
     ) -> Generator[int, None, Buffer | None]:
         """Copy the remaining records in a second walk, so that memory per record is one byte."""
         if not kept.count:
@@ -205,7 +205,7 @@ class RecordFilter:
         )
 
 
-class _Kept:
+class _KeptRecords:
     """The verdict on each record of a batch, a byte for each, and a summary of those that stay."""
 
     def __init__(self) -> None:

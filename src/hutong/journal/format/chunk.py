@@ -48,7 +48,7 @@ _COUNT: Final = struct.Struct(">H")
 _COUNT_AT: Final = 10  # behind magic, CRC and version
 
 
-class Run(NamedTuple):
+class LogRun(NamedTuple):
     """One partition's batches in one chunk, contiguous at `position` of the journal."""
 
     partition_id: int
@@ -103,10 +103,10 @@ class Chunk:
         """Everything before it was flushed when this chunk was made."""
         return 0 if self.unflushed_bytes == FLUSH_UNKNOWN else self.position - self.unflushed_bytes
 
-    def runs(self) -> Iterator[Run]:
+    def runs(self) -> Iterator[LogRun]:
         payload = self.position + self.header_bytes
         for partition_id, kind, base, count, start, size, batches, timestamp in ENTRY.iter_unpack(self.entries):
-            yield Run(partition_id, kind, base, count, payload + start, size, batches, timestamp)
+            yield LogRun(partition_id, kind, base, count, payload + start, size, batches, timestamp)
 
 
 def entry_count_at(buffer: Buffer, offset: int) -> int:
@@ -172,7 +172,7 @@ def parse_header(buffer: Buffer, offset: int, position: int) -> Chunk:
     return chunk
 
 
-def find_run(buffer: Buffer, offset: int, position: int, partition_id: int) -> tuple[int, int, Run | None]:
+def find_run(buffer: Buffer, offset: int, position: int, partition_id: int) -> tuple[int, int, LogRun | None]:
     """Parse a header for a walk: the chunk's end, its leader epoch, and the batches it has of one partition.
 
     The whole header is at `offset`. The CRC guarantees that its entries fit together. Raises CorruptData.
@@ -196,7 +196,7 @@ def find_run(buffer: Buffer, offset: int, position: int, partition_id: int) -> t
     if found >= entries:
         number, kind, base, offsets, start, size, batches, timestamp = ENTRY.unpack_from(buffer, found)
         if number == partition_id and kind == BATCHES:
-            run = Run(number, kind, base, offsets, position + end - offset + start, size, batches, timestamp)
+            run = LogRun(number, kind, base, offsets, position + end - offset + start, size, batches, timestamp)
     return position + total_bytes, leader_epoch, run
 
 

@@ -19,7 +19,7 @@ from hutong.journal.format.index import Extent, Extents, SegmentIndex
 from hutong.journal.read.read_failures import ReadFailures
 from hutong.journal.read.read_memory import ReadMemory
 from hutong.journal.read.rebuild import load_or_rebuild_index, rebuild_index
-from hutong.journal.read.walk import WINDOW_BYTES_MAX, WINDOW_BYTES_MIN, Walk, Window, WouldBlock
+from hutong.journal.read.walk import WINDOW_BYTES_MAX, WINDOW_BYTES_MIN, SegmentWindow, Walk, WouldBlock
 from hutong.journal.resources import JournalPart, JournalResources
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class _Outcome(Generic[T]):
     index: SegmentIndex | None  # loaded for this read
 
 
-class Reader(JournalPart):
+class JournalReader(JournalPart):
     """Carries out the disk reads of one journal. Figures: cached_reads_total, worker_reads_total."""
 
     def __init__(self, resources: JournalResources) -> None:
@@ -175,5 +175,5 @@ class Reader(JournalPart):
         end = read.segment.end_position
         if end is None or read.segment.range_end is None:  # a cleaned one is on disk, and has an end of its own
             end = read.disk_end if end is None else min(read.disk_end, end)
-        window = Window(file, base_position, end, read.read_ahead_bytes, is_cached_only, allocate)
+        window = SegmentWindow(file, base_position, end, read.read_ahead_bytes, is_cached_only, allocate)
         return Walk(window, read.partition_id, extents, end)

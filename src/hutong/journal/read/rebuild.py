@@ -8,7 +8,7 @@ from hutong.journal.files.disk import Disk, DiskFile, read_file
 from hutong.journal.files.segment import Segment
 from hutong.journal.format import chunk
 from hutong.journal.format.index import SegmentIndex, parse_index
-from hutong.journal.read.walk import Window
+from hutong.journal.read.walk import SegmentWindow
 from hutong.journal.settings import JournalSettings
 
 
@@ -23,7 +23,7 @@ def index_chunk(index: SegmentIndex, header: chunk.Chunk) -> None:
 def rebuild_index(file: DiskFile, base_position: int, end_position: int, settings: JournalSettings) -> SegmentIndex:
     """Index a segment by its chunk headers up to `end_position`. Blocks. Raises CorruptData, StorageError."""
     index = SegmentIndex(base_position, settings.index_interval_bytes, settings.index_distance_bytes)
-    window = Window(file, base_position, end_position, settings.read_ahead_bytes, is_cached_only=False)
+    window = SegmentWindow(file, base_position, end_position, settings.read_ahead_bytes, is_cached_only=False)
     position = base_position
     while position < end_position:
         header = window.chunk_at(position)

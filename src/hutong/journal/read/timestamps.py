@@ -14,7 +14,7 @@ from typing import Final
 from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError, StorageError, UsageError
 from hutong.journal.files.spans import Span
 from hutong.journal.format.index import Extent, Extents
-from hutong.journal.read.reader import DiskRead, Reader
+from hutong.journal.read.reader import DiskRead, JournalReader
 from hutong.journal.read.walk import Walk
 from hutong.wire.kafka.compression import DECOMPRESSED_BYTES_MAX
 from hutong.wire.kafka.record_contents import first_from, greatest_in, unpack_in_place
@@ -37,7 +37,7 @@ class TimestampSearch:
         start_offset: int,
         end_offset: int,
         plan: PlanSearch,
-        reader: Reader,
+        reader: JournalReader,
         then: Callable[[Found | HutongError], None],
     ) -> None:
         """Search the visible offsets from `start_offset` to before `end_offset`; `spans` hold them, oldest first."""

@@ -34,7 +34,7 @@ class WouldBlock(HutongError):
     """The bytes are not in memory; a worker must wait for the device."""
 
 
-class Window:
+class SegmentWindow:
     """A segment's file seen through one stretch of it at a time. Positions are the journal's.
 
     What `allocate` gives is written once, from its beginning to its end, except where nothing of it was `count_used`.
@@ -104,7 +104,7 @@ class Window:
         header_bytes = chunk.header_bytes_at(self.view(position, chunk.FIXED.size), 0, position)
         return chunk.parse_header(self.view(position, max(header_bytes, chunk.FIXED.size)), 0, position)
 
-    def run_at(self, position: int, partition_id: int) -> tuple[int, int, chunk.Run | None]:
+    def run_at(self, position: int, partition_id: int) -> tuple[int, int, chunk.LogRun | None]:
         """The end of the chunk at `position`, its leader epoch, and the partition's run in it. Raises as `view`."""
         at = position - self._start + self._base
         if at < self._base or at + _ONE_ENTRY_BYTES > self._filled or chunk.entry_count_at(self._arena, at) > 1:
@@ -167,14 +167,14 @@ class Window:
 class Walk:
     """The runs of one partition in the given extents of one segment, up to `end_position`."""
 
-    def __init__(self, window: Window, partition_id: int, extents: list[Extent], end_position: int) -> None:
+    def __init__(self, window: SegmentWindow, partition_id: int, extents: list[Extent], end_position: int) -> None:
         self.extents = extents
         self._window = window
         self._partition_id = partition_id
         self._end_position = end_position
         self._leader_epoch = -1  # of the chunk that holds the latest run
 
-    def runs(self, extents: list[Extent]) -> Iterator[chunk.Run]:
+    def runs(self, extents: list[Extent]) -> Iterator[chunk.LogRun]:
         for extent in extents:
             position = extent.first_position
             while position <= extent.last_position and position < self._end_position:
@@ -182,7 +182,7 @@ class Walk:
                 if run is not None:
                     yield run
 
-    def view(self, run: chunk.Run) -> memoryview:
+    def view(self, run: chunk.LogRun) -> memoryview:
         """The batches of a run, unchecked, until the next call."""
         return self._window.view(run.position, run.bytes)
 
@@ -214,7 +214,7 @@ class Walk:
         return found
 
     def _take(
-        self, run: chunk.Run, offset: int, limit: int, max_bytes: int, at_least_one: bool
+        self, run: chunk.LogRun, offset: int, limit: int, max_bytes: int, at_least_one: bool
     ) -> tuple[memoryview, bool]:
         """The wanted part of a run, and True if the read ends with it. Raises CorruptData if it begins damaged."""
         run_end = run.position + run.bytes
@@ -233,7 +233,7 @@ class Walk:
         return view[: damage.at], True
 
     def _bounds(
-        self, run: chunk.Run, offset: int, limit: int, max_bytes: int, at_least_one: bool
+        self, run: chunk.LogRun, offset: int, limit: int, max_bytes: int, at_least_one: bool
     ) -> tuple[int, int, int]:
         """Begin and end of the wanted batches of a run, and the offset that the first one should have.
 
@@ -258,7 +258,7 @@ class Walk:
                 raise
         return (first, last, first_offset) if first >= 0 else (last, last, run.end_offset)
 
-    def _steps(self, run: chunk.Run) -> Iterator[tuple[int, int, int, int, int]]:
+    def _steps(self, run: chunk.LogRun) -> Iterator[tuple[int, int, int, int, int]]:
         """For each batch of a run: position, end, expected offset, and base and end offset by its header."""
         position, run_end, next_offset = run.position, run.position + run.bytes, run.base_offset
         while position < run_end:
@@ -271,17 +271,17 @@ class Walk:
             position += size
             next_offset = end_offset
 
-    def _may_follow(self, run: chunk.Run, position: int, next_offset: int, base_offset: int) -> bool:
+    def _may_follow(self, run: chunk.LogRun, position: int, next_offset: int, base_offset: int) -> bool:
         return base_offset == next_offset or self._is_gap(run, position, next_offset, base_offset)
 
-    def _damage(self, run: chunk.Run, view: memoryview, next_offset: int) -> Damage | None:
+    def _damage(self, run: chunk.LogRun, view: memoryview, next_offset: int) -> Damage | None:
         damage = find_damage(view, next_offset, run.end_offset, self._leader_epoch)
         # Gaps are legal only in a run that cleaning has thinned out; finding that costs a walk over the whole run.
         if damage is not None and damage.is_gap and has_gaps(self.view(run), run.base_offset, run.offset_count):
             return find_damage(view, next_offset, run.end_offset, self._leader_epoch, gaps_allowed=True)
         return damage
 
-    def _is_gap(self, run: chunk.Run, position: int, next_offset: int, base_offset: int) -> bool:
+    def _is_gap(self, run: chunk.LogRun, position: int, next_offset: int, base_offset: int) -> bool:
         """True if cleaning left a gap before the batch at `position`; damage to the batches before it looks alike."""
         if not next_offset <= base_offset < run.end_offset:
             return False

@@ -23,7 +23,7 @@ from hutong.journal.format import chunk
 from hutong.journal.format.clean_offsets import CLEAN_OFFSETS_NAME, parse_clean_offsets
 from hutong.journal.format.index import SegmentIndex, parse_index, parse_summary
 from hutong.journal.read.rebuild import rebuild_index
-from hutong.journal.read.walk import WINDOW_BYTES_MAX, Window
+from hutong.journal.read.walk import WINDOW_BYTES_MAX, SegmentWindow
 from hutong.journal.recover.checkpoint import CHECKPOINT_NAME, Checkpoint, parse_checkpoint
 from hutong.journal.recover.recovery import SET_ASIDE_SUFFIX
 from hutong.journal.recover.resync import look_behind
@@ -56,7 +56,7 @@ class Lost(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class JournalProblem:
     """A problem with its place (`position` in the journal, None for a file that has none) and its remedy.
 
     A repair gives up `position` to before `end_position`; in a chunk with a sound header only the batches of the
@@ -138,7 +138,7 @@ class Inspector:
             found.append(SegmentFile(path, base, end, next_base, size))
         return found
 
-    def contents(self) -> Iterator[tuple[SegmentFile, ScannedChunk | Problem]]:
+    def contents(self) -> Iterator[tuple[SegmentFile, ScannedChunk | JournalProblem]]:
         """Every sound chunk, and between them what is wrong. Raises StorageError."""
         segments = self.segments()
         checkpoint, _ = self.checkpoint()
@@ -146,7 +146,7 @@ class Inspector:
             for part in self._parts(segment, segments[number + 1 :], checkpoint.position if checkpoint else 0):
                 yield segment, part
                 # Everything after an unflushed tear is dropped by a repair, so it is not examined.
-                if isinstance(part, Problem) and part.remedy is Remedy.CUT:
+                if isinstance(part, JournalProblem) and part.remedy is Remedy.CUT:
                     return
 
     def checkpoint(self) -> tuple[Checkpoint | None, str | None]:
@@ -159,13 +159,13 @@ class Inspector:
         except CorruptData as error:
             return None, str(error)
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[JournalProblem]:
         """Everything that is wrong, by position; nothing is wrong with an empty directory. Raises StorageError."""
-        problems: list[Problem] = []
+        problems: list[JournalProblem] = []
         ledger = _Ledger()
         ends: dict[Path, int] = {}
         for segment, part in self.contents():
-            if isinstance(part, Problem):
+            if isinstance(part, JournalProblem):
                 problems.append(part)
                 ledger.damaged(part)
             else:
@@ -186,7 +186,7 @@ class Inspector:
             # Positions are continuous over all segments; a gap is a lost file, which no repair can replace.
             if not is_last and segment.next_position != segments[number + 1].base_position:
                 sentence = f"the next segment should begin at position {segment.next_position}: a file is missing"
-                problems.append(Problem(segment.path, end_position, sentence, Remedy.RESTORE))
+                problems.append(JournalProblem(segment.path, end_position, sentence, Remedy.RESTORE))
             if is_last and end_position == segment.end_position:
                 end_position = segment.next_position
         return problems + self._examine_checkpoint(checkpoint, damage, segments, end_position)
@@ -227,12 +227,12 @@ class Inspector:
 
     def _parts(
         self, segment: SegmentFile, later: list[SegmentFile], vouched_position: int
-    ) -> Iterator[ScannedChunk | Problem]:
+    ) -> Iterator[ScannedChunk | JournalProblem]:
         """The sound chunks of one segment, and the problems between them; the checkpoint tells the flushed part."""
         file = self.disk.open(segment.path)
         try:
             file_end = min(segment.end_position, segment.base_position + segment.file_bytes)
-            window = Window(file, segment.base_position, file_end, WINDOW_BYTES_MAX, is_cached_only=False)
+            window = SegmentWindow(file, segment.base_position, file_end, WINDOW_BYTES_MAX, is_cached_only=False)
             # The newest segment has a blank tail: only the checkpoint says how far it must go.
             is_open = not later and segment.end_position == segment.next_position
             must_end = vouched_position if is_open else segment.end_position
@@ -245,12 +245,12 @@ class Inspector:
     def _stretch(
         self,
         segment: SegmentFile,
-        window: Window,
+        window: SegmentWindow,
         position: int,
         must_end: int,
         later: list[SegmentFile],
         vouched_position: int,
-    ) -> "Generator[ScannedChunk | Problem, None, int | None]":
+    ) -> "Generator[ScannedChunk | JournalProblem, None, int | None]":
         """Sound chunks and the damage that ends them; returns where to go on, None at the end."""
         sentence: str | None = None
         try:
@@ -261,7 +261,7 @@ class Inspector:
             sentence = str(error)
         # A newer version's format: not damage, and nothing a repair may touch.
         except UnknownFormat as error:
-            yield Problem(segment.path, position, str(error), Remedy.RESTORE)
+            yield JournalProblem(segment.path, position, str(error), Remedy.RESTORE)
             return None
         # A sound chunk behind the damage proves that the damage had been flushed: chunks are flushed in order.
         behind = look_behind(window, position, window.end_position, self._windows(later))
@@ -272,7 +272,7 @@ class Inspector:
             sentence = "no chunk begins there, where one should; a file is missing, or this one was cut or blanked"
         # No proof that the place was ever flushed: a torn write, never acknowledged. The next start cuts it by itself.
         if behind.witness is None and vouched_position <= position:
-            yield Problem(segment.path, position, sentence, Remedy.CUT)
+            yield JournalProblem(segment.path, position, sentence, Remedy.CUT)
             return None
         end = must_end if behind.first is None else behind.first.position
         if position < vouched_position < end:
@@ -285,11 +285,11 @@ class Inspector:
     def _given_up(
         self,
         segment: SegmentFile,
-        window: Window,
+        window: SegmentWindow,
         position: int,
         sentence: str,
         end: int,
-    ) -> Problem:
+    ) -> JournalProblem:
         """The least that must be given up at a damaged place that had been flushed."""
         try:
             header = window.chunk_at(position)
@@ -300,46 +300,46 @@ class Inspector:
         if entries:
             runs = list(header.runs())
             lost = [Lost(run.partition_id, run.base_offset, run.end_offset) for run in map(runs.__getitem__, entries)]
-            return Problem(segment.path, position, sentence, Remedy.GIVE_UP, header.end, entries, lost)
+            return JournalProblem(segment.path, position, sentence, Remedy.GIVE_UP, header.end, entries, lost)
         # No room for the chunk header that marks a place as given up.
         if end - position < _BRIDGE_BYTES_MIN:
-            return Problem(segment.path, position, sentence, Remedy.RESTORE)
-        return Problem(segment.path, position, sentence, Remedy.GIVE_UP, end)
+            return JournalProblem(segment.path, position, sentence, Remedy.RESTORE)
+        return JournalProblem(segment.path, position, sentence, Remedy.GIVE_UP, end)
 
-    def _windows(self, segments: list[SegmentFile]) -> Iterator[Window]:
+    def _windows(self, segments: list[SegmentFile]) -> Iterator[SegmentWindow]:
         for segment in segments:
             file = self.disk.open(segment.path)
             try:
                 end = segment.base_position + segment.file_bytes
-                yield Window(file, segment.base_position, end, 0, is_cached_only=False)
+                yield SegmentWindow(file, segment.base_position, end, 0, is_cached_only=False)
             finally:
                 file.close()
 
-    def _examine_index(self, segment: SegmentFile, end_position: int, is_last: bool) -> list[Problem]:
+    def _examine_index(self, segment: SegmentFile, end_position: int, is_last: bool) -> list[JournalProblem]:
         path = segment.path.with_suffix(INDEX_SUFFIX)
         content = read_file(self.disk, path)
         if content is None:
             # The newest segment gets its index with the next checkpoint.
-            return [] if is_last else [Problem(path, None, "the index is missing", Remedy.REBUILD_INDEX)]
+            return [] if is_last else [JournalProblem(path, None, "the index is missing", Remedy.REBUILD_INDEX)]
         settings = self.settings
         try:
             covered, index = parse_index(content, settings.index_interval_bytes, settings.index_distance_bytes)
         except CorruptData as error:
-            return [Problem(path, None, str(error), Remedy.REBUILD_INDEX)]
+            return [JournalProblem(path, None, str(error), Remedy.REBUILD_INDEX)]
         if (
             index.base_position != segment.base_position
             or covered > end_position
             or (covered < end_position and not is_last)
         ):
             sentence = f"the index covers the journal up to position {covered}, its segment ends at {end_position}"
-            return [Problem(path, None, sentence, Remedy.REBUILD_INDEX)]
+            return [JournalProblem(path, None, sentence, Remedy.REBUILD_INDEX)]
         try:
             # An index is derived data: comparing it with a new one finds every fault.
             is_right = self._agrees(index, self.rebuilt(segment, covered))
         except CorruptData:  # it ends in the middle of a chunk
             is_right = False
         if not is_right:
-            return [Problem(path, None, "the index does not describe its segment", Remedy.REBUILD_INDEX)]
+            return [JournalProblem(path, None, "the index does not describe its segment", Remedy.REBUILD_INDEX)]
         return []
 
     @staticmethod
@@ -353,23 +353,23 @@ class Inspector:
 
     def _examine_checkpoint(
         self, checkpoint: Checkpoint | None, damage: str | None, segments: list[SegmentFile], end_position: int
-    ) -> list[Problem]:
+    ) -> list[JournalProblem]:
         path = self.directory / CHECKPOINT_NAME
         if damage is not None:
-            return [Problem(path, None, damage, Remedy.REMOVE_CHECKPOINT)]
+            return [JournalProblem(path, None, damage, Remedy.REMOVE_CHECKPOINT)]
         if checkpoint is None or (not segments and not checkpoint.position):
             return []
         if not segments:
             sentence = f"everything up to position {checkpoint.position} had been flushed, and there is no segment"
-            return [Problem(path, None, sentence, Remedy.RESTORE)]
+            return [JournalProblem(path, None, sentence, Remedy.RESTORE)]
         # A checkpoint beyond the sound journal would start recovery in the middle of nowhere.
         if not segments[0].base_position <= checkpoint.position <= end_position:
             sentence = f"it speaks of position {checkpoint.position}, the sound journal ends at {end_position}"
-            return [Problem(path, None, sentence, Remedy.REMOVE_CHECKPOINT)]
+            return [JournalProblem(path, None, sentence, Remedy.REMOVE_CHECKPOINT)]
         return []
 
 
-def _end_of(part: ScannedChunk | Problem, position: int) -> int:
+def _end_of(part: ScannedChunk | JournalProblem, position: int) -> int:
     """The position at which the journal continues behind a part of it."""
     if isinstance(part, ScannedChunk):
         return part.header.end
@@ -381,7 +381,8 @@ class _Ledger:
 
     def __init__(self) -> None:
         self._ends: dict[int, int] = {}
-        self._nameless: list[tuple[Problem, set[int]]] = []  # such places, and the logs that were seen behind them
+        # Damaged places without a header, and the logs that were seen behind each.
+        self._nameless: list[tuple[JournalProblem, set[int]]] = []
 
     def sound(self, scanned: ScannedChunk) -> None:
         for run, _, _ in scanned.runs:
@@ -392,7 +393,7 @@ class _Ledger:
                 self._seen(run.partition_id, run.base_offset)
                 self._ends[run.partition_id] = run.end_offset
 
-    def damaged(self, problem: Problem) -> None:
+    def damaged(self, problem: JournalProblem) -> None:
         if problem.entries:
             for lost in problem.lost:
                 self._seen(lost.partition_id, lost.first_offset)

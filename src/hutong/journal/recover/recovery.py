@@ -23,7 +23,7 @@ from typing import Final
 
 from hutong.foundation.errors import CorruptData, StorageError, UnknownFormat
 from hutong.journal.append.producers import Producers
-from hutong.journal.append.transactions import Transactions
+from hutong.journal.append.transactions import LogTransactions
 from hutong.journal.files.disk import Disk, DiskFile, read_file, replace_file
 from hutong.journal.files.segment import PREPARED_NAME, Segment, checked_size, segment_name, select_segments
 from hutong.journal.files.spans import LogSpans, span_of
@@ -31,7 +31,7 @@ from hutong.journal.format import chunk
 from hutong.journal.format.clean_offsets import CLEAN_OFFSETS_NAME, parse_clean_offsets
 from hutong.journal.format.index import SegmentIndex, Summary, encode_index, parse_index, parse_summary
 from hutong.journal.read.rebuild import rebuild_index
-from hutong.journal.read.walk import WINDOW_BYTES_MAX, Window
+from hutong.journal.read.walk import WINDOW_BYTES_MAX, SegmentWindow
 from hutong.journal.recover.checkpoint import CHECKPOINT_NAME, Checkpoint, parse_checkpoint
 from hutong.journal.recover.resync import look_behind
 from hutong.journal.recover.scan import ScannedChunk, scan_chunks
@@ -51,7 +51,7 @@ class RecoveredLog:
     producers: Producers
     spans: LogSpans = field(default_factory=LogSpans)
     clean_offset: int = 0
-    transactions: Transactions | None = None
+    transactions: LogTransactions | None = None
 
     def remember(self, batch: BatchHeader, marker: Marker | None, seen_at_ms: int) -> None:
         """Learn from a batch of an idempotent producer what the log learned when it was appended."""
@@ -66,9 +66,9 @@ class RecoveredLog:
         if batch.is_transactional and not batch.is_control:
             self.begin_transactions().begin(producer_id, batch.base_offset)
 
-    def begin_transactions(self) -> Transactions:
+    def begin_transactions(self) -> LogTransactions:
         if self.transactions is None:
-            self.transactions = Transactions()
+            self.transactions = LogTransactions()
             self.producers.in_transaction = self.transactions.open
         return self.transactions
 
@@ -234,7 +234,7 @@ class _Recovery:
             for producer_id, producer in state.producers.items():
                 log.producers.restore(producer_id, producer)  # so that a repetition after the start is recognised
             if state.open or len(state.aborted):
-                log.transactions = Transactions(state.open, state.aborted)
+                log.transactions = LogTransactions(state.open, state.aborted)
                 log.producers.in_transaction = log.transactions.open
 
     def _log(self, partition_id: int, start_offset: int) -> RecoveredLog:
@@ -290,7 +290,7 @@ class _Recovery:
         # The newest file may be longer than the journal (reserved blocks), a closed one longer than its range.
         end = file_end if segment.end_position is None else min(file_end, segment.end_position)
         index = self._index_up_to(segment, file, position)
-        window = Window(file, segment.base_position, end, WINDOW_BYTES_MAX, is_cached_only=False)
+        window = SegmentWindow(file, segment.base_position, end, WINDOW_BYTES_MAX, is_cached_only=False)
         problem: CorruptData | None = None
         try:
             for scanned in scan_chunks(window, position, end):
@@ -316,7 +316,7 @@ class _Recovery:
         return position, is_sound
 
     def _verdict(
-        self, segment: Segment, window: Window, position: int, problem: CorruptData | None, later: list[Segment]
+        self, segment: Segment, window: SegmentWindow, position: int, problem: CorruptData | None, later: list[Segment]
     ) -> str | None:
         """Tell a crash from rot: the sentence for a torn tail, None for a blank one. Raises CorruptData for rot."""
         # Each header names the bytes before it that were not flushed when it was made (FAST '18, see `chunk`). So a
@@ -336,11 +336,12 @@ class _Recovery:
             f"{behind.witness.position} says, so acknowledged records are damaged; nothing was changed"
         )
 
-    def _windows(self, segments: list[Segment]) -> Iterator[Window]:
+    def _windows(self, segments: list[Segment]) -> Iterator[SegmentWindow]:
         for segment in segments:
             file = self._disk.open(segment.path)
             try:
-                yield Window(file, segment.base_position, segment.base_position + file.size(), 0, is_cached_only=False)
+                end = segment.base_position + file.size()
+                yield SegmentWindow(file, segment.base_position, end, 0, is_cached_only=False)
             finally:
                 file.close()
 

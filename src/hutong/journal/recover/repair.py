@@ -18,14 +18,14 @@ from hutong.journal.files.disk import Disk, DiskFile, replace_file
 from hutong.journal.files.segment import INDEX_SUFFIX
 from hutong.journal.format import chunk
 from hutong.journal.format.index import encode_index
-from hutong.journal.read.walk import WINDOW_BYTES_MIN, Window
-from hutong.journal.recover.inspect import Inspector, Problem, Remedy, SegmentFile
+from hutong.journal.read.walk import WINDOW_BYTES_MIN, SegmentWindow
+from hutong.journal.recover.inspect import Inspector, JournalProblem, Remedy, SegmentFile
 from hutong.journal.recover.recovery import SET_ASIDE_SUFFIX
 
 COPY_BYTES: Final = 1024 * 1024
 
 
-def repair(inspector: Inspector, problem: Problem) -> str:
+def repair(inspector: Inspector, problem: JournalProblem) -> str:
     """Apply one problem's remedy; returns a sentence on what was done. Raises StorageError, CorruptData."""
     disk, directory = inspector.disk, inspector.directory
     if problem.remedy is Remedy.REBUILD_INDEX:
@@ -50,7 +50,7 @@ def _rebuild_index(inspector: Inspector, path: Path) -> str:
     segment = next(segment for segment in inspector.segments() if segment.path.stem == path.stem)
     end_position = segment.base_position
     for of, part in inspector.contents():
-        if of.path == segment.path and not isinstance(part, Problem):
+        if of.path == segment.path and not isinstance(part, JournalProblem):
             end_position = part.header.end
     replace_file(inspector.disk, path, encode_index(inspector.rebuilt(segment, end_position), end_position))
     return f"{path} was rebuilt up to position {end_position}."
@@ -67,7 +67,7 @@ def _give_up(
         _copy(disk, file, at, min(end_position - segment.base_position, size), aside)
         disk.sync_directory(directory)
         if entries:
-            window = Window(file, segment.base_position, end_position, WINDOW_BYTES_MIN, is_cached_only=False)
+            window = SegmentWindow(file, segment.base_position, end_position, WINDOW_BYTES_MIN, is_cached_only=False)
             header = chunk.with_lost(window.chunk_at(position), entries)
         else:
             header = chunk.encode_bridge(position, end_position)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from hutong.foundation.errors import CorruptData
 from hutong.journal.format import chunk
-from hutong.journal.read.walk import Window
+from hutong.journal.read.walk import SegmentWindow
 
 
 class Behind(NamedTuple):
@@ -24,7 +24,7 @@ class Behind(NamedTuple):
     witness: chunk.Chunk | None  # the first one that was made when the damaged place had been flushed
 
 
-def chunks_behind(window: Window, position: int, end_position: int) -> Iterator[chunk.Chunk]:
+def chunks_behind(window: SegmentWindow, position: int, end_position: int) -> Iterator[chunk.Chunk]:
     """The chunks with a sound header behind the damaged place at `position`, up to `end_position`."""
     damaged = _chunk_at(window, position, end_position)
     at = position + len(chunk.MAGIC) if damaged is None else damaged.end
@@ -37,7 +37,7 @@ def chunks_behind(window: Window, position: int, end_position: int) -> Iterator[
             at = found.end
 
 
-def look_behind(window: Window, position: int, end_position: int, later: Iterable[Window]) -> Behind:
+def look_behind(window: SegmentWindow, position: int, end_position: int, later: Iterable[SegmentWindow]) -> Behind:
     """Search behind `position` in its own segment, then at the first chunk of each later one."""
     first = witness = None
     for found in chunks_behind(window, position, end_position):
@@ -54,7 +54,7 @@ def look_behind(window: Window, position: int, end_position: int, later: Iterabl
     return Behind(first, witness)
 
 
-def _chunk_at(window: Window, position: int, end_position: int) -> chunk.Chunk | None:
+def _chunk_at(window: SegmentWindow, position: int, end_position: int) -> chunk.Chunk | None:
     try:
         found = window.chunk_at(position)
     except CorruptData:

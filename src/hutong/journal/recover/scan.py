@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from hutong.foundation.errors import CorruptData, ProtocolError, UnknownFormat
 from hutong.journal.format import chunk
-from hutong.journal.read.walk import Window
+from hutong.journal.read.walk import SegmentWindow
 from hutong.wire.kafka.control_records import Marker, parse_marker
 from hutong.wire.kafka.records import BatchHeader, is_intact, iterate_batches
 
@@ -19,7 +19,7 @@ from hutong.wire.kafka.records import BatchHeader, is_intact, iterate_batches
 class ScannedRun(NamedTuple):
     """A run and the headers of its batches, all of them sound, with the markers among them by their offsets."""
 
-    run: chunk.Run
+    run: chunk.LogRun
     batches: list[BatchHeader]
     markers: dict[int, Marker]
 
@@ -29,7 +29,7 @@ class ScannedChunk(NamedTuple):
     runs: list[ScannedRun]
 
 
-def scan_chunks(window: Window, position: int, end_position: int) -> Iterator[ScannedChunk]:
+def scan_chunks(window: SegmentWindow, position: int, end_position: int) -> Iterator[ScannedChunk]:
     """Sound chunks from `position` on, until the blank tail or `end_position`.
 
     Raises CorruptData, which names the position of the chunk that failed, where the sound part ends; UnknownFormat;
@@ -58,7 +58,7 @@ def scan_chunks(window: Window, position: int, end_position: int) -> Iterator[Sc
         position = header.end
 
 
-def damaged_runs(window: Window, header: chunk.Chunk) -> list[int]:
+def damaged_runs(window: SegmentWindow, header: chunk.Chunk) -> list[int]:
     """The numbers of the damaged entries of a chunk with a sound header. Raises StorageError."""
     whole = window.view(header.position, header.end - header.position)
     damaged = []
@@ -70,7 +70,7 @@ def damaged_runs(window: Window, header: chunk.Chunk) -> list[int]:
     return damaged
 
 
-def _check_version(window: Window, position: int, end_position: int) -> None:
+def _check_version(window: SegmentWindow, position: int, end_position: int) -> None:
     count = chunk.entry_count_at(window.view(position, chunk.FIXED.size), 0)
     header = window.view(position, min(chunk.header_bytes_for(count), end_position - position))
     version = chunk.version_of(header, 0)
@@ -81,7 +81,7 @@ def _check_version(window: Window, position: int, end_position: int) -> None:
         )
 
 
-def _scan_run(header: chunk.Chunk, run: chunk.Run, whole: memoryview) -> ScannedRun:
+def _scan_run(header: chunk.Chunk, run: chunk.LogRun, whole: memoryview) -> ScannedRun:
     if run.kind == chunk.LOST:
         return ScannedRun(run, [], {})
     start = run.position - header.position

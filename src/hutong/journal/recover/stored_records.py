@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.errors import LimitExceeded, ProtocolError, UsageError
 from hutong.journal.files.segment import parse_segment_name
-from hutong.journal.recover.inspect import Lost, Problem, Remedy
+from hutong.journal.recover.inspect import JournalProblem, Lost, Remedy
 from hutong.wire.kafka.record_contents import examine_batch, unpack_in_place
 from hutong.wire.kafka.record_walk import examine_sparse
 from hutong.wire.kafka.records import HEADER_BYTES, MAGIC, iterate_batches
@@ -33,12 +33,12 @@ FINDINGS_MAX: Final = 100
 """Of one journal: more are counted, not listed."""
 
 
-def find_false_batches(inspector: Inspector) -> list[Problem]:
+def find_false_batches(inspector: Inspector) -> list[JournalProblem]:
     """Examine the records of every sound chunk. Raises StorageError."""
-    findings: list[Problem] = []
+    findings: list[JournalProblem] = []
     more = 0
     for segment, part in inspector.contents():
-        if isinstance(part, Problem):
+        if isinstance(part, JournalProblem):
             continue
         for problem in _examine_chunk(inspector, segment, part):
             if len(findings) < FINDINGS_MAX:
@@ -47,11 +47,11 @@ def find_false_batches(inspector: Inspector) -> list[Problem]:
                 more += 1
     if more:
         sentence = f"{more} more batches do not hold what their headers say"
-        findings.append(Problem(inspector.directory, None, sentence, Remedy.READ_PAST))
+        findings.append(JournalProblem(inspector.directory, None, sentence, Remedy.READ_PAST))
     return findings
 
 
-def _examine_chunk(inspector: Inspector, segment: SegmentFile, scanned: ScannedChunk) -> Iterator[Problem]:
+def _examine_chunk(inspector: Inspector, segment: SegmentFile, scanned: ScannedChunk) -> Iterator[JournalProblem]:
     name = parse_segment_name(segment.path.name)
     is_cleaned = name is not None and name.range_end is not None
     file = inspector.disk.open(segment.path)
@@ -65,7 +65,7 @@ def _examine_chunk(inspector: Inspector, segment: SegmentFile, scanned: ScannedC
                 sentence = _fault_of(header, batch, is_cleaned, inspector.settings.clean_batch_bytes_max)
                 if sentence is not None:
                     offsets = [Lost(run.partition_id, header.base_offset, header.last_offset + 1)]
-                    yield Problem(segment.path, position, sentence, Remedy.READ_PAST, lost=offsets)
+                    yield JournalProblem(segment.path, position, sentence, Remedy.READ_PAST, lost=offsets)
                 position += header.size
     finally:
         file.close()

@@ -16,8 +16,19 @@ from typing import Any
 from hutong.foundation.errors import ProtocolError
 from hutong.wire.kafka.layout import TableAt, has_records, length_code, size_min
 from hutong.wire.kafka.request_bounds import elements_max
-from hutong.wire.kafka.schema import Array, Fixed, MessageInfo, Opaque, Records, Row, Struct, Text, WireType, is_value
-from hutong.wire.kafka.source import Source
+from hutong.wire.kafka.schema import (
+    Array,
+    FixedWidth,
+    MessageInfo,
+    Opaque,
+    Records,
+    Row,
+    Struct,
+    Text,
+    WireType,
+    is_value,
+)
+from hutong.wire.kafka.source import SourceCode
 from hutong.wire.kafka.varint import TAGGED_FIELDS_MAX, finish_uvarint, read_uvarint, skip_tagged_fields
 
 
@@ -37,13 +48,13 @@ _NAMESPACE = {
 }
 
 
-def decoder_source(table: type[Any], info: MessageInfo, version: int, function: str) -> Source:
+def decoder_source(table: type[Any], info: MessageInfo, version: int, function: str) -> SourceCode:
     """Source of `function(data, position=0) -> message`, which takes all of `data` from `position`.
 
     Where `info.open_ended`, bytes may follow: newer versions of such a message only append. They may follow requests
     too: Kafka ignores them, and librdkafka 2.16 sends three too many when it asks for the metadata of all topics.
     """
-    source = Source(_NAMESPACE)
+    source = SourceCode(_NAMESPACE)
     bound = elements_max(info.name)
     writer = _DecoderWriter(source, version, info.is_flexible(version), has_bound=bound is not None)
     with source.block(f"def {function}(data, position=0)"):
@@ -67,7 +78,7 @@ def decoder_source(table: type[Any], info: MessageInfo, version: int, function: 
 class _DecoderWriter:
     """Writes reads. A run of fixed-width reads is held back until something of variable length needs the position."""
 
-    def __init__(self, source: Source, version: int, flexible: bool, *, has_bound: bool) -> None:
+    def __init__(self, source: SourceCode, version: int, flexible: bool, *, has_bound: bool) -> None:
         self._source = source
         self._version = version
         self._flexible = flexible
@@ -111,7 +122,7 @@ class _DecoderWriter:
 
     def _value(self, wire_type: WireType, target: str, nullable: bool) -> None:
         match wire_type:
-            case Fixed(code, _):
+            case FixedWidth(code, _):
                 self._run.append((code, target))
             case Struct(table):
                 self._struct(table, target, nullable)
@@ -185,7 +196,7 @@ class _DecoderWriter:
                 with source.block("if elements_left < 0"):
                     source.line(f"reject('{self._label(target)} has too many elements')")
             # One unpack for the whole array: replica lists and partition indexes.
-            if isinstance(element, Fixed) and element.code in "bhiq":
+            if isinstance(element, FixedWidth) and element.code in "bhiq":
                 source.line(f"{target} = list(unpack_from(f'>{{{length}}}{element.code}', data, position))")
                 source.line(f"position += {length} * {smallest}")
             else:

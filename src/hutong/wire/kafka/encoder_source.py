@@ -11,16 +11,16 @@ carry is left out.
 from typing import Any
 
 from hutong.wire.kafka.layout import TableAt, length_code
-from hutong.wire.kafka.schema import Array, Fixed, MessageInfo, Records, Row, Struct, Text, WireType
-from hutong.wire.kafka.source import Source
+from hutong.wire.kafka.schema import Array, FixedWidth, MessageInfo, Records, Row, Struct, Text, WireType
+from hutong.wire.kafka.source import SourceCode
 from hutong.wire.kafka.varint import ONE_BYTE, uvarint
 
 _NAMESPACE = {"join": b"".join, "uvarint": uvarint, "ONE_BYTE": ONE_BYTE}
 
 
-def encoder_source(table: type[Any], info: MessageInfo, version: int, function: str) -> Source:
+def encoder_source(table: type[Any], info: MessageInfo, version: int, function: str) -> SourceCode:
     """Source of `function(message, out)`, which appends the buffers of the body to `out`."""
-    source = Source(_NAMESPACE)
+    source = SourceCode(_NAMESPACE)
     with source.block(f"def {function}(message, out)"):
         source.line("pieces = []")
         source.line("add = pieces.append")
@@ -33,7 +33,7 @@ def encoder_source(table: type[Any], info: MessageInfo, version: int, function: 
 class _EncoderWriter:
     """Writes appends. A run of fixed-width values is held back so that one struct packs it with what follows."""
 
-    def __init__(self, source: Source, version: int, flexible: bool) -> None:
+    def __init__(self, source: SourceCode, version: int, flexible: bool) -> None:
         self._source = source
         self._version = version
         self._flexible = flexible
@@ -54,7 +54,7 @@ class _EncoderWriter:
 
     def _value(self, wire_type: WireType, expression: str, nullable: bool) -> None:
         match wire_type:
-            case Fixed(code, _):
+            case FixedWidth(code, _):
                 self._run.append((code, expression))
             case Struct(table):
                 self._struct(table, expression, nullable)

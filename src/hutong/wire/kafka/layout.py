@@ -3,7 +3,7 @@
 import struct
 from typing import Any
 
-from hutong.wire.kafka.schema import Array, Fixed, Records, Row, Struct, Text, WireType, rows_of
+from hutong.wire.kafka.schema import Array, FixedWidth, Records, Row, Struct, Text, WireType, rows_of
 
 
 class TableAt:
@@ -20,7 +20,7 @@ class TableAt:
 def size_min(wire_type: WireType, version: int, flexible: bool) -> int:
     """Return the least bytes a value takes. Array counts are checked against it before anything is allocated."""
     match wire_type:
-        case Fixed(_, size):
+        case FixedWidth(_, size):
             return size
         case Struct(table):
             sizes = [_row_size_min(row, version, flexible) for _, row in TableAt(table, version).plain]

@@ -49,7 +49,7 @@ class Versions:
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
+class FixedWidth:
     """A type of constant width; `code` is its letter in the struct module, big-endian."""
 
     code: str
@@ -85,11 +85,11 @@ class Struct:
     table: type[Any]
 
 
-WireType: TypeAlias = Fixed | Text | Opaque | Records | Array | Struct
+WireType: TypeAlias = FixedWidth | Text | Opaque | Records | Array | Struct
 
-INT8, INT16, INT32, INT64 = Fixed("b", 1), Fixed("h", 2), Fixed("i", 4), Fixed("q", 8)
-UINT16 = Fixed("H", 2)
-BOOLEAN, UUID, FLOAT64 = Fixed("?", 1), Fixed("16s", 16), Fixed("d", 8)
+INT8, INT16, INT32, INT64 = FixedWidth("b", 1), FixedWidth("h", 2), FixedWidth("i", 4), FixedWidth("q", 8)
+UINT16 = FixedWidth("H", 2)
+BOOLEAN, UUID, FLOAT64 = FixedWidth("?", 1), FixedWidth("16s", 16), FixedWidth("d", 8)
 STRING, OPAQUE, RECORDS = Text(), Opaque(), Records()
 
 

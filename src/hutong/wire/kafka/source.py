@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class Source:
-    """Source code that grows line by line; `compile` turns it into a function.
+class SourceCode:
+    """SourceCode code that grows line by line; `compile` turns it into a function.
 
     All its text comes from this project's tables: names of fields, struct codes, numbers. Never from input.
     """

@@ -31,7 +31,7 @@ TIMEOUT_MS_MAX: Final = 3_600_000  # bounds how long the bridge keeps a client's
 _INT32_MAX: Final = 2**31 - 1
 
 
-class Kind(StrEnum):
+class FrameKind(StrEnum):
     """Types of a client's frames."""
 
     SEND = "send"
@@ -48,7 +48,7 @@ class ClientFrame(msgspec.Struct, frozen=True, gc=False):
     (1 to TIMEOUT_MS_MAX), `local_only` and `codec_name`. `failure` is (code, text) of a reply that fails.
     """
 
-    kind: Kind
+    kind: FrameKind
     address: str
     reply_address: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
@@ -85,7 +85,7 @@ _decode: Final = msgspec.json.Decoder(_Envelope).decode
 _encode: Final = msgspec.json.Encoder().encode
 _EXPONENT: Final = re.compile(rb"[eE][+-]?\d\d")
 _EXPONENT_OF_TEXT: Final = re.compile(r"[eE][+-]?[0-9]{2}")
-_KINDS: Final[Mapping[str, Kind]] = {kind.value: kind for kind in Kind}
+_KINDS: Final[Mapping[str, FrameKind]] = {kind.value: kind for kind in FrameKind}
 
 
 def decode(data: Buffer | str, dialect: Dialect) -> ClientFrame | Malformed:
@@ -101,14 +101,14 @@ def decode(data: Buffer | str, dialect: Dialect) -> ClientFrame | Malformed:
     if kind is None:
         return Malformed(Code.UNKNOWN_TYPE if dialect is Dialect.TCP else Code.INVALID_TYPE)
     # A ping needs no address, and its other members are ignored.
-    if kind is Kind.PING:
+    if kind is FrameKind.PING:
         return _PING
     if _may_be_vast(data) and is_vast((raw.body, raw.headers)):
         return Malformed(Code.INVALID_JSON)
     return _checked(kind, raw)
 
 
-_PING: Final = ClientFrame(Kind.PING, "")
+_PING: Final = ClientFrame(FrameKind.PING, "")
 
 
 def _has_many_exponents(data: Buffer | str) -> bool:
@@ -138,7 +138,7 @@ def _finite(text: str) -> float:
     return value
 
 
-def _checked(kind: Kind, raw: _Envelope) -> ClientFrame | Malformed:
+def _checked(kind: FrameKind, raw: _Envelope) -> ClientFrame | Malformed:
     address, reply_address = raw.address, raw.replyAddress
     if not isinstance(address, str) or not address:
         return Malformed(Code.MISSING_ADDRESS)

@@ -30,7 +30,7 @@ class _Message(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     send: bool | None = None
 
 
-class _Refusal(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
+class _RefusalFrame(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     type: str
     address: str | None = None
     sourceAddress: str | None = None
@@ -126,7 +126,7 @@ def encode_failure(
 ) -> bytes:
     """The failure of a client's request: `address` is its reply address, `source_address` where it was sent."""
     return _encode(
-        _Refusal(
+        _RefusalFrame(
             type="err",
             address=address,
             sourceAddress=source_address if dialect is Dialect.TCP else None,
@@ -145,8 +145,8 @@ def encode_error(dialect: Dialect, code: Code, address: str = "", reply_address:
     """
     message, body = (code, None) if dialect is Dialect.TCP else (None, code)
     if reply_address is None:
-        return _encode(_Refusal(type="err", message=message, body=body))
-    refusal = _Refusal(
+        return _encode(_RefusalFrame(type="err", message=message, body=body))
+    refusal = _RefusalFrame(
         type="err",
         address=reply_address,
         sourceAddress=address if dialect is Dialect.TCP else None,

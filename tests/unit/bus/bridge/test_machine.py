@@ -34,11 +34,11 @@ from hutong.bus.bridge.messages import (
     Write,
 )
 from hutong.bus.bridge.permissions import Permissions, Permit
-from hutong.wire.vertx.client_frames import ClientFrame, Kind, Malformed
+from hutong.wire.vertx.client_frames import ClientFrame, FrameKind, Malformed
 from hutong.wire.vertx.codes import Code, Dialect
 
 TCP, SOCKJS = Dialect.TCP, Dialect.SOCKJS
-SEND, PUBLISH, REGISTER, UNREGISTER, PING = Kind
+SEND, PUBLISH, REGISTER, UNREGISTER, PING = FrameKind
 REPLY = REPLY_PREFIX + "1"
 ANYTHING = [Permit(regex=".*")]
 
@@ -296,7 +296,7 @@ def test_limits_are_checked() -> None:
 addresses = st.sampled_from(["a", "b", "denied", REPLY, REPLY_PREFIX + "2"])
 frames = st.builds(
     ClientFrame,
-    st.sampled_from(Kind),
+    st.sampled_from(FrameKind),
     addresses,
     st.none() | st.sampled_from(["r1", "r2"]),
     failure=st.none() | st.just((1, "no")),

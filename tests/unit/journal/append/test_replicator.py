@@ -11,7 +11,7 @@ from tests.unit.journal.stage import SMALL, Append, Stage
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.journal.append.log_appends import Appended
 from hutong.journal.append.qos import Qos
-from hutong.journal.append.replicator import Commits, Stream
+from hutong.journal.append.replicator import Commits, JournalStream
 from hutong.journal.settings import JournalSettings
 
 ABOVE_RECEIVE = (Qos.PERSISTENCE, Qos.REPLICATION, Qos.ALL)
@@ -25,7 +25,7 @@ class Followers:
         self.shipped = bytearray()
         self.is_stopped = False
 
-    def start(self, stream: Stream, commits: Commits) -> None:
+    def start(self, stream: JournalStream, commits: Commits) -> None:
         self.stream = stream
         self.commits = commits
         self.is_stopped = False

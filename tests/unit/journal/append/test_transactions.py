@@ -12,7 +12,7 @@ from tests.unit.journal.stage import DIRECTORY, Stage
 from hutong.foundation.errors import HutongError, Refused
 from hutong.journal.append.log_appends import Appended
 from hutong.journal.append.producers import ProducerState, RememberedBatch
-from hutong.journal.append.transactions import Transactions
+from hutong.journal.append.transactions import LogTransactions
 from hutong.journal.log import PartitionLog
 from hutong.journal.recover.checkpoint import Checkpoint, LogState, encode_checkpoint, parse_checkpoint
 from hutong.wire.kafka.control_records import Marker, build_marker, parse_marker
@@ -223,7 +223,7 @@ aborted = st.lists(st.tuples(numbers, numbers, numbers, numbers), max_size=4)
 def test_checkpoints_keep_transactions(
     opened: list[tuple[int, int]], aborted: list[tuple[int, int, int, int]], coordinator_epoch: int
 ) -> None:
-    rows = Transactions(rows=[number for row in aborted for number in row]).aborted.rows()
+    rows = LogTransactions(rows=[number for row in aborted for number in row]).aborted.rows()
     producers = {1: ProducerState(2, 3, (), coordinator_epoch)}
     written = Checkpoint(1, 2, False, {7: LogState(1, 2, producers, opened, rows), 8: LogState(3, 4)})
     found = parse_checkpoint(encode_checkpoint(written))
@@ -241,7 +241,7 @@ steps = st.lists(
 @given(steps)
 def test_readers_are_told_what_a_plain_account_says(steps: list[tuple[int, str]]) -> None:
     """The same history, kept in the simplest way there is."""
-    transactions, end_offset, high_watermark, start_offset = Transactions(), 0, 0, 0
+    transactions, end_offset, high_watermark, start_offset = LogTransactions(), 0, 0, 0
     history: list[tuple[int, int, int | None, bool]] = []  # producer, first, marker, is aborted
     for producer_id, step in steps:
         running = [number for number, entry in enumerate(history) if entry[0] == producer_id and entry[2] is None]

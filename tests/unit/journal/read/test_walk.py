@@ -8,7 +8,7 @@ from tests.unit.journal.stage import SMALL, Stage, records_of
 from hutong.foundation.errors import CorruptData
 from hutong.journal.files.disk import DiskFile
 from hutong.journal.format.batches import find_damage
-from hutong.journal.read.walk import WINDOW_BYTES_MAX, Window
+from hutong.journal.read.walk import WINDOW_BYTES_MAX, SegmentWindow
 from hutong.testing.disk import SimFile
 from hutong.wire.kafka.records import Record, build_batch
 
@@ -56,7 +56,7 @@ def chunk_bounds(stage: Stage) -> list[tuple[int, int]]:
     segment = stage.journal._parts.segments.all()[0]
     assert segment.file is None or isinstance(segment.file, SimFile)
     file = stage.disk.open(segment.path)
-    window = Window(file, 0, stage.journal.position, 1, is_cached_only=False)
+    window = SegmentWindow(file, 0, stage.journal.position, 1, is_cached_only=False)
     bounds, position = [], 0
     for _ in range(CHUNKS):
         header = window.chunk_at(position)

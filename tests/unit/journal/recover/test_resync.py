@@ -6,7 +6,7 @@ import pytest
 
 from hutong.journal.files.disk import DiskFile
 from hutong.journal.format import chunk
-from hutong.journal.read.walk import _SEARCH_BYTES, WINDOW_BYTES_MAX, Window
+from hutong.journal.read.walk import _SEARCH_BYTES, WINDOW_BYTES_MAX, SegmentWindow
 from hutong.journal.recover.resync import chunks_behind, look_behind
 from hutong.testing.disk import SimDisk
 
@@ -18,12 +18,12 @@ def made(position: int, payload: bytes, unflushed_bytes: int = chunk.FLUSH_UNKNO
     return chunk.encode_header(position, 0, 0, [entry], len(payload), unflushed_bytes) + payload
 
 
-def window_on(content: bytes, base_position: int = BASE) -> Window:
+def window_on(content: bytes, base_position: int = BASE) -> SegmentWindow:
     disk = SimDisk()
     disk.make_directory(Path("/d"))
     file: DiskFile = disk.create(Path("/d/a"))
     file.write([content], 0)
-    return Window(file, base_position, base_position + len(content), WINDOW_BYTES_MAX, is_cached_only=False)
+    return SegmentWindow(file, base_position, base_position + len(content), WINDOW_BYTES_MAX, is_cached_only=False)
 
 
 def positions(content: bytes, position: int = BASE) -> list[int]:

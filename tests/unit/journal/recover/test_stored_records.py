@@ -10,7 +10,7 @@ from tests.unit.journal.stage import DIRECTORY, SMALL, Stage, append_batch
 from hutong.foundation.errors import CorruptData, ProtocolError
 from hutong.journal.append.qos import Qos
 from hutong.journal.recover import stored_records
-from hutong.journal.recover.inspect import Inspector, Lost, Problem, Remedy
+from hutong.journal.recover.inspect import Inspector, JournalProblem, Lost, Remedy
 from hutong.journal.recover.repair import repair
 from hutong.journal.recover.stored_records import find_false_batches
 from hutong.wire.kafka.record_walk import examine_sparse
@@ -87,4 +87,6 @@ def test_findings_are_bounded_and_the_rest_is_counted(monkeypatch: pytest.Monkey
     _, inspector = stored(*[batch(b"\xff" * 50, 1, now_ms=NOW_MS)] * 5)
     found = find_false_batches(inspector)
     assert len(found) == 3
-    assert found[-1] == Problem(DIRECTORY, None, "3 more batches do not hold what their headers say", Remedy.READ_PAST)
+    assert found[-1] == JournalProblem(
+        DIRECTORY, None, "3 more batches do not hold what their headers say", Remedy.READ_PAST
+    )

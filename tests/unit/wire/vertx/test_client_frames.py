@@ -17,7 +17,7 @@ from hutong.wire.vertx.client_frames import (
     HEADERS_MAX,
     TIMEOUT_MS_MAX,
     ClientFrame,
-    Kind,
+    FrameKind,
     Malformed,
     decode,
     is_vast,
@@ -39,22 +39,22 @@ def test_a_request_is_read_with_its_headers_and_options() -> None:
         other="ignored",
     )
     pairs = (("a", "b"), ("n", "5"), ("f", "1.5"), ("t", "true"), ("l", "x"), ("l", "y"))
-    assert frame == ClientFrame(Kind.SEND, "orders", "r", pairs, {"k": [1, None]}, None, 200, True)
+    assert frame == ClientFrame(FrameKind.SEND, "orders", "r", pairs, {"k": [1, None]}, None, 200, True)
 
 
 def test_options_may_be_written_as_text() -> None:
     frame = read(type="send", address="a", headers={"timeout": "200", "localOnly": "false", "codecName": "c"})
-    assert frame == ClientFrame(Kind.SEND, "a", timeout_ms=200, codec_name="c")
+    assert frame == ClientFrame(FrameKind.SEND, "a", timeout_ms=200, codec_name="c")
 
 
 def test_a_failed_reply_is_read() -> None:
     frame = read(type="send", address="__hutong.reply.1", failureCode=42, message="no")
-    assert frame == ClientFrame(Kind.SEND, "__hutong.reply.1", failure=(42, "no"))
-    assert read(type="send", address="a", failureCode=0) == ClientFrame(Kind.SEND, "a", failure=(0, ""))
+    assert frame == ClientFrame(FrameKind.SEND, "__hutong.reply.1", failure=(42, "no"))
+    assert read(type="send", address="a", failureCode=0) == ClientFrame(FrameKind.SEND, "a", failure=(0, ""))
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-def test_every_kind_is_known(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", list(FrameKind))
+def test_every_kind_is_known(kind: FrameKind) -> None:
     frame = read(type=kind.value, address="a")
     assert isinstance(frame, ClientFrame)
     assert frame.kind is kind
@@ -90,7 +90,7 @@ def test_what_is_no_json_object_within_the_bounds(data: bytes) -> None:
 
 def test_text_and_views_are_read_like_bytes() -> None:
     text = '{"type":"publish","address":"ä","body":"ü"}'
-    wanted = ClientFrame(Kind.PUBLISH, "ä", body="ü")
+    wanted = ClientFrame(FrameKind.PUBLISH, "ä", body="ü")
     assert decode(text, Dialect.SOCKJS) == wanted
     assert decode(text.encode(), Dialect.TCP) == wanted
     assert decode(memoryview(text.encode()), Dialect.TCP) == wanted
@@ -102,7 +102,7 @@ EXPONENTS = b",".join([b"1e300"] * 300)
 
 def test_many_large_numbers_are_read_alike() -> None:
     frame = decode(b'{"type":"send","address":"a","x":1,"body":[' + EXPONENTS + b',"\xc3\xa4",1e2]}', Dialect.TCP)
-    assert frame == ClientFrame(Kind.SEND, "a", body=[*[1e300] * 300, "ä", 100.0])
+    assert frame == ClientFrame(FrameKind.SEND, "a", body=[*[1e300] * 300, "ä", 100.0])
     assert frame == decode('{"type":"send","address":"a","body":[' + EXPONENTS.decode() + ',"ä",1e2]}', Dialect.TCP)
 
 
