@@ -24,7 +24,8 @@ from hutong.journal.files.disk import Disk
 from hutong.journal.format import chunk
 from hutong.journal.log import PartitionLog
 from hutong.journal.parts import JournalHost, JournalParts
-from hutong.journal.recover.recovery import Recovered, recover
+from hutong.journal.recover.recovered import Recovered
+from hutong.journal.recover.recovery import recover
 from hutong.journal.settings import JournalSettings
 from hutong.runtime.offload import Offload, run
 

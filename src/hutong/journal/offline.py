@@ -21,7 +21,7 @@ from hutong.journal.journal import Journal
 from hutong.journal.log import DiskRead, PartitionLog, Views
 from hutong.journal.parts import JournalHost
 from hutong.journal.read.timestamps import Found
-from hutong.journal.recover.recovery import Recovered, RecoveryReport
+from hutong.journal.recover.recovered import Recovered, RecoveryReport
 from hutong.journal.settings import JournalSettings
 from hutong.runtime.offload import InlineOffload
 

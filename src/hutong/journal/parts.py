@@ -38,7 +38,7 @@ from hutong.journal.files.spans import span_of
 from hutong.journal.log import LogStores, PartitionLog
 from hutong.journal.read.reader import JournalReader
 from hutong.journal.recover.checkpointer import Checkpointer
-from hutong.journal.recover.recovery import Recovered
+from hutong.journal.recover.recovered import Recovered
 from hutong.journal.resources import JournalResources
 from hutong.journal.settings import JournalSettings
 from hutong.runtime.offload import Offload

@@ -14,7 +14,7 @@ nothing of the running journal: what it may touch is in the plan.
 """
 
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -293,12 +293,9 @@ class CleaningPass:
 
     @contextmanager
     def _opened(self, source: SourceSegment) -> Iterator[SegmentWindow]:
-        file = self._disk.open(source.path)
-        try:
+        with closing(self._disk.open(source.path)) as file:
             size = self._settings.read_ahead_bytes
             yield SegmentWindow(file, source.base_position, source.end_position, size, is_cached_only=False)
-        finally:
-            file.close()
 
 
 class _Starts:

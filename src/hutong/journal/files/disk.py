@@ -13,7 +13,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -104,12 +104,9 @@ class Disk(Protocol):
 def replace_file(disk: Disk, path: Path, content: Buffer) -> None:
     """Put `content` in the place of `path`; a crash leaves either the old or the new one. Raises StorageError."""
     temporary = path.with_name(path.name + ".tmp")
-    file = disk.create(temporary)
-    try:
+    with closing(disk.create(temporary)) as file:
         file.write([content], 0)
         file.flush()
-    finally:
-        file.close()
     disk.rename(temporary, path)
     disk.sync_directory(path.parent)
 
@@ -122,12 +119,9 @@ def read_file(disk: Disk, path: Path) -> Buffer | None:
     """
     if path.name not in disk.list(path.parent):
         return None
-    file = disk.open(path)
-    try:
+    with closing(disk.open(path)) as file:
         size = file.size()
         return file.read(size if size <= FILE_BYTES_MAX else _PROBE_BYTES, 0)
-    finally:
-        file.close()
 
 
 @contextmanager

@@ -10,6 +10,7 @@ Blocks; for command-line tools. The directory must not belong to a running node.
 """
 
 from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import zip_longest
@@ -112,10 +113,8 @@ class Inspector:
         segments = {segment.path.name: segment for segment in self.segments()}
         rows = []
         for name in self.disk.list(self.directory):
-            file = self.disk.open(self.directory / name)
-            size = file.size()
-            file.close()
-            rows.append(self._row(name, size, segments.get(name)))
+            with closing(self.disk.open(self.directory / name)) as file:
+                rows.append(self._row(name, file.size(), segments.get(name)))
         return rows
 
     def segments(self) -> list[SegmentFile]:
@@ -124,11 +123,8 @@ class Inspector:
         found = []
         for name, following in zip_longest(names, names[1:]):
             path = self.directory / name.file_name
-            file = self.disk.open(path)
-            try:
+            with closing(self.disk.open(path)) as file:
                 size = checked_size(path, file.size())
-            finally:
-                file.close()
             base = name.base_position
             next_base = name.range_end
             if next_base is None:
@@ -193,11 +189,8 @@ class Inspector:
 
     def rebuilt(self, segment: SegmentFile, end_position: int) -> SegmentIndex:
         """The segment's index made anew. Raises CorruptData, StorageError."""
-        file = self.disk.open(segment.path)
-        try:
+        with closing(self.disk.open(segment.path)) as file:
             return rebuild_index(file, segment.base_position, end_position, self.settings)
-        finally:
-            file.close()
 
     def _row(self, name: str, size: int, segment: SegmentFile | None) -> FileRow:
         if segment is not None:
@@ -229,8 +222,7 @@ class Inspector:
         self, segment: SegmentFile, later: list[SegmentFile], vouched_position: int
     ) -> Iterator[ScannedChunk | JournalProblem]:
         """The sound chunks of one segment, and the problems between them; the checkpoint tells the flushed part."""
-        file = self.disk.open(segment.path)
-        try:
+        with closing(self.disk.open(segment.path)) as file:
             file_end = min(segment.end_position, segment.base_position + segment.file_bytes)
             window = SegmentWindow(file, segment.base_position, file_end, WINDOW_BYTES_MAX, is_cached_only=False)
             # The newest segment has a blank tail: only the checkpoint says how far it must go.
@@ -239,8 +231,6 @@ class Inspector:
             position: int | None = segment.base_position
             while position is not None:
                 position = yield from self._stretch(segment, window, position, must_end, later, vouched_position)
-        finally:
-            file.close()
 
     def _stretch(
         self,
@@ -308,12 +298,9 @@ class Inspector:
 
     def _windows(self, segments: list[SegmentFile]) -> Iterator[SegmentWindow]:
         for segment in segments:
-            file = self.disk.open(segment.path)
-            try:
+            with closing(self.disk.open(segment.path)) as file:
                 end = segment.base_position + segment.file_bytes
                 yield SegmentWindow(file, segment.base_position, end, 0, is_cached_only=False)
-            finally:
-                file.close()
 
     def _examine_index(self, segment: SegmentFile, end_position: int, is_last: bool) -> list[JournalProblem]:
         path = segment.path.with_suffix(INDEX_SUFFIX)

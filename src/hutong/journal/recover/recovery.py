@@ -15,8 +15,7 @@ Indexes are read, or rebuilt if missing or wrong. Runs on a worker from end to e
 """
 
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import closing, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -26,83 +25,19 @@ from hutong.journal.append.producers import Producers
 from hutong.journal.append.transactions import LogTransactions
 from hutong.journal.files.disk import Disk, DiskFile, read_file, replace_file
 from hutong.journal.files.segment import PREPARED_NAME, Segment, checked_size, segment_name, select_segments
-from hutong.journal.files.spans import LogSpans, span_of
+from hutong.journal.files.spans import span_of
 from hutong.journal.format import chunk
 from hutong.journal.format.clean_offsets import CLEAN_OFFSETS_NAME, parse_clean_offsets
 from hutong.journal.format.index import SegmentIndex, Summary, encode_index, parse_index, parse_summary
 from hutong.journal.read.rebuild import rebuild_index
 from hutong.journal.read.walk import WINDOW_BYTES_MAX, SegmentWindow
 from hutong.journal.recover.checkpoint import CHECKPOINT_NAME, Checkpoint, parse_checkpoint
+from hutong.journal.recover.recovered import Recovered, RecoveredLog, RecoveryReport
 from hutong.journal.recover.resync import look_behind
 from hutong.journal.recover.scan import ScannedChunk, scan_chunks
 from hutong.journal.settings import JournalSettings
-from hutong.wire.kafka.control_records import Marker
-from hutong.wire.kafka.records import BatchHeader
 
 SET_ASIDE_SUFFIX: Final = ".set-aside"
-
-
-@dataclass(slots=True)
-class RecoveredLog:
-    """One log as it was found."""
-
-    start_offset: int
-    end_offset: int
-    producers: Producers
-    spans: LogSpans = field(default_factory=LogSpans)
-    clean_offset: int = 0
-    transactions: LogTransactions | None = None
-
-    def remember(self, batch: BatchHeader, marker: Marker | None, seen_at_ms: int) -> None:
-        """Learn from a batch of an idempotent producer what the log learned when it was appended."""
-        producer_id, epoch = batch.producer_id, batch.producer_epoch
-        if marker is not None:
-            self.producers.record_marker(producer_id, epoch, marker.coordinator_epoch, seen_at_ms)
-            if self.transactions is not None:
-                self.transactions.end(producer_id, batch.base_offset, is_commit=marker.is_commit)
-            return
-        count = batch.last_offset_delta + 1
-        self.producers.remember(producer_id, epoch, batch.base_sequence, count, batch.base_offset, seen_at_ms)
-        if batch.is_transactional and not batch.is_control:
-            self.begin_transactions().begin(producer_id, batch.base_offset)
-
-    def begin_transactions(self) -> LogTransactions:
-        if self.transactions is None:
-            self.transactions = LogTransactions()
-            self.producers.in_transaction = self.transactions.open
-        return self.transactions
-
-
-@dataclass(slots=True)
-class RecoveryReport:
-    """The findings and actions of a start. `repairs` are sentences for the node's log; none after a clean stop."""
-
-    directory: Path
-    position: int = 0
-    scanned_bytes: int = 0
-    was_clean: bool = False
-    repairs: list[str] = field(default_factory=list)
-
-    def sentences(self) -> list[str]:
-        """The report for a person: nothing after a clean stop."""
-        if self.was_clean and not self.repairs:
-            return []
-        return [
-            f"{self.directory} was not closed cleanly: {self.scanned_bytes} bytes were checked, the journal ends at "
-            f"position {self.position}.",
-            *self.repairs,
-        ]
-
-
-@dataclass(slots=True)
-class Recovered:
-    """Everything a journal starts with. The last segment is the active one, its file open and its index loaded."""
-
-    position: int
-    leader_epoch: int
-    segments: list[Segment]
-    logs: dict[int, RecoveredLog]
-    report: RecoveryReport
 
 
 def recover(disk: Disk, directory: Path, settings: JournalSettings) -> Recovered:
@@ -180,11 +115,8 @@ class _Recovery:
         return segments
 
     def _size(self, segment: Segment) -> int:
-        file = self._disk.open(segment.path)
-        try:
+        with closing(self._disk.open(segment.path)) as file:
             return checked_size(segment.path, file.size())
-        finally:
-            file.close()
 
     def _load_checkpoint(self, segments: list[Segment]) -> Checkpoint | None:
         path = self._directory / CHECKPOINT_NAME
@@ -273,11 +205,8 @@ class _Recovery:
                 raise CorruptData(f"the index ends at position {end_position}")
         except CorruptData as error:
             assert segment.end_position is not None
-            file = self._disk.open(segment.path)
-            try:
+            with closing(self._disk.open(segment.path)) as file:
                 index = self._rebuilt(segment, file, segment.end_position)
-            finally:
-                file.close()
             self._save_index(segment, index, segment.end_position)
             self._report.repairs.append(f"{segment.index_path}: {error}; it was rebuilt.")
             return index.summaries()
@@ -338,12 +267,9 @@ class _Recovery:
 
     def _windows(self, segments: list[Segment]) -> Iterator[SegmentWindow]:
         for segment in segments:
-            file = self._disk.open(segment.path)
-            try:
+            with closing(self._disk.open(segment.path)) as file:
                 end = segment.base_position + file.size()
                 yield SegmentWindow(file, segment.base_position, end, 0, is_cached_only=False)
-            finally:
-                file.close()
 
     def _index_up_to(self, segment: Segment, file: DiskFile, position: int) -> SegmentIndex:
         """The index of the part of a segment that need not be scanned."""

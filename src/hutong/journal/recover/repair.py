@@ -9,7 +9,7 @@ it was interrupted.
 Blocks. Decides nothing: the caller names the remedy.
 """
 
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
@@ -59,8 +59,7 @@ def _rebuild_index(inspector: Inspector, path: Path) -> str:
 def _give_up(
     disk: Disk, directory: Path, segment: SegmentFile, position: int, end_position: int, entries: tuple[int, ...]
 ) -> str:
-    file = disk.open(segment.path)
-    try:
+    with closing(disk.open(segment.path)) as file:
         at = position - segment.base_position
         size = file.size()
         aside = _free_path(disk, segment.path, position)
@@ -75,8 +74,6 @@ def _give_up(
                 file.truncate(end_position - segment.base_position)
         file.write([header], at)
         file.flush()
-    finally:
-        file.close()
     disk.unlink(segment.path.with_suffix(INDEX_SUFFIX))
     disk.sync_directory(directory)
     what = "damaged batches" if entries else f"the {end_position - position} bytes"
@@ -84,15 +81,12 @@ def _give_up(
 
 
 def _cut(disk: Disk, directory: Path, segments: list[SegmentFile], segment: SegmentFile, position: int) -> str:
-    file = disk.open(segment.path)
-    try:
+    with closing(disk.open(segment.path)) as file:
         at = position - segment.base_position
         _copy(disk, file, at, segment.file_bytes, _free_path(disk, segment.path, position))
         disk.sync_directory(directory)
         file.truncate(at)
         file.flush()
-    finally:
-        file.close()
     behind = [later for later in segments if later.base_position > segment.base_position]
     for later in behind:
         disk.rename(later.path, _free_path(disk, later.path, later.base_position))
@@ -117,14 +111,12 @@ def _free_path(disk: Disk, path: Path, position: int) -> Path:
 
 
 def _copy(disk: Disk, source: DiskFile, start: int, end: int, path: Path) -> None:
-    target = disk.create(path)
-    try:
-        for at in range(start, end, COPY_BYTES):
-            target.write([source.read(min(COPY_BYTES, end - at), at)], at - start)
-        target.flush()
-    except StorageError:
-        with suppress(StorageError):
-            disk.unlink(path)  # half a copy helps nobody, and takes space where there is too little
-        raise
-    finally:
-        target.close()
+    with closing(disk.create(path)) as target:
+        try:
+            for at in range(start, end, COPY_BYTES):
+                target.write([source.read(min(COPY_BYTES, end - at), at)], at - start)
+            target.flush()
+        except StorageError:
+            with suppress(StorageError):
+                disk.unlink(path)  # half a copy helps nobody, and takes space where there is too little
+            raise

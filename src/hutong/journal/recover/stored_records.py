@@ -12,6 +12,7 @@ Blocks; for command-line tools.
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.errors import LimitExceeded, ProtocolError, UsageError
@@ -54,8 +55,7 @@ def find_false_batches(inspector: Inspector) -> list[JournalProblem]:
 def _examine_chunk(inspector: Inspector, segment: SegmentFile, scanned: ScannedChunk) -> Iterator[JournalProblem]:
     name = parse_segment_name(segment.path.name)
     is_cleaned = name is not None and name.range_end is not None
-    file = inspector.disk.open(segment.path)
-    try:
+    with closing(inspector.disk.open(segment.path)) as file:
         for run, headers, _ in scanned.runs:
             if not headers:  # a statement, or a run that was given up
                 continue
@@ -67,8 +67,6 @@ def _examine_chunk(inspector: Inspector, segment: SegmentFile, scanned: ScannedC
                     offsets = [Lost(run.partition_id, header.base_offset, header.last_offset + 1)]
                     yield JournalProblem(segment.path, position, sentence, Remedy.READ_PAST, lost=offsets)
                 position += header.size
-    finally:
-        file.close()
 
 
 def _fault_of(header: BatchHeader, batch: Buffer, is_cleaned: bool, bytes_max: int) -> str | None:

@@ -1,0 +1,74 @@
+"""The results of a recovery: the state that a journal starts with, and the report for the node's log."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hutong.journal.append.producers import Producers
+from hutong.journal.append.transactions import LogTransactions
+from hutong.journal.files.segment import Segment
+from hutong.journal.files.spans import LogSpans
+from hutong.wire.kafka.control_records import Marker
+from hutong.wire.kafka.records import BatchHeader
+
+
+@dataclass(slots=True)
+class RecoveredLog:
+    """One log as it was found."""
+
+    start_offset: int
+    end_offset: int
+    producers: Producers
+    spans: LogSpans = field(default_factory=LogSpans)
+    clean_offset: int = 0
+    transactions: LogTransactions | None = None
+
+    def remember(self, batch: BatchHeader, marker: Marker | None, seen_at_ms: int) -> None:
+        """Learn from a batch of an idempotent producer what the log learned when it was appended."""
+        producer_id, epoch = batch.producer_id, batch.producer_epoch
+        if marker is not None:
+            self.producers.record_marker(producer_id, epoch, marker.coordinator_epoch, seen_at_ms)
+            if self.transactions is not None:
+                self.transactions.end(producer_id, batch.base_offset, is_commit=marker.is_commit)
+            return
+        count = batch.last_offset_delta + 1
+        self.producers.remember(producer_id, epoch, batch.base_sequence, count, batch.base_offset, seen_at_ms)
+        if batch.is_transactional and not batch.is_control:
+            self.begin_transactions().begin(producer_id, batch.base_offset)
+
+    def begin_transactions(self) -> LogTransactions:
+        if self.transactions is None:
+            self.transactions = LogTransactions()
+            self.producers.in_transaction = self.transactions.open
+        return self.transactions
+
+
+@dataclass(slots=True)
+class RecoveryReport:
+    """The findings and actions of a start. `repairs` are sentences for the node's log; none after a clean stop."""
+
+    directory: Path
+    position: int = 0
+    scanned_bytes: int = 0
+    was_clean: bool = False
+    repairs: list[str] = field(default_factory=list)
+
+    def sentences(self) -> list[str]:
+        """The report for a person: nothing after a clean stop."""
+        if self.was_clean and not self.repairs:
+            return []
+        return [
+            f"{self.directory} was not closed cleanly: {self.scanned_bytes} bytes were checked, the journal ends at "
+            f"position {self.position}.",
+            *self.repairs,
+        ]
+
+
+@dataclass(slots=True)
+class Recovered:
+    """Everything a journal starts with. The last segment is the active one, its file open and its index loaded."""
+
+    position: int
+    leader_epoch: int
+    segments: list[Segment]
+    logs: dict[int, RecoveredLog]
+    report: RecoveryReport
