@@ -27,7 +27,7 @@ import uvloop
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.acceptor import Acceptor
-from hutong.reactor.channel import Pending, Response
+from hutong.reactor.channel import PendingResponse, Response
 from hutong.reactor.framing import length_prefixed
 from hutong.reactor.handler import Peer
 from hutong.runtime.timers import LoopTimers
@@ -63,12 +63,12 @@ class LaterEcho(Echo):
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._waiting: list[tuple[Pending, Buffer]] = []
+        self._waiting: list[tuple[PendingResponse, Buffer]] = []
 
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
         if not self._waiting:
             self._loop.call_soon(self._answer)
-        pending = Pending()
+        pending = PendingResponse()
         self._waiting.append((pending, frame))
         return pending
 

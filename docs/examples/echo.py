@@ -5,7 +5,7 @@ Start it, then talk to it with `nc 127.0.0.1 7777`; Ctrl-C lets requests in flig
     python docs/examples/echo.py 7777
 
 A reactor needs two things from its user. A *framing* says where one request ends (here: a line). A *handler* answers
-requests. Neither sees a socket, and one that is slow to answer may return a `Pending` and complete it later.
+requests. Neither sees a socket, and one that is slow to answer may return a `PendingResponse` and complete it later.
 """
 
 import asyncio

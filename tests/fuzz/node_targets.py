@@ -24,7 +24,7 @@ from tests.fuzz.target import MEBIBYTE, Target
 from tests.unit.wire.messages import fill
 
 from hutong.foundation.errors import ProtocolError
-from hutong.reactor.channel import Held, Pending
+from hutong.reactor.channel import Held, PendingResponse
 from hutong.reactor.framing import LengthPrefixedFraming
 from hutong.reactor.gate import Cut
 from hutong.reactor.handler import Handler, Peer
@@ -156,7 +156,7 @@ class FuzzedNode:
                 at += 4 + size
             if isinstance(answer, Held):
                 return
-            if isinstance(answer, Pending):
+            if isinstance(answer, PendingResponse):
                 when_answered(answer, lambda _: None, lambda: None)
 
 

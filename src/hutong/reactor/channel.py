@@ -11,58 +11,52 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final
 
+from hutong.foundation.waiting.pending import Pending
 from hutong.wire.buffer import Buffer
 
 
-class _ResponseState(Enum):
-    WAITING = 0
-    DONE = 1
-    CLOSE = 2  # completed by asking for the connection's end
-    GONE = 3  # the connection ended first: completing does nothing any more
-
-
-_WAITING, _DONE, _CLOSE, _GONE = _ResponseState  # looking a member up costs more than the rest of a test
-
-
-class Pending:
-    """An answer that comes later: returned by the handler, completed exactly once, on the loop's thread.
+class PendingResponse(Pending[list[Buffer] | None]):
+    """A response that comes later: returned by the handler, completed exactly once, on the loop's thread.
 
     `taken`, which may be set until then, is called once its buffers go to the kernel.
     """
 
-    __slots__ = ("_buffers", "_channel", "_requests", "_size", "_state", "parked_bytes", "taken")
+    __slots__ = ("_channel", "_is_closing", "_is_dropped", "_requests", "_size", "parked_bytes", "taken")
 
     def __init__(self, parked_bytes: int = 0) -> None:
         """`parked_bytes` is what the handler keeps of the request until it is answered, as far as it is much."""
+        # In place of `super().__init__()`, as `complete` is: one is made for nearly every Produce, which waits for the
+        # disk. Two calls fewer are a third of its cost (measured: 0.7 instead of 0.9 us).
+        self.is_complete = self.is_large = False
+        self._value = self._then = None
         self.parked_bytes = parked_bytes
-        self._state = _WAITING
+        self.taken: Callable[[], None] | None = None
         self._requests = 1
         self._channel: RequestChannel | None = None
-        self._buffers: list[Buffer] | None = None
         self._size = 0
-        self.taken: Callable[[], None] | None = None
+        self._is_closing = False  # completed by asking for the connection's end
+        self._is_dropped = False  # the connection ended first: completing does nothing any more
 
-    def complete(self, buffers: list[Buffer] | None) -> None:
+    def complete(self, value: list[Buffer] | None) -> None:
         """Send the buffers, in order, when it is this request's turn; None sends nothing.
 
         Does nothing once the connection is gone; raises RuntimeError when completed a second time.
         """
-        self._end(_DONE)
-        self._buffers = buffers
-        if self._channel is not None:
+        if self._channel is not None and not self.is_complete:
+            self.is_complete = True
+            self._value = value
             self._channel._completed(self)
+        elif not self._is_dropped:  # the handler has not returned yet, or completes it again
+            super().complete(value)
 
     def close_connection(self) -> None:
         """End the connection instead of answering (a failed request that has no answer, for one)."""
-        self._end(_CLOSE)
+        if self._is_dropped:
+            return
+        super().complete(None)
+        self._is_closing = True
         if self._channel is not None:
             self._channel._close()
-
-    def _end(self, state: _ResponseState) -> None:
-        if self._state is _WAITING:
-            self._state = state
-        elif self._state is not _GONE:
-            raise RuntimeError("a request was answered twice")
 
 
 class Held(Enum):
@@ -73,7 +67,7 @@ class Held(Enum):
 
 HELD: Final = Held.HELD
 
-Response = list[Buffer] | Pending | Held | None
+Response = list[Buffer] | PendingResponse | Held | None
 """The response of a handler: buffers to send in order, an answer that comes later, "not now", or nothing to send."""
 
 
@@ -106,7 +100,7 @@ class RequestChannel:
         self._changed = changed
         self._close = close
         self._ready: list[Buffer] = []
-        self._queue: deque[Pending] | None = None  # made on first use; its head, if any, is not answered yet
+        self._queue: deque[PendingResponse] | None = None  # made on first use; its head, if any, is not answered yet
         self._taken_notices: list[Callable[[], None]] = []  # notices to call once the ready buffers are taken
         self._queued_requests = 0  # requests whose answers are in the queue
         self.in_flight = 0
@@ -127,21 +121,21 @@ class RequestChannel:
     @property
     def waiting_count(self) -> int:
         """Requests that are answered behind one that is not."""
-        return sum(each._requests for each in self._queue if each._state is _DONE) if self._queue else 0
+        return sum(each._requests for each in self._queue if each.is_complete) if self._queue else 0
 
-    def add(self, response: list[Buffer] | Pending | None, requests: int = 1) -> None:
+    def add(self, response: list[Buffer] | PendingResponse | None, requests: int = 1) -> None:
         """Take the handler's response to the next request, or to that many requests together."""
-        if isinstance(response, Pending):
-            # A Pending completed before the handler returns it is an ordinary answer, and costs no queue.
-            if response._state is _WAITING:
+        if isinstance(response, PendingResponse):
+            # A PendingResponse completed before the handler returns it is an ordinary answer, and costs no queue.
+            if not response.is_complete:
                 self._wait(response, requests)
                 return
-            if response._state is _CLOSE:
+            if response._is_closing:
                 self._close()
                 return
             if response.taken is not None:
                 self._taken_notices.append(response.taken)
-            response = response._buffers
+            response = response._value
         if response is None:  # a request without an answer, as Produce with acks=0: the order of the others holds
             return
         self.in_flight += requests
@@ -149,8 +143,8 @@ class RequestChannel:
         for buffer in response:
             size += len(buffer)
         if self._queue:  # an earlier request is pending: Kafka's clients match answers by their order
-            answered = Pending()
-            answered._state, answered._buffers, answered._size = _DONE, response, size
+            answered = PendingResponse()
+            answered.is_complete, answered._value, answered._size = True, response, size
             answered._requests = requests
             self._queued_requests += requests
             self._queue.append(answered)
@@ -182,13 +176,13 @@ class RequestChannel:
         """Release all pending answers, since the connection ends. Ready buffers may still be taken."""
         for pending in self._queue or ():
             pending._channel = None
-            pending._state = _GONE
+            pending._is_dropped = True
         self._queue = None
         self._queued_requests = 0
         self.held_bytes = self.parked_bytes = 0
         self._changed = self._close = _nobody
 
-    def _wait(self, pending: Pending, requests: int) -> None:
+    def _wait(self, pending: PendingResponse, requests: int) -> None:
         pending._channel = self
         pending._requests = requests
         if self._queue is None:
@@ -198,11 +192,11 @@ class RequestChannel:
         self.in_flight += requests
         self.parked_bytes += pending.parked_bytes
 
-    def _completed(self, pending: Pending) -> None:
+    def _completed(self, pending: PendingResponse) -> None:
         """Move the answered requests from the head of the queue to the ready buffers."""
         pending._channel = None
         self.parked_bytes -= pending.parked_bytes
-        for buffer in pending._buffers or ():
+        for buffer in pending._value or ():
             pending._size += len(buffer)
         self.unsent_bytes += pending._size
         self.held_bytes += pending._size
@@ -210,11 +204,11 @@ class RequestChannel:
         assert queue, "a pending answer stays in the queue until it is ready"
         if queue[0] is not pending:
             return  # an earlier one is pending still, and its completion moves this one too
-        while queue and queue[0]._state is _DONE:
+        while queue and queue[0].is_complete and not queue[0]._is_closing:
             answered = queue.popleft()
             self._queued_requests -= answered._requests
             self.held_bytes -= answered._size
-            self._ready += answered._buffers or ()
+            self._ready += answered._value or ()
             if answered.taken is not None:
                 self._taken_notices.append(answered.taken)
         self._changed()

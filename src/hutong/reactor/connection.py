@@ -17,14 +17,14 @@ from enum import Enum
 from itertools import islice
 
 from hutong.foundation.errors import ProtocolError
-from hutong.reactor.channel import HELD, Pending, RequestChannel, Response
+from hutong.reactor.channel import HELD, PendingResponse, RequestChannel, Response
 from hutong.reactor.figures import CloseReason, ReactorFigures
 from hutong.reactor.framing import Framing, direct_of
 from hutong.reactor.handler import Handler, Peer
 from hutong.reactor.limits import ReactorLimits
 from hutong.wire.buffer import Buffer
 
-__all__ = ["Connection", "Handler", "Peer", "Pending", "Response"]
+__all__ = ["Connection", "Handler", "Peer", "PendingResponse", "Response"]
 
 
 JOIN_BELOW_BYTES = 2048  # mean size of buffers below which one copy costs less than one more entry in the vector
@@ -151,7 +151,7 @@ class Connection:
                 requests, taken, response = train
                 figures.requests_total += requests
                 self.active_at_ms = now_ms
-                if taken == len(data) and not in_flight and not isinstance(response, Pending):
+                if taken == len(data) and not in_flight and not isinstance(response, PendingResponse):
                     for buffer in response:
                         figures.bytes_sent_total += len(buffer)
                     return response

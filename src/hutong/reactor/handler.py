@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from hutong.foundation.waiting.table import Owner
-from hutong.reactor.channel import Pending, Response
+from hutong.reactor.channel import PendingResponse, Response
 from hutong.reactor.figures import CloseReason
 from hutong.reactor.framing import Framing
 from hutong.wire.buffer import Buffer
@@ -113,7 +113,7 @@ def _no_change(is_paused: bool) -> None:
     """Default of `Peer.sending_changed`: ignore the change. A handler that sends unasked data replaces it."""
 
 
-Train = tuple[int, int, list[Buffer] | Pending]
+Train = tuple[int, int, list[Buffer] | PendingResponse]
 """Requests taken together: how many, how many bytes they were, and all their answers in order."""
 
 

@@ -8,18 +8,20 @@ Knows nothing of what is in an answer.
 
 from collections.abc import Callable
 
-from hutong.reactor.channel import Pending, RequestChannel
+from hutong.reactor.channel import PendingResponse, RequestChannel
 from hutong.wire.buffer import Buffer
 
 Buffers = list[Buffer] | None
 
 
-def when_answered(answer: Buffers | Pending, then: Callable[[Buffers], None], refused: Callable[[], None]) -> None:
+def when_answered(
+    answer: Buffers | PendingResponse, then: Callable[[Buffers], None], refused: Callable[[], None]
+) -> None:
     """Call `then` with the buffers, now if they are there, or `refused` where the handler ends the connection instead.
 
     None is a request that has no answer. Either may be called during this call.
     """
-    if not isinstance(answer, Pending):
+    if not isinstance(answer, PendingResponse):
         then(answer)
         return
     is_refused = False

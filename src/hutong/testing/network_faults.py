@@ -16,7 +16,7 @@ from itertools import count
 from typing import Final
 
 from hutong.foundation.errors import ProtocolError
-from hutong.reactor.channel import HELD, Held, Pending, Response
+from hutong.reactor.channel import HELD, Held, PendingResponse, Response
 from hutong.reactor.gate import Cut
 from hutong.reactor.handler import Handler, Peer
 from hutong.testing.answers import Buffers, when_answered
@@ -158,8 +158,8 @@ class NetworkFaults:
             peer.express = None
         return answer
 
-    def _delayed(self, answer: Buffers | Pending, delay_ms: int) -> Pending:
-        outer = Pending()
+    def _delayed(self, answer: Buffers | PendingResponse, delay_ms: int) -> PendingResponse:
+        outer = PendingResponse()
         number = next(self._numbers)
 
         def later(buffers: Buffers) -> None:
@@ -173,13 +173,13 @@ class NetworkFaults:
         return outer
 
 
-def _lost(answer: Buffers | Pending) -> Pending:
-    outer = Pending()
+def _lost(answer: Buffers | PendingResponse) -> PendingResponse:
+    outer = PendingResponse()
     when_answered(answer, lambda _: outer.close_connection(), outer.close_connection)
     return outer
 
 
-def _closing() -> Pending:
-    ending = Pending()
+def _closing() -> PendingResponse:
+    ending = PendingResponse()
     ending.close_connection()
     return ending

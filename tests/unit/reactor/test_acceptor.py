@@ -18,7 +18,7 @@ from hutong.foundation.errors import HutongError, OwnerGone, ProtocolError
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
 from hutong.reactor.acceptor import Acceptor, close_longest_idle
-from hutong.reactor.channel import Pending, Response
+from hutong.reactor.channel import PendingResponse, Response
 from hutong.reactor.connection import Connection
 from hutong.reactor.connection_quotas import ConnectionLimits, ConnectionQuotas, ListenerLimits
 from hutong.reactor.figures import CloseReason
@@ -77,7 +77,7 @@ class Server:
         self.figures = self.acceptor.figures
         self.peers: dict[int, Peer] = {}
         self.seen: list[bytes] = []
-        self.pending: list[Pending] = []
+        self.pending: list[PendingResponse] = []
         self.port = 0
         self._clients: list[Writer] = []
 
@@ -91,7 +91,7 @@ class Server:
         self.seen.append(bytes(frame[:100]))
         match bytes(frame[:1]):
             case b"l":
-                self.pending.append(Pending())
+                self.pending.append(PendingResponse())
                 return self.pending[-1]
             case b"b":
                 raise ProtocolError("broken")

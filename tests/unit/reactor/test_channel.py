@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutong.reactor.channel import Pending, RequestChannel
+from hutong.reactor.channel import PendingResponse, RequestChannel
 
 
 class Notices:
@@ -36,7 +36,7 @@ def test_answers_at_once_go_straight_out() -> None:
 
 def test_an_answer_waits_for_those_before_it() -> None:
     notices = Notices()
-    channel, first, third = notices.channel, Pending(), Pending()
+    channel, first, third = notices.channel, PendingResponse(), PendingResponse()
     channel.add(first)
     channel.add([b"2"])
     channel.add(third)
@@ -52,7 +52,7 @@ def test_an_answer_waits_for_those_before_it() -> None:
 
 def test_an_answer_may_be_complete_before_it_is_returned() -> None:
     notices = Notices()
-    early, nothing, closing = Pending(), Pending(), Pending()
+    early, nothing, closing = PendingResponse(), PendingResponse(), PendingResponse()
     early.complete([b"early"])
     nothing.complete(None)
     closing.close_connection()
@@ -65,7 +65,7 @@ def test_an_answer_may_be_complete_before_it_is_returned() -> None:
 
 def test_nothing_to_send_keeps_nobody_waiting() -> None:
     notices = Notices()
-    channel, silent = notices.channel, Pending()
+    channel, silent = notices.channel, PendingResponse()
     channel.add(silent)
     channel.add([b"next"])
     silent.complete(None)
@@ -75,24 +75,24 @@ def test_nothing_to_send_keeps_nobody_waiting() -> None:
 
 def test_a_pending_answer_may_ask_for_the_end() -> None:
     notices = Notices()
-    pending = Pending()
+    pending = PendingResponse()
     notices.channel.add(pending)
     pending.close_connection()
     assert notices.closed == 1
 
 
 def test_answering_twice_is_our_fault() -> None:
-    pending = Pending()
+    pending = PendingResponse()
     pending.complete(None)
-    with pytest.raises(RuntimeError, match="answered twice"):
+    with pytest.raises(RuntimeError, match="completed twice"):
         pending.complete(None)
-    with pytest.raises(RuntimeError, match="answered twice"):
+    with pytest.raises(RuntimeError, match="completed twice"):
         pending.close_connection()
 
 
 def test_answering_after_the_end_does_nothing() -> None:
     notices = Notices()
-    channel, first, second = notices.channel, Pending(), Pending()
+    channel, first, second = notices.channel, PendingResponse(), PendingResponse()
     channel.add([b"ready"])
     channel.add(first)
     channel.add(second)
@@ -119,7 +119,7 @@ def test_answers_leave_in_order_whatever_order_they_come_in(script: list[tuple[s
     notices = Notices()
     channel = notices.channel
     answers: list[bytes | None] = []  # by request; None while pending
-    pending: list[tuple[int, Pending]] = []
+    pending: list[tuple[int, PendingResponse]] = []
     taken: list[bytes] = []
     for kind, value in script:
         number = len(answers)
@@ -135,7 +135,7 @@ def test_answers_leave_in_order_whatever_order_they_come_in(script: list[tuple[s
             channel.add(None)
         elif kind == "later":
             answers.append(None)
-            pending.append((number, Pending()))
+            pending.append((number, PendingResponse()))
             channel.add(pending[-1][1])
         taken += map(bytes, channel.take())
         first_open = min((number for number, _ in pending), default=len(answers))
@@ -146,7 +146,7 @@ def test_answers_leave_in_order_whatever_order_they_come_in(script: list[tuple[s
 
 def test_who_asked_is_told_when_an_answer_goes_to_the_kernel() -> None:
     notices = Notices()
-    channel, first, second, early = notices.channel, Pending(), Pending(), Pending()
+    channel, first, second, early = notices.channel, PendingResponse(), PendingResponse(), PendingResponse()
     told: list[str] = []
     first.taken, second.taken, early.taken = (lambda name=name: told.append(name) for name in ("1", "2", "early"))
     early.complete([b"0"])

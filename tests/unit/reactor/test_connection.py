@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hutong.foundation.errors import HutongError, OwnerGone, ProtocolError
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
-from hutong.reactor.channel import HELD, Pending, Response
+from hutong.reactor.channel import HELD, PendingResponse, Response
 from hutong.reactor.connection import JOIN_BELOW_BYTES, Connection
 from hutong.reactor.figures import CloseReason, ReactorFigures
 from hutong.reactor.framing import DIRECT_FROM_BYTES, LengthPrefixedFraming
@@ -42,7 +42,7 @@ class Harness:
         self.request_us = request_us  # what each takes
         self.woken = 0
         self.seen: list[bytes] = []
-        self.pending: dict[bytes, Pending] = {}
+        self.pending: dict[bytes, PendingResponse] = {}
         self.closed_peers: list[Peer] = []
         self.is_holding = False
         self.figures = ReactorFigures()
@@ -63,7 +63,7 @@ class Harness:
         if self.is_holding and request.startswith(b"h"):
             return HELD
         answers: dict[bytes, Callable[[], Response]] = {
-            b"l": lambda: self.pending.setdefault(request, Pending()),
+            b"l": lambda: self.pending.setdefault(request, PendingResponse()),
             b"n": lambda: None,
             b"b": self._break,
         }
@@ -594,10 +594,10 @@ class Train:
     """A short way for requests that begin with x: echoes them, or answers later those that begin with xl."""
 
     def __init__(self) -> None:
-        self.pending: list[tuple[Pending, bytes]] = []
+        self.pending: list[tuple[PendingResponse, bytes]] = []
         self.asked: list[int] = []
 
-    def take(self, data: Buffer, requests_max: int) -> tuple[int, int, list[Buffer] | Pending] | None:
+    def take(self, data: Buffer, requests_max: int) -> tuple[int, int, list[Buffer] | PendingResponse] | None:
         self.asked.append(requests_max)
         taken, at, echo = 0, 0, b""
         while taken < requests_max and bytes(data[at + 4 : at + 5]) == b"x":
@@ -610,7 +610,7 @@ class Train:
             return None
         if not echo.startswith(b"xl"):
             return taken, at, [echo]
-        pending = Pending()
+        pending = PendingResponse()
         self.pending.append((pending, echo))
         return taken, at, pending
 

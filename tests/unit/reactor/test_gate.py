@@ -5,7 +5,7 @@ import asyncio
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.acceptor import Acceptor
-from hutong.reactor.channel import Pending, Response
+from hutong.reactor.channel import PendingResponse, Response
 from hutong.reactor.figures import CloseReason
 from hutong.reactor.framing import LengthPrefixedFraming
 from hutong.reactor.gate import Cut
@@ -18,7 +18,7 @@ class Echo:
 
     def __init__(self) -> None:
         self.left: asyncio.Queue[Peer] = asyncio.Queue()
-        self.pending: asyncio.Queue[Pending] = asyncio.Queue()
+        self.pending: asyncio.Queue[PendingResponse] = asyncio.Queue()
 
     def connection_opened(self, peer: Peer) -> None:
         """Nothing to keep."""
@@ -28,7 +28,7 @@ class Echo:
 
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
         if bytes(frame[:1]) == b"l":
-            later = Pending()
+            later = PendingResponse()
             self.pending.put_nowait(later)
             return later
         return [b"\0\0\0\1", bytes(frame)]

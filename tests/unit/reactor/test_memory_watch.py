@@ -14,7 +14,7 @@ from tests.support.waiting import turning_until as until
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.acceptor import Acceptor
-from hutong.reactor.channel import Pending, Response
+from hutong.reactor.channel import PendingResponse, Response
 from hutong.reactor.figures import CloseReason
 from hutong.reactor.framing import LengthPrefixedFraming
 from hutong.reactor.handler import Peer
@@ -49,7 +49,7 @@ class Server:
             case b"m":
                 return [bytes(4 * MEBIBYTE)]
             case b"k":
-                return Pending(parked_bytes=4 * MEBIBYTE)
+                return PendingResponse(parked_bytes=4 * MEBIBYTE)
         return [PONG]
 
     async def look(self) -> None:

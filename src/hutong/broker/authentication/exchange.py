@@ -24,7 +24,7 @@ from hutong.broker.authentication.sasl_frames import AUTHENTICATE, HANDSHAKE
 from hutong.broker.handling.log_limit import LogLimit
 from hutong.foundation.errors import Expired, LimitExceeded, ProtocolError
 from hutong.reactor.channel import HELD
-from hutong.reactor.connection import Pending
+from hutong.reactor.connection import PendingResponse
 from hutong.security.principals import USER, Principal
 from hutong.security.sasl.machine import Login, Phase, Rules
 from hutong.security.sasl.steps import Accepted, Challenge, CheckPassword, CheckProof, Fault, Rejected
@@ -82,7 +82,7 @@ class Check:
     login: Login
     encode: Encode
     since_ms: int
-    promised: Pending | None = None
+    promised: PendingResponse | None = None
 
 
 class Authentication:
@@ -223,7 +223,7 @@ class Authentication:
         # The first delay of this check; it may be delayed again.
         if check.promised is None:
             self._figures.delayed_total += 1
-            check.promised = Pending()
+            check.promised = PendingResponse()
         return check.promised
 
     def _check_password(self, check: Check, asked: CheckPassword) -> Response:
@@ -245,7 +245,7 @@ class Authentication:
         except LimitExceeded:
             self._note_guess(check, None)
             return self._answer(check, login.fail(Fault.BUSY, _BUSY))
-        promised = check.promised = check.promised or Pending()
+        promised = check.promised = check.promised or PendingResponse()
         try:
             self._workers.submit(partial(self._password_check(asked.user), asked.password), worked)
         except LimitExceeded:
@@ -271,7 +271,7 @@ class Authentication:
         peer: Peer,
         login: Login,
         encode: Encode,
-        promised: Pending | None,
+        promised: PendingResponse | None,
     ) -> Response:
         """The answer to one message, which may have been promised."""
         answer = encode(step)
@@ -335,12 +335,12 @@ class Authentication:
         login: Login,
         rejected: Rejected,
         answer: list[Buffer] | None,
-        promised: Pending | None = None,
-    ) -> Pending:
+        promised: PendingResponse | None = None,
+    ) -> PendingResponse:
         """Answer after a delay, so that every guess at a password costs time (KIP-306), and close a moment later."""
         self._note(peer, login, rejected)
         self._waits.deadlines.resume(peer, None)
-        pending = promised or Pending()
+        pending = promised or PendingResponse()
 
         def over(_: HutongError | None) -> None:
             pending.complete(answer)

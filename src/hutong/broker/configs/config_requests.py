@@ -12,9 +12,10 @@ from typing import Any, Final, Protocol, TypeVar
 
 from hutong.broker.configs.config_changes import check_configs
 from hutong.broker.configs.parts import AdminParts
-from hutong.broker.handling.context import Later, RequestContext
-from hutong.broker.handling.gather import Gather, put_error
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.handling.responses import PendingInParts, put_error
 from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Operation
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -46,21 +47,21 @@ def alter_each(
     make_result: Callable[..., Any],
     alter: Callable[[ResourceT, Then], None],
     context: RequestContext[AdminParts],
-) -> ResponseT | Later[ResponseT]:
+) -> ResponseT | Pending[ResponseT]:
     """Have `alter` change each resource that the client may change; it says when that is durable, or raises Refused."""
-    gather = Gather(response)
+    pending = PendingInParts(response)
     named = Counter((asked.resource_type, asked.resource_name) for asked in resources)
 
     def settle(result: Any, outcome: HutongError | None) -> None:
         if outcome is not None:
             put_error(result, outcome)
-        gather.settled()
+        pending.settle_part()
 
     for asked in resources:
         kind, name = asked.resource_type, asked.resource_name
         result = make_result(error_message=None, resource_type=kind, resource_name=name)
         response.responses.append(result)
-        gather.expect()
+        pending.expect_part()
         try:
             if named[kind, name] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, NAMED_ONCE)
@@ -68,4 +69,4 @@ def alter_each(
             alter(asked, partial(settle, result))
         except Refused as refused:
             settle(result, refused)
-    return gather.returned()
+    return pending.answer()

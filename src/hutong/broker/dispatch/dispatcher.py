@@ -19,14 +19,15 @@ from hutong.broker.dispatch.long_requests import LONG_FROM_BYTES, MANY_FROM_BYTE
 from hutong.broker.dispatch.request_errors import Look, errors_in
 from hutong.broker.dispatch.request_parts import has_many
 from hutong.broker.dispatch.request_tracing import traced
-from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.log_limit import LogLimit
 from hutong.broker.handling.session import ClientSession
 from hutong.broker.kafka import HANDLERS, k00_produce, k01_fetch, k18_api_versions
 from hutong.broker.produce.fast_path import fast_path_for
 from hutong.foundation.errors import LimitExceeded, ProtocolError
+from hutong.foundation.waiting.pending import Pending
 from hutong.reactor.channel import HELD, Held
-from hutong.reactor.connection import Pending
+from hutong.reactor.connection import PendingResponse
 from hutong.security.principals import ANONYMOUS, Principal
 from hutong.wire.kafka import codecs
 from hutong.wire.kafka.headers import RequestHeader, decode_request_header, encode_response_frame
@@ -111,7 +112,7 @@ class Dispatch:
         self._broker.long_requests.forget(session)
 
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
-        """Handle one request; returns the response's buffers, a Pending one, or None where none is due."""
+        """Handle one request; returns the response's buffers, a PendingResponse, or None where none is due."""
         try:
             return self._received(frame, peer)
         except ProtocolError as error:
@@ -174,7 +175,7 @@ class Dispatch:
         # From the second request on a producer that repeats itself skips decoding. Spans need decoded requests.
         if api_key == _PRODUCE and not meter.is_on and self._tracer is None:
             peer.express = fast_path_for(frame, request, context, self.requests_total)
-        if isinstance(answer, Later):
+        if isinstance(answer, Pending):
             return self._pending(answer, route, header, peer, len(frame), began_us)
         encoded = None if answer is None else self._encoded(answer, route, header)
         return self._note_times(encoded, answer, route, header, peer, len(frame), self._now_us() - began_us)
@@ -203,7 +204,7 @@ class Dispatch:
         context.session.times = route.times
         if done.errors is not None:
             self.errors.note(header.api_key, done.errors)
-        if isinstance(done.answer, Later):
+        if isinstance(done.answer, Pending):
             # The parts of a Produce are appended, and none waits for the disk alone: the answer comes when all are
             # durable.
             return self._pending(done.answer, route, header, peer, len(frame), began_us)
@@ -263,13 +264,13 @@ class Dispatch:
             self._log_slow(header, peer, {"queue": queue_us, "local": local_us})
 
     def _pending(
-        self, later: Later[Any], route: Route, header: RequestHeader, peer: Peer, received_bytes: int, began_us: int
-    ) -> Pending:
+        self, answer: Pending[Any], route: Route, header: RequestHeader, peer: Peer, received_bytes: int, began_us: int
+    ) -> PendingResponse:
         """The reactor's answer to come, completed by the handler's. It may be complete already: both take that."""
         monotonic_us, times = self._now_us, route.times
         local_us, queue_us, ready_us = monotonic_us() - began_us, peer.queued_ms * 1000, 0
         # The reactor counts these bytes as memory of the connection until the answer is there.
-        pending = Pending(BROKER_APIS[header.api_key].parked_bytes(received_bytes))
+        pending = PendingResponse(BROKER_APIS[header.api_key].parked_bytes(received_bytes))
 
         def taken() -> None:
             now_us = monotonic_us()
@@ -298,13 +299,13 @@ class Dispatch:
 
         def completed(response: Any) -> None:
             # An answer of thousands of elements takes milliseconds to encode: that is a worker's.
-            if later.is_large:
+            if answer.is_large:
                 self._encode_large(response, route, header, partial(encoded, response))
             else:
                 encoded(response, self._encoded(response, route, header))
 
         pending.taken = taken
-        later.then(completed)
+        answer.then(completed)
         return pending
 
     def _metered(

@@ -18,8 +18,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from hutong.broker.dispatch.request_parts import PRODUCE_KEY, elements_in, is_divisible, joined, parts_of
-from hutong.broker.handling.context import Later
 from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError
+from hutong.foundation.waiting.pending import Pending
 from hutong.reactor.channel import HELD, Held
 from hutong.scheduler.driver import WAITING, FairExecutor, WaitingReply
 
@@ -62,7 +62,7 @@ class LongRequest(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """A request that is decoded, and answered if it has parts: with the encoded answer, or with a `Later`."""
+    """A request that is decoded, and answered if it has parts: with the encoded answer, or with a `Pending`."""
 
     request: Any
     answer: Any
@@ -228,7 +228,7 @@ class _Work:
             if isinstance(answer, Held):
                 return None
             self._next += 1
-            if isinstance(answer, Later) and self._long.api_key != PRODUCE_KEY:
+            if isinstance(answer, Pending) and self._long.api_key != PRODUCE_KEY:
 
                 def answered(answer: Any) -> None:
                     self._answers.append(answer)
@@ -245,8 +245,8 @@ class _Work:
         answers = self._answers
         if answers[0] is None:  # acks=0
             return None
-        later: Later[Any] = Later()
-        later.is_large = True
+        pending: Pending[Any] = Pending()
+        pending.is_large = True
         outstanding = len(answers)
 
         def answered(place: int, answer: Any) -> None:
@@ -254,14 +254,14 @@ class _Work:
             answers[place] = answer
             outstanding -= 1
             if not outstanding:
-                later.complete(joined(answers))
+                pending.complete(joined(answers))
 
         for place, answer in enumerate(answers):
-            if isinstance(answer, Later):
+            if isinstance(answer, Pending):
                 answer.then(partial(answered, place))
             else:
                 answered(place, answer)
-        return later
+        return pending
 
     def _on_worker(self, work: Callable[[], None], wake: Callable[[], None]) -> WaitingReply:
         def done(outcome: BaseException | None) -> None:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.context import RequestContext
+from hutong.foundation.waiting.pending import Pending
 from hutong.reactor.channel import Held
 
 Ended = Callable[[Any], None]
@@ -34,16 +35,16 @@ def traced(
         answer = handle(request, context)
         if isinstance(answer, Held):  # it is handled anew later, with a span of its own
             return answer
-        if not isinstance(answer, Later):
+        if not isinstance(answer, Pending):
             ended(answer)
             return answer
-        later: Later[Any] = Later()
+        pending: Pending[Any] = Pending()
 
         def completed(response: Any) -> None:
             ended(response)
-            later.complete(response)
+            pending.complete(response)
 
         answer.then(completed)
-        return later
+        return pending
 
     return handled

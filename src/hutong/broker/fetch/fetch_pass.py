@@ -12,11 +12,12 @@ from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.handling.context import Later, RequestContext
-from hutong.broker.handling.gather import Gather, error_code_of
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.handling.responses import PendingInParts, error_code_of
 from hutong.broker.rights.authorization import may, may_in_cluster, refusal
 from hutong.broker.topics.partition import LEADER_EPOCH, check_leader_epoch
 from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, Refused
+from hutong.foundation.waiting.pending import Pending
 from hutong.journal.append.transactions import aborted_between
 from hutong.journal.format.batches import end_offset_of
 from hutong.journal.log import DiskRead
@@ -135,19 +136,19 @@ class FetchPass:
                 if refused.code not in _NOT_THERE:
                     self.has_error = True
 
-    def answer(self) -> FetchResponse | Later[FetchResponse]:
+    def answer(self) -> FetchResponse | Pending[FetchResponse]:
         """The response, later if some of it must be read from disk first."""
         for log, size in self._in_memory:
             self._count(log, size)
         if not self.disk_reads:
             return self.response
-        gather = Gather(self.response)
+        pending = PendingInParts(self.response)
         broker, session = self._context.broker, self._context.session
         for partition, offset, cold, data, aborted in self.disk_reads:
-            gather.expect()
-            then = partial(self._settle, gather, partition, data, offset, aborted)
+            pending.expect_part()
+            then = partial(self._settle, pending, partition, data, offset, aborted)
             broker.disk_reads.read(cold, partition, offset, session, then)
-        return gather.returned()
+        return pending.answer()
 
     def throttle(self) -> None:
         """Ask the client to pause: the node had no room for its fetch (KIP-219)."""
@@ -155,7 +156,7 @@ class FetchPass:
 
     def _settle(
         self,
-        gather: Gather[FetchResponse],
+        pending: PendingInParts[FetchResponse],
         partition: Partition,
         data: PartitionData,
         offset: int,
@@ -173,7 +174,7 @@ class FetchPass:
             self._count(partition.log, sum(map(len, outcome)))
             if aborted is not None:
                 _put_aborted(data, aborted, offset, outcome)
-        gather.settled()
+        pending.settle_part()
 
     def _read(self, topic: FetchTopic, asked: FetchPartition, data: PartitionData) -> None:
         partition = self._find(topic, asked)

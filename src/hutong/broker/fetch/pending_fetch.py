@@ -15,8 +15,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.fetch.fetch_pass import FetchPass, ReadRights, read_rights
-from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.context import RequestContext
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone
+from hutong.foundation.waiting.pending import Pending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,10 +45,10 @@ class PendingFetch:
         "_rights",
         "_session_fetch",
         "_watched",
-        "later",
+        "pending",
     )
 
-    later: Later[FetchResponse]  # made when the first pass is not enough, which it mostly is
+    pending: Pending[FetchResponse]  # made when the first pass is not enough, which it mostly is
 
     def __init__(
         self, request: FetchRequest, context: RequestContext[FetchParts], session_fetch: SessionFetch | None
@@ -61,27 +62,27 @@ class PendingFetch:
         self._has_woken = False
         self._is_reading = False  # in stretches
 
-    def begin(self) -> FetchResponse | Later[FetchResponse]:
+    def begin(self) -> FetchResponse | Pending[FetchResponse]:
         """The answer, if one pass is enough; else `later`, which is completed with it."""
         if self._is_wide():
-            self.later = Later()
-            self.later.is_large = True
+            self.pending = Pending()
+            self.pending.is_large = True
             self._read_in_stretches(self._first_pass_ended)
-            return self.later
+            return self.pending
         found = self._read()
         if self._may_answer(found):
             answer = found.answer()
             if self._session_fetch is None:
                 return answer
-            if not isinstance(answer, Later):
+            if not isinstance(answer, Pending):
                 return self._session_fetch.finish(answer)
-            self.later = Later()
+            self.pending = Pending()
             self._answer(answer)
-            return self.later
-        self.later = Later()
+            return self.pending
+        self.pending = Pending()
         if not self._wait(found):
             self._answer_throttled(found)
-        return self.later
+        return self.pending
 
     # ---- passes
 
@@ -197,7 +198,7 @@ class PendingFetch:
         """Notice that a watched log has more, while the log is being advanced."""
         if self._parked is None or not self._parked.is_waiting or self._is_reading:
             return
-        if self._has_woken or self.later.is_large:
+        if self._has_woken or self.pending.is_large:
             # Each partition that a flush moved calls once. Only the first call reads at once; one pass in a later
             # loop iteration serves all calls that follow.
             self._read_again()
@@ -227,7 +228,7 @@ class PendingFetch:
             return  # nobody is left to answer
         if self._is_reading:
             return  # the pass that is under way answers at its end
-        if self.later.is_large:
+        if self.pending.is_large:
             self._read_again()
         else:
             # A new pass even though nothing woke this one: data below `min_bytes` is answered when the time is over.
@@ -240,9 +241,9 @@ class PendingFetch:
         found.throttle()
         self._answer(found.answer())
 
-    def _answer(self, answer: FetchResponse | Later[FetchResponse]) -> None:
+    def _answer(self, answer: FetchResponse | Pending[FetchResponse]) -> None:
         """Complete `later`, with what the session makes of the answer."""
-        if isinstance(answer, Later):
+        if isinstance(answer, Pending):
             answer.then(self._answer)
         else:
-            self.later.complete(answer if self._session_fetch is None else self._session_fetch.finish(answer))
+            self.pending.complete(answer if self._session_fetch is None else self._session_fetch.finish(answer))

@@ -1,6 +1,6 @@
 """Kafka's APIs, one file each, named by key: a function from (request, context) to a response.
 
-A handler that must wait returns a `Later`. Handlers never see a connection. `dispatch` finds them here by `HANDLERS`,
+A handler that must wait returns a `Pending`. Handlers never see a connection. `dispatch` finds them here by `HANDLERS`,
 which imports a file when its API is first asked for: of the seventy most clients use ten, and compiling the codecs of
 an API, which is due at that moment as well, takes longer than reading its file.
 """

@@ -24,13 +24,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.handling.context import Later, RequestContext
-from hutong.broker.handling.gather import Gather, put_error
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.handling.responses import PendingInParts, put_error
 from hutong.broker.produce.admissions import SubmittedBatch
 from hutong.broker.produce.examinations import Submitted, is_little
 from hutong.broker.produce.record_checks import RefusedRecords, check_header, check_records, rules_for
 from hutong.broker.rights.authorization import may, permitted
 from hutong.foundation.errors import Expired, HutongError, ProtocolError, Refused
+from hutong.foundation.waiting.pending import Pending
 from hutong.journal.append.qos import Qos
 from hutong.reactor.channel import HELD, Held
 from hutong.security.acls import Operation, ResourceType
@@ -83,7 +84,7 @@ _WITHOUT_START: Final = frozenset(
 
 def handle(
     request: ProduceRequest, context: RequestContext[ProduceParts]
-) -> ProduceResponse | Later[ProduceResponse] | Held | None:
+) -> ProduceResponse | Pending[ProduceResponse] | Held | None:
     denied: frozenset[str] = frozenset()
     if context.broker.authorizer.is_on:
         transactional_id = request.transactional_id
@@ -114,7 +115,7 @@ def _admitted(
     context: RequestContext[ProduceParts],
     denied: frozenset[str],
     outcomes: Sequence[Outcome | None] | None,
-) -> ProduceResponse | Later[ProduceResponse] | Held | None:
+) -> ProduceResponse | Pending[ProduceResponse] | Held | None:
     """Append what is examined, or little, where its transaction lets it."""
     refusals: Refusals | None = None
     if request.transactional_id is not None:
@@ -126,17 +127,17 @@ def _admitted(
         if checked is HELD:
             return HELD
         refusals = checked
-    gather = Gather(ProduceResponse())
-    appender = _Appender(request, context, gather, refusals, denied, outcomes)
+    pending = PendingInParts(ProduceResponse())
+    appender = _Appender(request, context, pending, refusals, denied, outcomes)
     for topic_data in request.topic_data:
         results = appender.append_topic(topic_data)
-        gather.response.responses.append(TopicProduceResponse(topic_data.name, topic_data.topic_id, results))
+        pending.response.responses.append(TopicProduceResponse(topic_data.name, topic_data.topic_id, results))
     appender.acknowledge()
     # Kafka's clients expect no answer to acks=0, not even an error: only the end of the connection tells of one.
     if request.acks == ACKS_NONE:
-        _close_on_error(gather.response)
+        _close_on_error(pending.response)
         return None
-    return gather.returned()
+    return pending.answer()
 
 
 def _must_wait(request: ProduceRequest, context: RequestContext[ProduceParts]) -> bool:
@@ -211,8 +212,8 @@ class _Appender:
         "_acks",
         "_context",
         "_denied",
-        "_gather",
         "_outcomes",
+        "_pending",
         "_refusals",
         "_rules",
         "_taken",
@@ -224,7 +225,7 @@ class _Appender:
         self,
         request: ProduceRequest,
         context: RequestContext[ProduceParts],
-        gather: Gather[ProduceResponse],
+        pending: PendingInParts[ProduceResponse],
         refusals: Refusals | None,
         denied: frozenset[str],
         outcomes: Sequence[Outcome | None] | None,
@@ -234,14 +235,14 @@ class _Appender:
         self._outcomes: Iterator[Outcome | None] | None = iter(outcomes) if outcomes is not None else None
         self._rules: tuple[TopicConfig, BatchRules] | None = None  # of the topic whose batches are appended
         self._zstd_allowed = context.api_version >= _ZSTD_FROM_VERSION
-        self._gather = gather
+        self._pending = pending
         self._refusals = refusals
         self._acks = request.acks
         self._timeout_ms = timeout_for(request, context.broker.settings)
         self._taken: dict[tuple[str, Qos], list[tuple[PartitionLog, PartitionProduceResponse]]] = {}
 
     def append_topic(self, topic_data: TopicProduceData) -> list[PartitionProduceResponse]:
-        """Append the topic's batches; what becomes of each is filled in now or once the gather is complete."""
+        """Append the topic's batches; what becomes of each is filled in now or once the response is complete."""
         api_version = self._context.api_version
         topic = _topic(self._context.broker.topics, topic_data, api_version)
         results = []
@@ -267,7 +268,7 @@ class _Appender:
         """Wait for the records that are appended and not yet safe."""
         # One wait for each group and QoS: the last log's records are behind all others in the journal.
         for (_, qos), taken in self._taken.items():
-            self._gather.expect()
+            self._pending.expect_part()
             taken[-1][0].when_safe(qos, partial(self._settle, taken), self._timeout_ms)
 
     def _append(
@@ -316,7 +317,7 @@ class _Appender:
             # A failed flush leaves open which of the batches became durable: all are refused.
             for _, result in taken:
                 put_outcome(result, error)
-        self._gather.settled()
+        self._pending.settle_part()
 
 
 def qos_for(partition: Partition, acks: int) -> Qos:

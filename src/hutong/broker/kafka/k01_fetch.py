@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING
 from hutong.broker.fetch import incremental_fetch
 from hutong.broker.fetch.pending_fetch import PendingFetch
 from hutong.broker.fetch.session_table import NO_SESSION_EPOCH, NO_SESSION_ID
-from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.context import RequestContext
+from hutong.foundation.waiting.pending import Pending
 from hutong.wire.kafka.apis.k01_fetch import FetchRequest, FetchResponse
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 API_KEY = 1
 
 
-def handle(request: FetchRequest, context: RequestContext[FetchParts]) -> FetchResponse | Later[FetchResponse]:
+def handle(request: FetchRequest, context: RequestContext[FetchParts]) -> FetchResponse | Pending[FetchResponse]:
     if request.session_epoch == NO_SESSION_EPOCH and request.session_id == NO_SESSION_ID:
         return PendingFetch(request, context, None).begin()
     session_fetch = incremental_fetch.begin_session_fetch(request, context)

@@ -14,12 +14,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.fetch.fetch_pass import READ_COMMITTED
-from hutong.broker.handling.context import Later, RequestContext
-from hutong.broker.handling.gather import Gather, error_code_of
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.handling.responses import PendingInParts, error_code_of
 from hutong.broker.rights.authorization import may, refusal
 from hutong.broker.topics.partition import LEADER_EPOCH, check_leader_epoch
 from hutong.broker.topics.parts import TopicParts
 from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k02_list_offsets import (
     ListOffsetsPartition,
@@ -58,8 +59,8 @@ Then = Callable[[Found | HutongError], None]
 
 def handle(
     request: ListOffsetsRequest, context: RequestContext[TopicParts]
-) -> ListOffsetsResponse | Later[ListOffsetsResponse]:
-    gather = Gather(ListOffsetsResponse())
+) -> ListOffsetsResponse | Pending[ListOffsetsResponse]:
+    pending = PendingInParts(ListOffsetsResponse())
     is_committed = request.isolation_level == READ_COMMITTED and request.replica_id == _CONSUMER
 
     def settle(entry: ListOffsetsPartitionResponse, outcome: Found | HutongError) -> None:
@@ -68,16 +69,16 @@ def handle(
         else:
             entry.timestamp, entry.offset = outcome
             entry.leader_epoch = LEADER_EPOCH if entry.offset >= 0 else _NONE
-        gather.settled()
+        pending.settle_part()
 
     repeated = _repeated(request)
     for topic in request.topics:
         is_permitted = may(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         once = {asked.partition_index: asked for asked in topic.partitions}
         entries = [ListOffsetsPartitionResponse(index) for index in once]
-        gather.response.topics.append(ListOffsetsTopicResponse(topic.name, entries))
+        pending.response.topics.append(ListOffsetsTopicResponse(topic.name, entries))
         for asked, entry in zip(once.values(), entries, strict=True):
-            gather.expect()
+            pending.expect_part()
             try:
                 if not is_permitted:
                     raise refusal(ResourceType.TOPIC)
@@ -86,7 +87,7 @@ def handle(
                 _look_up(topic.name, asked, is_committed, context, lambda found, entry=entry: settle(entry, found))  # type: ignore[misc]
             except Refused as refused:
                 settle(entry, refused)
-    return gather.returned()
+    return pending.answer()
 
 
 def _repeated(request: ListOffsetsRequest) -> set[tuple[str, int]]:

@@ -10,14 +10,15 @@ cluster.
 
 from __future__ import annotations
 
-from hutong.broker.handling.context import Later, RequestContext
-from hutong.broker.handling.gather import Gather, error_code_of
+from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.holders import holder_of
+from hutong.broker.handling.responses import PendingInParts, error_code_of
 from hutong.broker.rights.authorization import cluster_operations, may, may_in_cluster, operations, permitted
 from hutong.broker.topics.catalogue import why_missing
 from hutong.broker.topics.partition import LEADER_EPOCH, NO_LEADER, Topic
 from hutong.broker.topics.parts import TopicParts
 from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k03_metadata import (
     MetadataRequest,
@@ -34,7 +35,9 @@ ZERO_UUID = bytes(16)
 _IDS_FROM_VERSION = 12  # the field is there from 10, but no broker took it
 
 
-def handle(request: MetadataRequest, context: RequestContext[TopicParts]) -> MetadataResponse | Later[MetadataResponse]:
+def handle(
+    request: MetadataRequest, context: RequestContext[TopicParts]
+) -> MetadataResponse | Pending[MetadataResponse]:
     broker = context.broker
     if context.api_version < _IDS_FROM_VERSION and any(_is_by_id(topic) for topic in request.topics or ()):
         return _refused(request)
@@ -140,8 +143,8 @@ def _create(
     response: MetadataResponse,
     *,
     tells_operations: bool,
-) -> MetadataResponse | Later[MetadataResponse]:
-    gather, broker, holder = Gather(response), context.broker, holder_of(context)
+) -> MetadataResponse | Pending[MetadataResponse]:
+    pending, broker, holder = PendingInParts(response), context.broker, holder_of(context)
 
     def settle(entry: MetadataResponseTopic, outcome: Topic | HutongError) -> None:
         if isinstance(outcome, Topic):
@@ -151,10 +154,10 @@ def _create(
             # Clients of Metadata know no throttling: this is what Kafka says of a topic that is about to be there.
             is_busy = code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
             entry.error_code = ErrorCode.LEADER_NOT_AVAILABLE if is_busy else code
-        gather.settled()
+        pending.settle_part()
 
     for entry in missing:
-        gather.expect()
+        pending.expect_part()
         try:
             broker.topics.get_or_create(
                 entry.name or "",
@@ -164,7 +167,7 @@ def _create(
             )
         except Refused as refused:
             settle(entry, refused)
-    return gather.returned()
+    return pending.answer()
 
 
 def describe(topic: Topic, context: RequestContext[TopicParts], *, tells_operations: bool) -> MetadataResponseTopic:

@@ -16,10 +16,11 @@ from typing import Final
 
 from hutong.broker.coordinators.group_offsets import commit_error
 from hutong.broker.coordinators.parts import GroupParts
-from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.authorization import may
 from hutong.broker.topics.partition import Topic
+from hutong.foundation.waiting.pending import Pending
 from hutong.groups.offsets.offset_log import Change
 from hutong.groups.offsets.records import NO_EXPIRY_MS, CommittedOffset
 from hutong.groups.record_keys import OffsetKey
@@ -70,7 +71,7 @@ class _OffsetCommit:
 
 def handle(
     request: OffsetCommitRequest, context: RequestContext[GroupParts]
-) -> OffsetCommitResponse | Later[OffsetCommitResponse]:
+) -> OffsetCommitResponse | Pending[OffsetCommitResponse]:
     commit = _OffsetCommit(request, context.broker.clock.wall_ms())
     if not may(context, Operation.READ, ResourceType.GROUP, request.group_id):
         return _denied(request)
@@ -93,11 +94,11 @@ def handle(
     commit.refuse_long_notes(groups.settings.offset_metadata_bytes_max)
     if not commit.changes:
         return commit.response
-    later: Later[OffsetCommitResponse] = Later()
+    pending: Pending[OffsetCommitResponse] = Pending()
     groups.commit(
-        request.group_id, commit.changes, lambda code: later.complete(commit.settle(code)), holder_of(context)
+        request.group_id, commit.changes, lambda code: pending.complete(commit.settle(code)), holder_of(context)
     )
-    return later
+    return pending
 
 
 def _denied(request: OffsetCommitRequest) -> OffsetCommitResponse:

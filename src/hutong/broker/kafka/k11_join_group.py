@@ -14,9 +14,10 @@ GROUP_MAX_SIZE_REACHED, where Kafka has no bounds by default.
 from __future__ import annotations
 
 from hutong.broker.coordinators.parts import GroupParts
-from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.authorization import may
+from hutong.foundation.waiting.pending import Pending
 from hutong.groups.classic.messages import JoinReply
 from hutong.groups.requests import GroupCaller
 from hutong.security.acls import Operation, ResourceType
@@ -27,17 +28,17 @@ API_KEY = 11
 _NULL_PROTOCOL_NAME_FROM = 7
 
 
-def handle(request: JoinGroupRequest, context: RequestContext[GroupParts]) -> Later[JoinGroupResponse]:
-    later: Later[JoinGroupResponse] = Later()
+def handle(request: JoinGroupRequest, context: RequestContext[GroupParts]) -> Pending[JoinGroupResponse]:
+    pending: Pending[JoinGroupResponse] = Pending()
     version, broker = context.api_version, context.broker
     if not may(context, Operation.READ, ResourceType.GROUP, request.group_id):
-        later.complete(_response(JoinReply(ErrorCode.GROUP_AUTHORIZATION_FAILED), version))
-        return later
+        pending.complete(_response(JoinReply(ErrorCode.GROUP_AUTHORIZATION_FAILED), version))
+        return pending
     join = broker.groups.join
     if broker.consumer_groups.has_members(request.group_id):
         join = broker.consumer_groups.join
-    join(request, caller_of(context), lambda reply: later.complete(_response(reply, version)))
-    return later
+    join(request, caller_of(context), lambda reply: pending.complete(_response(reply, version)))
+    return pending
 
 
 def caller_of(context: RequestContext[GroupParts]) -> GroupCaller:

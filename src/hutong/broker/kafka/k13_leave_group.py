@@ -8,8 +8,9 @@ The client needs READ of the group.
 from __future__ import annotations
 
 from hutong.broker.coordinators.parts import GroupParts
-from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may
+from hutong.foundation.waiting.pending import Pending
 from hutong.groups.classic.messages import Leaver, LeaveReply
 from hutong.groups.consumer.messages import Removal, RemoveReply
 from hutong.groups.directory import GroupKind
@@ -24,7 +25,7 @@ _MANY_MEMBERS_FROM = 3
 
 def handle(
     request: LeaveGroupRequest, context: RequestContext[GroupParts]
-) -> LeaveGroupResponse | Later[LeaveGroupResponse]:
+) -> LeaveGroupResponse | Pending[LeaveGroupResponse]:
     groups = context.broker.groups
     if not may(context, Operation.READ, ResourceType.GROUP, request.group_id):
         return LeaveGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -35,17 +36,17 @@ def handle(
         leavers = [Leaver(request.member_id)]
     else:
         leavers = [Leaver(each.member_id, each.group_instance_id, each.reason or "") for each in request.members]
-    later: Later[LeaveGroupResponse] = Later()
+    pending: Pending[LeaveGroupResponse] = Pending()
 
     def left(reply: LeaveReply | RemoveReply) -> None:
-        later.complete(_response(leavers, reply, context.api_version))
+        pending.complete(_response(leavers, reply, context.api_version))
 
     if groups.directory.kind(request.group_id) is GroupKind.CONSUMER:
         removals = [Removal(leaver.member_id, leaver.group_instance_id) for leaver in leavers]
         context.broker.consumer_groups.remove(request.group_id, removals, left)
     else:
         groups.leave(request.group_id, leavers, left)
-    return later
+    return pending
 
 
 def _response(leavers: list[Leaver], reply: LeaveReply | RemoveReply, api_version: int) -> LeaveGroupResponse:

@@ -7,9 +7,10 @@ be the group's, else INCONSISTENT_GROUP_PROTOCOL (KIP-559). The client needs REA
 from __future__ import annotations
 
 from hutong.broker.coordinators.parts import GroupParts
-from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.context import RequestContext
 from hutong.broker.kafka.k11_join_group import caller_of
 from hutong.broker.rights.authorization import may
+from hutong.foundation.waiting.pending import Pending
 from hutong.groups.classic.messages import SyncReply
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest, SyncGroupResponse
@@ -18,17 +19,17 @@ from hutong.wire.kafka.error_codes import ErrorCode
 API_KEY = 14
 
 
-def handle(request: SyncGroupRequest, context: RequestContext[GroupParts]) -> Later[SyncGroupResponse]:
-    later: Later[SyncGroupResponse] = Later()
+def handle(request: SyncGroupRequest, context: RequestContext[GroupParts]) -> Pending[SyncGroupResponse]:
+    pending: Pending[SyncGroupResponse] = Pending()
     broker = context.broker
     if not may(context, Operation.READ, ResourceType.GROUP, request.group_id):
-        later.complete(SyncGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
-        return later
+        pending.complete(SyncGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
+        return pending
     sync = broker.groups.sync
     if broker.consumer_groups.has_members(request.group_id):
         sync = broker.consumer_groups.sync
-    sync(request, caller_of(context), lambda reply: later.complete(_response(reply)))
-    return later
+    sync(request, caller_of(context), lambda reply: pending.complete(_response(reply)))
+    return pending
 
 
 def _response(reply: SyncReply) -> SyncGroupResponse:

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections import Counter
 
 from hutong.broker.configs.node_configs import SOURCE_TOPIC
-from hutong.broker.handling.context import Later, RequestContext
-from hutong.broker.handling.gather import Gather, put_error
+from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.holders import holder_of
+from hutong.broker.handling.responses import PendingInParts, put_error
 from hutong.broker.quotas.meter import mutations_of
 from hutong.broker.rights.authorization import may, may_in_cluster
 from hutong.broker.topics.partition import Topic
@@ -23,6 +23,7 @@ from hutong.broker.topics.parts import TopicParts
 from hutong.broker.topics.replicas import check_replicas
 from hutong.broker.topics.topic_config import KEYS
 from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k19_create_topics import (
     CreatableTopic,
@@ -39,21 +40,21 @@ API_KEY = 19
 
 def handle(
     request: CreateTopicsRequest, context: RequestContext[TopicParts]
-) -> CreateTopicsResponse | Later[CreateTopicsResponse]:
+) -> CreateTopicsResponse | Pending[CreateTopicsResponse]:
     broker, holder = context.broker, holder_of(context)
-    gather = Gather(CreateTopicsResponse())
+    pending = PendingInParts(CreateTopicsResponse())
     mutations = mutations_of(context, STRICT_FROM_VERSION)
     named = Counter(topic.name for topic in request.topics)
     may_create_all = may_in_cluster(context, Operation.CREATE, quietly=True)
 
     def settle(result: CreatableTopicResult, outcome: Topic | HutongError | None) -> None:
         _put_outcome(result, outcome)
-        gather.settled()
+        pending.settle_part()
 
     for asked in {topic.name: topic for topic in request.topics}.values():
         result = CreatableTopicResult(asked.name)
-        gather.response.topics.append(result)
-        gather.expect()
+        pending.response.topics.append(result)
+        pending.expect_part()
         try:
             if named[asked.name] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
@@ -82,8 +83,8 @@ def handle(
                 )
         except Refused as refused:
             settle(result, refused)
-    mutations.throttle(gather.response, context.session)
-    return gather.returned()
+    mutations.throttle(pending.response, context.session)
+    return pending.answer()
 
 
 def _partition_count(asked: CreatableTopic, broker: TopicParts) -> int:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hutong.broker.handling.context import Later, RequestContext
-from hutong.broker.handling.gather import Gather, put_error
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.handling.responses import PendingInParts, put_error
 from hutong.broker.quotas.meter import mutations_of
 from hutong.broker.rights.authorization import check, may, may_in_cluster, refusal
 from hutong.broker.topics.partition import Topic
 from hutong.broker.topics.parts import TopicParts
 from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k20_delete_topics import (
     DeletableTopicResult,
@@ -31,21 +32,23 @@ ZERO_UUID = bytes(16)
 
 def handle(
     request: DeleteTopicsRequest, context: RequestContext[TopicParts]
-) -> DeleteTopicsResponse | Later[DeleteTopicsResponse]:
+) -> DeleteTopicsResponse | Pending[DeleteTopicsResponse]:
     named = request.topics or [DeleteTopicState(name) for name in request.topic_names]
     times = Counter((item.name, item.topic_id) for item in named)
     asked = {(item.name, item.topic_id): item for item in named}.values()
-    gather = Gather(DeleteTopicsResponse(responses=[DeletableTopicResult(item.name, item.topic_id) for item in asked]))
+    pending = PendingInParts(
+        DeleteTopicsResponse(responses=[DeletableTopicResult(item.name, item.topic_id) for item in asked])
+    )
 
     def settle(result: DeletableTopicResult, outcome: HutongError | None) -> None:
         if outcome is not None:
             put_error(result, outcome)
-        gather.settled()
+        pending.settle_part()
 
     mutations = mutations_of(context, STRICT_FROM_VERSION)
     may_delete_all = may_in_cluster(context, Operation.DELETE, quietly=True)
-    for result in gather.response.responses:
-        gather.expect()
+    for result in pending.response.responses:
+        pending.expect_part()
         try:
             if times[result.name, result.topic_id] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, "A request names a topic once.")
@@ -54,8 +57,8 @@ def handle(
             context.broker.topics.delete(topic, lambda outcome, result=result: settle(result, outcome))  # type: ignore[misc]
         except Refused as refused:
             settle(result, refused)
-    mutations.throttle(gather.response, context.session)
-    return gather.returned()
+    mutations.throttle(pending.response, context.session)
+    return pending.answer()
 
 
 def _find(result: DeletableTopicResult, context: RequestContext[TopicParts], may_delete_all: bool) -> Topic:

@@ -6,11 +6,12 @@ that no restart brings back what was deleted. The client needs DELETE of the top
 
 from typing import Final
 
-from hutong.broker.handling.context import Later, RequestContext
-from hutong.broker.handling.gather import Gather, error_code_of
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.handling.responses import PendingInParts, error_code_of
 from hutong.broker.rights.authorization import may, refusal
 from hutong.broker.topics.parts import TopicParts
 from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k21_delete_records import (
     DeleteRecordsPartition,
@@ -27,22 +28,22 @@ _HIGH_WATERMARK: Final = -1
 
 def handle(
     request: DeleteRecordsRequest, context: RequestContext[TopicParts]
-) -> DeleteRecordsResponse | Later[DeleteRecordsResponse]:
-    gather = Gather(DeleteRecordsResponse())
+) -> DeleteRecordsResponse | Pending[DeleteRecordsResponse]:
+    pending = PendingInParts(DeleteRecordsResponse())
     for topic in request.topics:
         is_permitted = may(context, Operation.DELETE, ResourceType.TOPIC, topic.name)
         entry = DeleteRecordsTopicResult(topic.name)
-        gather.response.topics.append(entry)
+        pending.response.topics.append(entry)
         for asked in topic.partitions:
             result = DeleteRecordsPartitionResult(asked.partition_index, -1)
             entry.partitions.append(result)
             try:
                 if not is_permitted:
                     raise refusal(ResourceType.TOPIC)
-                _delete(topic.name, asked, context, result, gather)
+                _delete(topic.name, asked, context, result, pending)
             except Refused as refused:
                 result.error_code = refused.code
-    return gather.returned()
+    return pending.answer()
 
 
 def _delete(
@@ -50,7 +51,7 @@ def _delete(
     asked: DeleteRecordsPartition,
     context: RequestContext[TopicParts],
     result: DeleteRecordsPartitionResult,
-    gather: Gather[DeleteRecordsResponse],
+    pending: PendingInParts[DeleteRecordsResponse],
 ) -> None:
     partition = context.broker.topics.partition(name, asked.partition_index)
     if partition is None:
@@ -70,8 +71,8 @@ def _delete(
             result.low_watermark = log.start_offset
         else:
             result.error_code = error_code_of(error)
-        gather.settled()
+        pending.settle_part()
 
     log.delete_before(offset)
-    gather.expect()
+    pending.expect_part()
     log.when_flushed(deleted)

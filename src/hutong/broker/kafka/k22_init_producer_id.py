@@ -12,10 +12,11 @@ from __future__ import annotations
 from typing import Final
 
 from hutong.broker.coordinators.parts import TransactionParts
-from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.authorization import may, may_in_cluster
 from hutong.foundation.errors import HutongError
+from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Operation, ResourceType
 from hutong.transactions.messages import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerIdentity, TransactionReply
 from hutong.wire.kafka.apis.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -27,16 +28,16 @@ _FENCED_FROM: Final = 4
 
 def handle(
     request: InitProducerIdRequest, context: RequestContext[TransactionParts]
-) -> InitProducerIdResponse | Later[InitProducerIdResponse]:
+) -> InitProducerIdResponse | Pending[InitProducerIdResponse]:
     denied = _denial(request, context)
     if denied is not None:
         return _refused(denied)
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         return _refused(ErrorCode.INVALID_REQUEST)
-    later: Later[InitProducerIdResponse] = Later()
+    pending: Pending[InitProducerIdResponse] = Pending()
     if request.transactional_id is None:
-        context.broker.producer_ids.take(lambda producer_id: later.complete(_fresh(producer_id)))
-        return later
+        context.broker.producer_ids.take(lambda producer_id: pending.complete(_fresh(producer_id)))
+        return pending
     expected = None
     if request.producer_id != NO_PRODUCER_ID:
         expected = ProducerIdentity(request.producer_id, request.producer_epoch)
@@ -45,7 +46,7 @@ def handle(
         error = reply.error
         if error is ErrorCode.PRODUCER_FENCED and context.api_version < _FENCED_FROM:
             error = ErrorCode.INVALID_PRODUCER_EPOCH
-        later.complete(InitProducerIdResponse(0, error, reply.producer_id, reply.producer_epoch))
+        pending.complete(InitProducerIdResponse(0, error, reply.producer_id, reply.producer_epoch))
 
     context.broker.transactions.init(
         request.transactional_id,
@@ -55,7 +56,7 @@ def handle(
         answered,
         holder_of(context),
     )
-    return later
+    return pending
 
 
 def _denial(request: InitProducerIdRequest, context: RequestContext[TransactionParts]) -> ErrorCode | None:

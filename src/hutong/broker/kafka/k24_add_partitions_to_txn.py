@@ -15,10 +15,11 @@ from typing import Final
 
 from hutong.broker.coordinators.parts import TransactionParts
 from hutong.broker.coordinators.transaction_errors import for_client
-from hutong.broker.handling.context import Later, RequestContext
-from hutong.broker.handling.gather import Gather
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.handling.responses import PendingInParts
 from hutong.broker.rights.authorization import may, may_in_cluster, permitted
 from hutong.broker.topics.catalogue import INTERNAL_TOPICS
+from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Operation, ResourceType
 from hutong.transactions.messages import ProducerIdentity, TopicPartition
 from hutong.wire.kafka.apis.k24_add_partitions_to_txn import (
@@ -39,8 +40,8 @@ Errors = Mapping[TopicPartition, ErrorCode]
 
 def handle(
     request: AddPartitionsToTxnRequest, context: RequestContext[TransactionParts]
-) -> AddPartitionsToTxnResponse | Later[AddPartitionsToTxnResponse]:
-    gather = Gather(AddPartitionsToTxnResponse())
+) -> AddPartitionsToTxnResponse | Pending[AddPartitionsToTxnResponse]:
+    pending = PendingInParts(AddPartitionsToTxnResponse())
     if context.api_version >= _MANY_FROM and not may_in_cluster(context, Operation.CLUSTER_ACTION):
         return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if context.api_version < _MANY_FROM:
@@ -56,24 +57,24 @@ def handle(
     else:
         asked = request.transactions
     for transaction in asked:
-        _take(transaction, context, gather)
-    return gather.returned()
+        _take(transaction, context, pending)
+    return pending.answer()
 
 
 def _take(
     asked: AddPartitionsToTxnTransaction,
     context: RequestContext[TransactionParts],
-    gather: Gather[AddPartitionsToTxnResponse],
+    pending: PendingInParts[AddPartitionsToTxnResponse],
 ) -> None:
-    gather.expect()
+    pending.expect_part()
     result = AddPartitionsToTxnResult(asked.transactional_id)
-    gather.response.results_by_transaction.append(result)
+    pending.response.results_by_transaction.append(result)
 
     def settle(errors: Errors) -> None:
         result.topic_results = _results(asked.topics, errors, context.api_version)
         if context.api_version < _MANY_FROM:
-            gather.response.results_by_topic_v3_and_below = result.topic_results
-        gather.settled()
+            pending.response.results_by_topic_v3_and_below = result.topic_results
+        pending.settle_part()
 
     broker = context.broker
     wanted = frozenset((topic.name, index) for topic in asked.topics for index in topic.partitions)

@@ -10,9 +10,10 @@ from typing import Final
 
 from hutong.broker.coordinators.parts import TransactionParts
 from hutong.broker.coordinators.transaction_errors import for_client
-from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may
 from hutong.broker.topics.catalogue import OFFSETS_TOPIC
+from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Operation, ResourceType
 from hutong.transactions.messages import ProducerIdentity
 from hutong.wire.kafka.apis.k25_add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -24,19 +25,19 @@ OFFSETS_PARTITION: Final = (OFFSETS_TOPIC, 0)
 
 def handle(
     request: AddOffsetsToTxnRequest, context: RequestContext[TransactionParts]
-) -> Later[AddOffsetsToTxnResponse]:
-    later: Later[AddOffsetsToTxnResponse] = Later()
+) -> Pending[AddOffsetsToTxnResponse]:
+    pending: Pending[AddOffsetsToTxnResponse] = Pending()
     if not may(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
-        later.complete(AddOffsetsToTxnResponse(0, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
-        return later
+        pending.complete(AddOffsetsToTxnResponse(0, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+        return pending
     if not may(context, Operation.READ, ResourceType.GROUP, request.group_id):
-        later.complete(AddOffsetsToTxnResponse(0, ErrorCode.GROUP_AUTHORIZATION_FAILED))
-        return later
+        pending.complete(AddOffsetsToTxnResponse(0, ErrorCode.GROUP_AUTHORIZATION_FAILED))
+        return pending
     context.broker.transactions.add(
         request.transactional_id,
         ProducerIdentity(request.producer_id, request.producer_epoch),
         frozenset({OFFSETS_PARTITION}),
         context.session.owner,
-        lambda reply: later.complete(AddOffsetsToTxnResponse(0, for_client(reply.error, context.api_version))),
+        lambda reply: pending.complete(AddOffsetsToTxnResponse(0, for_client(reply.error, context.api_version))),
     )
-    return later
+    return pending

@@ -12,8 +12,9 @@ from typing import Final
 
 from hutong.broker.coordinators.parts import TransactionParts
 from hutong.broker.coordinators.transaction_errors import for_client
-from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may
+from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Operation, ResourceType
 from hutong.transactions.messages import CLASSIC, EPOCH_BUMPING, ProducerIdentity, TransactionReply
 from hutong.wire.kafka.apis.k26_end_txn import EndTxnRequest, EndTxnResponse
@@ -23,15 +24,15 @@ API_KEY = 26
 _BUMPS_FROM: Final = 5
 
 
-def handle(request: EndTxnRequest, context: RequestContext[TransactionParts]) -> Later[EndTxnResponse]:
-    later: Later[EndTxnResponse] = Later()
+def handle(request: EndTxnRequest, context: RequestContext[TransactionParts]) -> Pending[EndTxnResponse]:
+    pending: Pending[EndTxnResponse] = Pending()
     if not may(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
-        later.complete(EndTxnResponse(0, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
-        return later
+        pending.complete(EndTxnResponse(0, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+        return pending
 
     def answered(reply: TransactionReply) -> None:
         error = for_client(reply.error, context.api_version)
-        later.complete(EndTxnResponse(0, error, reply.producer_id, reply.producer_epoch))
+        pending.complete(EndTxnResponse(0, error, reply.producer_id, reply.producer_epoch))
 
     context.broker.transactions.end(
         request.transactional_id,
@@ -41,4 +42,4 @@ def handle(request: EndTxnRequest, context: RequestContext[TransactionParts]) ->
         is_commit=request.committed,
         client_version=EPOCH_BUMPING if context.api_version >= _BUMPS_FROM else CLASSIC,
     )
-    return later
+    return pending

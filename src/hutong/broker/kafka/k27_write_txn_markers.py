@@ -8,10 +8,11 @@ TRANSACTION_COORDINATOR_FENCED. The client needs ALTER of the cluster, or CLUSTE
 from __future__ import annotations
 
 from hutong.broker.coordinators.parts import TransactionParts
-from hutong.broker.handling.context import Later, RequestContext
-from hutong.broker.handling.gather import Gather
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.handling.responses import PendingInParts
 from hutong.broker.rights.authorization import may_in_cluster
 from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Operation
 from hutong.transactions.messages import ProducerIdentity
 from hutong.wire.kafka.apis.k27_write_txn_markers import (
@@ -29,14 +30,14 @@ API_KEY = 27
 
 def handle(
     request: WriteTxnMarkersRequest, context: RequestContext[TransactionParts]
-) -> WriteTxnMarkersResponse | Later[WriteTxnMarkersResponse]:
-    gather = Gather(WriteTxnMarkersResponse())
+) -> WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]:
+    pending = PendingInParts(WriteTxnMarkersResponse())
     is_permitted = may_in_cluster(context, Operation.ALTER, quietly=True) or may_in_cluster(
         context, Operation.CLUSTER_ACTION
     )
     for marker in request.markers:
         answer = WritableTxnMarkerResult(marker.producer_id)
-        gather.response.markers.append(answer)
+        pending.response.markers.append(answer)
         for topic in marker.topics:
             results = [WritableTxnMarkerPartitionResult(index) for index in topic.partition_indexes]
             answer.topics.append(WritableTxnMarkerTopicResult(topic.name, results))
@@ -44,15 +45,15 @@ def handle(
                 if not is_permitted:
                     result.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
                     continue
-                _write(marker, topic.name, result, gather, context)
-    return gather.returned()
+                _write(marker, topic.name, result, pending, context)
+    return pending.answer()
 
 
 def _write(
     marker: WritableTxnMarker,
     topic: str,
     result: WritableTxnMarkerPartitionResult,
-    gather: Gather[WriteTxnMarkersResponse],
+    pending: PendingInParts[WriteTxnMarkersResponse],
     context: RequestContext[TransactionParts],
 ) -> None:
     def written(error: HutongError | None) -> None:
@@ -60,12 +61,12 @@ def _write(
             result.error_code = error.code
         elif error is not None:
             result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
-        gather.settled()
+        pending.settle_part()
 
     if marker.producer_id < 0 or marker.producer_epoch < 0:
         result.error_code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
         return
-    gather.expect()
+    pending.expect_part()
     context.broker.transaction_markers.write_one(
         ProducerIdentity(marker.producer_id, marker.producer_epoch),
         (topic, result.partition_index),

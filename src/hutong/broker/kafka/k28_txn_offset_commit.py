@@ -14,10 +14,11 @@ from typing import Final
 
 from hutong.broker.coordinators.group_offsets import transactional_commit_error
 from hutong.broker.coordinators.parts import TransactionParts
-from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.holders import holder_of
 from hutong.broker.kafka.k25_add_offsets_to_txn import OFFSETS_PARTITION
 from hutong.broker.rights.authorization import may
+from hutong.foundation.waiting.pending import Pending
 from hutong.groups.offsets.offset_log import Change
 from hutong.groups.offsets.records import CommittedOffset
 from hutong.groups.record_keys import OffsetKey
@@ -41,13 +42,13 @@ _ADDS_FROM: Final = 5
 class _TxnOffsetCommit:
     """One request on its way: the response in the making, and the part of it that others decide."""
 
-    __slots__ = ("changes", "context", "later", "now_ms", "open_results", "partitions", "request", "response")
+    __slots__ = ("changes", "context", "now_ms", "open_results", "partitions", "pending", "request", "response")
 
     def __init__(self, request: TxnOffsetCommitRequest, context: RequestContext[TransactionParts]) -> None:
         self.request = request
         self.context = context
         self.now_ms = context.broker.clock.wall_ms()
-        self.later: Later[TxnOffsetCommitResponse] = Later()
+        self.pending: Pending[TxnOffsetCommitResponse] = Pending()
         self.response = TxnOffsetCommitResponse()
         self.changes: list[Change] = []
         self.partitions: list[tuple[bytes, int]] = []  # (topic id, index) of the changes
@@ -56,7 +57,7 @@ class _TxnOffsetCommit:
     def settle(self, error: ErrorCode) -> None:
         for result in self.open_results:
             result.error_code = error
-        self.later.complete(self.response)
+        self.pending.complete(self.response)
 
     def admitted(self, verdict: ErrorCode) -> None:
         """Go on with the coordinator's verdict: the group is part of the transaction or not."""
@@ -76,7 +77,7 @@ class _TxnOffsetCommit:
             return
         self._refuse_long_notes()
         if not self.changes:
-            self.later.complete(self.response)
+            self.pending.complete(self.response)
             return
         broker.groups.commit_transactional(
             request.group_id,
@@ -103,7 +104,7 @@ class _TxnOffsetCommit:
 
 def handle(
     request: TxnOffsetCommitRequest, context: RequestContext[TransactionParts]
-) -> TxnOffsetCommitResponse | Later[TxnOffsetCommitResponse]:
+) -> TxnOffsetCommitResponse | Pending[TxnOffsetCommitResponse]:
     commit, groups = _TxnOffsetCommit(request, context), context.broker.groups
     if not may(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         return _denied(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
@@ -127,7 +128,7 @@ def handle(
             may_add=context.api_version >= _ADDS_FROM,
             then=lambda verdicts: commit.admitted(verdicts[OFFSETS_PARTITION]),
         )
-    return commit.later
+    return commit.pending
 
 
 def _denied(request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse:

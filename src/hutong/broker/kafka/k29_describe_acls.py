@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from hutong.broker.configs.parts import AdminParts
-from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import check_cluster
 from hutong.foundation.errors import HutongError, ProtocolError, Refused
+from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
 from hutong.wire.kafka.apis.k29_describe_acls import (
     AclDescription,
@@ -47,7 +48,7 @@ class WireFilter(Protocol):
 
 def handle(
     request: DescribeAclsRequest, context: RequestContext[AdminParts]
-) -> DescribeAclsResponse | Later[DescribeAclsResponse]:
+) -> DescribeAclsResponse | Pending[DescribeAclsResponse]:
     try:
         check_acl_use(context, Operation.DESCRIBE)
     except Refused as refused:
@@ -63,10 +64,10 @@ def handle(
 
 def _describe_in_stretches(
     candidates: Sequence[Acl], wanted: AclFilter, context: RequestContext[AdminParts]
-) -> Later[DescribeAclsResponse]:
+) -> Pending[DescribeAclsResponse]:
     """Describe many ACLs, as they are now, without holding the loop."""
-    later: Later[DescribeAclsResponse] = Later()
-    later.is_large = True
+    pending: Pending[DescribeAclsResponse] = Pending()
+    pending.is_large = True
     resources: Resources = {}
 
     def steps() -> Iterator[None]:
@@ -76,14 +77,14 @@ def _describe_in_stretches(
 
     def described(error: HutongError | None) -> None:
         if error is None:
-            later.complete(_answer(resources))
+            pending.complete(_answer(resources))
         else:
             # A part of the ACLs would be taken for all of them. Clients ask again after this code.
             code, message = ErrorCode.REQUEST_TIMED_OUT, "The node has no time to describe so many ACLs; ask again."
-            later.complete(DescribeAclsResponse(error_code=code, error_message=message))
+            pending.complete(DescribeAclsResponse(error_code=code, error_message=message))
 
     context.broker.long_requests.in_stretches(context.session, steps(), described)
-    return later
+    return pending
 
 
 def _describe(acls: Sequence[Acl], wanted: AclFilter, resources: Resources) -> None:

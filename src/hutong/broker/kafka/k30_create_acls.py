@@ -8,11 +8,12 @@ there are too many. What says "unknown" closes the connection, as with Kafka.
 from __future__ import annotations
 
 from hutong.broker.configs.parts import AdminParts
-from hutong.broker.handling.context import Later, RequestContext
-from hutong.broker.handling.gather import put_error
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.handling.responses import put_error
 from hutong.broker.kafka.k29_describe_acls import check_acl_use
 from hutong.broker.rights.acl_table import check_acl
 from hutong.foundation.errors import HutongError, ProtocolError, Refused
+from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import CLUSTER_NAME, Acl, Operation, PatternType, Permission, ResourceType
 from hutong.wire.kafka.apis.k30_create_acls import (
     AclCreation,
@@ -27,7 +28,7 @@ API_KEY = 30
 
 def handle(
     request: CreateAclsRequest, context: RequestContext[AdminParts]
-) -> CreateAclsResponse | Later[CreateAclsResponse]:
+) -> CreateAclsResponse | Pending[CreateAclsResponse]:
     results = [AclCreationResult(error_message="") for _ in request.creations]
     response = CreateAclsResponse(results=results)
     wanted: dict[Acl, list[AclCreationResult]] = {}
@@ -56,16 +57,16 @@ def _take(acl: Acl, result: AclCreationResult, wanted: dict[Acl, list[AclCreatio
 
 def _create(
     wanted: dict[Acl, list[AclCreationResult]], response: CreateAclsResponse, context: RequestContext[AdminParts]
-) -> Later[CreateAclsResponse]:
-    later: Later[CreateAclsResponse] = Later()
+) -> Pending[CreateAclsResponse]:
+    pending: Pending[CreateAclsResponse] = Pending()
 
     def created(error: HutongError | None) -> None:
         for result in () if error is None else (each for shared in wanted.values() for each in shared):
             put_error(result, error)  # type: ignore[arg-type]
-        later.complete(response)
+        pending.complete(response)
 
     context.broker.admin.acls.create(wanted, created)
-    return later
+    return pending
 
 
 def _acl_of(asked: AclCreation) -> Acl:

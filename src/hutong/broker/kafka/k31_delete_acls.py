@@ -8,10 +8,11 @@ Kafka.
 from __future__ import annotations
 
 from hutong.broker.configs.parts import AdminParts
-from hutong.broker.handling.context import Later, RequestContext
-from hutong.broker.handling.gather import put_error
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.handling.responses import put_error
 from hutong.broker.kafka.k29_describe_acls import check_acl_use, filter_of, says_unknown
 from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Acl, Operation
 from hutong.wire.kafka.apis.k31_delete_acls import (
     DeleteAclsFilterResult,
@@ -28,7 +29,7 @@ NAMELESS_MAX = 50  # each of these is held against every ACL
 
 def handle(
     request: DeleteAclsRequest, context: RequestContext[AdminParts]
-) -> DeleteAclsResponse | Later[DeleteAclsResponse]:
+) -> DeleteAclsResponse | Pending[DeleteAclsResponse]:
     results = [DeleteAclsFilterResult(error_message=None) for _ in request.filters]
     response = DeleteAclsResponse(filter_results=results)
     acls = context.broker.admin.acls
@@ -51,16 +52,16 @@ def handle(
         found = acls.decisions.find(wanted)
         doomed.update(dict.fromkeys(found))
         result.matching_acls = [_matching(acl) for acl in found]
-    later: Later[DeleteAclsResponse] = Later()
+    pending: Pending[DeleteAclsResponse] = Pending()
 
     def deleted(error: HutongError | None) -> None:
         for result in () if error is None else results:
             for gone in result.matching_acls:
                 put_error(gone, error)  # type: ignore[arg-type]
-        later.complete(response)
+        pending.complete(response)
 
     acls.delete(doomed, deleted)
-    return later
+    return pending
 
 
 def _matching(acl: Acl) -> DeleteAclsMatchingAcl:

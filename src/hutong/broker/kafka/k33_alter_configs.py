@@ -9,7 +9,8 @@ from __future__ import annotations
 from hutong.broker.configs.config_changes import alter_whole
 from hutong.broker.configs.config_requests import Then, alter_each
 from hutong.broker.configs.parts import AdminParts
-from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.context import RequestContext
+from hutong.foundation.waiting.pending import Pending
 from hutong.wire.kafka.apis.k33_alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -22,7 +23,7 @@ API_KEY = 33
 
 def handle(
     request: AlterConfigsRequest, context: RequestContext[AdminParts]
-) -> AlterConfigsResponse | Later[AlterConfigsResponse]:
+) -> AlterConfigsResponse | Pending[AlterConfigsResponse]:
     def alter(asked: AlterConfigsResource, then: Then) -> None:
         settings = [(config.name, config.value) for config in asked.configs]
         alter_whole(asked.resource_type, asked.resource_name, settings, request.validate_only, context.broker, then)

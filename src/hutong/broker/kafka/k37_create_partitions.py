@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hutong.broker.handling.context import Later, RequestContext
-from hutong.broker.handling.gather import Gather, put_error
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.handling.responses import PendingInParts, put_error
 from hutong.broker.quotas.meter import mutations_of
 from hutong.broker.rights.authorization import may
 from hutong.broker.topics.parts import TopicParts
 from hutong.broker.topics.replicas import check_replicas
 from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k37_create_partitions import (
     CreatePartitionsRequest,
@@ -30,26 +31,26 @@ API_KEY = 37
 
 def handle(
     request: CreatePartitionsRequest, context: RequestContext[TopicParts]
-) -> CreatePartitionsResponse | Later[CreatePartitionsResponse]:
-    gather = Gather(CreatePartitionsResponse())
+) -> CreatePartitionsResponse | Pending[CreatePartitionsResponse]:
+    pending = PendingInParts(CreatePartitionsResponse())
 
     def settle(result: CreatePartitionsTopicResult, outcome: HutongError | None) -> None:
         if outcome is not None:
             put_error(result, outcome)
-        gather.settled()
+        pending.settle_part()
 
     mutations = mutations_of(context, STRICT_FROM_VERSION)
     times = Counter(asked.name for asked in request.topics)
     for asked in {asked.name: asked for asked in request.topics}.values():
         result = CreatePartitionsTopicResult(asked.name)
-        gather.response.results.append(result)
-        gather.expect()
+        pending.response.results.append(result)
+        pending.expect_part()
         try:
             if times[asked.name] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, "A request names a topic once.")
             if not may(context, Operation.ALTER, ResourceType.TOPIC, asked.name):
                 result.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-                gather.settled()
+                pending.settle_part()
                 continue
             topic = context.broker.topics.get(asked.name)
             if topic is None or topic.is_internal:
@@ -67,8 +68,8 @@ def handle(
                 )
         except Refused as refused:
             settle(result, refused)
-    mutations.throttle(gather.response, context.session)
-    return gather.returned()
+    mutations.throttle(pending.response, context.session)
+    return pending.answer()
 
 
 def _check(asked: CreatePartitionsTopic, now: int, context: RequestContext[TopicParts]) -> None:

@@ -9,9 +9,10 @@ DELETE of the group.
 from __future__ import annotations
 
 from hutong.broker.coordinators.parts import GroupParts
-from hutong.broker.handling.context import Later, RequestContext
-from hutong.broker.handling.gather import Gather
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.handling.responses import PendingInParts
 from hutong.broker.rights.authorization import may
+from hutong.foundation.waiting.pending import Pending
 from hutong.groups.directory import GroupKind
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k42_delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
@@ -22,27 +23,27 @@ API_KEY = 42
 
 def handle(
     request: DeleteGroupsRequest, context: RequestContext[GroupParts]
-) -> DeleteGroupsResponse | Later[DeleteGroupsResponse]:
-    gather = Gather(DeleteGroupsResponse())
+) -> DeleteGroupsResponse | Pending[DeleteGroupsResponse]:
+    pending = PendingInParts(DeleteGroupsResponse())
     for group_id in dict.fromkeys(request.groups_names):
-        _delete(group_id, gather, context)
-    return gather.returned()
+        _delete(group_id, pending, context)
+    return pending.answer()
 
 
-def _delete(group_id: str, gather: Gather[DeleteGroupsResponse], context: RequestContext[GroupParts]) -> None:
+def _delete(group_id: str, pending: PendingInParts[DeleteGroupsResponse], context: RequestContext[GroupParts]) -> None:
     result = DeletableGroupResult(group_id)
-    gather.response.results.append(result)
+    pending.response.results.append(result)
     if not may(context, Operation.DELETE, ResourceType.GROUP, group_id):
         result.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return
-    gather.expect()
+    pending.expect_part()
 
     def deleted(error: ErrorCode) -> None:
         result.error_code = error
         if error is ErrorCode.NONE:
-            broker.groups.offsets.transactional.forget_group(group_id, lambda _error: gather.settled())
+            broker.groups.offsets.transactional.forget_group(group_id, lambda _error: pending.settle_part())
         else:
-            gather.settled()
+            pending.settle_part()
 
     broker = context.broker
     kind = broker.groups.directory.kind(group_id)

@@ -11,7 +11,8 @@ from hutong.broker.configs.config_changes import GROUP, alter_single, check_once
 from hutong.broker.configs.config_requests import Then, alter_each
 from hutong.broker.configs.group_config_changes import alter_group
 from hutong.broker.configs.parts import AdminParts
-from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.context import RequestContext
+from hutong.foundation.waiting.pending import Pending
 from hutong.wire.kafka.apis.k44_incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
@@ -24,7 +25,7 @@ API_KEY = 44
 
 def handle(
     request: IncrementalAlterConfigsRequest, context: RequestContext[AdminParts]
-) -> IncrementalAlterConfigsResponse | Later[IncrementalAlterConfigsResponse]:
+) -> IncrementalAlterConfigsResponse | Pending[IncrementalAlterConfigsResponse]:
     def alter(asked: AlterConfigsResource, then: Then) -> None:
         kind, name, broker = asked.resource_type, asked.resource_name, context.broker
         if kind == GROUP:

@@ -5,7 +5,7 @@ The client needs ALTER of the cluster.
 """
 
 from hutong.broker.handling.context import RequestContext
-from hutong.broker.handling.gather import put_error
+from hutong.broker.handling.responses import put_error
 from hutong.broker.rights.authorization import may_in_cluster, refusal
 from hutong.broker.topics.parts import TopicParts
 from hutong.broker.topics.replicas import check_replicas

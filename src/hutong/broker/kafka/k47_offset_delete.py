@@ -9,8 +9,9 @@ The client needs DELETE of the group and READ of the topics.
 from __future__ import annotations
 
 from hutong.broker.coordinators.parts import GroupParts
-from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may
+from hutong.foundation.waiting.pending import Pending
 from hutong.groups.classic.states import GroupState
 from hutong.groups.record_keys import OffsetKey
 from hutong.groups.requests import group_id_error
@@ -29,7 +30,7 @@ API_KEY = 47
 
 def handle(
     request: OffsetDeleteRequest, context: RequestContext[GroupParts]
-) -> OffsetDeleteResponse | Later[OffsetDeleteResponse]:
+) -> OffsetDeleteResponse | Pending[OffsetDeleteResponse]:
     groups = context.broker.groups
     if not may(context, Operation.DELETE, ResourceType.GROUP, request.group_id):
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -55,15 +56,15 @@ def handle(
                 result.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             elif exists and topic_error is ErrorCode.NONE:
                 open_results[OffsetKey(request.group_id, topic.name, index)] = result
-    later: Later[OffsetDeleteResponse] = Later()
+    pending: Pending[OffsetDeleteResponse] = Pending()
 
     def forgotten(code: ErrorCode) -> None:
         for result in open_results.values():
             result.error_code = code
-        later.complete(response)
+        pending.complete(response)
 
     groups.offsets.forget(request.group_id, open_results, forgotten)
-    return later
+    return pending
 
 
 def _group_error(group_id: str, context: RequestContext[GroupParts]) -> ErrorCode:

@@ -10,7 +10,7 @@ from typing import Final
 
 from hutong.broker.configs.parts import AdminParts
 from hutong.broker.handling.context import RequestContext
-from hutong.broker.handling.gather import put_error
+from hutong.broker.handling.responses import put_error
 from hutong.broker.quotas.entities import ENTITY_TYPES, IP, Entity
 from hutong.broker.rights.authorization import may_in_cluster
 from hutong.foundation.errors import Refused

@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Mapping
 
 from hutong.broker.configs.parts import AdminParts
-from hutong.broker.handling.context import Later, RequestContext
-from hutong.broker.handling.gather import Gather, put_error
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.handling.responses import PendingInParts, put_error
 from hutong.broker.quotas.entities import Entity, check_quota, entity_of
 from hutong.broker.rights.authorization import check_cluster
 from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Operation
 from hutong.wire.kafka.apis.k49_alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -29,19 +30,19 @@ API_KEY = 49
 
 def handle(
     request: AlterClientQuotasRequest, context: RequestContext[AdminParts]
-) -> AlterClientQuotasResponse | Later[AlterClientQuotasResponse]:
-    gather = Gather(AlterClientQuotasResponse())
+) -> AlterClientQuotasResponse | Pending[AlterClientQuotasResponse]:
+    pending = PendingInParts(AlterClientQuotasResponse())
     named = Counter(_identity(entry) for entry in request.entries)
 
     def settle(result: EntryResult, outcome: HutongError | None) -> None:
         if outcome is not None:
             put_error(result, outcome)
-        gather.settled()
+        pending.settle_part()
 
     for entry in {_identity(entry): entry for entry in request.entries}.values():
         result = EntryResult(error_message=None, entity=entry.entity)
-        gather.response.entries.append(result)
-        gather.expect()
+        pending.response.entries.append(result)
+        pending.expect_part()
         try:
             check_cluster(context, Operation.ALTER_CONFIGS)
             if named[_identity(entry)] > 1:
@@ -57,7 +58,7 @@ def handle(
                 )
         except Refused as refused:
             settle(result, refused)
-    return gather.returned()
+    return pending.answer()
 
 
 def _identity(entry: EntryData) -> frozenset[tuple[str, str | None]]:

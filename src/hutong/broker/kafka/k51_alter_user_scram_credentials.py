@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from hutong.broker.authentication.scram import ScramUsers, check_credential, check_user, mechanism_of
 from hutong.broker.configs.parts import AdminParts
-from hutong.broker.handling.context import Later, RequestContext
-from hutong.broker.handling.gather import Gather, put_error
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.handling.responses import PendingInParts, put_error
 from hutong.broker.rights.authorization import check_cluster
 from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Operation
 from hutong.security.sasl.scram_credentials import Mechanism
 from hutong.wire.kafka.apis.k51_alter_user_scram_credentials import (
@@ -39,8 +40,8 @@ class _Changes:
 
 def handle(
     request: AlterUserScramCredentialsRequest, context: RequestContext[AdminParts]
-) -> AlterUserScramCredentialsResponse | Later[AlterUserScramCredentialsResponse]:
-    gather = Gather(AlterUserScramCredentialsResponse())
+) -> AlterUserScramCredentialsResponse | Pending[AlterUserScramCredentialsResponse]:
+    pending = PendingInParts(AlterUserScramCredentialsResponse())
     users: dict[str, _Changes] = {}
     for deletion in request.deletions:
         users.setdefault(deletion.name, _Changes()).removed.append(deletion)
@@ -50,13 +51,13 @@ def handle(
     def settle(result: AlterUserScramCredentialsResult, outcome: HutongError | None) -> None:
         if outcome is not None:
             put_error(result, outcome)
-        gather.settled()
+        pending.settle_part()
 
     kept = context.broker.admin.scram
     for user, changes in users.items():
         result = AlterUserScramCredentialsResult(user, error_message=None)
-        gather.response.results.append(result)
-        gather.expect()
+        pending.response.results.append(result)
+        pending.expect_part()
         try:
             check_cluster(context, Operation.ALTER)
             removed = _check(user, changes, kept)
@@ -64,7 +65,7 @@ def handle(
             kept.change(user, removed, added, lambda outcome, result=result: settle(result, outcome))  # type: ignore[misc]
         except Refused as refused:
             settle(result, refused)
-    return gather.returned()
+    return pending.answer()
 
 
 def _check(user: str, changes: _Changes, kept: ScramUsers) -> list[Mechanism]:

@@ -10,10 +10,11 @@ from typing import Final
 
 from hutong.broker.configs.features import METADATA_VERSION, SUPPORTED, Features
 from hutong.broker.configs.parts import AdminParts
-from hutong.broker.handling.context import Later, RequestContext
-from hutong.broker.handling.gather import Gather, put_error
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.handling.responses import PendingInParts, put_error
 from hutong.broker.rights.authorization import check_cluster
 from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Operation
 from hutong.wire.kafka.apis.k57_update_features import (
     FeatureUpdateKey,
@@ -34,31 +35,31 @@ _FIXED: Final = (METADATA_VERSION, "kraft.version")
 
 def handle(
     request: UpdateFeaturesRequest, context: RequestContext[AdminParts]
-) -> UpdateFeaturesResponse | Later[UpdateFeaturesResponse]:
+) -> UpdateFeaturesResponse | Pending[UpdateFeaturesResponse]:
     features = context.broker.admin.features
-    gather = Gather(UpdateFeaturesResponse(error_message=None))
+    pending = PendingInParts(UpdateFeaturesResponse(error_message=None))
     try:
         check_cluster(context, Operation.ALTER)
         for update in request.feature_updates:
             _check(update, _kind(update, context.api_version), features)
     except Refused as refused:
-        put_error(gather.response, refused)
-        return gather.response
+        put_error(pending.response, refused)
+        return pending.response
     if context.api_version <= _RESULTS_UP_TO_VERSION:
-        gather.response.results = [
+        pending.response.results = [
             UpdatableFeatureResult(update.feature, error_message=None) for update in request.feature_updates
         ]
 
     def settle(outcome: HutongError | None) -> None:
         if outcome is not None:
-            put_error(gather.response, outcome)
-        gather.settled()
+            put_error(pending.response, outcome)
+        pending.settle_part()
 
     for update in () if request.validate_only else request.feature_updates:
         if update.max_version_level != features.level(update.feature):
-            gather.expect()
+            pending.expect_part()
             features.update(update.feature, update.max_version_level, settle)
-    return gather.returned()
+    return pending.answer()
 
 
 def _kind(update: FeatureUpdateKey, api_version: int) -> int:

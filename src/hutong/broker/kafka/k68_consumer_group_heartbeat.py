@@ -10,10 +10,11 @@ it names.
 from __future__ import annotations
 
 from hutong.broker.coordinators.parts import GroupParts
-from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.context import RequestContext
 from hutong.broker.kafka.k11_join_group import caller_of
 from hutong.broker.rights.authorization import may
 from hutong.broker.rights.group_rights import denial_of_heartbeat
+from hutong.foundation.waiting.pending import Pending
 from hutong.groups.consumer.messages import HeartbeatReply, Partition
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import (
@@ -29,15 +30,15 @@ API_KEY = 68
 
 def handle(
     request: ConsumerGroupHeartbeatRequest, context: RequestContext[GroupParts]
-) -> Later[ConsumerGroupHeartbeatResponse]:
-    later: Later[ConsumerGroupHeartbeatResponse] = Later()
+) -> Pending[ConsumerGroupHeartbeatResponse]:
+    pending: Pending[ConsumerGroupHeartbeatResponse] = Pending()
     denied = denial_of_heartbeat(request.group_id, request.subscribed_topic_names, context)
     if denied is not ErrorCode.NONE:
-        later.complete(ConsumerGroupHeartbeatResponse(error_code=denied, error_message=None))
-        return later
+        pending.complete(ConsumerGroupHeartbeatResponse(error_code=denied, error_message=None))
+        return pending
     groups = context.broker.consumer_groups
-    groups.heartbeat(request, caller_of(context), lambda reply: later.complete(_response(reply, context)))
-    return later
+    groups.heartbeat(request, caller_of(context), lambda reply: pending.complete(_response(reply, context)))
+    return pending
 
 
 def _response(reply: HeartbeatReply, context: RequestContext[GroupParts]) -> ConsumerGroupHeartbeatResponse:

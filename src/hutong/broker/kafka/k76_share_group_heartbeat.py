@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.group_rights import denial_of_heartbeat
 from hutong.broker.share.parts import ShareParts
+from hutong.foundation.waiting.pending import Pending
 from hutong.groups.share.members.messages import ShareHeartbeat, ShareReply
 from hutong.wire.kafka.apis.k76_share_group_heartbeat import (
     Assignment,
@@ -32,14 +33,14 @@ _LEAVES = -1
 
 def handle(
     request: ShareGroupHeartbeatRequest, context: RequestContext[ShareParts]
-) -> ShareGroupHeartbeatResponse | Later[ShareGroupHeartbeatResponse]:
+) -> ShareGroupHeartbeatResponse | Pending[ShareGroupHeartbeatResponse]:
     problem = _problem(request, context)
     if problem is not None:
         return ShareGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=problem)
     denied = denial_of_heartbeat(request.group_id, request.subscribed_topic_names, context)
     if denied is not ErrorCode.NONE:
         return ShareGroupHeartbeatResponse(error_code=denied, error_message=None)
-    later: Later[ShareGroupHeartbeatResponse] = Later()
+    pending: Pending[ShareGroupHeartbeatResponse] = Pending()
     event = ShareHeartbeat(
         request.member_id,
         request.member_epoch,
@@ -52,10 +53,10 @@ def handle(
     context.broker.share_groups.heartbeat(
         event,
         request.group_id,
-        lambda answer: later.complete(_response(request, answer, context)),
+        lambda answer: pending.complete(_response(request, answer, context)),
         holder_of(context),
     )
-    return later
+    return pending
 
 
 def _problem(request: ShareGroupHeartbeatRequest, context: RequestContext[ShareParts]) -> str | None:

@@ -15,15 +15,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from hutong.broker.handling.context import Later, RequestContext
-from hutong.broker.handling.gather import Gather
+from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.holders import holder_of
+from hutong.broker.handling.responses import PendingInParts
 from hutong.broker.rights.authorization import may
 from hutong.broker.share.parts import ShareParts
 from hutong.broker.share.share_fetches import FoundRecords, Wish
 from hutong.broker.share.share_requests import RENEWS_FROM, acknowledge, check_caller, keys_of, problem_of
 from hutong.broker.share.share_sessions import BEGIN_EPOCH, END_EPOCH, ShareSession
 from hutong.foundation.errors import Refused
+from hutong.foundation.waiting.pending import Pending
 from hutong.groups.share.delivery.messages import Settled
 from hutong.groups.share.records import PartitionKey
 from hutong.security.acls import Operation, ResourceType
@@ -42,7 +43,7 @@ STRICT_MODE: Final = 1
 
 def handle(
     request: ShareFetchRequest, context: RequestContext[ShareParts]
-) -> ShareFetchResponse | Later[ShareFetchResponse]:
+) -> ShareFetchResponse | Pending[ShareFetchResponse]:
     try:
         group_id, member_id = check_caller(request.group_id, request.member_id)
         if not may(context, Operation.READ, ResourceType.GROUP, group_id):
@@ -51,7 +52,7 @@ def handle(
         session = _session(request, group_id, member_id, context)
     except Refused as refused:
         return ShareFetchResponse(error_code=refused.code, error_message=refused.message)
-    return _Answer(request, context, session).returned()
+    return _Answer(request, context, session).answer()
 
 
 def _check_renewal(request: ShareFetchRequest) -> None:
@@ -92,17 +93,17 @@ def _session(
 class _Answer:
     """The response in the making."""
 
-    __slots__ = ("_context", "_entries", "_gather", "_request", "_session")
+    __slots__ = ("_context", "_entries", "_pending", "_request", "_session")
 
     def __init__(self, request: ShareFetchRequest, context: RequestContext[ShareParts], session: ShareSession) -> None:
         self._request = request
         self._context = context
         self._session = session
         rules = context.broker.share_groups.rules_of(session.group_id)
-        self._gather = Gather(ShareFetchResponse(acquisition_lock_timeout_ms=rules.delivery.lock_ms))
+        self._pending = PendingInParts(ShareFetchResponse(acquisition_lock_timeout_ms=rules.delivery.lock_ms))
         self._entries: dict[PartitionKey, PartitionData] = {}
 
-    def returned(self) -> ShareFetchResponse | Later[ShareFetchResponse]:
+    def answer(self) -> ShareFetchResponse | Pending[ShareFetchResponse]:
         request, sessions = self._request, self._context.broker.share_sessions
         for key, batches in keys_of(self._session.group_id, request.topics):
             if batches:
@@ -111,15 +112,15 @@ class _Answer:
             sessions.end(self._session.group_id, self._session.member_id)
         elif request.max_records > 0 and request.max_bytes > 0 and not request.is_renew_ack:
             self._fetch()
-        return self._gather.returned()
+        return self._pending.answer()
 
     def _acknowledge(self, key: PartitionKey, batches: Sequence[object]) -> None:
-        self._gather.expect()
+        self._pending.expect_part()
 
         def settled(settle: Settled) -> None:
             entry = self._entry(key)
             entry.acknowledge_error_code, entry.acknowledge_error_message = settle.error, settle.message
-            self._gather.settled()
+            self._pending.settle_part()
 
         problem = problem_of(key, self._context)
         if problem is not ErrorCode.NONE:
@@ -149,7 +150,7 @@ class _Answer:
             request.batch_size,
             request.share_acquire_mode == STRICT_MODE,
         )
-        self._gather.expect()
+        self._pending.expect_part()
         broker.share_fetches.fetch(wish, keys, self._context.session, self._fetched)
 
     def _fetched(self, found: dict[PartitionKey, FoundRecords]) -> None:
@@ -160,14 +161,14 @@ class _Answer:
             entry.acquired_records = [
                 AcquiredRecords(each.first, each.last, each.deliveries) for each in of_partition.acquired
             ]
-        self._gather.settled()
+        self._pending.settle_part()
 
     def _entry(self, key: PartitionKey) -> PartitionData:
         """The answer's place for a partition. Its records are never null: librdkafka would fail the partition."""
         entry = self._entries.get(key)
         if entry is None:
             entry = self._entries[key] = PartitionData(key.partition, records=[])
-            responses = self._gather.response.responses
+            responses = self._pending.response.responses
             topic = next((each for each in responses if each.topic_id == key.topic_id), None)
             if topic is None:
                 topic = ShareFetchableTopicResponse(key.topic_id, [])

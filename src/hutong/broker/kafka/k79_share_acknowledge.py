@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hutong.broker.handling.context import Later, RequestContext
-from hutong.broker.handling.gather import Gather
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.handling.responses import PendingInParts
 from hutong.broker.rights.authorization import may
 from hutong.broker.share.parts import ShareParts
 from hutong.broker.share.share_requests import RENEWS_FROM, acknowledge, check_caller, keys_of, problem_of
 from hutong.broker.share.share_sessions import BEGIN_EPOCH, END_EPOCH
 from hutong.foundation.errors import Refused
+from hutong.foundation.waiting.pending import Pending
 from hutong.groups.share.delivery.messages import Settled
 from hutong.groups.share.records import PartitionKey
 from hutong.security.acls import Operation, ResourceType
@@ -33,7 +34,7 @@ API_KEY = 79
 
 def handle(
     request: ShareAcknowledgeRequest, context: RequestContext[ShareParts]
-) -> ShareAcknowledgeResponse | Later[ShareAcknowledgeResponse]:
+) -> ShareAcknowledgeResponse | Pending[ShareAcknowledgeResponse]:
     sessions, epoch = context.broker.share_sessions, request.share_session_epoch
     try:
         group_id, member_id = check_caller(request.group_id, request.member_id)
@@ -48,32 +49,32 @@ def handle(
     except Refused as refused:
         return ShareAcknowledgeResponse(error_code=refused.code, error_message=refused.message)
     lock_ms = context.broker.share_groups.rules_of(group_id).delivery.lock_ms
-    gather = Gather(ShareAcknowledgeResponse(acquisition_lock_timeout_ms=lock_ms))
+    pending = PendingInParts(ShareAcknowledgeResponse(acquisition_lock_timeout_ms=lock_ms))
     for topic in request.topics:
         entries: list[PartitionData] = []
-        gather.response.responses.append(ShareAcknowledgeTopicResponse(topic.topic_id, entries))
+        pending.response.responses.append(ShareAcknowledgeTopicResponse(topic.topic_id, entries))
         for key, batches in keys_of(group_id, [topic]):
             entry = PartitionData(key.partition)
             entries.append(entry)
-            _acknowledge(key, batches, entry, gather, request, context)
+            _acknowledge(key, batches, entry, pending, request, context)
     if epoch == END_EPOCH:
         sessions.end(group_id, member_id)
-    return gather.returned()
+    return pending.answer()
 
 
 def _acknowledge(
     key: PartitionKey,
     batches: Sequence[object],
     entry: PartitionData,
-    gather: Gather[ShareAcknowledgeResponse],
+    pending: PendingInParts[ShareAcknowledgeResponse],
     request: ShareAcknowledgeRequest,
     context: RequestContext[ShareParts],
 ) -> None:
-    gather.expect()
+    pending.expect_part()
 
     def settled(settle: Settled) -> None:
         entry.error_code, entry.error_message = settle.error, settle.message
-        gather.settled()
+        pending.settle_part()
 
     problem = problem_of(key, context)
     if problem is not ErrorCode.NONE:

@@ -7,12 +7,13 @@ The client needs READ of the group and of each topic.
 
 from __future__ import annotations
 
-from hutong.broker.handling.context import Later, RequestContext
-from hutong.broker.handling.gather import put_error
+from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.holders import holder_of
+from hutong.broker.handling.responses import put_error
 from hutong.broker.rights.authorization import may, refusal
 from hutong.broker.share.parts import ShareParts
 from hutong.foundation.errors import HutongError
+from hutong.foundation.waiting.pending import Pending
 from hutong.groups.directory import GroupKind
 from hutong.groups.share.records import PartitionKey
 from hutong.security.acls import Operation, ResourceType
@@ -32,7 +33,7 @@ NO_SUCH_PARTITION = "This server does not host this topic-partition."
 
 def handle(
     request: AlterShareGroupOffsetsRequest, context: RequestContext[ShareParts]
-) -> AlterShareGroupOffsetsResponse | Later[AlterShareGroupOffsetsResponse]:
+) -> AlterShareGroupOffsetsResponse | Pending[AlterShareGroupOffsetsResponse]:
     groups = context.broker.share_groups
     if not request.group_id:
         return AlterShareGroupOffsetsResponse(error_code=ErrorCode.INVALID_GROUP_ID)
@@ -49,15 +50,15 @@ def handle(
         return response  # nothing to keep, so no group comes into being for it
     if not groups.ensure(request.group_id, holder_of(context)):
         return _no_share_group(request.group_id)
-    later: Later[AlterShareGroupOffsetsResponse] = Later()
+    pending: Pending[AlterShareGroupOffsetsResponse] = Pending()
 
     def altered(error: HutongError | None) -> None:
         if error is not None:
             response.error_code, response.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
-        later.complete(response)
+        pending.complete(response)
 
     groups.deliveries.reset(offsets, altered)
-    return later
+    return pending
 
 
 def _no_share_group(group_id: str) -> AlterShareGroupOffsetsResponse:

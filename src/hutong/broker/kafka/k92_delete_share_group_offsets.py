@@ -6,11 +6,12 @@ the group knows nothing of → UNKNOWN_TOPIC_OR_PARTITION. The client needs DELE
 
 from __future__ import annotations
 
-from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.context import RequestContext
 from hutong.broker.kafka.k91_alter_share_group_offsets import NO_SUCH_PARTITION, NOT_EMPTY
 from hutong.broker.rights.authorization import may, refusal
 from hutong.broker.share.parts import ShareParts
 from hutong.foundation.errors import HutongError
+from hutong.foundation.waiting.pending import Pending
 from hutong.groups.share.records import PartitionKey
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k92_delete_share_group_offsets import (
@@ -27,7 +28,7 @@ NOTHING_KNOWN = "There is no offset information to delete."
 
 def handle(
     request: DeleteShareGroupOffsetsRequest, context: RequestContext[ShareParts]
-) -> DeleteShareGroupOffsetsResponse | Later[DeleteShareGroupOffsetsResponse]:
+) -> DeleteShareGroupOffsetsResponse | Pending[DeleteShareGroupOffsetsResponse]:
     groups = context.broker.share_groups
     if not may(context, Operation.DELETE, ResourceType.GROUP, request.group_id):
         denied = refusal(ResourceType.GROUP)
@@ -57,12 +58,12 @@ def handle(
             result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             result.error_message = NO_SUCH_PARTITION if topic is None else NOTHING_KNOWN
         doomed += keys
-    later: Later[DeleteShareGroupOffsetsResponse] = Later()
+    pending: Pending[DeleteShareGroupOffsetsResponse] = Pending()
 
     def forgotten(error: HutongError | None) -> None:
         if error is not None:
             response.error_code, response.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
-        later.complete(response)
+        pending.complete(response)
 
     groups.deliveries.forget(doomed, forgotten)
-    return later
+    return pending

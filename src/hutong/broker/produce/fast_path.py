@@ -22,7 +22,7 @@ from hutong.broker.kafka.k00_produce import ACKS_NONE, API_KEY, put_outcome, qos
 from hutong.broker.produce.record_checks import timestamp_bounds
 from hutong.broker.rights.authorization import may
 from hutong.foundation.errors import HutongError, ProtocolError, Refused, UsageError
-from hutong.reactor.channel import Pending
+from hutong.reactor.channel import PendingResponse
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from hutong.wire.kafka.headers import RequestHeader
@@ -147,7 +147,7 @@ class ProduceFastPath:
         del batches[taken:]
         self._requests_total[API_KEY] += taken
         answers: list[Buffer] | None = None
-        pending: Pending | None = None
+        pending: PendingResponse | None = None
 
         def settle(error: HutongError | None) -> None:
             nonlocal answers
@@ -164,7 +164,7 @@ class ProduceFastPath:
         if answers is not None:
             self._spent(local_us, 0, taken)
             return taken, ends[taken - 1], answers
-        pending = Pending()
+        pending = PendingResponse()
         return taken, ends[taken - 1], pending
 
     def _spent(self, local_us: int, remote_us: int, requests: int) -> None:

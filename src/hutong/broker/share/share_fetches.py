@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.handling.gather import error_code_of
+from hutong.broker.handling.responses import error_code_of
 from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.groups.share.delivery.messages import Acquire, Acquired, BatchSpan
 from hutong.journal.log import DiskRead

@@ -16,7 +16,7 @@ from typing import Final
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ProtocolError
-from hutong.reactor.channel import Pending
+from hutong.reactor.channel import PendingResponse
 from hutong.reactor.handler import Peer
 from hutong.reactor.limits import ReactorLimits
 from hutong.server.monitoring.credentials import CHALLENGE, MetricsCredentials
@@ -166,7 +166,7 @@ class Pages:
     def connection_closed(self, peer: Peer) -> None:
         """Nothing of it is left."""
 
-    def request_received(self, frame: Buffer, peer: Peer) -> list[Buffer] | Pending:
+    def request_received(self, frame: Buffer, peer: Peer) -> list[Buffer] | PendingResponse:
         head = bytes(frame)
         request = None if head == _TOO_LONG else parse_head(head)
         page = self._pages.get(request.path) if request is not None else None
@@ -190,7 +190,7 @@ class Pages:
             shown = Page(401, b"user and password, please\n")
         return self._shown(shown, request or _UNREADABLE, peer)
 
-    def _shown(self, shown: Page | SlicedPage, request: ScrapeRequest, peer: Peer) -> list[Buffer] | Pending:
+    def _shown(self, shown: Page | SlicedPage, request: ScrapeRequest, peer: Peer) -> list[Buffer] | PendingResponse:
         with_body = request.method != "HEAD"
         if isinstance(shown, Page) and not request.is_last:
             return self._answer(shown, is_last=False, with_body=with_body)
@@ -198,7 +198,7 @@ class Pages:
         visit: _Visit = peer.session
         visit.in_making += 1
         visit.is_last = request.is_last
-        pending = Pending()
+        pending = PendingResponse()
 
         def made(page: Page) -> None:
             pending.complete(self._answer(page, is_last=request.is_last, with_body=with_body))

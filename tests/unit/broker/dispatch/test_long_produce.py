@@ -23,11 +23,11 @@ from hutong.broker.dispatch.request_parts import (
     joined,
     parts_of,
 )
-from hutong.broker.handling.context import Later
 from hutong.broker.kafka import k00_produce
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import OwnerGone, ProtocolError
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.pending import Pending
 from hutong.foundation.waiting.table import WaitTable
 from hutong.reactor.channel import HELD
 from hutong.runtime.offload import InlineOffload
@@ -140,10 +140,10 @@ def test_a_part_that_is_held_is_tried_again_when_its_session_is_released() -> No
 
 def test_parts_do_not_wait_for_each_others_acknowledgement() -> None:
     scene, request = Scene(), produce({"t": MANY})
-    laters: list[tuple[Later[ProduceResponse], ProduceResponse]] = []
+    laters: list[tuple[Pending[ProduceResponse], ProduceResponse]] = []
 
-    def handle(part: Any, _: Any) -> Later[ProduceResponse]:
-        laters.append((Later(), answered(part)))
+    def handle(part: Any, _: Any) -> Pending[ProduceResponse]:
+        laters.append((Pending(), answered(part)))
         return laters[-1][0]
 
     assert scene.look(request, handle) is HELD

@@ -15,12 +15,13 @@ from tests.unit.journal.stage import Stage, records_of
 
 from hutong.broker.fetch.disk_reads import CONTENDED_BYTES_MAX, DISK_WAIT_MS_MAX, DiskReads
 from hutong.broker.fetch.fetch_pass import FetchPass, ReadRights
-from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.log_limit import LOG_INTERVAL_MS
 from hutong.broker.handling.node_facts import BrokerSettings
 from hutong.broker.handling.session import ClientSession
 from hutong.broker.topics.partition import Partition
 from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, OwnerGone
+from hutong.foundation.waiting.pending import Pending
 from hutong.foundation.waiting.table import WaitTable
 from hutong.journal.files.segment import Segment
 from hutong.journal.log import DISK_READ_BYTES_MAX, DiskRead
@@ -173,7 +174,7 @@ def test_a_fetch_that_finds_no_room_is_answered_with_a_throttle_time() -> None:
         found.response.responses.append(FetchableTopicResponse("t", partitions=[data]))
         found.disk_reads.append((scene.partition, offset, cold, data, None))
     answer = found.answer()
-    assert isinstance(answer, Later)
+    assert isinstance(answer, Pending)
     scene.settle()
     assert answer.is_complete
     served, refused = (entry.partitions[0] for entry in found.response.responses)

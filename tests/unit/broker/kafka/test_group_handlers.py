@@ -8,7 +8,7 @@ from tests.support.rights import everybody_may
 from tests.support.sessions import session_of
 from tests.unit.groups.stage import SUBSCRIPTION, Stage
 
-from hutong.broker.handling.context import Later, RequestContext
+from hutong.broker.handling.context import RequestContext
 from hutong.broker.kafka import (
     k08_offset_commit,
     k09_offset_fetch,
@@ -22,6 +22,7 @@ from hutong.broker.kafka import (
     k42_delete_groups,
     k47_offset_delete,
 )
+from hutong.foundation.waiting.pending import Pending
 from hutong.groups.settings import GroupSettings
 from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k08_offset_commit import (
@@ -147,7 +148,7 @@ class Desk:
 
 def answer(response: Any) -> Any:
     """The response itself, which must be there by now."""
-    if not isinstance(response, Later):
+    if not isinstance(response, Pending):
         return response
     assert response.is_complete
     found: list[Any] = []
@@ -386,7 +387,7 @@ def test_groups_are_deleted_each_with_its_own_answer() -> None:
     desk.stage.state.holds_back = True
     request = DeleteGroupsRequest(["g", "h", "nobody", "h"])
     later = k42_delete_groups.handle(request, desk.context(2))
-    assert isinstance(later, Later)
+    assert isinstance(later, Pending)
     assert not later.is_complete
     desk.stage.state.flush()
     response = answer(later)

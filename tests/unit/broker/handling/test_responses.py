@@ -3,28 +3,28 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutong.broker.handling.context import Later
-from hutong.broker.handling.gather import Gather, error_code_of
+from hutong.broker.handling.responses import PendingInParts, error_code_of
 from hutong.foundation.errors import DiskFull, Refused
+from hutong.foundation.waiting.pending import Pending
 from hutong.wire.kafka.error_codes import ErrorCode
 
 
 @given(st.integers(0, 20), st.integers(0, 20))
 def test_the_response_comes_once_after_the_last_part(parts: int, settled_early: int) -> None:
-    gather: Gather[list[int]] = Gather([])
+    pending: PendingInParts[list[int]] = PendingInParts([])
     early = min(parts, settled_early)
     for index in range(parts):
-        gather.expect()
+        pending.expect_part()
         if index < early:
-            gather.settled()
-    answer = gather.returned()
+            pending.settle_part()
+    answer = pending.answer()
     if early == parts:
-        assert answer is gather.response
+        assert answer is pending.response
         return
-    assert isinstance(answer, Later)
+    assert isinstance(answer, Pending)
     for _ in range(parts - early):
         assert not answer.is_complete
-        gather.settled()
+        pending.settle_part()
     assert answer.is_complete
 
 
